@@ -22,6 +22,7 @@ __all__ = [
     "__version__",
     "read_trace",
     "run_bytes",
+    "run_link",
 ]
 
 __version__: str
@@ -81,3 +82,4 @@ def read_trace(
     trail_points: int = 0,
     max_connections: int | None = None,
 ) -> dict[str, Any]: ...
+def run_link(link: dict[str, Any], *, lifeline: int, answer: int) -> int: ...

@@ -108,10 +108,25 @@ impl<I, D: Draws> DelayLine<I, D> {
         Self { delay, jitter, draws, line, last_due: 0, number: 0 }
     }
 
+    /// An empty line whose caller says when each thing is due, in any order.
+    #[must_use]
+    pub fn scheduled(draws: D) -> Self {
+        let line = Line::Overtaking(BinaryHeap::new());
+        Self { delay: 0, jitter: Jitter::None, draws, line, last_due: 0, number: 0 }
+    }
+
     /// Something enters at `now`, which is not before the last time; when it is due.
     #[inline]
     pub fn push(&mut self, now: Nanos, item: I) -> Nanos {
-        let mut due = now + self.delay + self.jitter.draw(&mut self.draws);
+        let due = now + self.delay + self.jitter.draw(&mut self.draws);
+        self.schedule(due, item)
+    }
+
+    /// Something is due at `due`, or on a line that keeps the order, with the last before it if that
+    /// is later; when that is.
+    #[inline]
+    pub fn schedule(&mut self, due: Nanos, item: I) -> Nanos {
+        let mut due = due;
         match &mut self.line {
             Line::InOrder(line) => {
                 due = due.max(self.last_due);
@@ -181,6 +196,16 @@ mod tests {
         assert_eq!((line.next_due(), line.pop(99)), (100, None));
         assert_eq!((line.pop(100), line.pop(106)), (Some((100, 'a')), None));
         assert_eq!((line.pop(200), line.is_empty()), (Some((107, 'b')), true));
+    }
+
+    #[test]
+    fn what_is_scheduled_comes_when_it_is_due() {
+        let mut line = DelayLine::scheduled(Stream::of(1));
+        assert_eq!((line.schedule(9, 'a'), line.schedule(3, 'b')), (9, 3));
+        assert_eq!(line.schedule(9, 'c'), 9);
+        assert_eq!(drain(&mut line), [(3, 'b'), (9, 'a'), (9, 'c')]);
+        let mut kept = DelayLine::new(0, Jitter::None, Order::Kept, Stream::of(1));
+        assert_eq!((kept.schedule(9, 'a'), kept.schedule(3, 'b')), (9, 9));
     }
 
     fn mean_and_most(jitter: Jitter) -> (f64, Nanos) {

@@ -1,6 +1,7 @@
 //! The Python module `tcpcast._native`: arguments, arrays, exceptions; no arithmetic.
 
 mod config;
+mod emulation;
 mod runs;
 mod trace;
 mod transfers;
@@ -391,5 +392,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(emulation::run_link, module)?)?;
     module.add_class::<Simulation>()
 }

@@ -17,6 +17,7 @@ from typer.main import get_command
 import tcpcast
 from tcpcast.cli import (
     engines,
+    link,
     migrate,
     new,
     plan,
@@ -40,14 +41,12 @@ if TYPE_CHECKING:
 
 ORDER = (
     *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve"),
-    *("reproduce", "new", "migrate", "engines", "schema"),
+    *("reproduce", "link", "new", "migrate", "engines", "schema"),
 )
 
 
 class TopCommands(Commands):
     """The commands themselves."""
-
-    later = frozenset({"link"})
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which they are wanted; typer puts groups last."""
@@ -70,6 +69,7 @@ app.command("query", epilog=f"Example: {query.EXAMPLE}")(query.query)
 app.command("trace", epilog=f"Example: {trace.EXAMPLE}")(trace.trace)
 app.command("report", epilog=f"Example: {report.EXAMPLE}")(report.report)
 app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
+app.command("link", cls=link.LinkCommand, epilog=f"Example: {link.EXAMPLE}")(link.link)
 app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)
 app.command("migrate", epilog=f"Example: {migrate.EXAMPLE}")(migrate.migrate)
 app.command("serve", epilog=f"Example: {serve.EXAMPLE}")(serve.serve)
@@ -104,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     # numpy's BLAS starts a thread a core when it is loaded. Nothing here has large matrices, and
     # without it an answer is there 50 ms earlier.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # What `link` runs has the environment as it is.
+    if given[:1] != ["link"]:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with Interrupts() as seen, own_streams() as out:
         code = _told(lambda: _dispatch(given), seen, out)
         flushed = _told(lambda: _flush(out), seen, out)

@@ -27,7 +27,9 @@ pub enum LinkRate {
 }
 
 impl LinkRate {
-    pub(super) fn transmitter(&self) -> AnyTransmitter {
+    /// A transmitter of that rate at its beginning.
+    #[must_use]
+    pub fn transmitter(&self) -> AnyTransmitter {
         match self {
             Self::Constant(bps) => {
                 AnyTransmitter::ConstantRate(ConstantRate::new(bps.and_then(NonZeroU64::new)))

@@ -1,0 +1,194 @@
+//! A capture of the packets at one side of the link, written beside the loop.
+
+use crate::path::{Observer, Port, Side};
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tcpcast_link::time::Nanos;
+use tcpcast_wire::CaptureWriter;
+
+/// Bytes kept of each packet: all headers, with every option.
+const KEPT: usize = 128;
+const BUFFER_BYTES: usize = 1 << 18;
+/// Buffers that wait for a slow disk before packets are left out.
+const BUFFERS: usize = 64;
+
+/// Passes buffers to a thread that writes them: a disk may take longer than a packet can wait.
+struct Buffered {
+    buffer: Vec<u8>,
+    full: Option<SyncSender<Vec<u8>>>,
+    writer: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Buffered {
+    fn new(sink: impl Write + Send + 'static) -> Self {
+        let (full, waiting) = sync_channel(BUFFERS);
+        let writer = std::thread::spawn(move || write_all(&waiting, sink));
+        let buffer = Vec::with_capacity(BUFFER_BYTES);
+        Self { buffer, full: Some(full), writer: Some(writer) }
+    }
+
+    fn pass_on(&mut self) -> io::Result<()> {
+        let buffer = std::mem::replace(&mut self.buffer, Vec::with_capacity(BUFFER_BYTES));
+        let slow = || io::Error::other("the disk is too slow for the capture, or full");
+        match &self.full {
+            Some(full) => full.try_send(buffer).map_err(|_| slow()),
+            None => Ok(()),
+        }
+    }
+
+    fn end(mut self) -> io::Result<()> {
+        if let Some(full) = self.full.take() {
+            // A writer that has failed takes nothing, and says why below.
+            let _ = full.send(std::mem::take(&mut self.buffer));
+        }
+        let panicked = || io::Error::other("the capture's writer panicked");
+        self.writer.take().map_or(Ok(()), |writer| writer.join().map_err(|_| panicked())?)
+    }
+}
+
+fn write_all(waiting: &Receiver<Vec<u8>>, mut sink: impl Write) -> io::Result<()> {
+    waiting.iter().try_for_each(|buffer| sink.write_all(&buffer))?;
+    sink.flush()
+}
+
+impl Write for Buffered {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            self.pass_on()?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes what passes one side of the link: what hosts of that side send, and what they get.
+pub struct Capture {
+    side: Side,
+    sides: Vec<Side>,
+    /// The time of day at the link's time 0.
+    began: Nanos,
+    file: CaptureWriter<Buffered>,
+    fault: Option<io::Error>,
+}
+
+impl Capture {
+    /// A capture that begins now, of the side of some of these ports.
+    ///
+    /// # Errors
+    /// What the sink returns.
+    pub fn new(side: Side, ports: &[Port], sink: impl Write + Send + 'static) -> io::Result<Self> {
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self {
+            side,
+            sides: ports.iter().map(|port| port.side).collect(),
+            began: began.as_nanos() as Nanos,
+            file: CaptureWriter::new(Buffered::new(sink))?,
+            fault: None,
+        })
+    }
+
+    fn packet(&mut self, now: Nanos, port: u16, packet: &[u8]) {
+        if self.sides[usize::from(port)] != self.side || self.fault.is_some() {
+            return;
+        }
+        let kept = &packet[..packet.len().min(KEPT)];
+        let written = self.file.packet(self.began + now, packet.len() as u32, kept);
+        self.fault = written.err();
+    }
+
+    /// Writes the rest.
+    ///
+    /// # Errors
+    /// What the sink returned, now or before.
+    pub fn end(self) -> io::Result<()> {
+        let ended = self.file.into_inner().end();
+        self.fault.map_or(ended, Err)
+    }
+}
+
+impl Observer for Capture {
+    fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
+        self.packet(now, port, packet);
+    }
+
+    fn leaves(&mut self, now: Nanos, _due: Nanos, port: u16, packet: &[u8]) {
+        self.packet(now, port, packet);
+    }
+}
+
+/// Both, one, or none.
+impl<O: Observer> Observer for Option<O> {
+    fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
+        if let Some(observer) = self {
+            observer.enters(now, port, packet);
+        }
+    }
+
+    fn drops(&mut self, now: Nanos, port: u16, packet: &[u8], cause: crate::path::Cause) {
+        if let Some(observer) = self {
+            observer.drops(now, port, packet, cause);
+        }
+    }
+
+    fn leaves(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
+        if let Some(observer) = self {
+            observer.leaves(now, due, port, packet);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn packets_of_one_side_are_kept_cut_to_their_headers() {
+        let port = |side| Port { side, address: Ipv4Addr::LOCALHOST, forward: 0, back: 0 };
+        let sink = Shared::default();
+        let ports = [port(Side::Near), port(Side::Far)];
+        let mut capture = Capture::new(Side::Far, &ports, sink.clone()).unwrap();
+        capture.enters(5, 0, &[0; 1500]);
+        capture.leaves(7, 6, 1, &[1; 1500]);
+        capture.enters(9, 1, &[2; 40]);
+        capture.end().unwrap();
+        let bytes = sink.0.lock().unwrap();
+        assert_eq!(bytes.len(), 24 + 16 + KEPT + 16 + 40);
+        assert_eq!(bytes[24 + 12..24 + 16], 1500_u32.to_le_bytes());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_at_the_end() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let capture = Capture::new(Side::Near, &[], Full).unwrap();
+        assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,277 @@
+//! Programs at both ends of a link.
+
+use crate::capture::Capture;
+use crate::forwarding::{Forwarding, Outcome, Stop};
+use crate::network::{Host, Network, Way};
+use crate::path::{DirectionConfig, Path, Port, Side};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tcpcast_link::time::Nanos;
+
+/// The address of the near end.
+pub const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// That of the far end.
+pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
+/// In which variable a program finds the address of the other end.
+pub const PEER: &str = "TCPCAST_PEER";
+
+/// How long the near program waits for the far one to listen.
+const LISTENS_WITHIN: Duration = Duration::from_secs(1);
+/// How long the far program may go on when the near one has ended, and then, when it was asked to.
+const FAR_GOES_ON: Duration = Duration::from_millis(500);
+const FAR_ENDS_WITHIN: Duration = Duration::from_millis(200);
+/// The status of a program that was not found, as shells have it.
+const NOT_FOUND: i32 = 127;
+
+/// What is run, over which link.
+#[derive(Debug)]
+pub struct LinkCommand {
+    /// The link from the near to the far end.
+    pub forward: DirectionConfig,
+    /// The other way.
+    pub back: DirectionConfig,
+    /// Propagation from near to far, and back.
+    pub delays: (Nanos, Nanos),
+    /// Longest packet, with its IP header.
+    pub mtu: u32,
+    /// A program with its arguments, for the near end.
+    pub near: Vec<OsString>,
+    /// The same for the far end.
+    pub far: Option<Vec<OsString>>,
+    /// How the ends are joined to the link, where it is not left to the machine.
+    pub way: Option<Way>,
+    /// Where packets at one side are written.
+    pub capture: Option<(Side, File)>,
+    /// Most bytes of memory for packets.
+    pub memory: usize,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The near program's exit status; 128 and the signal where one ended it.
+    pub status: i32,
+    /// How the ends were joined to the link.
+    pub way: Way,
+    /// How the link fared.
+    pub outcome: Outcome,
+    /// Why the capture is not whole.
+    pub capture_fault: Option<io::Error>,
+}
+
+/// What went wrong before the programs ran, or while they did.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// There are no devices.
+    #[error("cannot make the ends of the link: {0}")]
+    Network(io::Error),
+    /// A program was not started.
+    #[error("cannot run {0}: {1}")]
+    Program(String, io::Error),
+    /// The loop failed.
+    #[error("the link failed: {0}")]
+    Loop(io::Error),
+    /// Whoever asked has gone.
+    #[error("whoever started the link has ended")]
+    Abandoned,
+}
+
+impl LinkError {
+    /// The exit status that says so.
+    #[must_use]
+    pub fn status(&self) -> i32 {
+        match self {
+            Self::Program(..) => NOT_FOUND,
+            _ => 3,
+        }
+    }
+}
+
+impl LinkCommand {
+    /// Runs the programs and the link between them until the near one ends, in the first process of
+    /// a sandbox; `lifeline` closes when whoever asked has gone.
+    ///
+    /// # Errors
+    /// [`LinkError`] says what failed.
+    pub fn run(self, lifeline: &OwnedFd) -> Result<Ended, LinkError> {
+        let (forward, back) = self.delays;
+        let ports = vec![
+            Port { side: Side::Near, address: NEAR, forward, back },
+            Port { side: Side::Far, address: FAR, forward: 0, back: 0 },
+        ];
+        let children = Children::new(lifeline).map_err(LinkError::Loop)?;
+        let (network, devices) =
+            Network::new(&ports, self.mtu, self.way).map_err(LinkError::Network)?;
+        let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
+        let mut capture = capture.transpose().map_err(LinkError::Loop)?;
+        let path = Path::new(self.forward, self.back, ports, self.memory);
+        let mut forwarding = Forwarding::new(path, devices).map_err(LinkError::Loop)?;
+        let stop = Stop::new().map_err(LinkError::Loop)?;
+        let (ended, outcome) = thread::scope(|scope| {
+            let asked = stop.clone();
+            let capture = &mut capture;
+            let work = scope.spawn(move || forwarding.run(&asked, capture));
+            let ended = children.run(&network, &self.near, self.far.as_deref());
+            stop.stop();
+            (ended, work.join())
+        });
+        let panicked = |_| LinkError::Loop(io::Error::other("its loop panicked"));
+        let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
+        outcome.missed += network.drops();
+        let capture_fault = capture.and_then(|capture| capture.end().err());
+        Ok(Ended { status: ended?, way: network.way, outcome, capture_fault })
+    }
+}
+
+/// Both programs, and whatever else becomes a child of this process when its parent ends.
+struct Children<'a> {
+    signals: SignalFd,
+    lifeline: &'a OwnedFd,
+}
+
+impl<'a> Children<'a> {
+    /// Hears of children that end; made before any thread, so that all have the signal blocked.
+    fn new(lifeline: &'a OwnedFd) -> io::Result<Self> {
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        mask.thread_block()?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self { signals: SignalFd::with_flags(&mask, flags)?, lifeline })
+    }
+
+    fn run(
+        &self,
+        network: &Network,
+        near: &[OsString],
+        far: Option<&[OsString]>,
+    ) -> Result<i32, LinkError> {
+        let [here, there, ..] = &network.hosts[..] else {
+            return Err(LinkError::Network(io::Error::other("an end is missing")));
+        };
+        let mut behind = None;
+        if let Some(far) = far {
+            behind = Some(start(there, far, here.address, Stdio::null())?);
+            wait_for_listener(there);
+        }
+        let program = start(here, near, there.address, Stdio::inherit())?;
+        let status = self.wait_for(program, &mut behind, None)?.unwrap_or(3);
+        if let Some(far) = behind {
+            let left = self.wait_for(far, &mut behind, Some(FAR_GOES_ON))?;
+            if left.is_none() {
+                // It may have ended by itself meanwhile.
+                let _ = kill(far, Signal::SIGTERM);
+                self.wait_for(far, &mut behind, Some(FAR_ENDS_WITHIN))?;
+            }
+        }
+        Ok(status)
+    }
+
+    /// Waits for a child, and tells its status; `None` if it takes longer than that. `other` is
+    /// taken out when it ends.
+    fn wait_for(
+        &self,
+        child: Pid,
+        other: &mut Option<Pid>,
+        within: Option<Duration>,
+    ) -> Result<Option<i32>, LinkError> {
+        let until = within.map(|within| Instant::now() + within);
+        loop {
+            if let Some(status) = reap(child, other) {
+                return Ok(Some(status));
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(None);
+            }
+            let limit = left.map_or(PollTimeout::NONE, |left| {
+                PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+            });
+            let (hears, lives) = (self.signals.as_fd(), self.lifeline.as_fd());
+            let mut polled = [hears, lives].map(|end| PollFd::new(end, PollFlags::POLLIN));
+            match poll(&mut polled, limit) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(fault) => return Err(LinkError::Loop(fault.into())),
+            }
+            if polled[1].any() == Some(true) {
+                return Err(LinkError::Abandoned);
+            }
+            // Only that there was one matters: several children may have ended.
+            while let Ok(Some(_)) = self.signals.read_signal() {}
+        }
+    }
+}
+
+/// Takes all children that have ended; the status of the one that is waited for.
+fn reap(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
+    let mut found = None;
+    loop {
+        let (ended, status) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(ended, code)) => (ended, code),
+            Ok(WaitStatus::Signaled(ended, signal, _)) => (ended, 128 + signal as i32),
+            Ok(WaitStatus::StillAlive) | Err(_) => return found,
+            Ok(_) => continue,
+        };
+        if ended == child {
+            found = Some(status);
+        }
+        if *other == Some(ended) {
+            *other = None;
+        }
+    }
+}
+
+fn start(
+    host: &Host,
+    program: &[OsString],
+    peer: Ipv4Addr,
+    input: Stdio,
+) -> Result<Pid, LinkError> {
+    let Some((name, arguments)) = program.split_first() else {
+        return Err(LinkError::Program("nothing".to_owned(), io::ErrorKind::NotFound.into()));
+    };
+    // The child is in the namespace of the thread that starts it.
+    let started = host.namespace.within(|| {
+        let mut command = Command::new(name);
+        command.args(arguments).env(PEER, peer.to_string()).stdin(input).spawn()
+    });
+    let named = |fault| LinkError::Program(name.to_string_lossy().into_owned(), fault);
+    started.map(|child| Pid::from_raw(child.id() as i32)).map_err(named)
+}
+
+/// Waits until something listens at a host, for a second at the most.
+fn wait_for_listener(host: &Host) {
+    let until = Instant::now() + LISTENS_WITHIN;
+    let waited = host.namespace.within(|| {
+        while !listens() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    });
+    // Whoever cannot look does not wait.
+    drop(waited);
+}
+
+/// Whether a TCP socket listens, or a UDP socket has a port, in the thread's network namespace.
+fn listens() -> bool {
+    const LISTENING: &str = "0A";
+    let lines = |name: &str| {
+        ["", "6"].map(|version| {
+            fs::read_to_string(format!("/proc/thread-self/net/{name}{version}")).unwrap_or_default()
+        })
+    };
+    let is_listening = |line: &str| line.split_whitespace().nth(3) == Some(LISTENING);
+    let tcp = lines("tcp").iter().any(|text| text.lines().skip(1).any(is_listening));
+    tcp || lines("udp").iter().any(|text| text.lines().count() > 1)
+}

@@ -1,0 +1,235 @@
+//! The loop between devices and path, under the real clock.
+//!
+//! ```text
+//! what time is it -> read what waits -> path -> write what has left -> sleep until more is due
+//! ```
+//!
+//! It sleeps until shortly before something is due and looks at the clock from there on: a timer
+//! alone would be late by tens of microseconds.
+
+use crate::clock::Clock;
+use crate::device::{Device, waiting_end};
+use crate::path::{InTransit, Observer, Path, Report};
+use crate::scheduling;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeSpec, TimeValLike};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use tcpcast_link::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
+
+/// So long before something is due the loop stays awake.
+const SPIN: Nanos = 30 * MICROSECOND;
+/// Most packets read of a device, and written at all, before the clock is looked at again.
+const BATCH: usize = 64;
+/// Lateness beyond which a packet counts as late.
+pub const LATE: Nanos = MILLISECOND;
+
+/// Ends the loop from another thread.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    wake: Arc<EventFd>,
+}
+
+impl Stop {
+    /// Not asked yet.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub fn new() -> io::Result<Self> {
+        let wake = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        Ok(Self { asked: Arc::new(AtomicBool::new(false)), wake: Arc::new(wake) })
+    }
+
+    /// Asks the loop to end.
+    pub fn stop(&self) {
+        self.asked.store(true, Ordering::Release);
+        // It fails only where it was asked 2^64 times.
+        let _ = self.wake.write(1);
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+}
+
+/// How the loop fared.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What the link counted.
+    pub path: Report,
+    /// How long it ran, by the host's clock.
+    pub elapsed: Nanos,
+    /// How long the link's clock stood still, how often, and the longest time.
+    pub away: Nanos,
+    /// How often it did.
+    pub pauses: u64,
+    /// The longest time.
+    pub longest_pause: Nanos,
+    /// Packets that the kernel dropped in front of the link.
+    pub missed: u64,
+    /// Processor time of the loop's thread.
+    pub cpu: Nanos,
+}
+
+/// Devices at a path, in the order of its ports.
+pub struct Forwarding {
+    path: Path,
+    devices: Vec<Box<dyn Device>>,
+    /// The devices' descriptors, and that of [`Stop`].
+    waiting: Vec<OwnedFd>,
+    clock: Clock,
+    began: Instant,
+    missed: u64,
+    received: Vec<u32>,
+    leaving: Vec<InTransit>,
+    cells: Vec<u32>,
+}
+
+impl Forwarding {
+    /// A loop that begins when it is run.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub fn new(path: Path, devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
+        let waiting = devices.iter().map(|device| waiting_end(&**device));
+        Ok(Self {
+            waiting: waiting.collect::<io::Result<_>>()?,
+            path,
+            devices,
+            clock: Clock::starting(0),
+            began: Instant::now(),
+            missed: 0,
+            received: Vec::new(),
+            leaving: Vec::new(),
+            cells: Vec::new(),
+        })
+    }
+
+    fn host(&self) -> Nanos {
+        self.began.elapsed().as_nanos() as Nanos
+    }
+
+    /// Moves packets until it is asked to stop.
+    ///
+    /// # Errors
+    /// What waiting returned; devices that fail are left alone.
+    pub fn run(&mut self, stop: &Stop, observer: &mut impl Observer) -> io::Result<Outcome> {
+        scheduling::wake_soon();
+        let waiting = std::mem::take(&mut self.waiting);
+        let ends = waiting.iter().map(AsFd::as_fd).chain([stop.wake.as_fd()]);
+        let mut polled: Vec<PollFd> = ends.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
+        self.began = Instant::now();
+        self.clock = Clock::starting(0);
+        while !stop.is_asked() {
+            let now = self.clock.tick(self.host());
+            self.read(now, &polled, observer);
+            self.write(observer);
+            let mut sleep = self.clock.sleep_until(self.path.next());
+            if sleep < NEVER {
+                // Some of it is over: reading and writing took their time.
+                let busy = self.host().saturating_sub(self.clock.elapsed());
+                sleep = sleep.saturating_sub(busy + SPIN);
+            }
+            wait(&mut polled, sleep)?;
+        }
+        self.clock.tick(self.host());
+        Ok(self.outcome())
+    }
+
+    fn read(&mut self, now: Nanos, polled: &[PollFd], observer: &mut impl Observer) {
+        for (port, end) in polled.iter().enumerate().take(self.devices.len()) {
+            if end.any() != Some(true) {
+                continue;
+            }
+            self.received.clear();
+            let device = &mut self.devices[port];
+            let read = device.receive(&mut self.path.slab, BATCH, &mut self.received);
+            for cell in &self.received {
+                self.path.enter(now, port as u16, *cell, observer);
+            }
+            for _ in 0..read.map_or(0, |read| read.overruns) {
+                self.path.overrun(port as u16);
+            }
+        }
+    }
+
+    fn write(&mut self, observer: &mut impl Observer) {
+        let now = self.clock.at(self.host());
+        self.path.catch_up(now, observer);
+        self.leaving.clear();
+        while self.leaving.len() < BATCH {
+            let Some(packet) = self.path.leave(now, observer) else { break };
+            self.leaving.push(packet);
+        }
+        let mut begin = 0;
+        while let Some(first) = self.leaving.get(begin).copied() {
+            let same = self.leaving[begin..].iter().take_while(|packet| packet.to == first.to);
+            self.cells.clear();
+            self.cells.extend(same.map(|packet| packet.cell));
+            let end = begin + self.cells.len();
+            let sent = self.devices[usize::from(first.to)].send(&mut self.path.slab, &self.cells);
+            // The first that was not taken is lost; those behind it are tried again.
+            let next = (begin + sent + 1).min(end);
+            for at in begin..next {
+                self.path.delivered(self.leaving[at], at < begin + sent);
+            }
+            begin = next;
+        }
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        self.missed += self.devices.iter_mut().map(|device| device.missed()).sum::<u64>();
+        let (pauses, longest_pause) = self.clock.pauses();
+        let cpu = getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| {
+            (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) * 1000
+        });
+        Outcome {
+            path: self.path.report(),
+            elapsed: self.clock.elapsed(),
+            away: self.clock.away(),
+            pauses,
+            longest_pause,
+            missed: self.missed,
+            cpu: cpu as Nanos,
+        }
+    }
+}
+
+fn wait(polled: &mut [PollFd], sleep: Nanos) -> io::Result<()> {
+    let limit = (sleep < NEVER / 2).then(|| TimeSpec::nanoseconds(sleep as i64));
+    match ppoll(polled, limit, None) {
+        Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+        Err(fault) => Err(fault.into()),
+    }
+}
+
+impl Outcome {
+    /// Why the run's figures cannot be trusted; `None` where they can.
+    ///
+    /// A packet is late where it is handed over more than a millisecond behind its time.
+    #[must_use]
+    pub fn distortion(&self) -> Option<String> {
+        let (forward, back) = (&self.path.forward, &self.path.back);
+        let lost = self.missed + forward.machinery_drops + back.machinery_drops;
+        if lost > 0 {
+            return Some(format!("{lost} packets were lost by this machine, not by the link"));
+        }
+        let delivered = forward.lateness.count() + back.lateness.count();
+        let late = forward.lateness.above(LATE) + back.lateness.above(LATE);
+        if late * 100 > delivered {
+            let share = late as f64 * 100.0 / delivered as f64;
+            return Some(format!("{share:.1} % of the packets were more than 1 ms late"));
+        }
+        if self.away * 20 > self.elapsed {
+            let share = self.away as f64 * 100.0 / self.elapsed as f64;
+            return Some(format!("this machine stood still for {share:.1} % of the time"));
+        }
+        None
+    }
+}

@@ -1,0 +1,141 @@
+//! The namespaces at a link: a host in each, and the devices that join them to it.
+
+mod netlink;
+
+use crate::device::{Device, HOST_MAC, LINK_MAC, PacketSocket, Tun, without_offloads};
+use crate::namespace::Namespace;
+use crate::path::Port;
+use netlink::Netlink;
+use netlink_packet_route::link::LinkAttribute;
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+
+/// The interface of every host.
+const INTERFACE: &str = "link0";
+/// Packets that wait in an interface for the link to read them.
+const WAITING: u32 = 10_000;
+
+/// How packets get from a namespace to the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A TUN device.
+    Tun,
+    /// A veth pair, with a packet socket at the link's end.
+    Veth,
+}
+
+/// A namespace with an address.
+#[derive(Debug)]
+pub struct Host {
+    /// It.
+    pub namespace: Namespace,
+    /// Its address.
+    pub address: Ipv4Addr,
+}
+
+/// Hosts, in the order of a path's ports.
+#[derive(Debug)]
+pub struct Network {
+    /// How they are joined to the link.
+    pub way: Way,
+    /// They.
+    pub hosts: Vec<Host>,
+}
+
+impl Network {
+    /// Makes a host for each port, and the devices between them and the link, in the calling
+    /// thread's network namespace where that has to have one end of them. Where `way` is not given,
+    /// TUN if its file can be opened, else veth.
+    ///
+    /// # Errors
+    /// The caller lacks a privilege in its namespaces, or the kernel a kind of device.
+    pub fn new(
+        ports: &[Port],
+        mtu: u32,
+        way: Option<Way>,
+    ) -> io::Result<(Self, Vec<Box<dyn Device>>)> {
+        let way = way.unwrap_or_else(Way::at_hand);
+        let (mut hosts, mut devices) = (Vec::new(), Vec::new());
+        for (number, port) in ports.iter().enumerate() {
+            let namespace = Namespace::new()?;
+            devices.push(way.join(&namespace, port.address, number, mtu)?);
+            hosts.push(Host { namespace, address: port.address });
+        }
+        Ok((Self { way, hosts }, devices))
+    }
+
+    /// Packets that the hosts' interfaces dropped: they got to no link.
+    #[must_use]
+    pub fn drops(&self) -> u64 {
+        let of = |host: &Host| host.namespace.within(|| Netlink::new()?.drops(INTERFACE));
+        self.hosts.iter().map(|host| of(host).unwrap_or(0)).sum()
+    }
+}
+
+impl Way {
+    /// TUN if its file can be opened, else veth.
+    #[must_use]
+    pub fn at_hand() -> Self {
+        let opened = fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+        if opened.is_ok() { Self::Tun } else { Self::Veth }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tun => "TUN",
+            Self::Veth => "veth",
+        }
+    }
+
+    fn join(
+        self,
+        namespace: &Namespace,
+        address: Ipv4Addr,
+        number: usize,
+        mtu: u32,
+    ) -> io::Result<Box<dyn Device>> {
+        let attributes = vec![LinkAttribute::Mtu(mtu), LinkAttribute::TxQueueLen(WAITING)];
+        match self {
+            Self::Tun => namespace.within(|| {
+                let device = Tun::new(INTERFACE)?;
+                set_up(address, attributes, None)?;
+                Ok(Box::new(device) as Box<dyn Device>)
+            }),
+            Self::Veth => {
+                let (routing, end) = (Netlink::new()?, format!("link{number}"));
+                routing.make_veth(&end, INTERFACE, namespace.file())?;
+                without_offloads(&end)?;
+                let mtu = vec![LinkAttribute::Mtu(mtu)];
+                routing.bring_up(&end, mtu, Some(LINK_MAC))?;
+                let device = PacketSocket::new(routing.index(&end)?)?;
+                namespace.within(|| {
+                    without_offloads(INTERFACE)?;
+                    set_up(address, attributes, Some(HOST_MAC))
+                })?;
+                Ok(Box::new(device))
+            }
+        }
+    }
+}
+
+/// Sets a host up, in the calling thread's network namespace.
+fn set_up(
+    address: Ipv4Addr,
+    attributes: Vec<LinkAttribute>,
+    hardware: Option<[u8; 6]>,
+) -> io::Result<()> {
+    // Before the interface is up, or it would look for IPv6 routers over the link. Where there is no
+    // IPv6, there is nothing to switch off.
+    let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+    let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    // So that ping needs no privilege; where the group has no name here, it does.
+    let group = nix::unistd::getegid();
+    let _ = fs::write("/proc/sys/net/ipv4/ping_group_range", format!("{group} {group}"));
+    let routing = Netlink::new()?;
+    routing.bring_up("lo", Vec::new(), None)?;
+    routing.bring_up(INTERFACE, attributes, hardware)?;
+    routing.route_all(INTERFACE, address)
+}

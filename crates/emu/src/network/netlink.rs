@@ -1,0 +1,141 @@
+//! Requests to the kernel's routing socket, in the calling thread's network namespace.
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64,
+};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
+
+/// A routing socket.
+pub(super) struct Netlink {
+    socket: Socket,
+}
+
+fn unexpected() -> io::Error {
+    io::Error::other("the kernel gave an answer to a routing request that cannot be read")
+}
+
+impl Netlink {
+    /// One in the calling thread's network namespace.
+    pub(super) fn new() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket })
+    }
+
+    /// Asks for something, and returns what the kernel answers before its last word, if anything.
+    fn ask(
+        &self,
+        request: RouteNetlinkMessage,
+        flags: u16,
+    ) -> io::Result<Option<RouteNetlinkMessage>> {
+        let mut message = NetlinkMessage::from(request);
+        message.header.flags = NLM_F_REQUEST | flags;
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let (answer, _) = self.socket.recv_from_full()?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer);
+        match answer.map_err(|_| unexpected())?.payload {
+            NetlinkPayload::Error(fault) if fault.code.is_some() => Err(fault.to_io()),
+            NetlinkPayload::InnerMessage(inner) => Ok(Some(inner)),
+            _ => Ok(None),
+        }
+    }
+
+    fn make(&self, request: RouteNetlinkMessage) -> io::Result<()> {
+        self.ask(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+
+    /// Makes a veth pair: one end here, the other of that name and address in `there`.
+    pub(super) fn make_veth(&self, name: &str, peer: &str, there: &File) -> io::Result<()> {
+        let mut end = LinkMessage::default();
+        end.attributes.push(LinkAttribute::IfName(peer.to_owned()));
+        end.attributes.push(LinkAttribute::NetNsFd(there.as_raw_fd()));
+        let mut pair = LinkMessage::default();
+        pair.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        pair.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(end))),
+        ]));
+        self.make(RouteNetlinkMessage::NewLink(pair))
+    }
+
+    fn link(&self, name: &str) -> io::Result<LinkMessage> {
+        let mut asked = LinkMessage::default();
+        asked.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        match self.ask(RouteNetlinkMessage::GetLink(asked), 0)? {
+            Some(RouteNetlinkMessage::NewLink(link)) => Ok(link),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// The index of an interface.
+    pub(super) fn index(&self, name: &str) -> io::Result<u32> {
+        Ok(self.link(name)?.header.index)
+    }
+
+    /// Packets that an interface dropped in either direction.
+    pub(super) fn drops(&self, name: &str) -> io::Result<u64> {
+        let of = |stats: &Stats64| stats.rx_dropped + stats.tx_dropped;
+        let link = self.link(name)?;
+        let found = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Stats64(stats) => Some(of(stats)),
+            _ => None,
+        });
+        Ok(found.unwrap_or(0))
+    }
+
+    /// Changes an interface and brings it up; with `hardware`, it has that address and asks for no
+    /// neighbours.
+    pub(super) fn bring_up(
+        &self,
+        name: &str,
+        mut attributes: Vec<LinkAttribute>,
+        hardware: Option<[u8; 6]>,
+    ) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = self.index(name)?;
+        link.header.flags = LinkFlags::Up;
+        if let Some(address) = hardware {
+            link.header.flags |= LinkFlags::Noarp;
+            attributes.push(LinkAttribute::Address(address.to_vec()));
+        }
+        link.header.change_mask = link.header.flags;
+        link.attributes = attributes;
+        self.ask(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
+    }
+
+    /// Gives an interface its address, and sends everything else that way.
+    pub(super) fn route_all(&self, name: &str, address: Ipv4Addr) -> io::Result<()> {
+        let index = self.index(name)?;
+        let mut given = AddressMessage::default();
+        given.header.family = AddressFamily::Inet;
+        given.header.prefix_len = 32;
+        given.header.index = index;
+        given.attributes.push(AddressAttribute::Local(IpAddr::V4(address)));
+        given.attributes.push(AddressAttribute::Address(IpAddr::V4(address)));
+        self.make(RouteNetlinkMessage::NewAddress(given))?;
+        let mut route = RouteMessage::default();
+        route.header.address_family = AddressFamily::Inet;
+        route.header.table = RouteHeader::RT_TABLE_MAIN;
+        route.header.protocol = RouteProtocol::Boot;
+        route.header.scope = RouteScope::Link;
+        route.header.kind = RouteType::Unicast;
+        route.attributes.push(RouteAttribute::Oif(index));
+        self.make(RouteNetlinkMessage::NewRoute(route))
+    }
+}

@@ -1,0 +1,172 @@
+//! What a link reads in an IP header, and the one thing that it writes: the ECN mark.
+
+use std::net::Ipv4Addr;
+use tcpcast_link::Ecn;
+use tcpcast_link::random::scatter;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const IPV4_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+
+/// What a link has to know of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Where it goes; `None` of IPv6.
+    pub destination: Option<Ipv4Addr>,
+    /// A number of its flow: a hash of addresses, protocol and ports. Fragments have no ports, so
+    /// all of a fragmented packet's are left out.
+    pub flow: u32,
+    /// Its codepoint.
+    pub ecn: Ecn,
+}
+
+impl Header {
+    /// Reads an IPv4 or IPv6 packet; `None` if it is neither, or cut.
+    #[must_use]
+    pub fn read(packet: &[u8]) -> Option<Self> {
+        match packet.first()? >> 4 {
+            4 if packet.len() >= IPV4_HEADER => Some(Self::of_ipv4(packet)),
+            6 if packet.len() >= IPV6_HEADER => Some(Self::of_ipv6(packet)),
+            _ => None,
+        }
+    }
+
+    fn of_ipv4(packet: &[u8]) -> Self {
+        let address = |at: usize| word(packet, at);
+        let (source, destination) = (address(12), address(16));
+        let protocol = packet[9];
+        let is_fragment = u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0;
+        let ports = if is_fragment { 0 } else { ports(packet, header_bytes(packet), protocol) };
+        let addresses = u64::from(source) << 32 | u64::from(destination);
+        Self {
+            destination: Some(Ipv4Addr::from(destination)),
+            flow: hash(&[addresses, u64::from(protocol) << 32 | u64::from(ports)]),
+            ecn: Ecn::from_bits(packet[1]),
+        }
+    }
+
+    fn of_ipv6(packet: &[u8]) -> Self {
+        let pair = |at: usize| u64::from(word(packet, at)) << 32 | u64::from(word(packet, at + 4));
+        let protocol = packet[6];
+        // Where extension headers stand before the ports, the flow label tells flows apart.
+        let label = u64::from(word(packet, 0) & 0x000f_ffff);
+        let ports = u64::from(ports(packet, IPV6_HEADER, protocol));
+        let rest = [u64::from(protocol), if ports == 0 { label } else { ports }];
+        let flow = hash(&[pair(8), pair(16), pair(24), pair(32), rest[0], rest[1]]);
+        Self { destination: None, flow, ecn: Ecn::from_bits(packet[1] >> 4) }
+    }
+}
+
+fn word(packet: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]])
+}
+
+fn header_bytes(packet: &[u8]) -> usize {
+    usize::from(packet[0] & 15) * 4
+}
+
+fn ports(packet: &[u8], at: usize, protocol: u8) -> u32 {
+    let has_ports = matches!(protocol, TCP | UDP) && packet.len() >= at + 4;
+    if has_ports { word(packet, at) } else { 0 }
+}
+
+fn hash(words: &[u64]) -> u32 {
+    (words.iter().fold(0, |hash, word| scatter(hash ^ word)) >> 32) as u32
+}
+
+/// Sets the codepoint of an IP packet to CE (RFC 3168, section 5), and an IPv4 header's checksum to
+/// what follows (RFC 1624, eqn. 3).
+pub fn mark(packet: &mut [u8]) {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) if packet.len() >= IPV4_HEADER => {
+            let before = u16::from_be_bytes([packet[0], packet[1]]);
+            packet[1] |= 3;
+            let after = u16::from_be_bytes([packet[0], packet[1]]);
+            let sum = u16::from_be_bytes([packet[10], packet[11]]);
+            let mut new = u32::from(!sum) + u32::from(!before) + u32::from(after);
+            new = (new & 0xffff) + (new >> 16);
+            new = (new & 0xffff) + (new >> 16);
+            packet[10..12].copy_from_slice(&(!(new as u16)).to_be_bytes());
+        }
+        Some(6) if packet.len() >= IPV6_HEADER => packet[1] |= 3 << 4,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpcast_wire::Segment;
+
+    fn segment(source_port: u16, codepoint: u8) -> Vec<u8> {
+        Segment {
+            source: [10, 0, 0, 1],
+            destination: [10, 128, 0, 1],
+            source_port,
+            destination_port: 80,
+            codepoint,
+            identification: 0xbeef,
+            ..Segment::default()
+        }
+        .headers()
+    }
+
+    fn sum(packet: &[u8]) -> u32 {
+        let words = packet[..20].chunks(2);
+        let sum: u32 = words.map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+        (sum & 0xffff) + (sum >> 16)
+    }
+
+    #[test]
+    fn a_flow_is_its_addresses_protocol_and_ports() {
+        let of = |port| Header::read(&segment(port, 2)).unwrap();
+        assert_eq!(of(1).destination, Some(Ipv4Addr::new(10, 128, 0, 1)));
+        assert_eq!((of(1).flow, of(1).ecn), (of(1).flow, Ecn::Ect0));
+        assert_ne!(of(1).flow, of(2).flow);
+        let mut udp = segment(1, 0);
+        udp[9] = UDP;
+        assert_ne!(Header::read(&udp).unwrap().flow, of(1).flow);
+    }
+
+    #[test]
+    fn fragments_of_a_packet_are_of_one_flow() {
+        let (mut first, mut second) = (segment(1, 0), segment(2, 0));
+        first[6] = 0x20; // more fragments follow
+        (second[6], second[7]) = (0, 100);
+        assert_eq!(Header::read(&first).unwrap().flow, Header::read(&second).unwrap().flow);
+    }
+
+    #[test]
+    fn a_mark_keeps_the_checksum_right() {
+        for codepoint in [1, 2, 3] {
+            let mut packet = segment(9, codepoint);
+            assert_eq!(sum(&packet), 0xffff);
+            mark(&mut packet);
+            assert_eq!((packet[1], sum(&packet)), (3, 0xffff));
+        }
+    }
+
+    #[test]
+    fn ipv6_is_read_and_marked_by_its_traffic_class() {
+        let mut packet = [0_u8; 48];
+        (packet[0], packet[1], packet[6]) = (0x60, 0x20, TCP);
+        let before = Header::read(&packet).unwrap();
+        assert_eq!((before.ecn, before.destination), (Ecn::Ect0, None));
+        packet[41] = 7;
+        assert_ne!(Header::read(&packet).unwrap().flow, before.flow);
+        mark(&mut packet);
+        assert_eq!(packet[1], 0x30);
+    }
+
+    #[test]
+    fn what_is_no_ip_packet_is_refused() {
+        for packet in [&[][..], &[0x45; 19], &[0x60; 39], &[0x10; 60]] {
+            assert_eq!(Header::read(packet), None);
+        }
+        // A header that says it is longer than the packet has no ports.
+        let mut long = segment(1, 0);
+        long[0] = 0x4f;
+        assert!(Header::read(&long[..24]).is_some());
+    }
+}

@@ -1,0 +1,113 @@
+//! Times counted in buckets an eighth of an octave wide.
+
+use tcpcast_link::Nanos;
+
+const PIECES: usize = 8;
+const OCTAVES: usize = 61;
+
+/// How often which time was seen, to within 12 %.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Box<[u64; PIECES * OCTAVES + PIECES]>,
+    count: u64,
+    sum: u128,
+    most: Nanos,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: Box::new([0; PIECES * OCTAVES + PIECES]), count: 0, sum: 0, most: 0 }
+    }
+}
+
+fn bucket(time: Nanos) -> usize {
+    if time < PIECES as u64 {
+        return time as usize;
+    }
+    let octave = time.ilog2() as usize;
+    let piece = (time >> (octave - 3)) as usize & (PIECES - 1);
+    (octave - 2) * PIECES + piece
+}
+
+/// The least time that is in a later bucket.
+fn end(bucket: usize) -> Nanos {
+    let (octave, piece) = (bucket / PIECES, bucket % PIECES);
+    if octave == 0 { bucket as Nanos + 1 } else { ((PIECES + piece + 1) as Nanos) << (octave - 1) }
+}
+
+impl Histogram {
+    /// Counts a time.
+    #[inline]
+    pub fn add(&mut self, time: Nanos) {
+        self.counts[bucket(time)] += 1;
+        self.count += 1;
+        self.sum += u128::from(time);
+        self.most = self.most.max(time);
+    }
+
+    /// How many times were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their mean; 0 of none.
+    #[must_use]
+    pub fn mean(&self) -> Nanos {
+        (self.sum / u128::from(self.count.max(1))) as Nanos
+    }
+
+    /// The longest; 0 of none.
+    #[must_use]
+    pub fn most(&self) -> Nanos {
+        self.most
+    }
+
+    /// A time that is not exceeded by that share of all, rounded up to a bucket's end; 0 of none.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Nanos {
+        let wanted = (share * self.count as f64).ceil() as u64;
+        let mut seen = 0;
+        for (at, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted && *count > 0 {
+                return (end(at) - 1).min(self.most);
+            }
+        }
+        self.most
+    }
+
+    /// How many times are longer, to within a bucket.
+    #[must_use]
+    pub fn above(&self, time: Nanos) -> u64 {
+        self.counts[bucket(time) + 1..].iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_each_other() {
+        for at in 1..PIECES * OCTAVES {
+            assert_eq!(bucket(end(at - 1)), at);
+            assert_eq!(bucket(end(at) - 1), at);
+        }
+        assert!(bucket(Nanos::MAX) < PIECES * OCTAVES + PIECES);
+    }
+
+    #[test]
+    fn quantiles_are_within_an_eighth() {
+        let mut times = Histogram::default();
+        (1..=1000).for_each(|time| times.add(time * 1000));
+        assert_eq!((times.count(), times.mean(), times.most()), (1000, 500_500, 1_000_000));
+        for (share, exact) in [(0.5, 500_000.0), (0.99, 990_000.0)] {
+            let found = times.quantile(share) as f64;
+            assert!(found >= exact && found <= exact * 1.13, "{found}");
+        }
+        assert_eq!((times.quantile(1.0), times.above(2_000_000)), (1_000_000, 0));
+        assert!(times.above(500_000).abs_diff(500) < 60);
+        assert_eq!(Histogram::default().quantile(0.5), 0);
+    }
+}

@@ -1,0 +1,68 @@
+//! What a run of programs over a link counted, as lines of a key and a number: it is told from one
+//! process to another.
+
+use crate::command::Ended;
+use crate::path::Counters;
+use std::fmt::Write;
+
+impl Ended {
+    /// One line each: a key, a space, and a whole number or a word. Times are in nanoseconds.
+    #[must_use]
+    pub fn lines(&self) -> String {
+        let mut text = String::new();
+        let outcome = &self.outcome;
+        // Writing to a string does not fail.
+        let mut put = |key: &str, value: &dyn std::fmt::Display| {
+            let _ = writeln!(text, "{key} {value}");
+        };
+        put("status", &self.status);
+        put("way", &self.way.name());
+        put("elapsed_ns", &outcome.elapsed);
+        put("away_ns", &outcome.away);
+        put("pauses", &outcome.pauses);
+        put("longest_pause_ns", &outcome.longest_pause);
+        put("missed", &outcome.missed);
+        put("cpu_ns", &outcome.cpu);
+        direction(&mut put, "forward", &outcome.path.forward, outcome.path.in_transit[0]);
+        direction(&mut put, "back", &outcome.path.back, outcome.path.in_transit[1]);
+        if let Some(reason) = outcome.distortion() {
+            put("distortion", &reason);
+        }
+        if let Some(fault) = &self.capture_fault {
+            put("capture_fault", fault);
+        }
+        text
+    }
+}
+
+fn direction(
+    put: &mut impl FnMut(&str, &dyn std::fmt::Display),
+    name: &str,
+    counters: &Counters,
+    in_transit: u64,
+) {
+    let (waits, lateness) = (&counters.waits, &counters.lateness);
+    let numbers = [
+        ("entered", counters.entered.packets),
+        ("entered_bytes", counters.entered.bytes),
+        ("delivered", counters.delivered.packets),
+        ("delivered_bytes", counters.delivered.bytes),
+        ("full_drops", counters.full_drops),
+        ("early_drops", counters.early_drops),
+        ("random_drops", counters.random_drops),
+        ("machinery_drops", counters.machinery_drops),
+        ("misaddressed", counters.misaddressed),
+        ("marked", counters.marked),
+        ("in_transit", in_transit),
+        ("wait_mean_ns", waits.mean()),
+        ("wait_p95_ns", waits.quantile(0.95)),
+        ("wait_max_ns", waits.most()),
+        ("late_mean_ns", lateness.mean()),
+        ("late_p50_ns", lateness.quantile(0.5)),
+        ("late_p99_ns", lateness.quantile(0.99)),
+        ("late_max_ns", lateness.most()),
+    ];
+    for (key, number) in numbers {
+        put(&format!("{name}.{key}"), &number);
+    }
+}

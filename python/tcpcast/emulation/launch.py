@@ -1,0 +1,120 @@
+"""Starting a link's process, and ending it whatever happens.
+
+The process has namespaces of its own and ends when the pipe between us closes, which the kernel
+does for a process that is killed; its first child takes all others with it. So nothing is left.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.emulation.outcome import LinkOutcome
+from tcpcast.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_MODULE = "tcpcast.emulation.process"
+_LEFT_TO_PROGRAMS = (signal.SIGINT, signal.SIGQUIT)
+"""What a terminal sends to all: the programs at the link decide, and the link tells its numbers."""
+
+
+def run_link(link: Mapping[str, Any]) -> LinkOutcome:
+    """Run programs over a link until the near one ends.
+
+    Parameters
+    ----------
+    link
+        What ``_native.run_link`` takes: ``config`` (the simulator's configuration),
+        ``both_ways``, ``sender``, ``near``, ``far``, ``device``, ``mtu``, ``capture``,
+        ``most_bytes``.
+
+    Raises
+    ------
+    EnvironmentFault
+        Not Linux, no namespaces, no program of that name, or the process was killed.
+    """
+    if sys.platform != "linux":
+        raise EnvironmentFault("a link is made of Linux network namespaces; this is no Linux")
+    with _left_to_programs():
+        told, status = _ask(pickle.dumps(dict(link)))
+    if "fault" in told:
+        raise EnvironmentFault(told["fault"])
+    if "way" not in told:
+        raise EnvironmentFault(f"the link's process ended without an answer, status {status}")
+    return LinkOutcome.from_lines(told)
+
+
+def _ask(question: bytes) -> tuple[dict[str, str], int]:
+    """Start the process, hand it the question, and return what it told and its status."""
+    asked, lifeline, answer = os.pipe(), os.pipe(), os.pipe()
+    ends = (asked[0], lifeline[0], answer[1])
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", _MODULE, *map(str, ends)], pass_fds=ends
+        )
+    except OSError:
+        for pipe in (asked, lifeline, answer):
+            for end in pipe:
+                os.close(end)
+        raise
+    for end in ends:
+        os.close(end)
+    foreground = _foreground()
+    try:
+        with suppress(BrokenPipeError), open(asked[1], "wb") as file:
+            file.write(question)
+        with open(answer[0], encoding="utf-8", errors="replace") as file:
+            told = dict(_split(line) for line in file)
+        return told, process.wait()
+    finally:
+        os.close(lifeline[1])
+        process.wait()
+        _take_back(foreground)
+
+
+def _split(line: str) -> tuple[str, str]:
+    key, _, value = line.rstrip("\n").partition(" ")
+    return key, value
+
+
+@contextmanager
+def _left_to_programs() -> Iterator[None]:
+    """Have the terminal's signals end the programs alone, and not this process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # A function, as what is ignored would be ignored by the programs too.
+    before = {number: signal.signal(number, lambda *_: None) for number in _LEFT_TO_PROGRAMS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _foreground() -> int | None:
+    """Return our process group if it has the terminal, else None."""
+    try:
+        return os.getpgrp() if os.tcgetpgrp(0) == os.getpgrp() else None
+    except OSError:
+        return None
+
+
+def _take_back(group: int | None) -> None:
+    """Take the terminal back from a shell: it cannot, as our group has no number where it is."""
+    if group is None:
+        return
+    before = signal.getsignal(signal.SIGTTOU)
+    with suppress(OSError, ValueError):
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        os.tcsetpgrp(0, group)
+    with suppress(ValueError):
+        signal.signal(signal.SIGTTOU, before)

@@ -1,0 +1,82 @@
+"""What a link counted while programs ran over it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectionCounts:
+    """Packets of one direction, their IP bytes, and their times in nanoseconds.
+
+    ``entered`` = ``delivered`` + ``full_drops`` + ``early_drops`` + ``random_drops`` +
+    ``machinery_drops`` + ``in_transit``. ``wait_*`` is the time before transmission of packets that
+    got through, ``late_*`` how much later than due they were handed over.
+    """
+
+    entered: int
+    entered_bytes: int
+    delivered: int
+    delivered_bytes: int
+    full_drops: int
+    early_drops: int
+    random_drops: int
+    machinery_drops: int
+    misaddressed: int
+    marked: int
+    in_transit: int
+    wait_mean_ns: int
+    wait_p95_ns: int
+    wait_max_ns: int
+    late_mean_ns: int
+    late_p50_ns: int
+    late_p99_ns: int
+    late_max_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOutcome:
+    """How a link and the program at its near end fared.
+
+    ``near_to_far`` and ``far_to_near`` are the directions; ``distortion`` says why the numbers
+    cannot be trusted, None where they can; ``away_ns`` is how long the link's clock stood still.
+    """
+
+    status: int
+    device: str
+    elapsed_ns: int
+    away_ns: int
+    pauses: int
+    longest_pause_ns: int
+    missed: int
+    cpu_ns: int
+    near_to_far: DirectionCounts
+    far_to_near: DirectionCounts
+    distortion: str | None
+    capture_fault: str | None
+
+    @classmethod
+    def from_lines(cls, told: Mapping[str, str]) -> LinkOutcome:
+        """Read what the link's process wrote, by key."""
+        own = ("status", "elapsed_ns", "away_ns", "pauses", "longest_pause_ns", "missed", "cpu_ns")
+        return cls(
+            **{name: int(told[name]) for name in own},
+            device=told["way"],
+            near_to_far=_direction(told, "forward"),
+            far_to_near=_direction(told, "back"),
+            distortion=told.get("distortion"),
+            capture_fault=told.get("capture_fault"),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain numbers and words."""
+        return asdict(self)
+
+
+def _direction(told: Mapping[str, str], name: str) -> DirectionCounts:
+    keys = [field.name for field in fields(DirectionCounts)]
+    return DirectionCounts(**{key: int(told[f"{name}.{key}"]) for key in keys})

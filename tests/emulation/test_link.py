@@ -1,0 +1,171 @@
+"""Programs over a link: their statuses, their packets, and nothing left of it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import shutil
+import statistics
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+from tcpcast.cli import main
+
+from emulation.ends import ECHO, FLOOD, PINGS, SINK, python
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from emulation.conftest import Ran
+
+    Run = Callable[..., Ran]
+
+FAST = ["--rtt", "2ms"]
+SHOWN = "near to far: "
+
+
+@pytest.mark.parametrize(("line", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
+def test_the_status_of_the_command_is_passed_on(run: Run, line: str, status: int) -> None:
+    ran = run(FAST, ["sh", "-c", line])
+    assert ran.code == status
+    assert f"tcpcast: {SHOWN}no packet" in ran.err
+
+
+def test_each_end_has_its_address_and_finds_the_other(run: Run, tmp_path: Path) -> None:
+    far = f"echo $TCPCAST_PEER > {tmp_path}/far"
+    ran = run([*FAST, "--far", far], ["echo $TCPCAST_PEER; sleep 0.2"])
+    assert (ran.code, ran.out) == (0, "10.128.0.1\n")
+    assert (tmp_path / "far").read_text() == "10.0.0.1\n"
+
+
+def test_a_program_that_is_not_there_is_named(run: Run) -> None:
+    ran = run(FAST, ["no-such-program", "-x"])
+    assert ran.code == 3
+    assert "tcpcast: cannot run no-such-program: " in ran.err
+
+
+def test_random_loss_and_the_queue_act_on_the_forward_path(run: Run) -> None:
+    count, loss = 20_000, 0.05
+    options = [*FAST, "--loss", "5%", "--far", shlex.join(python(SINK))]
+    ran = run(options, python(FLOOD, count, 100, 20, 0.002, 0.1))
+    assert ran.code in {0, 3}
+    forward = ran.numbers["near_to_far"]
+    sd = math.sqrt(count * loss * (1 - loss))
+    assert forward["entered"] == count
+    assert abs(forward["random_drops"] - count * loss) < 3 * sd
+    assert forward["delivered"] == count - forward["random_drops"]
+    assert forward["full_drops"] == forward["machinery_drops"] == 0
+    assert ran.numbers["far_to_near"]["random_drops"] == 0
+
+
+def test_with_the_sender_far_loss_is_on_the_other_direction(run: Run) -> None:
+    far = shlex.join(python(ECHO))
+    ran = run([*FAST, "--loss", "50%", "--sender", "far", "--far", far], python(PINGS, 3))
+    back = ran.numbers["far_to_near"]
+    assert ran.numbers["near_to_far"]["random_drops"] == 0
+    assert back["entered"] == back["delivered"] + back["random_drops"] == 3
+
+
+def packets(path: Path) -> list[tuple[int, int, str]]:
+    """The time in nanoseconds, IP length and source of each packet of a capture of ours."""
+    data, at, found = path.read_bytes(), 24, []
+    while at < len(data):
+        seconds, rest, kept, length = struct.unpack_from("<IIII", data, at)
+        source = ".".join(map(str, data[at + 28 : at + 32]))
+        found.append((seconds * 10**9 + rest, length, source))
+        at += 16 + kept
+    return found
+
+
+def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
+    pcap = tmp_path / "far.pcap"
+    options = [*FAST, "--rate", "8mbit", "--buffer", "50pkt", "--far", shlex.join(python(SINK))]
+    options += ["--pcap", str(pcap), "--pcap-side", "far"]
+    ran = run(options, python(FLOOD, 4000, 972, 20, 0.01, 0.2))
+    forward = ran.numbers["near_to_far"]
+    assert forward["full_drops"] > 100
+    # A buffer of 50 holds the one in transmission: the others wait for at most 49 of 1 ms.
+    assert 48e6 < forward["wait_max_ns"] <= 49e6
+    seen = packets(pcap)
+    assert len(seen) == forward["delivered"]
+    # A busy sender may have left the queue empty for a while.
+    spans = [(seen[at], seen[at + 500]) for at in range(0, len(seen) - 500, 50)]
+    rate = statistics.median(500 * 8000 * 1e9 / (end[0] - begin[0]) for begin, end in spans)
+    assert {length for _, length, _ in seen} == {1000}
+    assert rate == pytest.approx(8e6, rel=1e-3)
+
+
+def test_a_full_packet_and_an_ack_take_the_rtt(run: Run, tmp_path: Path) -> None:
+    pcap = tmp_path / "near.pcap"
+    options = ["--rtt", "30ms", "--rate", "10mbit", "--far", shlex.join(python(ECHO))]
+    ran = run([*options, "--pcap", str(pcap)], python(PINGS, 40))
+    assert ran.numbers["near_to_far"]["machinery_drops"] == 0
+    seen = packets(pcap)
+    sent = [time for time, _, source in seen if source == "10.0.0.1"]
+    answered = [time for time, _, source in seen if source == "10.128.0.1"]
+    assert len(sent) == len(answered) == 40
+    rtts = [(there - here) / 1e6 for here, there in zip(sent, answered, strict=True)]
+    assert min(rtts) >= 30.0
+    # The echo is a program, too, and answers late where the machine is busy.
+    assert sorted(rtts)[10] == pytest.approx(30.0, abs=0.3)
+
+
+def test_jitter_reorders_or_keeps_the_order(run: Run, tmp_path: Path) -> None:
+    pcap = tmp_path / "far.pcap"
+    options = ["--rtt", "2ms", "--jitter", "5ms", "--pcap", str(pcap), "--pcap-side", "far"]
+    for reorder in (False, True):
+        more = ["--reorder"] if reorder else []
+        lengths = "import os, socket\nown = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        lengths += "for n in range(200): own.sendto(bytes(n), (os.environ['TCPCAST_PEER'], 9))\n"
+        ran = run([*options, *more], ["sh", "-c", shlex.join(python(lengths)) + "; sleep 0.3"])
+        assert ran.numbers["near_to_far"]["delivered"] == 200
+        found = [length for _, length, source in packets(pcap) if source == "10.0.0.1"]
+        assert (found == sorted(found)) is not reorder
+
+
+def test_a_trace_of_packet_opportunities_is_the_rate(run: Run, tmp_path: Path) -> None:
+    trace = tmp_path / "up.trace"
+    trace.write_text("5\n10\n")
+    options = [*FAST, "--trace", str(trace), "--buffer", "10pkt", "--far", shlex.join(python(SINK))]
+    ran = run(options, python(FLOOD, 40, 1472, 40, 0.3, 0))
+    forward = ran.numbers["near_to_far"]
+    # Ten wait for 5 ms each, and one may have left meanwhile.
+    assert forward["delivered"] in {10, 11}
+    assert 45e6 <= forward["wait_max_ns"] <= 50e6
+
+
+def test_a_capture_of_tcp_is_read_by_trace(run: Run, tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl")
+    (tmp_path / "file").write_bytes(bytes(300_000))
+    serve = shlex.join(python("import http.server as h; h.test(h.SimpleHTTPRequestHandler)"))
+    options = ["--rtt", "20ms", "--rate", "20mbit", "--queue", "fq_codel", "--sender", "far"]
+    options += ["--far", serve, "--pcap", str(tmp_path / "far.pcap"), "--pcap-side", "far"]
+    fetch = "curl -s http://$TCPCAST_PEER:8000/file | wc -c"
+    ran = run(options, [f"sleep 0.5; {fetch}"])
+    assert ran.code in {0, 3}, ran.err
+    assert ran.out.split()[-1] == "300000"
+    assert main(["trace", str(tmp_path / "far.pcap")]) == 0
+
+
+def test_iperf3_over_the_link(run: Run) -> None:
+    if shutil.which("iperf3") is None:
+        pytest.skip("there is no iperf3")
+    options = ["--rtt", "10ms", "--rate", "20mbit", "--buffer", "100pkt", "--far", "iperf3 -s -1"]
+    ran = run(options, ["iperf3 -c $TCPCAST_PEER -t 2 -J"])
+    assert ran.code in {0, 3}, ran.err
+    ran.skip_if_distorted()
+    forward = ran.numbers["near_to_far"]
+    assert 3e6 < forward["delivered_bytes"] < 6e6
+
+
+def test_a_scenario_gives_the_values_and_options_change_them(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "path.toml").write_text(
+        'name = "path"\n[network]\nrtt = "10ms"\n[network.bottleneck]\nrate = "8mbit"\n'
+        'buffer = "20pkt"\n[traffic]\nkind = "bulk"\nflows = 2\n[run]\nduration = "1s"\n'
+    )
+    far = shlex.join(python(SINK))
+    ran = run(["path.toml", "--buffer", "5pkt", "--far", far], python(FLOOD, 40, 972, 40, 0.2, 0))
+    assert ran.numbers["near_to_far"]["delivered"] in {5, 6}

@@ -1,0 +1,90 @@
+"""What ``tcpcast link`` refuses before anything runs, and what it makes of its options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tcpcast.cli import link, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What would be run; nothing is."""
+    found: list[dict[str, Any]] = []
+
+    def _run(question: dict[str, Any], *_: object, **__: object) -> None:
+        found.append(question)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(link, "_run", _run)
+    return found
+
+
+def question(asked: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:
+    with pytest.raises(SystemExit):
+        main(["link", *arguments])
+    return asked.pop()
+
+
+def test_the_link_is_what_the_simulator_would_be_given(asked: list[dict[str, Any]]) -> None:
+    given = question(asked, "--rtt", "60ms", "--rate", "20mbit", "--", "ping", "-c", "3", "x")
+    config = given["config"]
+    # Half of what 1500 and 40 bytes at 20 Mbit/s leave of 60 ms, each way.
+    assert config["classes"][0]["forward_ns"] == config["classes"][0]["back_ns"] == 29_692_000
+    assert (config["bottleneck_bps"], config["buffer_pkts"]) == (20_000_000, 100)
+    assert given["near"] == ["ping", "-c", "3", "x"]
+    assert (given["both_ways"], given["mtu"], given["sender"]) == (True, 1500, "near")
+
+
+def test_a_single_word_is_a_shell_command_and_nothing_a_shell(
+    asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL", "/bin/some-shell")
+    assert question(asked, "--rtt", "1ms", "--", "a | b")["near"] == ["/bin/sh", "-c", "a | b"]
+    assert question(asked, "--rtt", "1ms")["near"] == ["/bin/some-shell"]
+
+
+def test_a_scenario_is_the_link_and_options_change_it(
+    asked: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    given = question(asked, "web-10mbit", "--rtt", "80ms", "--set", "network.packet=1000B", "--")
+    assert given["config"]["bottleneck_bps"] == 10_000_000
+    assert given["mtu"] == 1000
+    # The links of sources and receivers are delays: a packet and an ack take the 80 ms as ever.
+    (only,) = given["config"]["classes"]
+    there_and_back = only["forward_ns"] + only["back_ns"] + (1040 * 8 * 100)
+    assert there_and_back == pytest.approx(80e6, abs=4)
+    trace = tmp_path / "t"
+    trace.write_text("1\n2\n")
+    traced = question(asked, "--rtt", "80ms", "--trace", str(trace), "--seed", "5")["config"]
+    assert traced["seed"] == 5
+    assert traced["queue"]["managed"]["rate"]["opportunities"] == [(1, 1), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--rtt: missing"),
+        (["--rtt", "60"], "--rtt: "),
+        (["--rtt", "60ms", "--rate", "20mbps"], "--rate: "),
+        (["--rtt", "1ms", "--rate", "1mbit"], "--rtt: 1ms is less than the transmission times"),
+        (["--rtt", "60ms", "--rate", "1mbit", "--trace", "x"], "--rate and --trace are both"),
+        (["--rtt", "60ms", "--reorder"], "--reorder: nothing delays packets"),
+        (["--rtt", "60ms", "--queue", "fq_codel"], "--queue: fq_codel acts where packets queue"),
+        (["--rtt", "60ms", "--jitter", "5"], "--jitter"),
+        (["--rtt", "60ms", "--set", "network.packet=9000B"], "network.packet: too long"),
+        (["--rtt", "60ms", "--set", "network.ingress.loss=1%"], "network.ingress.loss: a link is"),
+    ],
+)
+def test_what_is_no_link_is_refused_by_its_option(
+    arguments: list[str], said: str, capsys: Capture
+) -> None:
+    assert main(["link", *arguments, "--", "true"]) == 2
+    err = capsys.readouterr().err
+    assert said in err
