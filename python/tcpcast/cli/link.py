@@ -262,7 +262,7 @@ def _check(scenario: Scenario) -> None:
         raise ScenarioError("\n".join(faults))
 
 
-def _configuration(scenario: Scenario) -> dict[str, Any]:
+def _configuration(scenario: Scenario) -> Mapping[str, Any]:
     """Return what the simulator would be given, so that the link is made of the same.
 
     What sources and receivers have of their own is a delay here: that of a packet and an ack.
@@ -273,8 +273,8 @@ def _configuration(scenario: Scenario) -> dict[str, Any]:
     (only,) = config["classes"]
     for own in (network.ingress, network.egress):
         delay = own.delay_s or 0.0
-        for way, length in (("forward", network.packet_bytes), ("back", network.ack_bytes)):
-            only[f"{way}_ns"] += nanoseconds(delay + 8 * length / own.serial_bps)
+        only["forward_ns"] += nanoseconds(delay + 8 * network.packet_bytes / own.serial_bps)
+        only["back_ns"] += nanoseconds(delay + 8 * network.ack_bytes / own.serial_bps)
     return config
 
 
