@@ -116,7 +116,8 @@ pub trait CongestionControl {
     /// Before the window is changed: an acknowledgement with its round-trip time.
     fn on_sample(&mut self, _window: &mut Window, _sample: &AckSample) {}
 
-    /// The window may grow.
+    /// The window may grow, if the sample says that the sender used all of it (`cwnd_limited`).
+    /// In recovery only one that governs the window is asked; else PRR brings it to `ssthresh`.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
 
     /// A packet is found lost; asked only where [`AnyControl::hears_losses`].
