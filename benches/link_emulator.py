@@ -15,8 +15,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from emulation.ends import FLOOD, SINK, python
+from emulation.ends import SINK, TRAINS, python
 
+OFFERED = 500_000
+"""Packets a second that are sent: more than a link forwards with one processor."""
 TARGETS = {"tun": 400_000, "veth": 350_000}
 """Packets a second of the link's processor time."""
 
@@ -27,7 +29,7 @@ def measured(device: str, count: int) -> tuple[float, float, dict[str, object]]:
         numbers = Path(folder) / "numbers.json"
         sink = shlex.join(python(SINK))
         options = ["--rtt", "2ms", "--far", sink, "--statistics", str(numbers)]
-        flood = python(FLOOD, count, 18, 64, 0.0, 0.2)
+        flood = python(TRAINS, count, 18, OFFERED)
         command = [sys.executable, "-m", "tcpcast", "link", *options, "--device", device]
         subprocess.run([*command, "--", *flood], check=False, stderr=subprocess.DEVNULL)
         told = json.loads(numbers.read_text())

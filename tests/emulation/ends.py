@@ -43,6 +43,22 @@ time.sleep(float(sys.argv[5]))
 """
 """Sends datagrams: how many, of how many bytes, so many at once, then a pause, at last another."""
 
+TRAINS = f"""
+import os, socket, sys, time
+count, payload, rate = map(int, sys.argv[1:4])
+own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+own.setsockopt(socket.SOL_UDP, 103, payload)  # UDP_SEGMENT: the kernel cuts a train
+own.connect((os.environ["TCPCAST_PEER"], {PORT}))
+data = bytes(64 * payload)
+began = time.monotonic()
+for number in range(count // 64):
+    own.send(data)
+    while time.monotonic() - began < number * 64 / rate:
+        pass
+time.sleep(0.2)
+"""
+"""Sends datagrams in trains of 64: how many, of how many bytes, how many a second at most."""
+
 SINK = f"""
 import socket
 own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

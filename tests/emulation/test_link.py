@@ -51,7 +51,7 @@ def test_random_loss_and_the_queue_act_on_the_forward_path(run: Run) -> None:
     options = [*FAST, "--loss", "5%", "--far", shlex.join(python(SINK))]
     ran = run(options, python(FLOOD, count, 100, 20, 0.002, 0.1))
     assert ran.code in {0, 3}
-    forward = ran.direction("near_to_far")
+    forward = ran.numbers["near_to_far"]
     sd = math.sqrt(count * loss * (1 - loss))
     assert forward["entered"] == count
     assert abs(forward["random_drops"] - count * loss) < 3 * sd
@@ -63,8 +63,9 @@ def test_random_loss_and_the_queue_act_on_the_forward_path(run: Run) -> None:
 def test_with_the_sender_far_loss_is_on_the_other_direction(run: Run) -> None:
     far = shlex.join(python(ECHO))
     ran = run([*FAST, "--loss", "50%", "--sender", "far", "--far", far], python(PINGS, 3))
+    back = ran.numbers["far_to_near"]
     assert ran.numbers["near_to_far"]["random_drops"] == 0
-    assert ran.numbers["far_to_near"]["entered"] == 3
+    assert back["entered"] == back["delivered"] + back["random_drops"] == 3
 
 
 def packets(path: Path) -> list[tuple[int, int, str]]:
@@ -83,7 +84,7 @@ def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
     options = [*FAST, "--rate", "8mbit", "--buffer", "50pkt", "--far", shlex.join(python(SINK))]
     options += ["--pcap", str(pcap), "--pcap-side", "far"]
     ran = run(options, python(FLOOD, 4000, 972, 20, 0.01, 0.2))
-    forward = ran.direction("near_to_far")
+    forward = ran.numbers["near_to_far"]
     assert forward["full_drops"] > 100
     # A buffer of 50 holds the one in transmission: the others wait for at most 49 of 1 ms.
     assert 48e6 < forward["wait_max_ns"] <= 49e6
@@ -98,7 +99,7 @@ def test_a_full_packet_and_an_ack_take_the_rtt(run: Run, tmp_path: Path) -> None
     pcap = tmp_path / "near.pcap"
     options = ["--rtt", "30ms", "--rate", "10mbit", "--far", shlex.join(python(ECHO))]
     ran = run([*options, "--pcap", str(pcap)], python(PINGS, 40))
-    ran.direction("near_to_far")
+    ran.skip_if_distorted()
     seen = packets(pcap)
     sent = [time for time, _, source in seen if source == "10.0.0.1"]
     answered = [time for time, _, source in seen if source == "10.128.0.1"]
@@ -126,7 +127,7 @@ def test_a_trace_of_packet_opportunities_is_the_rate(run: Run, tmp_path: Path) -
     trace.write_text("5\n10\n")
     options = [*FAST, "--trace", str(trace), "--buffer", "10pkt", "--far", shlex.join(python(SINK))]
     ran = run(options, python(FLOOD, 40, 1472, 40, 0.3, 0))
-    forward = ran.direction("near_to_far")
+    forward = ran.numbers["near_to_far"]
     # Ten wait for 5 ms each, and one may have left meanwhile.
     assert forward["delivered"] in {10, 11}
     assert 45e6 <= forward["wait_max_ns"] <= 50e6
@@ -141,7 +142,8 @@ def test_a_capture_of_tcp_is_read_by_trace(run: Run, tmp_path: Path) -> None:
     options += ["--far", serve, "--pcap", str(tmp_path / "far.pcap"), "--pcap-side", "far"]
     fetch = "curl -s http://$TCPCAST_PEER:8000/file | wc -c"
     ran = run(options, [f"sleep 0.5; {fetch}"])
-    assert (ran.code, ran.out.strip()) in {(0, "300000"), (3, "300000")}
+    assert ran.code in {0, 3}, ran.err
+    assert ran.out.split()[-1] == "300000"
     assert main(["trace", str(tmp_path / "far.pcap")]) == 0
 
 
@@ -151,7 +153,8 @@ def test_iperf3_over_the_link(run: Run) -> None:
     options = ["--rtt", "10ms", "--rate", "20mbit", "--buffer", "100pkt", "--far", "iperf3 -s -1"]
     ran = run(options, ["iperf3 -c $TCPCAST_PEER -t 2 -J"])
     assert ran.code in {0, 3}, ran.err
-    forward = ran.direction("near_to_far")
+    ran.skip_if_distorted()
+    forward = ran.numbers["near_to_far"]
     assert 3e6 < forward["delivered_bytes"] < 6e6
 
 
@@ -162,4 +165,4 @@ def test_a_scenario_gives_the_values_and_options_change_them(run: Run, tmp_path:
     )
     far = shlex.join(python(SINK))
     ran = run(["path.toml", "--buffer", "5pkt", "--far", far], python(FLOOD, 40, 972, 40, 0.2, 0))
-    assert ran.direction("near_to_far")["delivered"] in {5, 6}
+    assert ran.numbers["near_to_far"]["delivered"] in {5, 6}

@@ -56,6 +56,10 @@ def test_a_scenario_is_the_link_and_options_change_it(
     given = question(asked, "web-10mbit", "--rtt", "80ms", "--set", "network.packet=1000B", "--")
     assert given["config"]["bottleneck_bps"] == 10_000_000
     assert given["mtu"] == 1000
+    # The links of sources and receivers are delays: a packet and an ack take the 80 ms as ever.
+    (only,) = given["config"]["classes"]
+    there_and_back = only["forward_ns"] + only["back_ns"] + (1040 * 8 * 100)
+    assert there_and_back == pytest.approx(80e6, abs=4)
     trace = tmp_path / "t"
     trace.write_text("1\n2\n")
     traced = question(asked, "--rtt", "80ms", "--trace", str(trace), "--seed", "5")["config"]
@@ -75,7 +79,7 @@ def test_a_scenario_is_the_link_and_options_change_it(
         (["--rtt", "60ms", "--queue", "fq_codel"], "--queue: fq_codel acts where packets queue"),
         (["--rtt", "60ms", "--jitter", "5"], "--jitter"),
         (["--rtt", "60ms", "--set", "network.packet=9000B"], "network.packet: too long"),
-        (["--rtt", "60ms", "--set", "network.ingress.rate=1mbit"], "network.ingress: a link is"),
+        (["--rtt", "60ms", "--set", "network.ingress.loss=1%"], "network.ingress.loss: a link is"),
     ],
 )
 def test_what_is_no_link_is_refused_by_its_option(

@@ -38,6 +38,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         ("netwrk.rtt=50ms", 'netwrk: unknown key; did you mean "network"?'),
         (
+            "network.loss=1%",
+            'network.loss: unknown key; write "ingress.loss" or "bottleneck.loss"',
+        ),
+        (
             "network.rate=10mbit",
             'network.rate: unknown key; write "ingress.rate" or "bottleneck.rate"',
         ),

@@ -10,6 +10,7 @@
 use crate::clock::Clock;
 use crate::device::{Device, waiting_end};
 use crate::path::{InTransit, Observer, Path, Report};
+use crate::scheduling;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -119,8 +120,7 @@ impl Forwarding {
     /// # Errors
     /// What waiting returned; devices that fail are left alone.
     pub fn run(&mut self, stop: &Stop, observer: &mut impl Observer) -> io::Result<Outcome> {
-        // Timers of a thread may be late by 50 us unless it says otherwise.
-        let _ = nix::sys::prctl::set_timerslack(1);
+        scheduling::wake_soon();
         let waiting = std::mem::take(&mut self.waiting);
         let ends = waiting.iter().map(AsFd::as_fd).chain([stop.wake.as_fd()]);
         let mut polled: Vec<PollFd> = ends.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
@@ -138,6 +138,7 @@ impl Forwarding {
             }
             wait(&mut polled, sleep)?;
         }
+        self.clock.tick(self.host());
         Ok(self.outcome())
     }
 

@@ -26,5 +26,6 @@ pub mod namespace;
 pub mod network;
 pub mod path;
 pub mod sandbox;
+mod scheduling;
 mod summary;
 pub mod traffic;

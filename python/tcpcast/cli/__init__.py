@@ -154,7 +154,8 @@ def _dispatch(arguments: list[str]) -> int:
         return INTERRUPTED
     except typer.TyperException as usage:
         place = getattr(getattr(usage, "ctx", None), "command_path", "tcpcast")
-        print(f"{place}: {usage.format_message()}", file=sys.stderr)
+        said = usage.format_message().replace(": Value error, ", ": ")
+        print(f"{place}: {said}", file=sys.stderr)
         print(f"Try '{place} --help'.", file=sys.stderr)
         return 2
     return 0

@@ -227,6 +227,8 @@ def _plain(changed: Mapping[str, Any]) -> dict[str, Any]:
         "name": "link",
         "network": {"bottleneck": {"buffer": "1bdp"} if limited else {}},
         "traffic": {"kind": "bulk", "flows": 1},
+        # A simulation would want something that limits the flow; here it is the program's own.
+        "tcp": {"receiver_window": 1000},
         "run": {"duration": "1s"},
     }
 
@@ -250,8 +252,8 @@ def _check(scenario: Scenario) -> None:
     if scenario.classes:
         faults.append(f"class: {only}; leave [[class]] out")
     for name, own in (("ingress", network.ingress), ("egress", network.egress)):
-        if own.rate_bps != float("inf") or own.loss is not None:
-            faults.append(f"network.{name}: {only}; leave its rate and loss out")
+        if own.loss is not None:
+            faults.append(f"network.{name}.loss: {only}; leave it out")
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
         faults.append('network.bottleneck.loss: a link knows no rounds; write "1%"')
     if network.packet_bytes > LONGEST_PACKET:
@@ -261,10 +263,19 @@ def _check(scenario: Scenario) -> None:
 
 
 def _configuration(scenario: Scenario) -> dict[str, Any]:
-    """Return what the simulator would be given: the link is made of the same."""
-    from tcpcast.engines.packet.configuration import configuration
+    """Return what the simulator would be given, so that the link is made of the same.
 
-    return configuration(scenario, 0.0)
+    What sources and receivers have of their own is a delay here: that of a packet and an ack.
+    """
+    from tcpcast.engines.packet.configuration import configuration, nanoseconds
+
+    config, network = configuration(scenario, 0.0), scenario.network
+    (only,) = config["classes"]
+    for own in (network.ingress, network.egress):
+        delay = own.delay_s or 0.0
+        for way, length in (("forward", network.packet_bytes), ("back", network.ack_bytes)):
+            only[f"{way}_ns"] += nanoseconds(delay + 8 * length / own.serial_bps)
+    return config
 
 
 def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: bool) -> LinkOutcome:

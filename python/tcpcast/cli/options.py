@@ -38,6 +38,14 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Replace files that are already there, whoever wrote them."),
 ]
+Feed = Annotated[
+    Literal["scenario", "measured"],
+    typer.Option(
+        metavar="WHAT",
+        help="Inputs of formulas of one path: those of the 'scenario', or the p, RTT and T0 "
+        "'measured' in its simulation, which then runs first.",
+    ),
+]
 Format = Annotated[
     Literal["png", "svg", "pdf"],
     typer.Option("--format", metavar="FORM", help="Form of figures: png, svg or pdf."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Changes, Engines, Force, Seed, Threads
+from tcpcast.cli.options import Changes, Engines, Feed, Force, Seed, Threads
 from tcpcast.cli.reports import again_text, check_reports, write_captures, write_run
 from tcpcast.errors import TcpcastError
 
@@ -32,7 +32,6 @@ Out = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Where to: .html (default NAME.html), or .md for Markdown."),
 ]
-Feed = Annotated[str, typer.Option(metavar="WHAT", help="As of `tcpcast run`.")]
 
 
 def report(  # noqa: PLR0913, PLR0917 - one parameter an option

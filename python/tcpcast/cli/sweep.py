@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tcpcast.cli.options import Changes, Engines, File, Json, Seed
+from tcpcast.cli.options import Changes, Engines, Feed, File, Json, Seed
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
@@ -33,10 +33,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     changes: Changes = None,
     seed: Seed = None,
-    feed: Annotated[
-        str | None,
-        typer.Option(metavar="WHAT", help="Inputs of formulas of one path, as for `run`."),
-    ] = None,
+    feed: Feed | None = None,
     out: Annotated[
         str | None,
         typer.Option(

@@ -6,8 +6,8 @@ does for a process that is killed; its first child takes all others with it. So 
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     Parameters
     ----------
     link
-        What ``_native.run_link`` takes, as JSON has it: ``config`` (the simulator's configuration),
+        What ``_native.run_link`` takes: ``config`` (the simulator's configuration),
         ``both_ways``, ``sender``, ``near``, ``far``, ``device``, ``mtu``, ``capture``,
         ``most_bytes``.
 
@@ -44,7 +44,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     if sys.platform != "linux":
         raise EnvironmentFault("a link is made of Linux network namespaces; this is no Linux")
     with _left_to_programs():
-        told, status = _ask(json.dumps(dict(link)).encode())
+        told, status = _ask(pickle.dumps(dict(link)))
     if "fault" in told:
         raise EnvironmentFault(told["fault"])
     if "way" not in told:

@@ -5,8 +5,8 @@ It leaves its network namespace, so it is a process of its own: whoever asks kee
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import sys
 
 from tcpcast import _native
@@ -19,7 +19,7 @@ def main() -> None:
     for descriptor in (question, lifeline, answer):
         os.set_inheritable(descriptor, False)
     with open(question, "rb") as file:
-        link = json.load(file)
+        link = pickle.load(file)
     status = _native.run_link(link, lifeline=lifeline, answer=answer)
     os._exit(status)
 

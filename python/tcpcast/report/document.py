@@ -59,11 +59,6 @@ class Column:
     spare: int = 0
     narrow: Sequence[str] | None = None
 
-    @property
-    def width(self) -> int:
-        """How wide it must be."""
-        return max(map(len, [*self.heading.split("\n"), *self.cells]))
-
 
 @dataclass(frozen=True, slots=True)
 class Table:

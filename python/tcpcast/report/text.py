@@ -128,7 +128,7 @@ def print_parts(parts: Iterable[Part]) -> None:
 
 def table_width(columns: Sequence[Column]) -> int:
     """Return how wide a table of these columns is."""
-    return 2 + sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1)
+    return _width_of([max(map(_columns_of, _seen(column))) for column in columns])
 
 
 def bar(share: float) -> str:
@@ -228,10 +228,15 @@ def _grid(columns: Sequence[Column]) -> Iterator[Line]:
             for cells, own in zip(seen, heights, strict=True)
         ]
         yield _row(columns, widths, heads, heading=True)
-    yield _line("─" * (2 + sum(widths) + len(_GAP) * (len(columns) - 1)))
+    yield _line("─" * _width_of(widths))
     bodies = [cells[own:] for cells, own in zip(seen, heights, strict=True)]
     for row in zip(*bodies, strict=True):
         yield _row(columns, widths, row)
+
+
+def _width_of(widths: Sequence[int]) -> int:
+    """Return how wide a line of a table with columns of these widths is."""
+    return 2 + sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _seen(column: Column) -> list[str]:

@@ -220,12 +220,12 @@ def unknown_key(table: type[Table], key: object) -> str:
     if isinstance(key, str) and key in table.elsewhere:
         return table.elsewhere[key]
     names = table.key_names()
-    near = nearest(key, names)
-    if near:
-        return f'unknown key; did you mean "{near}"?'
     below = [f'"{name}.{key}"' for name, f in names.items() if key in _keys_below(f.annotation)]
     if below:
         return f"unknown key; write {' or '.join(below)}"
+    near = nearest(key, names)
+    if near:
+        return f'unknown key; did you mean "{near}"?'
     return f"unknown key; the keys here are {', '.join(names)}"
 
 

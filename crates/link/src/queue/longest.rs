@@ -35,31 +35,17 @@ impl Place {
 /// Flows by the lengths of their queues.
 #[derive(Clone, Debug)]
 pub enum Longest<D> {
-    /// Lists that are linked in the flows, the latest first.
-    Latest {
-        /// The flow that came to each length last.
-        latest: Vec<u32>,
-        /// The longest length.
-        most: u32,
-    },
-    /// Lists in no order: a flow that leaves one gives its place to the last.
-    Drawn {
-        /// The flows of each length.
-        of_length: Vec<Vec<u32>>,
-        /// The longest length.
-        most: u32,
-        /// Whether the queue that a packet comes to may be drawn for being as long as others.
-        own_counts: bool,
-        /// What is drawn from.
-        draws: D,
-    },
+    /// Of several longest queues, the one that came to its length last.
+    Latest(Latest),
+    /// Of several longest queues, any.
+    Drawn(Drawn<D>),
 }
 
 impl<D: Draws> Longest<D> {
     /// No flows; of several longest queues it is the one that came to its length last.
     #[must_use]
     pub fn latest() -> Self {
-        Self::Latest { latest: Vec::new(), most: 0 }
+        Self::Latest(Latest::default())
     }
 
     /// No flows; `draws` is for the choice among queues that are equally long.
@@ -67,12 +53,12 @@ impl<D: Draws> Longest<D> {
     pub fn new(ties: Ties, draws: D) -> Self {
         match ties {
             Ties::Latest => Self::latest(),
-            Ties::Random | Ties::RandomOthers => Self::Drawn {
+            Ties::Random | Ties::RandomOthers => Self::Drawn(Drawn {
                 of_length: Vec::new(),
                 most: 0,
                 own_counts: ties == Ties::Random,
                 draws,
-            },
+            }),
         }
     }
 
@@ -80,97 +66,163 @@ impl<D: Draws> Longest<D> {
     /// that is its own. A length of 0 asks for the longest as it is.
     pub fn longest(&mut self, len: u32) -> Option<u32> {
         match self {
-            Self::Latest { latest, most } => (len < *most).then(|| latest[*most as usize]),
-            Self::Drawn { most, .. } if len > *most => None,
-            Self::Drawn { of_length, most, own_counts, draws } => {
-                let equals = of_length.get(*most as usize)?;
-                let own = u32::from(*own_counts && len == *most);
-                // The arriving packet's own queue is not in the list yet: it is the number behind it.
-                let among = equals.len() as u32 + own;
-                equals.get(draws.below(among) as usize).copied()
-            }
+            Self::Latest(latest) => latest.longest(len),
+            Self::Drawn(drawn) => drawn.longest(len),
         }
     }
 
     /// The queue of `flow` has a packet more, and now `to`.
     #[inline]
     pub fn grows(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
-        if to > 1 {
-            self.leave(flows, flow, to - 1);
+        match self {
+            Self::Latest(latest) => latest.grows(flows, flow, to),
+            Self::Drawn(drawn) => drawn.grows(flows, flow, to),
         }
-        self.join(flows, flow, to);
-        let (Self::Latest { most, .. } | Self::Drawn { most, .. }) = self;
-        *most = to.max(*most);
     }
 
     /// The queue of `flow` has a packet less, and now `to`.
     #[inline]
     pub fn shrinks(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
+        match self {
+            Self::Latest(latest) => latest.shrinks(flows, flow, to),
+            Self::Drawn(drawn) => drawn.shrinks(flows, flow, to),
+        }
+    }
+}
+
+/// A list of the flows of each length.
+trait Lists {
+    fn leave(&mut self, flows: &mut [impl Listed], flow: u32, len: u32);
+    fn join(&mut self, flows: &mut [impl Listed], flow: u32, len: u32);
+    /// Whether no queue is `len` long; some queue was.
+    fn has_none(&self, len: u32) -> bool;
+    /// The longest length.
+    fn most(&mut self) -> &mut u32;
+
+    #[inline]
+    fn grows(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
+        if to > 1 {
+            self.leave(flows, flow, to - 1);
+        }
+        self.join(flows, flow, to);
+        *self.most() = to.max(*self.most());
+    }
+
+    #[inline]
+    fn shrinks(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
         self.leave(flows, flow, to + 1);
         if to > 0 {
             self.join(flows, flow, to);
         }
-        match self {
-            Self::Latest { latest, most } => {
-                if *most == to + 1 && latest[to as usize + 1] == NONE {
-                    *most = to;
-                }
-            }
-            Self::Drawn { of_length, most, .. } => {
-                if *most == to + 1 && of_length[to as usize + 1].is_empty() {
-                    *most = to;
-                }
-            }
+        if *self.most() == to + 1 && self.has_none(to + 1) {
+            *self.most() = to;
         }
     }
+}
 
+/// Lists that are linked in the flows, the latest first.
+#[derive(Clone, Debug, Default)]
+pub struct Latest {
+    /// The flow that came to each length last.
+    latest: Vec<u32>,
+    most: u32,
+}
+
+impl Latest {
+    fn longest(&self, len: u32) -> Option<u32> {
+        (len < self.most).then(|| self.latest[self.most as usize])
+    }
+}
+
+impl Lists for Latest {
     #[inline]
     fn leave(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
-        let place = *flows[flow as usize].place();
-        match self {
-            Self::Latest { latest, .. } => {
-                let Place { before, after } = place;
-                if before == NONE {
-                    latest[len as usize] = after;
-                } else {
-                    flows[before as usize].place().after = after;
-                }
-                if after != NONE {
-                    flows[after as usize].place().before = before;
-                }
-            }
-            Self::Drawn { of_length, .. } => {
-                let equals = &mut of_length[len as usize];
-                equals.swap_remove(place.before as usize);
-                if let Some(moved) = equals.get(place.before as usize) {
-                    *flows[*moved as usize].place() = place;
-                }
-            }
+        let Place { before, after } = *flows[flow as usize].place();
+        if before == NONE {
+            self.latest[len as usize] = after;
+        } else {
+            flows[before as usize].place().after = after;
+        }
+        if after != NONE {
+            flows[after as usize].place().before = before;
         }
     }
 
     #[inline]
     fn join(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
-        match self {
-            Self::Latest { latest, .. } => {
-                if len as usize >= latest.len() {
-                    latest.resize(len as usize + 1, NONE);
-                }
-                let after = std::mem::replace(&mut latest[len as usize], flow);
-                *flows[flow as usize].place() = Place { before: NONE, after };
-                if after != NONE {
-                    flows[after as usize].place().before = flow;
-                }
-            }
-            Self::Drawn { of_length, .. } => {
-                if len as usize >= of_length.len() {
-                    of_length.resize_with(len as usize + 1, Vec::new);
-                }
-                let equals = &mut of_length[len as usize];
-                *flows[flow as usize].place() = Place { before: equals.len() as u32, after: NONE };
-                equals.push(flow);
-            }
+        if len as usize >= self.latest.len() {
+            self.latest.resize(len as usize + 1, NONE);
         }
+        let after = std::mem::replace(&mut self.latest[len as usize], flow);
+        *flows[flow as usize].place() = Place { before: NONE, after };
+        if after != NONE {
+            flows[after as usize].place().before = flow;
+        }
+    }
+
+    #[inline]
+    fn has_none(&self, len: u32) -> bool {
+        self.latest[len as usize] == NONE
+    }
+
+    #[inline]
+    fn most(&mut self) -> &mut u32 {
+        &mut self.most
+    }
+}
+
+/// Lists in no order: a flow that leaves one gives its place to the last.
+#[derive(Clone, Debug)]
+pub struct Drawn<D> {
+    of_length: Vec<Vec<u32>>,
+    most: u32,
+    /// Whether the queue that a packet comes to may be drawn for being as long as others.
+    own_counts: bool,
+    draws: D,
+}
+
+impl<D: Draws> Drawn<D> {
+    fn longest(&mut self, len: u32) -> Option<u32> {
+        if len > self.most {
+            return None;
+        }
+        let equals = self.of_length.get(self.most as usize)?;
+        let own = u32::from(self.own_counts && len == self.most);
+        // The arriving packet's own queue is not in the list yet: it is the number behind it.
+        let among = equals.len() as u32 + own;
+        equals.get(self.draws.below(among) as usize).copied()
+    }
+}
+
+impl<D> Lists for Drawn<D> {
+    #[inline]
+    fn leave(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
+        let place = *flows[flow as usize].place();
+        let equals = &mut self.of_length[len as usize];
+        equals.swap_remove(place.before as usize);
+        if let Some(moved) = equals.get(place.before as usize) {
+            *flows[*moved as usize].place() = place;
+        }
+    }
+
+    #[inline]
+    fn join(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
+        if len as usize >= self.of_length.len() {
+            self.of_length.resize_with(len as usize + 1, Vec::new);
+        }
+        let equals = &mut self.of_length[len as usize];
+        *flows[flow as usize].place() = Place { before: equals.len() as u32, after: NONE };
+        equals.push(flow);
+    }
+
+    #[inline]
+    fn has_none(&self, len: u32) -> bool {
+        self.of_length[len as usize].is_empty()
+    }
+
+    #[inline]
+    fn most(&mut self) -> &mut u32 {
+        &mut self.most
     }
 }
 

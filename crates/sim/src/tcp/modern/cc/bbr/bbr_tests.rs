@@ -26,17 +26,6 @@ fn a_burst_is_what_the_rate_sends_in_a_millisecond() {
 }
 
 #[test]
-fn the_pipe_is_full_after_three_rounds_without_growth_by_a_quarter() {
-    let mut full = FullPipe::default();
-    for bandwidth in [100, 125, 157, 190, 195] {
-        full.on_round(bandwidth);
-        assert!(!full.reached());
-    }
-    full.on_round(195);
-    assert!(full.reached());
-}
-
-#[test]
 fn the_cycle_begins_anywhere_but_where_it_drains() {
     let stack = Preset::LinuxBbr.stack();
     let mut seen = [0; 8];

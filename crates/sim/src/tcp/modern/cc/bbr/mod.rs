@@ -18,11 +18,12 @@ mod startup;
 
 use self::aggregation::Aggregation;
 use self::policer::Policer;
-use self::startup::FullPipe;
 use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
-use super::path_model::{Draws, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, UNIT, bandwidth, packets};
+use super::path_model::{
+    Draws, FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, RttProbe, UNIT, bandwidth, packets,
+};
 use super::{AckSample, CongestionControl, Start};
 use crate::clock::{Nanos, SECOND};
 
@@ -50,10 +51,7 @@ pub enum Mode {
         since: Nanos,
     },
     /// Few packets are in flight, to see the round-trip time without a queue.
-    ProbeRtt {
-        /// When it may end, once few are in flight, and whether a round has passed since.
-        until: Option<(Nanos, bool)>,
-    },
+    ProbeRtt(RttProbe),
 }
 
 /// BBR version 1.
@@ -135,7 +133,7 @@ impl Bbr {
             Mode::Drain => DRAIN_GAIN,
             Mode::ProbeBw { .. } if self.policer.bandwidth().is_some() => UNIT,
             Mode::ProbeBw { phase, .. } => probe_bw::GAINS[usize::from(phase)],
-            Mode::ProbeRtt { .. } => UNIT,
+            Mode::ProbeRtt(_) => UNIT,
         }
     }
 
@@ -143,7 +141,7 @@ impl Bbr {
         match self.mode {
             Mode::Startup | Mode::Drain => HIGH_GAIN,
             Mode::ProbeBw { .. } => CWND_GAIN,
-            Mode::ProbeRtt { .. } => UNIT,
+            Mode::ProbeRtt(_) => UNIT,
         }
     }
 
@@ -215,14 +213,13 @@ impl CongestionControl for Bbr {
         self.aggregation = self.aggregation.restarted(now);
         match self.mode {
             Mode::ProbeBw { .. } => self.set_rate(self.bandwidth(), UNIT),
-            Mode::ProbeRtt { .. } => self.check_probe_rtt_done(window, now),
+            Mode::ProbeRtt(_) => self.check_probe_rtt_done(window, now),
             Mode::Startup | Mode::Drain => (),
         }
     }
 
     fn undone(&mut self, window: &Window) -> u32 {
-        self.full.forget_bandwidth();
-        self.full.forget_rounds();
+        self.full.look_from(0);
         self.policer = Policer::default();
         window.cwnd
     }

@@ -1,19 +1,16 @@
 //! The smallest round-trip time, and the probe for it when none was seen for ten seconds.
 
 use super::super::AckSample;
+use super::super::path_model::RttProbe;
 use super::{Bbr, MIN_CWND, MIN_RTT_WINDOW, Mode};
 use crate::clock::Nanos;
-use crate::tcp::modern::stack::MILLISECOND;
 use crate::tcp::modern::window::Window;
-
-/// How long few packets are in flight, at least.
-const LENGTH: Nanos = 200 * MILLISECOND;
 
 impl Bbr {
     /// Whether rate samples of now say nothing of the path.
     #[must_use]
     pub fn probes_rtt(&self) -> bool {
-        matches!(self.mode, Mode::ProbeRtt { .. })
+        matches!(self.mode, Mode::ProbeRtt(_))
     }
 
     pub(super) fn update_min_rtt(&mut self, window: &mut Window, ack: &AckSample) {
@@ -27,22 +24,16 @@ impl Bbr {
         }
         if expired && !self.restarts_from_idle && !self.probes_rtt() {
             self.save_cwnd(window.cwnd);
-            self.mode = Mode::ProbeRtt { until: None };
+            self.mode = Mode::ProbeRtt(RttProbe::Emptying);
         }
-        if let Mode::ProbeRtt { until } = self.mode {
-            match until {
-                None if ack.in_flight <= MIN_CWND => {
-                    self.mode = Mode::ProbeRtt { until: Some((ack.now + LENGTH, false)) };
-                    self.round_end = ack.total_delivered;
-                }
-                Some((at, round_done)) => {
-                    let round_done = round_done || self.round_start;
-                    self.mode = Mode::ProbeRtt { until: Some((at, round_done)) };
-                    if round_done {
-                        self.check_probe_rtt_done(window, ack.now);
-                    }
-                }
-                None => (),
+        if let Mode::ProbeRtt(mut probe) = self.mode {
+            let little = ack.in_flight <= MIN_CWND;
+            let begins = probe.on_ack(ack.now, little, self.round_start);
+            self.mode = Mode::ProbeRtt(probe);
+            if begins {
+                self.round_end = ack.total_delivered;
+            } else if probe.round_done() {
+                self.check_probe_rtt_done(window, ack.now);
             }
         }
         if ack.delivered > 0 {
@@ -51,8 +42,8 @@ impl Bbr {
     }
 
     pub(super) fn check_probe_rtt_done(&mut self, window: &mut Window, now: Nanos) {
-        let Mode::ProbeRtt { until: Some((at, _)) } = self.mode else { return };
-        if now <= at {
+        let Mode::ProbeRtt(probe) = self.mode else { return };
+        if !probe.is_long_enough(now) {
             return;
         }
         self.min_rtt_at = now;

@@ -23,12 +23,13 @@ mod undo;
 use self::loss::{Latest, ShortTerm};
 use self::probe_bw::{Cycle, Feedback, Slope};
 use self::probe_rtt::SmallestDelay;
-use self::startup::FullBandwidth;
 use self::undo::Undo;
 use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
-use super::path_model::{Draws, Epoch, MaxFilter, Pace, TwoCycles, UNIT, bandwidth};
+use super::path_model::{
+    Draws, Epoch, FullPipe, MaxFilter, Pace, RttProbe, TwoCycles, UNIT, bandwidth,
+};
 use super::{AckSample, CongestionControl, LostPacket, Start};
 use crate::clock::Nanos;
 
@@ -54,10 +55,7 @@ pub enum Mode {
     /// More than the bandwidth.
     Up,
     /// Half a BDP is in flight, to see the round-trip time without a queue.
-    ProbeRtt {
-        /// When it may end, once so little is in flight, and whether a round has passed since.
-        until: Option<(Nanos, bool)>,
-    },
+    ProbeRtt(RttProbe),
 }
 
 impl Mode {
@@ -67,7 +65,7 @@ impl Mode {
             Self::Startup => STARTUP_GAIN,
             Self::Drain { .. } => UNIT / 2,
             Self::Down => UNIT * 90 / 100,
-            Self::Cruise | Self::Refill | Self::ProbeRtt { .. } => UNIT,
+            Self::Cruise | Self::Refill | Self::ProbeRtt(_) => UNIT,
             Self::Up => UNIT * 5 / 4,
         }
     }
@@ -76,7 +74,7 @@ impl Mode {
     fn cwnd_gain(self) -> u64 {
         match self {
             Self::Up => UNIT * 9 / 4,
-            Self::ProbeRtt { .. } => UNIT / 2,
+            Self::ProbeRtt(_) => UNIT / 2,
             _ => 2 * UNIT,
         }
     }
@@ -125,7 +123,7 @@ pub struct Bbr3 {
     round_start: bool,
     /// Packets delivered so far.
     delivered: u32,
-    full: FullBandwidth,
+    full: FullPipe,
     latest: Latest,
     short_term: ShortTerm,
     /// The most in flight that did not lose too much; unbounded where nothing did.
@@ -168,7 +166,7 @@ impl Bbr3 {
             round_end: 0,
             round_start: false,
             delivered: 0,
-            full: FullBandwidth::default(),
+            full: FullPipe::default(),
             latest: Latest::default(),
             short_term: ShortTerm::default(),
             inflight_longterm: None,

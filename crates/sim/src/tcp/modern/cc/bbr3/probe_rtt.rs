@@ -1,19 +1,16 @@
 //! The smallest round-trip time, and the probe for it: section 5.3.4.
 
 use super::super::AckSample;
+use super::super::path_model::RttProbe;
 use super::probe_bw::Feedback;
 use super::{Bbr3, Mode, ShortTerm};
 use crate::clock::{Nanos, SECOND};
-use crate::tcp::modern::stack::MILLISECOND;
 use crate::tcp::modern::window::Window;
 
 /// A probe is due when no new smallest round-trip time was seen for so long.
 const INTERVAL: Nanos = 5 * SECOND;
 /// How long the smallest one counts.
 const FILTER: Nanos = 10 * SECOND;
-/// How long little is in flight, at least.
-const LENGTH: Nanos = 200 * MILLISECOND;
-
 /// The smallest round-trip time since the last probe.
 #[derive(Clone, Copy, Debug)]
 pub struct SmallestDelay {
@@ -33,7 +30,7 @@ impl Bbr3 {
     /// Whether rate samples of now say nothing of the path.
     #[must_use]
     pub fn probes_rtt(&self) -> bool {
-        matches!(self.mode, Mode::ProbeRtt { .. })
+        matches!(self.mode, Mode::ProbeRtt(_))
     }
 
     /// Section 5.3.4.3.
@@ -55,24 +52,18 @@ impl Bbr3 {
     pub(super) fn check_probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
         if !self.probes_rtt() && self.smallest.expired && !self.restarts_from_idle {
             self.save_cwnd(window.cwnd);
-            self.mode = Mode::ProbeRtt { until: None };
+            self.mode = Mode::ProbeRtt(RttProbe::Emptying);
             self.feedback = Feedback::Stopping;
             self.start_round();
         }
-        if let Mode::ProbeRtt { until } = self.mode {
-            match until {
-                None if ack.in_flight <= self.probe_rtt_cwnd() => {
-                    self.mode = Mode::ProbeRtt { until: Some((ack.now + LENGTH, false)) };
-                    self.start_round();
-                }
-                Some((at, round_done)) => {
-                    let round_done = round_done || self.round_start;
-                    self.mode = Mode::ProbeRtt { until: Some((at, round_done)) };
-                    if round_done {
-                        self.check_probe_rtt_done(window, ack.now);
-                    }
-                }
-                None => (),
+        if let Mode::ProbeRtt(mut probe) = self.mode {
+            let little = ack.in_flight <= self.probe_rtt_cwnd();
+            let begins = probe.on_ack(ack.now, little, self.round_start);
+            self.mode = Mode::ProbeRtt(probe);
+            if begins {
+                self.start_round();
+            } else if probe.round_done() {
+                self.check_probe_rtt_done(window, ack.now);
             }
         }
         if ack.delivered > 0 {
@@ -81,8 +72,8 @@ impl Bbr3 {
     }
 
     pub(super) fn check_probe_rtt_done(&mut self, window: &mut Window, now: Nanos) {
-        let Mode::ProbeRtt { until: Some((at, _)) } = self.mode else { return };
-        if now <= at {
+        let Mode::ProbeRtt(probe) = self.mode else { return };
+        if !probe.is_long_enough(now) {
             return;
         }
         self.smallest.at = now;

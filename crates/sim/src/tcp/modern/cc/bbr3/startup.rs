@@ -12,52 +12,6 @@ const RANGES: u32 = 6;
 /// Rounds that drain takes at most.
 const DRAIN_ROUNDS: u32 = 3;
 
-/// Section 5.3.1.2: the rate has not grown by a quarter in three rounds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FullBandwidth {
-    bandwidth: u64,
-    rounds: u8,
-    now: bool,
-    reached: bool,
-}
-
-impl FullBandwidth {
-    /// Whether it ever was full.
-    #[inline(always)]
-    pub fn reached(&self) -> bool {
-        self.reached
-    }
-
-    /// Whether it is since it was looked for last.
-    pub fn is_now(&self) -> bool {
-        self.now
-    }
-
-    /// Startup is over, or begins anew.
-    pub fn set_reached(&mut self, reached: bool) {
-        self.reached = reached;
-    }
-
-    /// It is looked for anew, from a rate on.
-    pub fn look_from(&mut self, bandwidth: u64) {
-        *self = Self { bandwidth, rounds: 0, now: false, reached: self.reached };
-    }
-
-    /// The rate of a round in which the application did not limit.
-    pub fn on_round(&mut self, bandwidth: u64) {
-        if self.now {
-            return;
-        }
-        if bandwidth >= self.bandwidth + self.bandwidth / 4 {
-            self.look_from(bandwidth);
-            return;
-        }
-        self.rounds += 1;
-        self.now = self.rounds >= 3;
-        self.reached |= self.now;
-    }
-}
-
 impl Bbr3 {
     pub(super) fn check_startup_done(&mut self, window: &mut Window, ack: &AckSample) {
         self.check_startup_loss(ack);

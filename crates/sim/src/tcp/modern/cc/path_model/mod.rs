@@ -1,12 +1,17 @@
 //! What every version of BBR makes its model of: filters of the bandwidth, the pace that follows
-//! from it, how much more than it is acknowledged at once, and random draws.
+//! from it, whether the pipe is full, how much more than it is acknowledged at once, the probe for
+//! the smallest round-trip time, and random draws.
 
 mod aggregation;
 mod draws;
 mod filter;
+mod full_pipe;
 mod pace;
+mod rtt_probe;
 
 pub use aggregation::Epoch;
 pub use draws::Draws;
 pub use filter::{MaxFilter, TwoCycles};
+pub use full_pipe::FullPipe;
 pub use pace::{BW_SHIFT, INITIAL_CWND, MIN_CWND, Pace, UNIT, bandwidth, burst_packets, packets};
+pub use rtt_probe::RttProbe;
