@@ -151,6 +151,8 @@ class Answer:
     precision not reached), or None. ``unwritten`` says which files of the run could not be
     written, and why.
 
+    ``machine_fault`` says that ``partial`` is the machine's fault, which was too busy to measure.
+
     ``kind`` says whether it was calculated, simulated or measured. Of a formula, ``regime`` is what
     limits the rate or takes the time, ``steps`` every quantity that leads to the result, and
     ``domain`` those that bound where the formula is shown to hold, by name. Of a simulation,
@@ -176,6 +178,7 @@ class Answer:
     replications: int = 1
     measured_s: float = 0.0
     captured: CaptureInputs | None = None
+    machine_fault: bool = False
 
     def distrust(self) -> None:
         """Mark every metric as one that is not to be trusted."""

@@ -243,7 +243,7 @@ def _problems_of_tcp(tcp: Tcp) -> Iterator[str]:
             f'tcp.stack = "{tcp.stack}": this machine\'s kernel has no {tcp.control}, only '
             f"{', '.join(offered) or 'none'}; load its module: modprobe tcp_{tcp.control}"
         )
-    preset = type(tcp)(stack=tcp.stack)
+    preset = type(tcp).model_validate({"stack": tcp.stack})
     for attribute, (key, fact) in _FIXED.items():
         if getattr(tcp, attribute) != getattr(preset, attribute):
             usual = TODAYS_PRESETS[tcp.stack][key]
