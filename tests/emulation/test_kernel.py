@@ -9,9 +9,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
 import tcpcast
+from tcpcast.cli.run import exit_code
+from tcpcast.emulation.traffic import TrafficOutcome
 from tcpcast.engines import RunOptions
+from tcpcast.engines.kernel import seconds
 from tcpcast.engines.kernel.question import question
 from tcpcast.scenario import Scenario
 
@@ -70,13 +72,7 @@ def test_it_is_asked_by_name_alone() -> None:
 
 
 def test_it_says_how_long_it_takes() -> None:
-    assert kernel_seconds(asked(run={"duration": "3s", "replications": 4})) == 12.0
-
-
-def kernel_seconds(scenario: Scenario) -> float:
-    from tcpcast.engines.kernel import seconds
-
-    return seconds(scenario)
+    assert seconds(asked(run={"duration": "3s", "replications": 4})) == 12.0
 
 
 def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
@@ -132,8 +128,6 @@ def test_a_capture_is_written_beside_that_of_packet(tmp_path: Path) -> None:
 
 
 def test_a_busy_machine_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tcpcast.emulation.traffic import TrafficOutcome
-
     found = TrafficOutcome(distortion="3.1 % of the packets were more than 1 ms late")
     module = sys.modules["tcpcast.engines.kernel"]
     monkeypatch.setattr(module, "check", lambda _: None)
@@ -142,8 +136,6 @@ def test_a_busy_machine_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     assert answer.machine_fault
     assert not answer.metrics
     assert answer.partial.startswith("3.1 % of the packets were more than 1 ms late")
-    from tcpcast.cli.run import exit_code
-
     assert exit_code([answer]) == 3
 
 

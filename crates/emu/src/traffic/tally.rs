@@ -30,11 +30,13 @@ pub(super) struct FlowTally {
     /// When the first entered, and when the last got through.
     pub first_entered: Option<Nanos>,
     pub last_left: Nanos,
-    /// When the first packet of the connection came from the far side, and the last ack of new
-    /// data to the near side.
+    /// When the first packet of the connection came from the far side, and the ack of the last byte
+    /// to the near side.
     pub opened: Option<Nanos>,
     pub last_ack: Nanos,
     highest_ack: Option<u32>,
+    /// The sequence number after the last byte of data.
+    end: Option<u32>,
 }
 
 /// All flows, and the link as a whole.
@@ -75,6 +77,7 @@ impl Shared {
 /// What is counted of a TCP segment.
 struct Segment {
     payload: usize,
+    sequence: u32,
     ack: u32,
 }
 
@@ -84,8 +87,19 @@ impl Segment {
         let ip = usize::from(packet.first()? & 15) * 4;
         let tcp = packet.get(ip..).filter(|tcp| tcp.len() >= 20 && packet[9] == 6)?;
         let payload = tcp.len().saturating_sub(usize::from(tcp[12] >> 4) * 4);
-        Some(Self { payload, ack: u32::from_be_bytes([tcp[8], tcp[9], tcp[10], tcp[11]]) })
+        let word = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
+        Some(Self { payload, sequence: word(4), ack: word(8) })
     }
+}
+
+/// Whether a sequence number is after another (RFC 9293, section 3.4).
+fn is_after(number: u32, other: u32) -> bool {
+    number.wrapping_sub(other) as i32 > 0
+}
+
+/// The sequence number after a segment's data.
+fn end_of(packet: &[u8]) -> Option<u32> {
+    Segment::read(packet).map(|s| s.sequence.wrapping_add(s.payload as u32))
 }
 
 fn has_data(packet: &[u8]) -> bool {
@@ -101,9 +115,12 @@ impl Tally {
     fn acked(&mut self, due: Nanos, port: u16, packet: &[u8]) {
         let Some(flow) = self.flows.get_mut(usize::from(port)) else { return };
         let Some(segment) = Segment::read(packet) else { return };
-        if flow.highest_ack.is_none_or(|highest| segment.ack.wrapping_sub(highest) as i32 > 0) {
+        if flow.highest_ack.is_none_or(|highest| is_after(segment.ack, highest)) {
+            // What acknowledges FIN alone is no ack of data.
+            if flow.highest_ack.zip(flow.end).is_none_or(|(highest, end)| is_after(end, highest)) {
+                flow.last_ack = due;
+            }
             flow.highest_ack = Some(segment.ack);
-            flow.last_ack = due;
         }
     }
 }
@@ -121,6 +138,9 @@ impl Observer for Shared {
         } else if let Some(flow) = tally.sender(port, packet) {
             flow.arrived += 1;
             flow.first_entered.get_or_insert(now);
+            flow.end = end_of(packet)
+                .filter(|end| flow.end.is_none_or(|e| is_after(*end, e)))
+                .or(flow.end);
         }
     }
 
@@ -162,5 +182,65 @@ impl Observer for Shared {
         if let Some(flow) = of.and_then(|of| tally.sender(of, packet)) {
             flow.last_left = due;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traffic::{FAR, near};
+    use std::net::Ipv4Addr;
+
+    /// A TCP packet of 40 bytes of headers.
+    fn packet(from: Ipv4Addr, to: Ipv4Addr, ack: u32, payload: usize) -> Vec<u8> {
+        let mut bytes = vec![0_u8; 40 + payload];
+        (bytes[0], bytes[9], bytes[32]) = (0x45, 6, 0x50);
+        bytes[12..16].copy_from_slice(&from.octets());
+        bytes[16..20].copy_from_slice(&to.octets());
+        bytes[28..32].copy_from_slice(&ack.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn data_packets_are_those_of_their_senders_port() {
+        let mut tally = Shared::new(300);
+        let (second, last) = (packet(near(1), FAR, 0, 100), packet(near(299), FAR, 0, 100));
+        tally.enters(5, 1, &second);
+        tally.enters(6, 299, &last);
+        // A handshake's packet is no data packet.
+        tally.enters(7, 1, &packet(near(1), FAR, 0, 0));
+        tally.drops(8, 299, &last, Cause::Random);
+        tally.passed(1, &second, 3 * WAIT_STEP, true);
+        tally.leaves(10, 9, 300, &second);
+        let seen = tally.get();
+        let expected = FlowTally {
+            arrived: 1,
+            passed: 1,
+            waited: 3 * WAIT_STEP,
+            marked: 1,
+            first_entered: Some(5),
+            end: Some(100),
+            last_left: 9,
+            ..FlowTally::default()
+        };
+        assert_eq!(seen.flows[1], expected);
+        assert_eq!((seen.flows[299].arrived, seen.flows[299].random_drops), (1, 1));
+        assert_eq!((seen.carried_bytes, seen.waits.get(&3), seen.now), (140, Some(&1), 10));
+    }
+
+    #[test]
+    fn a_flow_opens_with_a_packet_of_its_receiver_and_ends_with_its_last_new_ack() {
+        let mut tally = Shared::new(2);
+        let ack = |number| packet(FAR, near(1), number, 0);
+        tally.enters(1, 2, &ack(0));
+        tally.enters(9, 2, &ack(1));
+        tally.enters(12, 1, &packet(near(1), FAR, 0, 101));
+        // The last one is of FIN.
+        for (due, number) in [(20, 1), (30, 101), (40, 101), (50, 102)] {
+            tally.leaves(due + MILLISECOND, due, 1, &ack(number));
+        }
+        let seen = tally.get();
+        assert_eq!((seen.flows[1].opened, seen.flows[1].last_ack), (Some(1), 30));
+        assert_eq!(seen.lateness, [0, 0, 0, 4, 0, 0, 0]);
     }
 }

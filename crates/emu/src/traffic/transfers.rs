@@ -39,7 +39,6 @@ impl Driver<'_> {
             tally: self.tally.clone(),
             sockets,
             pause,
-            close,
         };
         let wanted = sizes.to_vec();
         let receiving = thread::spawn(move || receiver.receive_all(&wanted, &tell));
@@ -89,7 +88,6 @@ struct Client {
     tally: Shared,
     sockets: Receiver<TcpStream>,
     pause: Duration,
-    close: bool,
 }
 
 impl Client {
@@ -148,7 +146,7 @@ impl Client {
         let until = Instant::now() + ACKED_WITHIN;
         loop {
             let info = TcpInfo::of(sender)?;
-            if info.in_flight() == 0 || self.close {
+            if info.in_flight() == 0 {
                 return Ok(info.retransmitted());
             }
             if Instant::now() > until {

@@ -177,7 +177,11 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
     answer.metrics = figures.metrics(found)
     answer.tables = counted.tables()
     answer.measured_s = counted.measured_s
-    answer.provenance |= {"warmup_s": counted.warm_ups_s}
+    is_given = scenario.run.warmup_s is not None
+    answer.provenance |= {
+        "warmup_s": round(max(counted.warm_ups_s), 3),
+        "warmup_rule": "given" if is_given else "MSER-5 on the bottleneck queue",
+    }
     if not counted.found_warm_up:
         answer.warnings.append(
             "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "

@@ -114,7 +114,7 @@ def _work(scenario: Scenario, run_s: float) -> dict[str, Any]:
     return {
         "sizes": sizes,
         "pause_ns": nanoseconds(2.0 * scenario.populations[0].rtt_s + 0.01),
-        "close": False,
+        "close": True,
         "until_ns": nanoseconds(run_s),
         "slot_ns": nanoseconds(run_s / SLOTS),
     }
