@@ -51,7 +51,7 @@ def measured(scenario: Scenario) -> Answer:
     return answer
 
 
-REFUSED = {
+REFUSED: dict[str, dict[str, Any]] = {
     "tcp.receiver_window": {"tcp": {"stack": "linux-reno", "receiver_window": 20}},
     "tcp.delayed_acks": {"tcp": {"stack": "linux-reno", "delayed_acks": False}},
     "version 1": {"tcp": {"stack": "bbr3"}},
