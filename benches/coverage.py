@@ -163,7 +163,7 @@ def figures(cell: Cell, seed: int, times: int = 1) -> dict[str, Figure]:
 
 
 def _length(answer: Answer) -> float:
-    warmup = float(answer.provenance.get("warmup_s", 0.0))
+    warmup = answer.warmup_s or 0.0
     if answer.metrics.get("transfers") and answer.metrics["transfers"].low is None:
         return answer.metrics["transfers"].value
     return float(answer.provenance["simulated_s"][0]) - warmup

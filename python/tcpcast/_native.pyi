@@ -7,6 +7,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from tcpcast.engines.packet.plain import FixedPointConfig, RunConfig
+
 __all__ = [
     "CLASS_CELLS",
     "GOODPUT_BUCKETS",
@@ -36,10 +38,10 @@ GOODPUT_BUCKETS: tuple[int, int]
 
 @final
 class Simulation:
-    def __new__(cls, config: dict[str, Any], replications: int) -> Simulation: ...
+    def __new__(cls, config: RunConfig, replications: int) -> Simulation: ...
     @classmethod
     def fixed_point(
-        cls, config: dict[str, Any], asked: dict[str, Any], replications: int
+        cls, config: RunConfig, asked: FixedPointConfig, replications: int
     ) -> Simulation: ...
     def advance(
         self,
@@ -74,7 +76,7 @@ class Simulation:
     def begin_capture(self, index: int, path: str | PathLike[str]) -> None: ...
     def end_capture(self, index: int) -> bool: ...
 
-def run_bytes(config: dict[str, Any], replications: int) -> int: ...
+def run_bytes(config: RunConfig, replications: int) -> int: ...
 def read_trace(
     source: str | PathLike[str] | bytes | None = None,
     after: str | PathLike[str] | bytes | None = None,

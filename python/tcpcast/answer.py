@@ -149,15 +149,16 @@ class Answer:
     columns (equal-length numpy arrays), ``warnings`` holds what to check before trusting the
     result. ``partial`` says why the answer is not the whole one that was asked for (interrupted,
     precision not reached), or None. ``unwritten`` says which files of the run could not be
-    written, and why.
+    written, and why. ``failed`` says what went wrong where a sweep goes on without this answer.
 
     ``machine_fault`` says that ``partial`` is the machine's fault, which was too busy to measure.
 
     ``kind`` says whether it was calculated, simulated or measured. Of a formula, ``regime`` is what
     limits the rate or takes the time, ``steps`` every quantity that leads to the result, and
     ``domain`` those that bound where the formula is shown to hold, by name. Of a simulation,
-    ``replications`` and ``measured_s`` are how many there were, and how long all of them together
-    after the warm-up. Of a capture, ``captured`` is what formulas are fed. In JSON these are in
+    ``seed`` and ``replications`` are what it was run with, ``warmup_s`` is how long its warm-up
+    was (None without one) by ``warmup_rule``, and ``measured_s`` how long all replications together
+    were after it. Of a capture, ``captured`` is what formulas are fed. In JSON these are in
     ``provenance``, which says where the answer came from and which no program needs to read.
     """
 
@@ -177,8 +178,12 @@ class Answer:
     domain: dict[str, float] = field(default_factory=dict)
     replications: int = 1
     measured_s: float = 0.0
+    seed: int | None = None
+    warmup_s: float | None = None
+    warmup_rule: str | None = None
     captured: CaptureInputs | None = None
     machine_fault: bool = False
+    failed: str | None = None
 
     def distrust(self) -> None:
         """Mark every metric as one that is not to be trusted."""
@@ -251,6 +256,8 @@ class Answer:
         """Return what JSON has in ``provenance`` of the way to the result."""
         way = {"regime": self.regime, "steps": self.steps, "domain": self.domain}
         found: dict[str, Any] = {name: value for name, value in way.items() if value}
+        run = {"seed": self.seed, "warmup_s": self.warmup_s, "warmup_rule": self.warmup_rule}
+        found |= {name: value for name, value in run.items() if value is not None}
         if self.captured is not None:
             found |= {"fed": self.captured.fed, "replay": self.captured.replay}
         return found

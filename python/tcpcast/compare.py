@@ -1,7 +1,7 @@
 """Answers side by side: a row a metric, a column an engine, and how far apart they are.
 
 The reference is what was simulated packet by packet or measured (:data:`EXACT`), without it the
-last answer that carries intervals, or a seed or a capture in its provenance; without one, the last
+last answer that carries intervals, or was simulated or measured; without one, the last
 answer. Every other engine's difference is
 ``(engine - reference) / reference``, and for the ratios that are read as percentages (unit "1",
 fairness apart) ``engine - reference`` in percentage points: "3 % more than 2 % loss" would be

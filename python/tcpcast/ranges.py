@@ -101,7 +101,7 @@ def is_range(text: str | None) -> bool:
 
 
 def _ends(quantity: Quantity, text: str) -> tuple[str, str]:
-    from tcpcast.scenario.units import show
+    from tcpcast.units import show
 
     parts = [part.strip() for part in text.split("..")]
     if len(parts) != 2:
@@ -136,7 +136,7 @@ def _check_order(
     *,
     linear: bool,
 ) -> None:
-    from tcpcast.scenario.units import show
+    from tcpcast.units import show
 
     (low_text, first), (high_text, last) = low, high
     if not math.isfinite(first) or not math.isfinite(last):

@@ -133,7 +133,7 @@ class FairLink:
         return sum(map(len, self._waiting.values())) + (self._sending is not None)
 
     def _held_for(self, packet: Packet) -> int:
-        if self._rules["room"] == "shared":
+        if self._rules["buffers"] == "shared":
             return len(self)
         of_flow = self._sending is not None and self._sending.source == packet.source
         return len(self._waiting[packet.source]) + of_flow
@@ -159,11 +159,11 @@ class FairLink:
 
     def _make_room(self, flow: int) -> Packet:
         """The packet is in already: someone's first or last goes."""
-        if self._rules["overflow"] != "arriving":
+        if self._rules["drop"] != "arriving":
             lengths = {other: len(queue) for other, queue in self._waiting.items()}
             flow = max(lengths, key=lambda other: (lengths[other], self._came_to.get(other, 0)))
         queue = self._waiting[flow]
-        gone = queue.popleft() if self._rules["overflow"] == "longest-head" else queue.pop()
+        gone = queue.popleft() if self._rules["drop"] == "longest-head" else queue.pop()
         self._note(flow)
         self._dropped(gone)
         serving = self._sending is not None and self._sending.source == flow
@@ -262,10 +262,10 @@ class Sender:
     def more(self, size: int, heard: int, sent: int, now: int) -> list[int]:
         """Go on, ``heard`` after the last ack and ``sent`` after the last packet."""
         rule = self.tcp["idle_restart"]
-        if rule == "rto" and sent > self.rto:
+        if rule == "after-timeout" and sent > self.rto:
             self.cwnd = min(self.cwnd, self.tcp["initial_window"] * self.unit)
             self.acks_counted = 0
-        elif isinstance(rule, int) and heard > rule:
+        elif isinstance(rule, dict) and heard > rule["after"]:
             self.cwnd = self.tcp["initial_window"] * self.unit
             self.ssthresh = self.tcp["initial_ssthresh"] * self.unit
             self.acks_counted = 0
@@ -327,7 +327,7 @@ class Sender:
 
     def _on_partial(self, acked: int, now: int) -> list[int]:
         self.cwnd = max(0, self.cwnd - acked * self.unit) + self.unit
-        if self.tcp["recovery"] == "newreno":
+        if self.tcp["recovery"]["newreno"]["restart_timer"]:
             self._set_timer(now)
         # What was the next to send may be the very packet that is sent again.
         self.nxt = max(self.nxt, self.una + 1)
@@ -481,10 +481,10 @@ class User:
         self._network.log[what].append((self._agenda.now, self._index, number))
 
     def _begin(self) -> None:
-        law = self._group["size"]
-        size = ENDLESS if law is None else max(1, round(law["value"]))
+        files = self._group["traffic"].get("on-off")
+        size = ENDLESS if files is None else max(1, round(files["size"]["value"]))
         now = self._agenda.now
-        if self._connection and self._group.get("on_off", {}).get("persistent"):
+        if self._connection and files is not None and files["persistent"]:
             self._began = now
             silence = now - self._last_ack, now - self._last_sent
             self._transmit(self._sender.more(size, *silence, now))
@@ -519,7 +519,8 @@ class User:
         if self._sender.finished():
             self._last_ack = self._agenda.now
             self._note("on time", self._agenda.now - self._began)
-            self.begin_at(self._agenda.now + nanoseconds(self._group["off"]["value"]))
+            off = self._group["traffic"]["on-off"]["off"]
+            self.begin_at(self._agenda.now + nanoseconds(off["value"]))
 
     def _deliver(self, packet: Packet) -> None:
         if packet.connection != self._heard:
@@ -572,8 +573,8 @@ class Hops:
 
         def made() -> Link | FairLink:
             rate, most = hop["rate_bps"], hop["buffer_pkts"]
-            if hop["fair"] is not None:
-                rules = hop["fair"]
+            if hop["queue"] != "drop-tail":
+                rules = hop["queue"]["fair"]
                 return FairLink(agenda, rate, leave, rules=rules, most=most, dropped=lost)
             return Link(agenda, rate, leave, exact=hop["shared"], most=most, dropped=lost)
 
@@ -603,14 +604,15 @@ class Network:
         self._queue: Link | FairLink = Link(
             self.agenda, rate, self._leave, exact=True, most=most, dropped=lost
         )
-        if numbers.get("fair") is not None:
+        if numbers["queue"] != "drop-tail":
+            rules = numbers["queue"]["fair"]
             self._queue = FairLink(
-                self.agenda, rate, self._leave, rules=numbers["fair"], most=most, dropped=lost
+                self.agenda, rate, self._leave, rules=rules, most=most, dropped=lost
             )
         self._back = Link(self.agenda, rate, self._leave_back, exact=True)
         self._numbers = numbers
-        self.set_out = Hops(self, numbers.get("hops_before", []), "before", self.enter).enter
-        behind = Hops(self, numbers.get("hops_after", []), "after", self._arrive)
+        self.set_out = Hops(self, numbers["hops_before"], "before", self.enter).enter
+        behind = Hops(self, numbers["hops_after"], "after", self._arrive)
         self.go_on = behind.enter
         self._users: list[User] = []
         for group in numbers["classes"]:
@@ -629,7 +631,7 @@ class Network:
     def time_back(self, which: str) -> int:
         """Return what an ack takes over some hops, where it never waits."""
         total = 0
-        for hop in self._numbers.get(which, []):
+        for hop in self._numbers[which]:
             span = Fraction(self.ack_bytes * 8 * SECOND, hop["rate_bps"])
             total += math.floor(span + Fraction(1, 2)) + hop["delay_ns"]
         return total
@@ -668,9 +670,13 @@ def nanoseconds(seconds: float) -> int:
 
 
 def _first_start(group: dict[str, Any], at: int) -> float:
-    if group["start_times"] is not None:
-        times = group["start_times"]
+    traffic = group["traffic"]
+    if "on-off" in traffic:
+        law = traffic["on-off"]["off"]
+    elif "times" in traffic["bulk"]["start"]:
+        times = traffic["bulk"]["start"]["times"]
         return float(times[at % len(times)])
-    law = group["off"] or group["start"]
+    else:
+        law = traffic["bulk"]["start"]["drawn"]
     assert law["law"] == "constant"
     return float(law["value"])

@@ -59,13 +59,13 @@ def test_equal_intervals_give_the_response_function_random_ones_an_eighth_more(l
 
 
 def test_a_long_fast_path_differs_by_the_randomness_of_its_losses() -> None:
-    """As 16 flows at 10 Gbit/s and a loss of 1e-5, with a fifth of the packets."""
+    """As 16 flows at 10 Gbit/s and a loss of 1e-5, with a tenth of the packets."""
     tables: dict[str, Any] = {
         "network": {
             "rtt": "138ms",
             "bottleneck": {"rate": "2gbit", "buffer": "1bdp", "loss": "0.01%"},
         },
-        "traffic": {"kind": "bulk", "flows": 16},
+        "traffic": {"kind": "bulk", "flows": 8},
         "run": {"duration": "260s", "warmup": "60s"},
     }
     scenario = Scenario.from_dict(tables)
@@ -78,7 +78,7 @@ def test_a_long_fast_path_differs_by_the_randomness_of_its_losses() -> None:
 
 
 def test_predict_names_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
-    path = ["--rtt", "138ms", "--loss", "0.01%", "--rate", "2gbit", "--flows", "8"]
+    path = ["--rtt", "138ms", "--loss", "0.01%", "--rate", "1gbit", "--flows", "4"]
     assert main(["predict", *path, "--packet"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "by simulation; limited by loss" in out

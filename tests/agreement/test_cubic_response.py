@@ -7,8 +7,13 @@ import tcpcast
 from tcpcast.scenario import Scenario
 
 
+@pytest.mark.long
 def test_cubic_over_10_gbit_and_138_ms_in_its_steady_state() -> None:
-    """Slow start overshoots by far here: the first 200 s are left out."""
+    """Slow start overshoots by far here: the first 200 s are left out.
+
+    Long: of 19 million packets 120 are lost. At a loss of 1e-4 the same agreement is seen in
+    ``test_a_long_fast_path_differs_by_the_randomness_of_its_losses``.
+    """
     scenario = Scenario.from_dict(
         {
             "network": {

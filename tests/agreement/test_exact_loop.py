@@ -33,7 +33,7 @@ def answered(sources: int, rule: str, drop: str, **run: Any) -> Answer:
     tables = scenario.resolved()
     tables["network"]["bottleneck"]["queue"] = {"kind": "fq", "drop": drop}
     tables["tcp"]["rules"] = {"max_plus": RULES[rule]}
-    tables["run"] = {"duration": "300s", "warmup": "120s", **run}
+    tables["run"] = {"duration": "180s", "warmup": "80s", **run}
     return simulated(Scenario.from_dict(tables))
 
 

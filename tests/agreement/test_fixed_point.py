@@ -178,7 +178,9 @@ def backbone() -> tuple[Scenario, Answer]:
     return scenario, answered(scenario, "packet")
 
 
-@pytest.mark.parametrize("table", [pytest.param({"scheme": 0}, marks=pytest.mark.long), {}])
+# In short with a fuller router: the test below.
+@pytest.mark.long
+@pytest.mark.parametrize("table", [{"scheme": 0}, {}])
 def test_hops_of_each_flow_with_traffic_of_others(
     table: dict[str, Any], backbone: tuple[Scenario, Answer]
 ) -> None:
@@ -196,6 +198,9 @@ def test_losses_at_hops_of_each_flow() -> None:
     found = figures(answer)
     assert found["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
     assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
+    goodput, wanted = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
+    assert goodput == within(wanted, 0.1)
 
 
 OTHER_HOP: dict[str, Any] = {

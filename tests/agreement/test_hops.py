@@ -130,15 +130,18 @@ HOP_LIST = st.lists(
             "rate_bps": st.integers(500_000, 20_000_000),
             "delay_ns": st.integers(0, 20_000_000),
             "buffer_pkts": st.none() | st.integers(1, 30),
-            "red": st.none(),
-            "fair": st.none()
+            "queue": st.just("drop-tail")
             | st.fixed_dictionaries(
                 {
-                    "quantum_bytes": st.integers(1500, 6000),
-                    "packet_bytes": st.none(),
-                    "room": st.sampled_from(["shared", "individual"]),
-                    "overflow": st.sampled_from(["arriving", "longest", "longest-head"]),
-                    "ties": st.just("latest"),
+                    "fair": st.fixed_dictionaries(
+                        {
+                            "quantum_bytes": st.integers(1500, 6000),
+                            "packet_bytes": st.none(),
+                            "buffers": st.sampled_from(["shared", "per-flow"]),
+                            "drop": st.sampled_from(["arriving", "longest-tail", "longest-head"]),
+                            "ties": st.just("latest"),
+                        }
+                    )
                 }
             ),
             "loss": st.none(),
@@ -150,17 +153,18 @@ HOP_LIST = st.lists(
 
 
 @st.composite
-def runs_in_series(draw: st.DrawFn) -> dict[str, Any]:
+def runs_in_series(draw: st.DrawFn) -> Any:
     numbers = draw(small_runs())
     for side in ("hops_before", "hops_after"):
         numbers[side] = draw(HOP_LIST)
         for hop in numbers[side]:
             if not hop["shared"]:
-                hop["fair"] = None
-            if hop["fair"] is not None:
-                hop["fair"]["packet_bytes"] = numbers["packet_bytes"]
-                if hop["fair"]["room"] == "individual":
-                    hop["fair"]["overflow"] = "arriving"
+                hop["queue"] = "drop-tail"
+            if hop["queue"] != "drop-tail":
+                fair = hop["queue"]["fair"]
+                fair["packet_bytes"] = numbers["packet_bytes"]
+                if fair["buffers"] == "per-flow":
+                    fair["drop"] = "arriving"
     return numbers
 
 

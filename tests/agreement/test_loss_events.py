@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,9 @@ from tcpcast import _native
 from tcpcast.engines.packet import figures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from tcpcast.engines.packet.plain import RunConfig
 
 SECOND = 10**9
 FLOWS = 5
@@ -44,7 +47,7 @@ def scenario(changes: dict[str, Any]) -> Scenario:
     ).with_changes(changes)
 
 
-def advanced(numbers: dict[str, Any], seconds: float, replications: int = 1) -> _native.Simulation:
+def advanced(numbers: RunConfig, seconds: float, replications: int = 1) -> _native.Simulation:
     run = _native.Simulation(numbers, replications)
     until_ns = round(seconds * SECOND)
     assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"

@@ -6,7 +6,7 @@ again. ``python -m benches.mean_field`` prints all errors.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -27,6 +27,9 @@ from benches.mean_field import (
     local_loop,
     rows,
 )
+
+if TYPE_CHECKING:
+    from tcpcast.engines.packet.plain import RunConfig
 
 SHORT = {"run": {"duration": "160s", "warmup": "60s"}}
 
@@ -123,8 +126,8 @@ def test_the_same_seed_gives_the_same_figures_on_any_number_of_threads() -> None
 
 def test_the_empty_path_is_not_longer() -> None:
     scenario = local_loop(1_000_000, 0.5)
-    whole = configuration(scenario, 0.0)
-    small = scaled_configuration(scenario, 0.0, each=200.0)
+    whole: Any = configuration(scenario, 0.0)
+    small: Any = scaled_configuration(scenario, 0.0, each=200.0)
     time_of = 8e9 / whole["bottleneck_bps"]
     for key, size in (("forward_ns", 1500), ("back_ns", 40)):
         (of_whole,), (of_small,) = ([c[key] for c in d["classes"]] for d in (whole, small))
@@ -283,8 +286,10 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
         assert hops[column][1] == within(truth[column][1], 0.1), column
 
 
+# How each law is scaled is seen in `test_of_traffic_of_others_every_kth_packet_comes` at once.
 @pytest.mark.parametrize(
-    "law", ["fgn", pytest.param("poisson", marks=pytest.mark.long), "pareto", "trace"]
+    "law",
+    ["fgn", *(pytest.param(law, marks=pytest.mark.long) for law in ("poisson", "pareto", "trace"))],
 )
 def test_traffic_of_others_agrees_with_exact_simulation(law: str) -> None:
     found, exact = check_beside_exact(crossed(law, 10_000, 0.9, "droptail", **AGREEMENT))
@@ -325,7 +330,8 @@ def test_hops_of_each_source_s_own_stay_and_shared_ones_shrink() -> None:
         {"name": "turns", "times": 2, "queue": {"kind": "fq", "buffers": "individual"}},
     ]
     scenario = in_series(1_000_000, 1.0, hops)
-    whole, small = configuration(scenario, 0.0), scaled_configuration(scenario, 0.0, each=200.0)
+    whole: Any = configuration(scenario, 0.0)
+    small: Any = scaled_configuration(scenario, 0.0, each=200.0)
     (own, first), (turns,) = small["hops_before"], small["hops_after"]
     whole_own, whole_first = whole["hops_before"]
     (whole_turns,) = whole["hops_after"]
@@ -357,21 +363,20 @@ def test_time_that_one_way_has_not_is_taken_from_the_other() -> None:
 
 
 def test_of_traffic_of_others_every_kth_packet_comes() -> None:
-    def law_of(told: dict[str, Any]) -> dict[str, Any]:
+    def process_of(told: RunConfig) -> Any:
         (stream,) = told["cross"]
-        found: dict[str, Any] = stream["law"]
-        return found
+        return stream["process"]
 
     changes: dict[str, dict[str, Any]] = {
         "poisson": {"law": "gamma", "shape": 4.0},
         "fgn": {},
-        "pareto": {"together": 1.0},
+        "pareto": {"together": True},
         "trace": {},
     }
     for law, changed in changes.items():
         scenario = crossed(law, 20_000, 1.2, "droptail")
-        whole = law_of(configuration(scenario, 0.0))
-        small = law_of(scaled_configuration(scenario, 0.0, each=4.0))
+        whole = process_of(configuration(scenario, 0.0))
+        small = process_of(scaled_configuration(scenario, 0.0, each=4.0))
         for key in ("rate", "mean", "sd", "peak"):
             if key in whole:
                 assert small[key] * 4 == within(whole[key], 1e-12), (law, key)

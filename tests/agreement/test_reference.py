@@ -37,7 +37,8 @@ SAME = {
     "left return": "bottleneck-in, acks",
     "heard": "sender, acks",
 }
-Numbers = dict[str, Any]
+Numbers = Any
+"""The plain data that the native module takes."""
 
 
 def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
@@ -600,15 +601,28 @@ def groups(draw: st.DrawFn) -> dict[str, Any]:
         "egress": draw(access_links()),
         "forward_ns": draw(st.integers(1_000_000, 50_000_000)),
         "back_ns": draw(st.integers(0, 50_000_000)),
-        **dict.fromkeys(("off", "size", "start", "start_times")),
+        "tcp": None,
+        "scale": None,
     }
     if draw(st.booleans()):
-        group["off"] = {"law": "constant", "value": draw(seconds)}
-        group["size"] = {"law": "constant", "value": float(draw(st.integers(1, 200)))}
+        files = {
+            "off": {"law": "constant", "value": draw(seconds)},
+            "size": {"law": "constant", "value": float(draw(st.integers(1, 200)))},
+            "rounding": "nearest",
+            "persistent": False,
+            "coupling": 0.0,
+            "begin": "off",
+        }
+        group["traffic"] = {"on-off": files}
     else:
-        group["start_times"] = draw(st.lists(seconds, min_size=1, max_size=10, unique=True))
-        group["sources"] = len(group["start_times"])
+        times = draw(st.lists(seconds, min_size=1, max_size=10, unique=True))
+        group["traffic"] = {"bulk": {"start": {"times": times}, "stop": None}}
+        group["sources"] = len(times)
     return group
+
+
+def newreno(restart_timer: bool) -> dict[str, Any]:
+    return {"newreno": {"restart_timer": restart_timer}}
 
 
 @st.composite
@@ -622,11 +636,15 @@ def small_runs(draw: st.DrawFn) -> Numbers:
         "ack_bytes": 40,
         "bottleneck_bps": draw(st.integers(500_000, 20_000_000)),
         "buffer_pkts": draw(st.none() | st.integers(1, 60)),
-        "red": None,
+        "queue": "drop-tail",
         "loss": None,
+        "jitter": None,
+        "cross": [],
+        "hops_before": [],
+        "hops_after": [],
+        "return_link": None,
         "tcp": {
-            "stack": "rfc-newreno",
-            "recovery": draw(st.sampled_from(["reno", "newreno", "newreno-patient"])),
+            "recovery": draw(st.sampled_from(["reno", newreno(True), newreno(False)])),
             "timer_restart": draw(st.sampled_from(["ack", "send"])),
             "backoff_until": draw(st.sampled_from(["sample", "ack"])),
             "duplicate_threshold": threshold,
@@ -643,12 +661,20 @@ def small_runs(draw: st.DrawFn) -> Numbers:
             "initial_rto_ns": SECOND,
             "max_rto_ns": 64 * SECOND,
             "rto_granularity_ns": 0,
+            "idle_restart": "never",
+            "instant": None,
+            "modern": None,
         },
         "classes": classes,
         "warmup_ns": 0,
-        "size_bounds": [2, 6, 14, 30],
-        "traced": list(range(sum(group["sources"] for group in classes))),
-        "captures": [(tap, 10**6) for tap in TAPS],
+        "probes": {
+            "size_bounds": [2, 6, 14, 30],
+            "traced": list(range(sum(group["sources"] for group in classes))),
+            "captures": [(tap, 10**6) for tap in TAPS],
+            "goodput_packets": 0,
+            "goodput_least": 0,
+            "report_at_ns": [],
+        },
     }
 
 

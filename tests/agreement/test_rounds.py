@@ -74,7 +74,7 @@ def seen_at(later: list[Captured], packets: list[Captured]) -> list[bool]:
 
 
 def fates(changes: dict[str, Any], flows: int) -> list[Fates]:
-    """What became of the packets of each round that reached the bottleneck, in order."""
+    """The outcome of the packets of each round that reached the bottleneck, in order."""
     seen = captured(changes, flows)
     found = []
     for flow in range(flows):

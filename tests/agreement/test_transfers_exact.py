@@ -29,7 +29,7 @@ SPURIOUS = 8
 """More packets than these are never sent without need."""
 
 
-def lone_transfer(tcp: dict[str, Any], size: int, lost: frozenset[int]) -> tuple[int, int]:
+def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
     """Return how long a transfer takes in nanoseconds, and how many packets it sends."""
     sender, receiver = Sender(tcp, size), Receiver(tcp)
     coming: list[tuple[int, int, str, int]] = []

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import WAYS
+from tcpcast.captures.models import model_tables, modelled
 from tcpcast.captures.replay import replay
 from tcpcast.captures.selection import of_directions
 from tcpcast.report.text import laid_out
@@ -89,9 +90,15 @@ def record(  # noqa: PLR0917 - a header's fields
 def every_answer(capture: Capture) -> list[str]:
     """Return all that is said of a capture."""
     rows = worst_first(capture.connections)
-    lines = laid_out([*capture_parts(capture), *model_parts(capture, rows)], 1000)
+    lines = laid_out(
+        [
+            *capture_parts(capture),
+            *model_parts(capture.connections, modelled(capture, rows), rows.size),
+        ],
+        1000,
+    )
     json.dumps(capture.to_json(), allow_nan=False)
-    json.loads("\n".join(json_lines([capture], models=True)))
+    json.loads("\n".join(json_lines([capture], models=[model_tables(capture)])))
     for way in WAYS:
         capture.groups(way)
         capture.groups(way, rtt_s=0.1)

@@ -35,7 +35,8 @@ def simulated() -> Answer:
             "queue": {"queue_pkts": queue, "time_above": np.exp(-queue / 90)},
         },
         warnings=["only 3 timeouts were seen"],
-        provenance={"version": "0", "seed": 1, "scenario": "sha256:00"},
+        provenance={"version": "0", "scenario": "sha256:00"},
+        seed=1,
         wall_s=1.9,
     )
 

@@ -6,8 +6,11 @@ import os
 import pty
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+import started
 
 TCPCAST = [sys.executable, "-m", "tcpcast"]
 QUICK = ["run", "web-10mbit", "--engine", "engset"]
@@ -34,20 +37,29 @@ def on_a_terminal(arguments: list[str], columns: int, **environment: str) -> str
     master, slave = pty.openpty()
     variables = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "COLUMNS"}}
     variables |= {"TERM": "xterm-256color", "COLUMNS": str(columns), **environment}
-    with subprocess.Popen([*TCPCAST, *arguments], stdout=slave, stderr=slave, env=variables) as run:
+    terminal = Path(os.ttyname(slave))
+    with ThreadPoolExecutor(1) as reader:
+        text = reader.submit(everything, master)
+        code = started.tcpcast(
+            arguments, folder=Path.cwd(), environment=variables, out=terminal, err=terminal
+        )
         os.close(slave)
-        text = b""
-        while True:
-            try:
-                piece = os.read(master, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            text += piece
-    os.close(master)
-    assert run.returncode == 0
-    return text.decode()
+        assert code == 0
+        return text.result().decode()
+
+
+def everything(master: int) -> bytes:
+    """Read a terminal until its other end is closed."""
+    text = b""
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:
+            piece = b""
+        if not piece:
+            os.close(master)
+            return text
+        text += piece
 
 
 def test_colours_on_a_terminal_and_none_with_no_color() -> None:

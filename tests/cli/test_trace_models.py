@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.models import CALLED
+from tcpcast.captures.models import CALLED, modelled
 from tcpcast.cli import main
 from tcpcast.report.text import text
 from tcpcast.report.trace_models import model_parts
@@ -47,7 +47,7 @@ def test_every_model_has_a_line(capsys: Output, monkeypatch: pytest.MonkeyPatch)
 def test_directions_without_loss_are_counted() -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections["loss_indication_ratio"] = np.array([0.0])
-    line = text(model_parts(capture, np.array([0]))).strip()
+    line = text(model_parts(capture.connections, modelled(capture, np.array([0])), 1)).strip()
     assert line == "1 direction has no loss indication: models of loss do not apply"
 
 

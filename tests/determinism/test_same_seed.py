@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,6 +15,9 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.report.json import json_report
+
+if TYPE_CHECKING:
+    from tcpcast.engines.packet.plain import RunConfig
 
 SECOND = 10**9
 CHANGES = {
@@ -115,7 +118,7 @@ def test_another_seed_is_another_run() -> None:
     assert max(rates) < 1.3 * min(rates)
 
 
-def numbers(**changes: Any) -> dict[str, Any]:
+def numbers(**changes: Any) -> RunConfig:
     return configuration(tcpcast.load("web-10mbit").with_changes(changes), 2.0)
 
 

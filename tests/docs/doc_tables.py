@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from doc_differences import differences
@@ -156,9 +157,15 @@ def _code(value: Any) -> str:
     return f"`{_typed(value)}`"
 
 
+@cache
+def _schema() -> dict[str, Any]:
+    """Return the schema of a scenario; making it takes longer than the tables that are read off."""
+    return scenario_schema()
+
+
 def keys(name: str) -> str:
     """Return the keys of one table of a scenario: an example, the default, what each means."""
-    schema = scenario_schema()
+    schema = _schema()
     table = schema if name == "Scenario" else schema["$defs"][name]
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
     needed = {*table.get("required", []), *table.get("else", {}).get("required", [])}
@@ -286,4 +293,4 @@ def named(text: str) -> set[str]:
 def scenario_tables() -> set[str]:
     """Return the definitions of the schema that are tables of keys, laws and overlays apart."""
     skipped = re.compile(r"Overlay$|Time$|Size$|^Bernoulli$")
-    return {name for name in scenario_schema()["$defs"] if not skipped.search(name)} | {"Scenario"}
+    return {name for name in _schema()["$defs"] if not skipped.search(name)} | {"Scenario"}

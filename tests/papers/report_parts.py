@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tcpcast.papers.reproduction import Report, Section
+
+
+@contextmanager
+def without_layout() -> Iterator[None]:
+    """Draw figures whose labels may overlap.
+
+    Most of what a short report takes is the search for room between a figure's parts. Reports of
+    whole papers are drawn with it, in the long tests.
+    """
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure, "get_layout_engine", lambda _: None)
+        yield
 
 
 def section(report: Report, title: str) -> Section:

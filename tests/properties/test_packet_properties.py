@@ -81,6 +81,15 @@ SIZE = st.sampled_from(
 )
 
 
+PACKET_BYTES = {"41B": 41, "576B": 576, "1500B": 1500}
+
+
+def queued_rate(packet: str) -> st.SearchStrategy[str]:
+    """A rate of 40 to 4000 packets a second: so many that a run of seconds stays a short one."""
+    most = 50 * PACKET_BYTES[packet] / 1500
+    return quantity(most / 100, most, "mbit")
+
+
 @st.composite
 def links(draw: st.DrawFn) -> dict[str, Any]:
     link: dict[str, Any] = {}
@@ -141,13 +150,14 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     }
     if draw(st.integers(0, 3)) == 0:
         tcp = draw(max_plus())
+    size = draw(st.sampled_from(list(PACKET_BYTES)))
     scenario = {
         "network": {
             "rtt": draw(quantity(100, 400, "ms")),
-            "packet": draw(st.sampled_from(["41B", "576B", "1500B"])),
+            "packet": size,
             "ingress": draw(links()),
             "bottleneck": draw(links() | lossy_rounds())
-            | {"rate": draw(quantity(0.5, 50, "mbit")), "queue": draw(QUEUE)},
+            | {"rate": draw(queued_rate(size)), "queue": draw(QUEUE)},
             "egress": draw(links()),
         },
         "traffic": traffic,

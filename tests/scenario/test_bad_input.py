@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -662,11 +663,16 @@ def places(tables: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [above, *(p for key, value in below for p in places(value, (*above, key)))]
 
 
+@cache
+def as_packaged(name: str) -> dict[str, Any]:
+    return load(name).resolved()
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_junk_anywhere_gives_lines_and_nothing_else(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(packaged_names()))
-    tables = load(name).resolved()
+    tables = copy.deepcopy(as_packaged(name))
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.sampled_from(places(tables)[1:]))
         holder: Any = tables

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Captured, Scenario, load, scenario_schema
+from tcpcast.scenario import Captured, Scenario, load
+from test_schema import SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 @pytest.fixture

@@ -45,8 +45,8 @@ def test_two_classes_as_packaged() -> None:
     assert (far.name, far.count, far.rtt_s) == ("far", 40, 0.2)
     assert isinstance(near.traffic, OnOff)
     assert isinstance(far.traffic, OnOff)
-    assert near.traffic.size.parameters() == {"law": "exponential", "mean": 12.0, "minimum": 3.0}
-    assert far.traffic.size.parameters() == {"law": "exponential", "mean": 20.0, "minimum": 3.0}
+    assert near.traffic.size.parameters() == {"law": "exponential", "minimum": 3.0, "scale": 9.0}
+    assert far.traffic.size.parameters() == {"law": "exponential", "minimum": 3.0, "scale": 17.0}
     assert far.traffic.off == near.traffic.off
     assert far.traffic.sources == far.traffic.count == 40
     assert near.ingress == far.ingress == s.network.ingress

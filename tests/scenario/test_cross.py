@@ -37,26 +37,29 @@ def test_what_is_resolved_is_the_same_again(stream: dict[str, Any]) -> None:
     assert again.digest() == asked.digest() != scenario().digest()
 
 
+def process(asked: Scenario) -> Any:
+    (stream,) = configuration(asked, 0.0)["cross"]
+    return stream["process"]
+
+
 def test_rates_and_shares_are_packets_of_the_run_s_size() -> None:
-    (told,) = configuration(scenario(NOISE), 0.0)["cross"]
-    law = told["law"]
+    law = process(scenario(NOISE))
     assert law["mean"] == pytest.approx(8e6 / 12_000)
     assert law["sd"] == pytest.approx(4e6 / 12_000)
     # 60 s of 10 ms.
-    assert (law["bin_ns"], law["bins"]) == (10_000_000.0, 8192.0)
-    (told,) = configuration(scenario(SOURCES), 0.0)["cross"]
-    assert told["law"]["peak"] == pytest.approx(3e6 / 12_000 / 20 * 4)
+    assert (law["bin_ns"], law["bins"]) == (10_000_000, 8192)
+    assert process(scenario(SOURCES))["peak"] == pytest.approx(3e6 / 12_000 / 20 * 4)
 
 
 def test_a_recording_begins_with_its_first_time_unless_its_period_is_said() -> None:
-    (law,) = (told["law"] for told in configuration(scenario(RECORDING), 0.0)["cross"])
-    assert law["times_ns"] == [0.0, 1e9, 3e9]
+    law = process(scenario(RECORDING))
+    assert law["times_ns"] == [0, 10**9, 3 * 10**9]
     assert law["packets"] == [2.0, 0.0, 1500.5 / 1500]
     # A mean gap of 1.5 s after the last.
     assert law["period_ns"] == 4.5e9
-    assert "offset_ns" not in law
+    assert law["offset_ns"] is None
     said = scenario(RECORDING | {"period": "10s", "offset": "2s"})
-    (law,) = (told["law"] for told in configuration(said, 0.0)["cross"])
+    law = process(said)
     assert law["times_ns"] == [1e9, 2e9, 4e9]
     assert (law["period_ns"], law["offset_ns"]) == (1e10, 2e9)
     assert said.cross[0].mean_bps(1e9, 1500) == pytest.approx(8 * 4500.5 / 10)
@@ -74,10 +77,10 @@ def test_a_stream_is_changed_by_its_name_or_its_place() -> None:
 def test_a_hop_is_named_and_the_bottleneck_is_meant_without_a_name() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     asked = scenario(NOISE, NOISE | {"name": "other", "hop": "access"}, network=network)
-    told = configuration(asked, 0.0)["cross"]
+    told: Any = configuration(asked, 0.0)["cross"]
     assert [stream["stage"] for stream in told] == [1, 0]
     # Shares are of the hop's own rate.
-    assert told[1]["law"]["mean"] == 2 * told[0]["law"]["mean"]
+    assert told[1]["process"]["mean"] == 2 * told[0]["process"]["mean"]
     # 60 s of 10 ms, twice, up to a power of two; of two sources.
     assert (told[1]["bins"], told[1]["series"]) == (2**14, 4)
     with pytest.raises(ScenarioError, match=r'no hop "acess" \(did you mean "access"\?\)'):

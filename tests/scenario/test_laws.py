@@ -35,7 +35,7 @@ def survival(law: Law[Any], x: float) -> float:
     if x <= p["minimum"]:
         return 1.0
     if law.law == "exponential":
-        return math.exp(-(x - p["minimum"]) / (p["mean"] - p["minimum"]))
+        return math.exp(-(x - p["minimum"]) / p["scale"])
     if x <= p["k"]:
         theta = p["theta"] if law.law == "ep" else p["theta1"]
         return math.exp(-(x - p["minimum"]) / theta)
@@ -160,7 +160,7 @@ def test_probability_of_more(table: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("table", "names"),
     [
-        ({"law": "exponential", "mean": 12}, "mean minimum"),
+        ({"law": "exponential", "mean": 12}, "minimum scale"),
         ({"law": "ep", "mean": 12, "minimum": 3}, "minimum k theta alpha tail"),
         ({"law": "ee", "mean": 12, "minimum": 3, "c": 7}, "minimum k theta1 theta2 tail"),
         ({"law": "lognormal", "mean": 50, "sd": 50}, "mu sigma minimum"),
@@ -180,7 +180,7 @@ def test_the_simulator_gets_plain_numbers(table: dict[str, object], names: str) 
 
 def test_a_law_of_times_is_in_seconds() -> None:
     law = TIME.validate_python({"law": "exponential", "mean": "500ms", "minimum": "10ms"})
-    assert law.parameters() == {"law": "exponential", "mean": 0.5, "minimum": 0.01}
+    assert law.parameters() == {"law": "exponential", "minimum": 0.01, "scale": 0.49}
 
 
 def test_empirical_values_are_sorted_and_cumulated() -> None:

@@ -193,8 +193,8 @@ def test_which_of_several_longest_queues_follows_from_the_stack(
     stack: str, queue: dict[str, Any], ties: str
 ) -> None:
     asked = scenario({"queue": {"kind": "fq", **queue}}).with_changes({"tcp.stack": stack})
-    fair = configuration(asked, 0.0)["fair"]
-    assert fair["ties"] == ties
+    found: Any = configuration(asked, 0.0)["queue"]
+    assert found["fair"]["ties"] == ties
 
 
 @pytest.mark.parametrize(
@@ -295,34 +295,40 @@ def test_active_queue_management_by_its_name_or_as_a_table(table: type[Any]) -> 
 
 
 def test_the_simulator_is_told_of_active_queue_management() -> None:
-    told = configuration(scenario({"queue": {"kind": "codel", "target": "8ms"}}), 0.0)
-    assert (told["red"], told["fair"]) == (None, None)
-    assert told["managed"] == {
-        "kind": "codel",
+    def told(**queue: object) -> Any:
+        return configuration(scenario({"queue": queue}), 0.0)["queue"]
+
+    codel = {
         "target_ns": 8_000_000,
         "interval_ns": 100_000_000,
+        "mtu_bytes": 1500,
         "ecn": True,
         "ce_threshold_ns": None,
-        "linux": False,
-        "rate_bps": 10_000_000,
-        "burst_bytes": None,
-        "packet_bytes": 1500,
+        "rules": "rfc8289",
     }
-    flows = configuration(scenario({"queue": {"kind": "fq_codel", "flows": 64}}), 0.0)["managed"]
-    assert (flows["queues"], flows["quantum_bytes"], flows["target_ns"]) == (64, 1514, 5_000_000)
-    pie = configuration(scenario({"queue": {"kind": "pie", "ecn": False}}), 0.0)["managed"]
+    assert told(kind="codel", target="8ms") == {
+        "managed": {
+            "discipline": {"codel": codel},
+            "rate": {"constant": 10_000_000},
+            "packet_bytes": 1500,
+        }
+    }
+    flows = told(kind="fq_codel", flows=64)["managed"]["discipline"]["fq-codel"]
+    assert (flows["queues"], flows["quantum_bytes"]) == (64, 1514)
+    assert flows["codel"]["target_ns"] == 5_000_000
+    pie = told(kind="pie", ecn=False)["managed"]["discipline"]["pie"]
     assert (pie["ecn_below"], pie["alpha"], pie["burst_ns"]) == (None, 0.125, 150_000_000)
 
 
 def test_red_marks_where_a_stack_uses_ecn() -> None:
-    def managed(queue: object, ecn: bool) -> Any:
+    def told(queue: object, ecn: bool) -> Any:
         plain = scenario({"queue": queue})
         tcp = {"stack": "linux-cubic", "ecn": ecn}
-        return configuration(plain.with_changes({"tcp": tcp}), 0.0)["managed"]
+        return configuration(plain.with_changes({"tcp": tcp}), 0.0)["queue"]
 
-    assert managed("red", False) is None
-    assert managed({"kind": "red", "ecn": False}, True) is None
-    assert managed("red", True)["kind"] == "red"
+    assert told("red", False)["red"]["ecn"] is False
+    assert told({"kind": "red", "ecn": False}, True)["red"]["ecn"] is False
+    assert told("red", True)["managed"]["discipline"]["red"]["ecn"] is True
 
 
 @pytest.mark.parametrize("queue", ["codel", "fq_codel", "pie", "head-drop"])

@@ -59,8 +59,8 @@ def test_web_10mbit_in_si_units() -> None:
     assert s.network.bottleneck.loss is None
     assert isinstance(s.traffic, OnOff)
     assert s.traffic.sources == 134
-    assert s.traffic.off.parameters() == {"law": "exponential", "mean": 1.0, "minimum": 0.0}
-    assert s.traffic.size.parameters() == {"law": "exponential", "mean": 12.0, "minimum": 3.0}
+    assert s.traffic.off.parameters() == {"law": "exponential", "minimum": 0.0, "scale": 1.0}
+    assert s.traffic.size.parameters() == {"law": "exponential", "minimum": 3.0, "scale": 9.0}
     assert s.traffic.connection == "new"
     assert s.tcp.stack == "rfc-newreno"
     assert (s.tcp.initial_window, s.tcp.receiver_window, s.tcp.initial_ssthresh) == (2, 44, 44)

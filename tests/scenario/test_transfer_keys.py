@@ -7,11 +7,12 @@ from typing import Any
 import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Scenario, Transfers, load, scenario_schema
+from tcpcast.scenario import Scenario, Transfers, load
 from tcpcast.scenario.laws import Exponential
 from tcpcast.scenario.sizes import write_size
+from test_schema import SCHEMA
 
-VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 ARRIVALS = {"law": "poisson", "rate": "20/s"}
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "tcpcast"
 CRATES = ROOT / "crates"
 
-QUESTION = {"errors", "scenario"}
+QUESTION = {"errors", "units", "scenario"}
 ANSWERING = QUESTION | {
     "models",
     "answer",
@@ -32,9 +32,10 @@ ANSWERING = QUESTION | {
 }
 MAY_IMPORT = {
     "errors": set[str](),
+    "units": {"errors"},
     "visible": set[str](),
     "output": {"errors", "visible"},
-    "scenario": {"errors"},
+    "scenario": {"errors", "units"},
     "models": {"errors"},
     "intervals": set[str](),
     "statistics": {"errors", "intervals"},
@@ -63,6 +64,7 @@ MAY_IMPORT = {
 
 FROM_OUTSIDE = {
     "errors": set[str](),
+    "units": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),
     "visible": set[str](),
@@ -156,13 +158,13 @@ CRATE_MAY_USE = {
     "py": {"emu", "fixed_point", "link", "sim", "trace"},
 }
 CRATE_LIBRARIES = {
-    "link": {"libm", "rand_core", "rand_xoshiro", "thiserror"},
+    "link": {"libm", "rand_core", "rand_xoshiro", "serde", "thiserror"},
     "wire": {"thiserror"},
-    "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "thiserror"},
-    "fixed_point": {"libm"},
+    "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "serde", "thiserror"},
+    "fixed_point": {"libm", "serde"},
     "trace": {"flate2", "thiserror", "zstd"},
     "emu": {"netlink_packet_core", "netlink_packet_route", "netlink_sys", "nix", "thiserror"},
-    "py": {"numpy", "pyo3"},
+    "py": {"numpy", "pyo3", "serde", "serde_path_to_error"},
 }
 
 

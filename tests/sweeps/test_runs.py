@@ -224,36 +224,41 @@ def begin(script: Path, out: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, script, out], start_new_session=True)
 
 
+def assert_parts_are_whole(out: Path) -> None:
+    parts = [path for path in out.glob("*") if not path.name.startswith((".", "_"))]
+    assert all(path.name.endswith(".parquet") for path in parts)
+    for path in parts:
+        pq.read_table(path)
+
+
 def killed_and_resumed(tmp_path: Path, out: Path, after: float, contents: Contents) -> Any:
     process = begin(tmp_path / "swept.py", out)
     time.sleep(after)
     process.send_signal(signal.SIGKILL)  # its workers end by themselves
     process.wait()
-    parts = [path for path in out.glob("*") if not path.name.startswith((".", "_"))]
-    assert all(path.name.endswith(".parquet") for path in parts)
-    for path in parts:
-        pq.read_table(path)
+    assert_parts_are_whole(out)
     assert begin(tmp_path / "swept.py", out).wait() == 0
     return contents(out)
 
 
-@pytest.mark.parametrize(
-    "kills", [1, pytest.param(20, marks=pytest.mark.long)], ids=["one", "many"]
-)
+@pytest.mark.long
 def test_killed_at_any_moment_it_resumes_to_the_same_bytes(
-    tmp_path: Path, contents: Contents, kills: int
+    tmp_path: Path, contents: Contents
 ) -> None:
+    """At the moment of the first part: in the test below."""
     began = time.perf_counter()
     assert begin(tmp_path / "swept.py", tmp_path / "whole").wait() == 0
     took = time.perf_counter() - began
     whole = contents(tmp_path / "whole")
     moments = random.Random(1)
-    for kill in range(kills):
+    for kill in range(20):
         after = took * moments.uniform(0.3, 1.0)
         assert killed_and_resumed(tmp_path, tmp_path / f"{kill}", after, contents) == whole
 
 
-def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def test_workers_end_with_a_parent_that_is_killed_and_the_sweep_goes_on(
+    path: Scenario, tmp_path: Path, contents: Contents
+) -> None:
     process = begin(tmp_path / "swept.py", tmp_path / "out")
     deadline = time.monotonic() + 60
     while not list((tmp_path / "out").glob("part-*")) and time.monotonic() < deadline:
@@ -263,6 +268,12 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     while _session(process.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _session(process.pid) == []
+    assert_parts_are_whole(tmp_path / "out")
+    for name in ("out", "whole"):
+        tcpcast.sweep(path, VARY, engines=ENGINES, out=tmp_path / name, processes=1)
+    whole = contents(tmp_path / "whole")
+    assert len(whole) == 6 + 1
+    assert contents(tmp_path / "out") == whole
 
 
 def _session(leader: int) -> list[int]:

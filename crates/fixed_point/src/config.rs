@@ -1,22 +1,27 @@
 //! What a fixed point is asked.
 
+use serde::Deserialize;
 use tcpcast_sim::clock::Nanos;
 
 /// How cross flows behave (INRIA report 4154, section 5.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Scheme {
     /// Scheme 0: independent times between packets, of the mean that reference flows have.
+    #[serde(rename = "0")]
     Rates,
     /// Scheme 1: likewise, but a packet is delayed until no more of its flow are in the shared
     /// router than a draw from what reference flows find there.
+    #[serde(rename = "1")]
     Queues,
     /// Scheme 2: a window flow control of its own, with service times drawn from a distribution
     /// that has the moments of those of reference flows.
+    #[serde(rename = "2")]
     Windows,
 }
 
 /// A fixed point of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FixedPointConfig {
     /// How cross flows behave.
     pub scheme: Scheme,
@@ -29,6 +34,7 @@ pub struct FixedPointConfig {
     /// Iterations before the measurement.
     pub steps: u32,
     /// How long each is.
+    #[serde(rename = "step_ns")]
     pub step: Nanos,
     /// Of each class, the time between packets and the service time, in seconds, to begin with.
     pub initial: Vec<(f64, f64)>,

@@ -22,8 +22,7 @@ const RULE_B: InstantLoss = InstantLoss {
 };
 
 fn class(sources: u32, traffic: Traffic) -> ClassConfig {
-    let access =
-        |rate_bps| AccessConfig { rate_bps, delay: SECOND / 100, limit: u64::MAX, loss: None };
+    let access = |rate_bps| AccessConfig { rate_bps, delay: SECOND / 100, limit: None, loss: None };
     ClassConfig {
         sources,
         ingress: access(Some(10_000_000)),

@@ -105,7 +105,7 @@ impl Reference {
             coming: VecDeque::new(),
             feedback: LossFeedback::default(),
             gap_since: 0,
-            off_times: stream(Purpose::Silence),
+            off_times: stream(Purpose::OffTime),
             sizes: stream(Purpose::Size),
         }
     }
@@ -166,7 +166,7 @@ impl Cross {
             due: NEVER,
             heard: 0,
             sent: 0,
-            off_times: stream(Purpose::Silence),
+            off_times: stream(Purpose::OffTime),
             sizes: stream(Purpose::Size),
             draws: stream(Purpose::CrossFlow),
         }

@@ -1,10 +1,12 @@
 //! Random loss, decided packet by packet.
 
 use crate::random::{Draws, Stream};
+use serde::Deserialize;
 
 /// How a link loses packets at random.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LossLaw {
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum LossModel {
     /// Each packet independently, with this probability.
     Bernoulli(f64),
     /// Two states, a step a packet (Gilbert 1960, Elliott 1963).
@@ -20,10 +22,10 @@ pub enum LossLaw {
     },
 }
 
-/// A loss law at work on one link, with its own stream.
+/// A loss model at work on one link, with its own stream.
 #[derive(Clone, Debug)]
 pub struct LossProcess<D = Stream> {
-    law: LossLaw,
+    model: LossModel,
     draws: D,
     bad: bool,
 }
@@ -31,16 +33,16 @@ pub struct LossProcess<D = Stream> {
 impl<D: Draws> LossProcess<D> {
     /// Starts the process; Gilbert-Elliott starts in its stationary law.
     #[must_use]
-    pub fn new(law: LossLaw, draws: D) -> Self {
-        let mut process = Self { law, draws, bad: false };
+    pub fn new(model: LossModel, draws: D) -> Self {
+        let mut process = Self { model, draws, bad: false };
         process.restart();
         process
     }
 
     /// Starts the process again, with what is left of its stream.
     pub fn restart(&mut self) {
-        self.bad = match self.law {
-            LossLaw::GilbertElliott { to_bad, to_good, .. } if to_bad > 0.0 => {
+        self.bad = match self.model {
+            LossModel::GilbertElliott { to_bad, to_good, .. } if to_bad > 0.0 => {
                 self.draws.chance(to_bad / (to_bad + to_good))
             }
             _ => false,
@@ -50,9 +52,9 @@ impl<D: Draws> LossProcess<D> {
     /// Whether the packet that arrives now is lost; in two states the state moves afterwards.
     #[inline]
     pub fn loses(&mut self) -> bool {
-        match self.law {
-            LossLaw::Bernoulli(probability) => self.draws.chance(probability),
-            LossLaw::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+        match self.model {
+            LossModel::Bernoulli(probability) => self.draws.chance(probability),
+            LossModel::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
                 let lost = self.draws.chance(if self.bad { loss_bad } else { loss_good });
                 if self.draws.chance(if self.bad { to_good } else { to_bad }) {
                     self.bad = !self.bad;
@@ -69,8 +71,8 @@ mod tests {
 
     const PACKETS: usize = 400_000;
 
-    fn losses(law: LossLaw, name: u64) -> Vec<bool> {
-        let mut process = LossProcess::new(law, Stream::of(name));
+    fn losses(model: LossModel, name: u64) -> Vec<bool> {
+        let mut process = LossProcess::new(model, Stream::of(name));
         (0..PACKETS).map(|_| process.loses()).collect()
     }
 
@@ -107,7 +109,7 @@ mod tests {
     #[test]
     fn independent_losses_have_their_rate_and_geometric_gaps() {
         for (name, rate) in [(1, 0.01), (2, 0.1), (3, 0.5)] {
-            let losses = losses(LossLaw::Bernoulli(rate), name);
+            let losses = losses(LossModel::Bernoulli(rate), name);
             let lost = losses.iter().filter(|lost| **lost).count() as f64;
             let sd = (PACKETS as f64 * rate * (1.0 - rate)).sqrt();
             assert!((lost - PACKETS as f64 * rate).abs() < 3.0 * sd, "{rate}: {lost}");
@@ -119,8 +121,8 @@ mod tests {
     #[test]
     fn gilbert_1960_bursts_and_gaps_are_geometric() {
         let (to_bad, to_good) = (0.01, 0.25);
-        let law = LossLaw::GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 };
-        let losses = losses(law, 4);
+        let model = LossModel::GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 };
+        let losses = losses(model, 4);
         let rate = losses.iter().filter(|lost| **lost).count() as f64 / PACKETS as f64;
         assert!((rate - to_bad / (to_bad + to_good)).abs() < 0.003, "{rate}");
         assert!(distance(&runs(&losses, true), to_good) < 1.63);
@@ -129,18 +131,18 @@ mod tests {
 
     #[test]
     fn the_first_packet_is_lost_as_often_as_any() {
-        let law =
-            LossLaw::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 };
+        let model =
+            LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 };
         let lost =
-            (0..20_000).filter(|name| LossProcess::new(law, Stream::of(*name)).loses()).count();
+            (0..20_000).filter(|name| LossProcess::new(model, Stream::of(*name)).loses()).count();
         assert!((lost as f64 / 20_000.0 - 0.2).abs() < 0.01, "{lost}");
     }
 
     #[test]
     fn no_loss_and_all_loss_are_exact_and_a_stream_repeats_itself() {
-        assert!(!losses(LossLaw::Bernoulli(0.0), 1).contains(&true));
-        assert!(!losses(LossLaw::Bernoulli(1.0), 1).contains(&false));
-        let law = LossLaw::Bernoulli(0.3);
-        assert_eq!(losses(law, 9), losses(law, 9));
+        assert!(!losses(LossModel::Bernoulli(0.0), 1).contains(&true));
+        assert!(!losses(LossModel::Bernoulli(1.0), 1).contains(&false));
+        let model = LossModel::Bernoulli(0.3);
+        assert_eq!(losses(model, 9), losses(model, 9));
     }
 }

@@ -5,16 +5,17 @@ mod directions;
 #[cfg(target_os = "linux")]
 mod traffic;
 
-use crate::config::RunDict;
+use crate::config::Plain;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use tcpcast_sim::RunConfig;
 
 /// What is run over a link beside the configuration that the simulator would have.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct LinkDict {
-    config: RunDict,
+    config: Plain<RunConfig>,
     /// Whether the return path has the rate, buffer and queue of the forward path, where it has
     /// none of its own.
     both_ways: bool,
@@ -127,7 +128,7 @@ mod linux {
 
     impl LinkDict {
         fn into_command(self) -> PyResult<LinkCommand> {
-            let both = both(self.config.into_config()?, self.both_ways)?;
+            let both = both(self.config.0, self.both_ways)?;
             let (mut forward, mut back, mut delays) = both;
             if side(&self.sender)? == Side::Far {
                 std::mem::swap(&mut forward, &mut back);

@@ -6,7 +6,7 @@ mod runs;
 mod trace;
 mod transfers;
 
-use config::{FixedPointDict, RunDict};
+use config::Plain;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{Iterated, STEP_CELLS, StepRow};
+use tcpcast_fixed_point::{FixedPointConfig, Iterated, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES, RATE_UNITS,
     SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
@@ -57,9 +57,9 @@ enum Waited {
 impl Simulation {
     /// Set up `replications` runs of a configuration of plain numbers.
     #[new]
-    fn new(py: Python<'_>, config: RunDict, replications: u32) -> PyResult<Self> {
+    fn new(py: Python<'_>, config: Plain<RunConfig>, replications: u32) -> PyResult<Self> {
         find_numpy(py)?;
-        let config = config.into_config()?;
+        let Plain(config) = config;
         Ok(Self { runs: Runs::packet(&config, replications), config })
     }
 
@@ -67,13 +67,12 @@ impl Simulation {
     #[classmethod]
     fn fixed_point(
         _class: &Bound<'_, PyType>,
-        config: RunDict,
-        asked: FixedPointDict,
+        config: Plain<RunConfig>,
+        asked: Plain<FixedPointConfig>,
         replications: u32,
-    ) -> PyResult<Self> {
-        let config = config.into_config()?;
-        let asked = asked.into_config()?;
-        Ok(Self { runs: Runs::fixed_point(&config, &asked, replications), config })
+    ) -> Self {
+        let (Plain(config), Plain(asked)) = (config, asked);
+        Self { runs: Runs::fixed_point(&config, &asked, replications), config }
     }
 
     /// Advance all replications; "done", "interrupted", "out-of-time" or "crowded".
@@ -375,8 +374,8 @@ fn conservation(error: tcpcast_sim::Unbalanced) -> PyErr {
 
 /// About how many bytes so many replications of a configuration take.
 #[pyfunction]
-fn run_bytes(config: RunDict, replications: u32) -> PyResult<u64> {
-    Ok(tcpcast_sim::run_bytes(&config.into_config()?, replications))
+fn run_bytes(config: Plain<RunConfig>, replications: u32) -> u64 {
+    tcpcast_sim::run_bytes(&config.0, replications)
 }
 
 /// The compiled half of tcpcast.

@@ -22,7 +22,7 @@ use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
-    LossLaw, Replications, Rounding, RunConfig, Start, Traffic,
+    LossModel, Replications, Rounding, RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -30,7 +30,7 @@ fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
 }
 
 fn access(rate_bps: Option<u64>) -> AccessConfig {
-    AccessConfig { rate_bps, delay: 0, limit: u64::MAX, loss: None }
+    AccessConfig { rate_bps, delay: 0, limit: None, loss: None }
 }
 
 fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
@@ -111,7 +111,7 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) 
     let config = RunConfig {
         bottleneck_bps: Some(rate),
         buffer: Some(buffer),
-        loss: (loss > 0.0).then_some(BottleneckLoss::Packet(LossLaw::Bernoulli(loss))),
+        loss: (loss > 0.0).then_some(BottleneckLoss::Packet(LossModel::Bernoulli(loss))),
         tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
         classes: vec![class],
         ..common()
@@ -159,7 +159,7 @@ fn short() -> (RunConfig, Goal) {
         seed: argument(3, 1),
         packet_bytes: 540,
         bottleneck_bps: Some(rate),
-        loss: Some(BottleneckLoss::Packet(LossLaw::Bernoulli(0.1))),
+        loss: Some(BottleneckLoss::Packet(LossModel::Bernoulli(0.1))),
         tcp: TcpConfig { receiver_window: 30, initial_ssthresh: 30, ..TcpConfig::default() },
         classes: vec![class],
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },

@@ -3,58 +3,68 @@
 use crate::clock::Nanos;
 use crate::cross::CrossConfig;
 use crate::jitter::JitterConfig;
-use crate::loss::{BottleneckLoss, LossLaw};
+use crate::loss::{BottleneckLoss, LossModel};
 use crate::probe::{ClassWindow, ProbeConfig};
 use crate::queue::{LinkRate, QueueConfig};
 use crate::tcp::TcpConfig;
 use crate::tcp::modern::Handshake;
 use crate::traffic::Traffic;
+use serde::Deserialize;
 
 /// A link of a source's own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AccessConfig {
     /// Bits a second; `None` is unlimited.
     pub rate_bps: Option<u64>,
     /// Propagation one way.
+    #[serde(rename = "delay_ns")]
     pub delay: Nanos,
-    /// Most packets held, the one in transmission included; `u64::MAX` where unlimited.
-    pub limit: u64,
+    /// Most packets held, the one in transmission included; `None` is unlimited.
+    #[serde(rename = "limit_pkts")]
+    pub limit: Option<u64>,
     /// Random loss of data packets.
-    pub loss: Option<LossLaw>,
+    pub loss: Option<LossModel>,
 }
 
 /// A hop of the path beside the bottleneck.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HopConfig {
     /// Bits a second, both ways; `None` is unlimited.
     pub rate_bps: Option<u64>,
     /// Propagation behind it, one way.
+    #[serde(rename = "delay_ns")]
     pub delay: Nanos,
     /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
+    #[serde(rename = "buffer_pkts")]
     pub buffer: Option<u64>,
     /// Its queue discipline; drop-tail where it is not shared.
     pub queue: QueueConfig,
     /// Its random loss of data packets, before the queue.
-    pub loss: Option<LossLaw>,
+    pub loss: Option<LossModel>,
     /// Whether packets of all sources meet there; otherwise each source has one of its own.
     pub shared: bool,
 }
 
 /// The link of the return path that acknowledgements of all sources share.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReturnConfig {
     /// Bits a second; `None` is unlimited.
     pub rate_bps: Option<u64>,
     /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
+    #[serde(rename = "buffer_pkts")]
     pub buffer: Option<u64>,
     /// Its queue discipline.
     pub queue: QueueConfig,
     /// Its random loss of acknowledgements, before the queue.
-    pub loss: Option<LossLaw>,
+    pub loss: Option<LossModel>,
 }
 
 /// A class of sources that are alike.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ClassConfig {
     /// How many.
     pub sources: u32,
@@ -63,9 +73,11 @@ pub struct ClassConfig {
     /// From the bottleneck to the receiver.
     pub egress: AccessConfig,
     /// Propagation from the bottleneck to the next hop, or to the egress link.
+    #[serde(rename = "forward_ns")]
     pub forward: Nanos,
     /// Propagation from the return bottleneck to the ingress link, for acknowledgements; without
     /// that of other hops.
+    #[serde(rename = "back_ns")]
     pub back: Nanos,
     /// What they send.
     pub traffic: Traffic,
@@ -77,7 +89,8 @@ pub struct ClassConfig {
 }
 
 /// A whole run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunConfig {
     /// Names the random streams.
     pub seed: u64,
@@ -89,6 +102,7 @@ pub struct RunConfig {
     /// unlimited, or the queue has the rate, which is then that of the forward path.
     pub bottleneck_bps: Option<u64>,
     /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
+    #[serde(rename = "buffer_pkts")]
     pub buffer: Option<u64>,
     /// Its queue discipline.
     pub queue: QueueConfig,
@@ -99,8 +113,10 @@ pub struct RunConfig {
     /// Cross traffic, in packets of the same size.
     pub cross: Vec<CrossConfig>,
     /// Hops between the sources' own links and the bottleneck, in the order of the forward path.
+    #[serde(rename = "hops_before")]
     pub before: Vec<HopConfig>,
     /// Hops between the bottleneck and the receivers' own links.
+    #[serde(rename = "hops_after")]
     pub after: Vec<HopConfig>,
     /// What acknowledgements share in place of the bottleneck the other way, where they may wait or
     /// get lost.
@@ -110,6 +126,7 @@ pub struct RunConfig {
     /// The sources.
     pub classes: Vec<ClassConfig>,
     /// Nothing before this is counted.
+    #[serde(rename = "warmup_ns")]
     pub warmup: Nanos,
     /// What to record.
     pub probes: ProbeConfig,

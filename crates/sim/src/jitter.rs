@@ -3,9 +3,11 @@
 use crate::clock::{Nanos, nanoseconds};
 use crate::random::{Named, Purpose, Stream};
 use crate::traffic::Distribution;
+use serde::Deserialize;
 
 /// The distribution of the delay, and whether packets may overtake each other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JitterConfig {
     /// Seconds.
     pub delay: Distribution,

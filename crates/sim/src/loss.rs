@@ -3,13 +3,15 @@
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::rounds::RoundLoss;
-pub use tcpcast_link::loss::{LossLaw, LossProcess};
+use serde::Deserialize;
+pub use tcpcast_link::loss::{LossModel, LossProcess};
 
 /// How the bottleneck loses packets at random: it knows flows.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum BottleneckLoss {
     /// Packet by packet, whoever sent it.
-    Packet(LossLaw),
+    Packet(LossModel),
     /// With this probability, unless one before it in its flow's round was lost; then with it.
     RestOfRound(f64),
 }
@@ -21,7 +23,7 @@ impl BottleneckLoss {
     }
 }
 
-/// A loss law at work on the bottleneck, with its own stream.
+/// A loss model at work on the bottleneck, with its own stream.
 #[derive(Clone, Debug)]
 pub(crate) enum BottleneckLosses {
     Packet(LossProcess),
@@ -29,9 +31,9 @@ pub(crate) enum BottleneckLosses {
 }
 
 impl BottleneckLosses {
-    pub(crate) fn new(law: BottleneckLoss, sources: usize, stream: Stream) -> Self {
-        match law {
-            BottleneckLoss::Packet(law) => Self::Packet(LossProcess::new(law, stream)),
+    pub(crate) fn new(model: BottleneckLoss, sources: usize, stream: Stream) -> Self {
+        match model {
+            BottleneckLoss::Packet(model) => Self::Packet(LossProcess::new(model, stream)),
             BottleneckLoss::RestOfRound(rate) => {
                 Self::RestOfRound(RoundLoss::new(rate, sources, stream))
             }

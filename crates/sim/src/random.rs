@@ -9,8 +9,8 @@ pub use tcpcast_link::random::{Draws, Stream, scatter};
 /// What a stream is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Lengths of silences, and start times of bulk flows.
-    Silence = 1,
+    /// OFF times, and start times of bulk flows.
+    OffTime = 1,
     /// File sizes.
     Size = 2,
     /// Random loss on the bottleneck.
@@ -47,10 +47,10 @@ pub enum Purpose {
     ReturnEarlyDrop = 35,
     /// Random delays behind the bottleneck.
     Jitter = 36,
-    /// Gaps between the ends of the silences of a crowd.
-    CrowdGap = 40,
-    /// File sizes of a crowd.
-    CrowdSize = 41,
+    /// Gaps between the ends of OFF times of a scaled population.
+    ScaledGap = 40,
+    /// File sizes of a scaled population.
+    ScaledSize = 41,
 }
 
 /// A stream by its name.
@@ -96,7 +96,7 @@ mod tests {
             first(2, 0, 0, Purpose::Size),
             first(1, 1, 0, Purpose::Size),
             first(1, 0, 1, Purpose::Size),
-            first(1, 0, 0, Purpose::Silence),
+            first(1, 0, 0, Purpose::OffTime),
         ] {
             assert_ne!(base.to_bits(), other.to_bits());
         }

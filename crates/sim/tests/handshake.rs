@@ -6,7 +6,7 @@ use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, Goal, LossLaw, Replications,
+    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, Goal, LossModel, Replications,
     RunConfig, Stop, Traffic,
 };
 
@@ -17,7 +17,7 @@ const RATE: u64 = 10_000_000;
 fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
     let stack = Stack { mss: 1448, ..preset.stack() };
     let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
-    let access = AccessConfig { rate_bps: None, delay: 0, limit: u64::MAX, loss: None };
+    let access = AccessConfig { rate_bps: None, delay: 0, limit: None, loss: None };
     let class = ClassConfig {
         sources: 0,
         ingress: access.clone(),
@@ -35,7 +35,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         bottleneck_bps: Some(RATE),
         buffer: None,
         queue: QueueConfig::DropTail,
-        loss: Some(BottleneckLoss::Packet(LossLaw::Bernoulli(loss))),
+        loss: Some(BottleneckLoss::Packet(LossModel::Bernoulli(loss))),
         jitter: None,
         cross: Vec::new(),
         before: Vec::new(),

@@ -15,7 +15,7 @@ use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
-    HopConfig, LossLaw, Replications, ReturnConfig, Rounding, RunConfig, Start, Stop, Traffic,
+    HopConfig, LossModel, Replications, ReturnConfig, Rounding, RunConfig, Start, Stop, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -33,7 +33,7 @@ fn opened(preset: Preset, handshake: Handshake) -> TcpConfig {
 }
 
 fn access() -> AccessConfig {
-    AccessConfig { rate_bps: None, delay: 0, limit: u64::MAX, loss: None }
+    AccessConfig { rate_bps: None, delay: 0, limit: None, loss: None }
 }
 
 fn class(sources: u32, tcp: TcpConfig, rtt_ms: u64, traffic: Traffic) -> ClassConfig {
@@ -180,7 +180,7 @@ fn bbr3_fills_a_link_with_a_short_buffer() {
 fn bbr3_gives_way_to_losses_above_two_percent() {
     let share = |loss| {
         let config = RunConfig {
-            loss: Some(BottleneckLoss::Packet(LossLaw::Bernoulli(loss))),
+            loss: Some(BottleneckLoss::Packet(LossModel::Bernoulli(loss))),
             warmup: 10 * SECOND,
             ..run(vec![class(1, modern(Preset::Bbr3), 60, bulk())])
         };
@@ -280,7 +280,7 @@ fn classic_ends_are_the_same_in_either_kind_of_run() {
     let bytes = TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() };
     let delayed = TcpConfig { delayed_acks: true, ..TcpConfig::default() };
     for tcp in [TcpConfig::default(), bytes, delayed] {
-        let loss = Some(BottleneckLoss::Packet(LossLaw::Bernoulli(0.01)));
+        let loss = Some(BottleneckLoss::Packet(LossModel::Bernoulli(0.01)));
         let alone = vec![
             class(2, tcp.clone(), 60, bulk()),
             class(20, tcp.clone(), 30, on_off(false)),
@@ -484,7 +484,7 @@ fn return_link() -> impl Strategy<Value = Option<ReturnConfig>> {
             Some(discipline) => managed_at(rate, *discipline),
             None => QueueConfig::DropTail,
         },
-        loss: loss.map(LossLaw::Bernoulli),
+        loss: loss.map(LossModel::Bernoulli),
     }))
 }
 
@@ -561,7 +561,7 @@ fn anything() -> impl Strategy<Value = RunConfig> {
                 series: 1,
                 process,
             });
-            let loss = loss.map(|rate| BottleneckLoss::Packet(LossLaw::Bernoulli(rate)));
+            let loss = loss.map(|rate| BottleneckLoss::Packet(LossModel::Bernoulli(rate)));
             RunConfig {
                 seed,
                 queue,

@@ -8,6 +8,7 @@ average error. RTT, T0, b and W_max are those of the whole trace
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -374,3 +375,50 @@ def _counted(intervals: Table) -> Column:
     whole = intervals["length_s"] >= INTERVAL_S
     alone = ~np.isin(intervals["direction"], intervals["direction"][whole])
     return np.asarray((whole | alone) & np.isfinite(intervals["pftk_pkts"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """What models say of one direction.
+
+    ``row`` is its place among ``connections``, ``rates`` the row of :func:`models`; ``intervals``
+    and ``errors`` are as :func:`model_intervals` and :func:`model_errors` have them.
+    """
+
+    row: int
+    rates: dict[str, Any]
+    intervals: Table
+    errors: Table
+
+
+def modelled(capture: Capture, order: Column) -> list[Modelled]:
+    """Return what models say of each of some directions that has loss, in their order.
+
+    Parameters
+    ----------
+    capture
+        What was read.
+    order
+        Rows of ``connections``.
+    """
+    found = []
+    for row in order[capture.connections["loss_indication_ratio"][order] > 0].tolist():
+        rows = np.array([row])
+        intervals = model_intervals(capture, rows)
+        rates = {name: column[0] for name, column in models(capture, rows).items()}
+        found.append(Modelled(row, rates, intervals, model_errors(intervals)))
+    return found
+
+
+def model_tables(capture: Capture) -> dict[str, Table]:
+    """Return ``models``, ``model_intervals`` and ``model_errors`` of every direction.
+
+    ``direction`` is a row of ``connections``.
+    """
+    every = np.arange(capture.connections["src"].size)
+    intervals = model_intervals(capture, every)
+    return {
+        "models": models(capture, every),
+        "model_intervals": intervals,
+        "model_errors": model_errors(intervals),
+    }

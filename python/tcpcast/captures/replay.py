@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast import units
 from tcpcast.captures.beside import LEAST_VARIATION_S, pftk_pps, usable
 from tcpcast.captures.flows import named
 from tcpcast.captures.models import lost_ratio
@@ -20,7 +21,7 @@ from tcpcast.captures.replay_text import Entry, document, nested
 from tcpcast.captures.selection import tables
 from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.models.pftk import unlimited_window_pkts
-from tcpcast.scenario import Scenario, units
+from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

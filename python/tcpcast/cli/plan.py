@@ -72,7 +72,7 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     The paper's rule, the 600 ms rule and the bandwidth-delay rule stand side by side.
     """
     from tcpcast.plan import plan_buffer
-    from tcpcast.scenario.units import parse_ratio
+    from tcpcast.units import parse_ratio
 
     target = _read("--loss", parse_ratio, loss)
     scenario = _scenario("buffer", file, changes, seed)
@@ -130,7 +130,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
             "two out"
         )
     from tcpcast.plan import plan_users
-    from tcpcast.scenario.units import parse_rate
+    from tcpcast.units import parse_rate
 
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("users", file, changes, seed)
@@ -140,7 +140,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 def _quality(share: str | None, above: str | None) -> dict[str, Any]:
     """Return the quality that two options ask for together."""
-    from tcpcast.scenario.units import parse_rate, parse_ratio
+    from tcpcast.units import parse_rate, parse_ratio
 
     if share is None or above is None:
         missing = [n for n, value in (("share", share), ("above", above)) if value is None]
@@ -166,7 +166,7 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Find the link rate that the population needs for a mean rate."""
     from tcpcast.plan import plan_rate
-    from tcpcast.scenario.units import parse_rate
+    from tcpcast.units import parse_rate
 
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("rate", file, changes, seed)
@@ -249,7 +249,7 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     The path is --rtt and what limits it, or a scenario, whose own loss plays no part.
     """
     from tcpcast.plan import plan_loss
-    from tcpcast.scenario.units import parse_rate
+    from tcpcast.units import parse_rate
 
     target = _read("--goodput", parse_rate, goodput)
     path: dict[str, Any] = {"rtt": rtt, "flows": flows, "rate": rate}

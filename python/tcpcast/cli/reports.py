@@ -40,7 +40,7 @@ def write_captures(
     force: bool,
 ) -> None:
     """Write the reports of captures that were read from ``paths``, and say which."""
-    if captures:
+    if captures and (html, markdown) != (None, None):
         from tcpcast.report.whole import captures_document
 
         again = shlex.join(["tcpcast", "report", *paths])

@@ -82,7 +82,7 @@ def exit_code(results: Results) -> int:
 def _assignment(typed: str) -> tuple[str, Any]:
     """Read ``KEY=RANGE``, or ``KEY=A,B,C``."""
     from tcpcast.scenario import parse_assignments
-    from tcpcast.scenario.units import show
+    from tcpcast.units import show
 
     key, equals, text = typed.partition("=")
     if not equals or not key.strip() or not text.strip():

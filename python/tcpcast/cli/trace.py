@@ -223,11 +223,13 @@ def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Tabl
 
 
 def _print_models(capture: Capture, most: int | None) -> None:
+    from tcpcast.captures.models import modelled
     from tcpcast.report.text import print_parts
     from tcpcast.report.trace import worst_first
     from tcpcast.report.trace_models import model_parts
 
-    print_parts(model_parts(capture, worst_first(capture.connections)[:most]))
+    order = worst_first(capture.connections)[:most]
+    print_parts(model_parts(capture.connections, modelled(capture, order), order.size))
 
 
 def _print_data(
@@ -241,10 +243,13 @@ def _print_data(
     """Print a table as JSON or CSV, and on stderr what to check before trusting it."""
     from tcpcast.report.trace import csv_lines, json_lines
 
+    told = None
+    if models:
+        from tcpcast.captures.models import model_tables
+
+        told = [model_tables(capture) for capture in captures]
     written = (
-        json_lines(captures, name, groups, models=models)
-        if as_json
-        else csv_lines(captures, name, groups)
+        json_lines(captures, name, groups, told) if as_json else csv_lines(captures, name, groups)
     )
     for line in written:
         print(line)

@@ -38,7 +38,7 @@ def check_groups(
 
 def _seconds(rtt: str) -> float:
     from tcpcast.errors import UnitError
-    from tcpcast.scenario.units import parse_duration
+    from tcpcast.units import parse_duration
 
     try:
         seconds = parse_duration(rtt)

@@ -105,7 +105,7 @@ class PathOptions:
         from tcpcast.engines.formula.feed import LEAST_LOSS
         from tcpcast.models.cubic import cubic_response
         from tcpcast.scenario.todays_tcp import CONTROLS, DEFAULT_STACK, is_todays
-        from tcpcast.scenario.units import parse_duration, parse_rate
+        from tcpcast.units import parse_duration, parse_rate
 
         stack = self.stack or DEFAULT_STACK
         if not is_todays(stack):
@@ -120,7 +120,7 @@ class PathOptions:
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
         """Return a scenario's tables, all but the traffic, at one point of the ranges."""
-        from tcpcast.scenario.units import LARGEST_TIME, format_duration, parse_duration
+        from tcpcast.units import LARGEST_TIME, format_duration, parse_duration
 
         rate = point.get("rate")
         buffer = None if rate in {None, "unlimited"} else "1bdp"
@@ -273,7 +273,7 @@ def _by_option(line: str) -> str:
 def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
     """Say whether flows that never end would grow without bounds: no loss, link or window."""
     from tcpcast.engines.formula.feed import LEAST_LOSS
-    from tcpcast.scenario.units import parse_ratio
+    from tcpcast.units import parse_ratio
 
     lossless = parse_ratio(point.get("loss", "0%")) < LEAST_LOSS
     unlimited = (point.get("rate", "unlimited"), options.rwnd or "unlimited")
@@ -282,7 +282,7 @@ def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
 
 def quantities(options: PathOptions) -> dict[str, Quantity]:
     """Return how each option of :data:`RANGED` is read and written."""
-    from tcpcast.scenario import units
+    from tcpcast import units
 
     return {
         "rtt": Quantity("--rtt", _read_rtt, units.format_duration, "10ms..200ms"),
@@ -307,7 +307,7 @@ def _size_quantity(options: PathOptions) -> Quantity:
 
 
 def _read_rtt(text: str) -> float:
-    from tcpcast.scenario import units
+    from tcpcast import units
 
     seconds = units.parse_duration(text)
     if seconds == 0:
@@ -316,7 +316,7 @@ def _read_rtt(text: str) -> float:
 
 
 def _read_loss(text: str) -> float:
-    from tcpcast.scenario import units
+    from tcpcast import units
 
     ratio = units.parse_ratio(text)
     if ratio >= 1:
@@ -331,19 +331,19 @@ def _read_flows(text: str) -> float:
 
 
 def _read_bytes(text: str) -> float:
-    from tcpcast.scenario import units
+    from tcpcast import units
 
     return _something(text, units.parse_bytes(text))
 
 
 def _read_packets(text: str, *, payload_bytes: int) -> float:
-    from tcpcast.scenario import units
+    from tcpcast import units
 
     return _something(text, units.parse_packets(text, payload_bytes=payload_bytes))
 
 
 def _something(text: str, size: float) -> float:
-    from tcpcast.scenario import units
+    from tcpcast import units
 
     if size == 0:
         raise UnitError(f'{units.show(text)} is nothing to transfer; write "100KB"')
@@ -360,7 +360,7 @@ def _write_bytes(size: float) -> str:
 
 def _whole(example: str, text: str, most: int) -> int:
     """Read a whole number from 1 to ``most``."""
-    from tcpcast.scenario import units
+    from tcpcast import units
 
     if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
         raise UnitError(f"{units.show(text)} is not a whole number; write {example}")
@@ -381,7 +381,7 @@ def _initial_window(text: str | None) -> int | None:
 
 def _mss_bytes(text: str) -> int:
     """Read ``--mss``: bytes, with or without a unit."""
-    from tcpcast.scenario import units
+    from tcpcast import units
 
     try:
         size = units.parse_bytes(f"{text.strip()}B" if text.strip().isdecimal() else text)

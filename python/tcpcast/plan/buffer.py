@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast import units
 from tcpcast.engines.formula.engset import EngsetInputs, engset_inputs, engset_warnings
 from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
@@ -17,7 +18,6 @@ from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import VERIFY_CONNECTIONS, Simulations, verify_by_simulation
-from tcpcast.scenario import units
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:

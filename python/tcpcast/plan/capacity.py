@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcpcast import units
 from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
 from tcpcast.errors import DomainError
 from tcpcast.plan.nearest import nearest
@@ -15,7 +16,6 @@ from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import STEP, VERIFY_CONNECTIONS, Simulations, verify_by_simulation
-from tcpcast.scenario import units
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcpcast import units
 from tcpcast.engines.formula.feed import one_class
 from tcpcast.engines.formula.parallel import FEW_WAITING
 from tcpcast.engines.formula.sizing import bytes_text
@@ -35,7 +36,6 @@ from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import Simulations, verify_by_simulation
-from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable

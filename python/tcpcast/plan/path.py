@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
 from tcpcast.engines.formula.feed import one_class, path_inputs
 from tcpcast.engines.registry import CONTROLS
 from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
-from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from tcpcast.plan.result import Plan

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast import units
 from tcpcast.answer import Metric
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula.feed import one_class
@@ -16,7 +17,6 @@ from tcpcast.models.local_loop import threshold_sources
 from tcpcast.plan.path import percent, rate_text
 from tcpcast.plan.search import Found, Goal, narrow, settle
 from tcpcast.plan.verification import Simulations
-from tcpcast.scenario import units
 from tcpcast.scenario.traffic import MOST_SOURCES, OnOff
 
 if TYPE_CHECKING:

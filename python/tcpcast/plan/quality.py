@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcpcast import units
 from tcpcast.plan.path import MOST_PACKETS, percent, rate_text, small_enough
 from tcpcast.plan.population import (
     MOST_EXACT,
@@ -22,7 +23,6 @@ from tcpcast.plan.population import (
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import attempt, solve
 from tcpcast.plan.verification import STEP, Stopped, bounded, undecided, verify_by_simulation
-from tcpcast.scenario import units
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.traffic import MOST_SOURCES
 

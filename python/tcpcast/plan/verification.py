@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast import units
 from tcpcast.answer import UNITS
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
 from tcpcast.plan.search import UNDECIDED
-from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ class Stopped(Exception):  # noqa: N818 - a user's wish rather than a fault
         self.interrupted = interrupted
 
     def told(self, of: str) -> str:
-        """Say what became of a search, or of a check."""
+        """Say how a search ended, or a check."""
         if self.interrupted:
             return f"{of} was interrupted"
         return f"run.max_wall was reached before {of} was over"

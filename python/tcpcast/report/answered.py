@@ -130,11 +130,10 @@ def _origins(compared: Compared) -> Paragraph:
 
 def origin(answer: Answer) -> list[str]:
     """Return what a simulation was run with."""
-    known = answer.provenance
-    facts = [f"seed {known['seed']}"] if "seed" in known else []
-    if known.get("replications", 1) > 1:
-        facts.append(f"{known['replications']} replications")
-    if "warmup_s" in known:
-        rule = known.get("warmup_rule")
-        facts.append(f"warm-up {amount(known['warmup_s'], 's')}" + (f" ({rule})" if rule else ""))
+    facts = [] if answer.seed is None else [f"seed {answer.seed}"]
+    if answer.replications > 1:
+        facts.append(f"{answer.replications} replications")
+    if answer.warmup_s is not None:
+        rule = f" ({answer.warmup_rule})" if answer.warmup_rule else ""
+        facts.append(f"warm-up {amount(answer.warmup_s, 's')}{rule}")
     return facts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tcpcast.report.document import Column, Table
 from tcpcast.report.losses import spread
 from tcpcast.report.quantity import ABSENT, scale_of_unit
-from tcpcast.scenario.units import digits
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcpcast import units
 from tcpcast.answer import unit_of
 from tcpcast.compare import is_percentage
-from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcpcast import units
 from tcpcast.report.quantity import amount
-from tcpcast.scenario import units
 from tcpcast.scenario.rate import TokenBucket
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.text import Text
 from tcpcast.report.document import Column
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
 from tcpcast.report.terminal import table_of
-from tcpcast.scenario.units import digits
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

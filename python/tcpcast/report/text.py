@@ -128,7 +128,12 @@ def print_parts(parts: Iterable[Part]) -> None:
 
 def table_width(columns: Sequence[Column]) -> int:
     """Return how wide a table of these columns is."""
-    return _width_of([max(map(_columns_of, _seen(column))) for column in columns])
+    return _width_of([column_width(column) for column in columns])
+
+
+def column_width(column: Column) -> int:
+    """Return how many columns of a terminal a column of a table takes."""
+    return max(map(_columns_of, _seen(column)))
 
 
 def bar(share: float) -> str:

@@ -19,10 +19,9 @@ from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import counts, figures, rate_scale
 from tcpcast.report.trace_detail import detail_parts
 from tcpcast.report.trace_groups import group_parts
-from tcpcast.report.trace_models import model_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tcpcast.captures import Capture, Table
     from tcpcast.report.document import Part
@@ -86,12 +85,11 @@ def json_lines(
     captures: Sequence[Capture],
     name: str = "connections",
     groups: Sequence[Table] | None = None,
-    *,
-    models: bool = False,
+    models: Sequence[Mapping[str, Table]] | None = None,
 ) -> Iterator[str]:
     """Yield the JSON document of a table, a line a row: there may be many.
 
-    ``groups`` of flows, a table a capture, come after it, and what ``models`` say.
+    ``groups`` of flows, a table a capture, come after it, and the tables of ``models``.
     """
     yield '{"captures": ['
     for at, capture in enumerate(captures):
@@ -105,7 +103,7 @@ def json_lines(
         if groups is not None:
             yield '], "groups": ['
             yield from _objects(rows(groups[at]))
-        for title, more in (model_tables(capture) if models else {}).items():
+        for title, more in ({} if models is None else models[at]).items():
             yield f'], "{title}": ['
             yield from _objects(rows(more))
         yield "]}" + ("" if capture is captures[-1] else ",")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.models import CALLED, OF_LOSS, model_errors, model_intervals, models
+from tcpcast.captures.models import CALLED, OF_LOSS
 from tcpcast.captures.words import time
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
@@ -15,43 +15,31 @@ from tcpcast.report.quantity import ABSENT, UNTRUSTED
 from tcpcast.report.trace_cells import figure
 
 if TYPE_CHECKING:
-    from tcpcast.captures import Capture, Table
-    from tcpcast.report.document import Part
+    from collections.abc import Sequence
 
-    Figures = np.ndarray[Any, Any]
+    from tcpcast.captures import Table
+    from tcpcast.captures.models import Modelled
+    from tcpcast.report.document import Part
 
 MEASURED = "measured"
 
 
-def model_tables(capture: Capture) -> dict[str, Table]:
-    """Return ``models``, ``model_intervals`` and ``model_errors`` of every direction.
-
-    ``direction`` is a row of ``connections``.
-    """
-    every = np.arange(capture.connections["src"].size)
-    intervals = model_intervals(capture, every)
-    return {
-        "models": models(capture, every),
-        "model_intervals": intervals,
-        "model_errors": model_errors(intervals),
-    }
-
-
-def model_parts(capture: Capture, order: Figures) -> list[Part]:
-    """Return a table for each of some directions that have loss; the rest is counted.
+def model_parts(connections: Table, found: Sequence[Modelled], asked: int) -> list[Part]:
+    """Return a table for each direction that has loss; the rest is counted.
 
     Parameters
     ----------
-    capture
-        What was read.
-    order
-        Rows of ``connections``, in the order in which to show them.
+    connections
+        The directions of a capture.
+    found
+        What models say of those with loss, in the order in which to show them.
+    asked
+        How many directions were looked at.
     """
-    lossy = order[capture.connections["loss_indication_ratio"][order] > 0]
     parts: list[Part] = []
-    for row in lossy.tolist():
-        parts += [BLANK, *_direction(capture, row)]
-    without = order.size - lossy.size
+    for each in found:
+        parts += [BLANK, *_direction(connections, each)]
+    without = asked - len(found)
     if without:
         one = "direction has" if without == 1 else "directions have"
         said = f"{without:,} {one} no loss indication: models of loss do not apply"
@@ -59,11 +47,8 @@ def model_parts(capture: Capture, order: Figures) -> list[Part]:
     return parts
 
 
-def _direction(capture: Capture, row: int) -> list[Part]:
-    rows = np.array([row])
-    found = {name: column[0] for name, column in models(capture, rows).items()}
-    intervals = model_intervals(capture, rows)
-    errors = model_errors(intervals)
+def _direction(connections: Table, said: Modelled) -> list[Part]:
+    found, errors = said.rates, said.errors
     measured = float(found["send_rate_pps"])
     rates = {name: float(found[f"{name}_pps"]) for name in CALLED}
     shown = {name: rate for name, rate in rates.items() if math.isfinite(rate)}
@@ -89,8 +74,7 @@ def _direction(capture: Capture, row: int) -> list[Part]:
             [ABSENT, *(ABSENT if marks[name] else _error(errors, name) for name in shown)],
         ),
     ]
-    table_ = capture.connections
-    ends = f"{table_['src'][row]}{ARROW}{table_['dst'][row]}"
+    ends = f"{connections['src'][said.row]}{ARROW}{connections['dst'][said.row]}"
     parts: list[Part] = [
         Paragraph(ends, "heading"),
         Paragraph(_fed(found), "", "  "),
@@ -99,7 +83,7 @@ def _direction(capture: Capture, row: int) -> list[Part]:
     if any(marks.values()):
         key = f"{UNTRUSTED} outside the formula's domain (tcpcast engines): never compared"
         parts.append(Paragraph(key, "aside", "  "))
-    return [*parts, _classes(intervals)]
+    return [*parts, _classes(said.intervals)]
 
 
 def _fed(found: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario.table import suggestion
-from tcpcast.scenario.units import show
+from tcpcast.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeGuard
 
 from pydantic import Field
 
-from tcpcast.scenario import units
+from tcpcast import units
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.network import Network
 from tcpcast.scenario.quantities import Duration, PositiveDuration

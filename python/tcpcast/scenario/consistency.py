@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.scenario import units
+from tcpcast import units
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.classes import COUNT_KEYS, class_faults
 from tcpcast.scenario.crossing import cross_faults

@@ -15,8 +15,8 @@ from pydantic import (
     model_validator,
 )
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.laws import PlainNumber
 from tcpcast.scenario.quantities import Duration, PositiveDuration, counted
 from tcpcast.scenario.recording import MOST_ROWS, read_recording

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.scenario import units
+from tcpcast import units
 from tcpcast.scenario.cross import MOST_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.return_path import RETURN, ReturnLink

@@ -6,8 +6,8 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.quantities import Ratio, Size
 from tcpcast.scenario.sizes import SizeInBytes
 from tcpcast.scenario.table import Table, fault, faults
@@ -157,8 +157,8 @@ class Exponential(Law[Quantity]):
         return math.exp(-beyond / (self.mean - self.minimum))
 
     def parameters(self) -> dict[str, Any]:
-        """Return mean and minimum."""
-        return {"law": self.law, "mean": self.mean, "minimum": self.minimum}
+        """Return the minimum, and the mean less the minimum."""
+        return {"law": self.law, "minimum": self.minimum, "scale": self.mean - self.minimum}
 
 
 class ExponentialPareto(Law[Quantity]):

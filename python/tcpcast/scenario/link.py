@@ -15,8 +15,8 @@ from pydantic import (
     model_validator,
 )
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.loss import Bernoulli, Loss, LossRule, ratio_too
 from tcpcast.scenario.quantities import Duration
 from tcpcast.scenario.queue import Queue, queue_words

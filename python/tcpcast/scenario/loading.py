@@ -11,7 +11,7 @@ from tcpcast.errors import ScenarioError
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.table import nearest
-from tcpcast.scenario.units import NUMBER
+from tcpcast.units import NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_serializer, model_validator
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio
 from tcpcast.scenario.table import Table, choice, fault, faults
 

@@ -17,8 +17,8 @@ from pydantic import (
     model_validator,
 )
 
+from tcpcast import units
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import units
 from tcpcast.scenario.changes import apply_changes, checked
 from tcpcast.scenario.classes import (
     Population,

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_core import InitErrorDetails
 
-from tcpcast.scenario import units
+from tcpcast import units
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.hops import Hop, hop_faults, measured_hop
 from tcpcast.scenario.jitter import JitterRule

@@ -13,8 +13,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.sizes import SizeInBytes, is_in_bytes, write_size
 from tcpcast.scenario.table import reading
 

@@ -20,8 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.aqm import AQM_TABLES, Codel, FqCodel, HeadDrop, ManagedQueue, Pie
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
 from tcpcast.scenario.table import Table, choice, fault, faults

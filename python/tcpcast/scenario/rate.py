@@ -21,8 +21,8 @@ from pydantic import (
     model_validator,
 )
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.quantities import Bytes, Rate
 from tcpcast.scenario.table import Table, fault, faults, not_a_word, reading

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.csv_file import read_csv
 
 if TYPE_CHECKING:

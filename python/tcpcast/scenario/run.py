@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from tcpcast.scenario import units
+from tcpcast import units
 from tcpcast.scenario.quantities import (
     RATIO_SCHEMA,
     TIME_SCHEMA,

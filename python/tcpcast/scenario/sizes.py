@@ -6,7 +6,7 @@ the byte: the last packet of a file is as long as what is left.
 
 from typing import Self
 
-from tcpcast.scenario import units
+from tcpcast import units
 
 
 class SizeInBytes(float):

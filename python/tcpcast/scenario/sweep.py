@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from tcpcast.scenario.quantities import counted
 from tcpcast.scenario.table import Table, choice, fault, faults
-from tcpcast.scenario.units import show
+from tcpcast.units import show
 
 MOST_REPLICATIONS = 100_000
 MOST_DRAWN = 1_000_000

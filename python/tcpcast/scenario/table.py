@@ -27,7 +27,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from tcpcast.scenario.renamed import HOW_TO_MIGRATE
 from tcpcast.scenario.toml import write_value
-from tcpcast.scenario.units import show
+from tcpcast.units import show
 
 _FAULT = "scenario_fault"
 _MOST_LINES = 20

@@ -18,8 +18,8 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
     TIME_SCHEMA,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
-from tcpcast.scenario import units
+from tcpcast import units
 from tcpcast.scenario.table import Table, choice, fault
 from tcpcast.scenario.todays_tcp import OF_CLASSIC
 

@@ -17,8 +17,8 @@ from pydantic import (
     model_validator,
 )
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.laws import (
     Constant,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
 from tcpcast.errors import ScenarioError, UnitError
 from tcpcast.ranges import DEFAULT_POINTS, Quantity, ends, is_range, values
-from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,8 +11,8 @@ import numpy as np
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Sweep
 from tcpcast.scenario.table import nearest, suggestion
-from tcpcast.scenario.units import show
 from tcpcast.sweeps.axes import Axis, Range, read_list, read_range
+from tcpcast.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -64,7 +64,7 @@ class Row:
     @property
     def status(self) -> str:
         """How it fared."""
-        if "failed" in self.answer.provenance:
+        if self.answer.failed is not None:
             return FAILED
         if self.answer.not_applicable is not None:
             return NOT_APPLICABLE
@@ -73,8 +73,7 @@ class Row:
     @property
     def reason(self) -> str | None:
         """Why it is not answered, or only in part."""
-        failed = self.answer.provenance.get("failed")
-        return failed or self.answer.not_applicable or self.answer.partial
+        return self.answer.failed or self.answer.not_applicable or self.answer.partial
 
     @property
     def trusted(self) -> bool | None:

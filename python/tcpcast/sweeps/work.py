@@ -196,4 +196,4 @@ def _alone(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Ans
 def _failed(engine: str, fault: Exception, wall_s: float) -> Answer:
     """Return an answer that says why there is none."""
     said = str(fault) if isinstance(fault, TcpcastError) else f"{type(fault).__name__}: {fault}"
-    return Answer(engine=engine, provenance={"failed": said}, wall_s=wall_s)
+    return Answer(engine=engine, failed=said, wall_s=wall_s)

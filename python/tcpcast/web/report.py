@@ -10,7 +10,7 @@ from tcpcast.errors import EnvironmentFault
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.html import html_page
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
-from tcpcast.scenario.units import digits
+from tcpcast.units import digits
 from tcpcast.web.drawing import curve_figure, curve_scale
 from tcpcast.web.evaluation import curve, evaluate
 from tcpcast.web.questions import question

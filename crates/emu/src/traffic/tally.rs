@@ -4,6 +4,10 @@ use crate::path::{Cause, Observer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tcpcast_link::time::{MICROSECOND, MILLISECOND, Nanos};
+use tcpcast_wire::ACK;
+
+/// The flag of a reset (RFC 9293, section 3.1).
+const RESET: u8 = 0x04;
 
 /// Waits are told to this.
 pub(super) const WAIT_STEP: Nanos = 20 * MICROSECOND;
@@ -78,7 +82,8 @@ impl Shared {
 struct Segment {
     payload: usize,
     sequence: u32,
-    ack: u32,
+    /// Of all packets but the first of a connection, and resets.
+    ack: Option<u32>,
 }
 
 impl Segment {
@@ -88,7 +93,9 @@ impl Segment {
         let tcp = packet.get(ip..).filter(|tcp| tcp.len() >= 20 && packet[9] == 6)?;
         let payload = tcp.len().saturating_sub(usize::from(tcp[12] >> 4) * 4);
         let word = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
-        Some(Self { payload, sequence: word(4), ack: word(8) })
+        // Resets may have it, too, and acknowledge nothing.
+        let acks = tcp[13] & (ACK | RESET) == ACK;
+        Some(Self { payload, sequence: word(4), ack: acks.then(|| word(8)) })
     }
 }
 
@@ -114,13 +121,13 @@ impl Tally {
 
     fn acked(&mut self, due: Nanos, port: u16, packet: &[u8]) {
         let Some(flow) = self.flows.get_mut(usize::from(port)) else { return };
-        let Some(segment) = Segment::read(packet) else { return };
-        if flow.highest_ack.is_none_or(|highest| is_after(segment.ack, highest)) {
+        let Some(ack) = Segment::read(packet).and_then(|segment| segment.ack) else { return };
+        if flow.highest_ack.is_none_or(|highest| is_after(ack, highest)) {
             // What acknowledges FIN alone is no ack of data.
             if flow.highest_ack.zip(flow.end).is_none_or(|(highest, end)| is_after(end, highest)) {
                 flow.last_ack = due;
             }
-            flow.highest_ack = Some(segment.ack);
+            flow.highest_ack = Some(ack);
         }
     }
 }
@@ -195,6 +202,7 @@ mod tests {
     fn packet(from: Ipv4Addr, to: Ipv4Addr, ack: u32, payload: usize) -> Vec<u8> {
         let mut bytes = vec![0_u8; 40 + payload];
         (bytes[0], bytes[9], bytes[32]) = (0x45, 6, 0x50);
+        bytes[33] = if ack > 0 { ACK } else { 0 };
         bytes[12..16].copy_from_slice(&from.octets());
         bytes[16..20].copy_from_slice(&to.octets());
         bytes[28..32].copy_from_slice(&ack.to_be_bytes());

@@ -8,9 +8,11 @@ use super::{
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::time::Nanos;
+use serde::Deserialize;
 
 /// Which discipline, with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum QueueConfig {
     /// First in, first out; what finds the buffer full is dropped.
     DropTail,

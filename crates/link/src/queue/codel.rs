@@ -17,9 +17,11 @@ use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict, occup
 use crate::packet::Packet;
 use crate::ring::Ring;
 use crate::time::{MILLISECOND, NEVER, Nanos};
+use serde::Deserialize;
 
 /// Whose details are followed, where they differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CodelRules {
     /// Linux's `codel_impl.h`: the inverse square root has 16 bits and takes one Newton step a drop,
     /// an interval has to be exceeded rather than reached, an empty queue does not begin it anew, and
@@ -32,17 +34,21 @@ pub enum CodelRules {
 }
 
 /// The parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CodelConfig {
     /// How long a packet may wait: `TARGET`.
+    #[serde(rename = "target_ns")]
     pub target: Nanos,
     /// How long packets have to wait longer before one is dropped: `INTERVAL`.
+    #[serde(rename = "interval_ns")]
     pub interval: Nanos,
     /// Bytes of a packet of full size, `MAXPACKET`: nothing is dropped when no more is left.
     pub mtu_bytes: u32,
     /// Whether packets that are ECN-capable are marked instead of dropped.
     pub ecn: bool,
     /// A wait above which ECN-capable packets are marked anyway: Linux's `ce_threshold`.
+    #[serde(rename = "ce_threshold_ns")]
     pub ce_threshold: Option<Nanos>,
     /// Whose details.
     pub rules: CodelRules,

@@ -17,11 +17,13 @@ use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict};
 use crate::packet::Packet;
 use crate::random::{Draws, Stream};
 use crate::time::Nanos;
+use serde::Deserialize;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
 /// Whose buffer a packet takes room in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Buffers {
     /// That of all flows: together they hold as much as the limits say.
     #[default]
@@ -31,7 +33,8 @@ pub enum Buffers {
 }
 
 /// Who goes when a shared buffer is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DropPolicy {
     /// The packet that arrives.
     Arriving,
@@ -43,7 +46,8 @@ pub enum DropPolicy {
 }
 
 /// The parameters of fair queueing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DrrConfig {
     /// What a flow may send in a turn, in bytes.
     pub quantum_bytes: NonZeroU32,

@@ -23,10 +23,12 @@ use super::{
 use crate::packet::Packet;
 use crate::random::scatter;
 use crate::time::Nanos;
+use serde::Deserialize;
 use std::num::NonZeroU32;
 
 /// The parameters of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FqCodelConfig {
     /// Those of each queue; their rules say whose details the scheduler follows, too.
     pub codel: CodelConfig,
@@ -35,9 +37,16 @@ pub struct FqCodelConfig {
     /// Bytes that a queue may send in a turn.
     pub quantum_bytes: NonZeroU32,
     /// Most packets that the longest queue loses at once.
+    #[serde(skip, default = "usual_batch")]
     pub batch: NonZeroU32,
     /// What flows are hashed with, so that different flows share a queue in different runs.
+    #[serde(skip)]
     pub perturbation: u64,
+}
+
+/// Linux's 64 packets.
+fn usual_batch() -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(63)
 }
 
 impl Default for FqCodelConfig {
@@ -47,7 +56,7 @@ impl Default for FqCodelConfig {
             codel: CodelConfig { ecn: true, ..CodelConfig::default() },
             queues: NonZeroU32::MIN.saturating_add(1023),
             quantum_bytes: NonZeroU32::MIN.saturating_add(1513),
-            batch: NonZeroU32::MIN.saturating_add(63),
+            batch: usual_batch(),
             perturbation: 0,
         }
     }

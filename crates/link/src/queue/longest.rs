@@ -6,9 +6,11 @@
 use super::chain::NONE;
 use super::flows::Listed;
 use crate::random::Draws;
+use serde::Deserialize;
 
 /// Which of several longest queues loses a packet, the one that arrives counted in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Ties {
     /// The one that came to its length last: that of the packet that arrives, if it is among them.
     #[default]

@@ -14,9 +14,11 @@ use super::{Admission, Admit, Backlog, QueueProbe, Sight};
 use crate::packet::Packet;
 use crate::random::{Draws, Stream};
 use crate::time::{MILLISECOND, Nanos, SECOND};
+use serde::Deserialize;
 
 /// Whose details are followed, where they differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PieRules {
     /// Linux's `sch_pie.c` with time stamps: the burst allowance runs out as packets leave, p rises
     /// by 2 % more where the delay is above 250 ms, and shrinks by a 64th where the delay has been
@@ -28,13 +30,17 @@ pub enum PieRules {
 }
 
 /// The parameters of PIE.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PieConfig {
     /// `QDELAY_REF`.
+    #[serde(rename = "target_ns")]
     pub target: Nanos,
     /// `T_UPDATE`, above 0: how often the probability moves.
+    #[serde(rename = "update_ns")]
     pub update: Nanos,
     /// `MAX_BURST`.
+    #[serde(rename = "burst_ns")]
     pub burst: Nanos,
     /// Per second of delay above the target.
     pub alpha: f64,
@@ -43,6 +49,7 @@ pub struct PieConfig {
     /// Bytes of a packet of full size: nothing is dropped early while fewer than two of these wait.
     pub mtu_bytes: u32,
     /// Whether smaller packets are dropped less: in proportion to their length.
+    #[serde(skip)]
     pub byte_mode: bool,
     /// The probability up to which ECN-capable packets are marked instead of dropped; `None` without
     /// ECN.

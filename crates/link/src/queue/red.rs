@@ -27,6 +27,7 @@
 use super::{Admission, Admit, QueueProbe, Sight};
 use crate::random::{Draws, Stream};
 use crate::time::{Nanos, SECOND};
+use serde::Deserialize;
 use std::num::NonZeroU32;
 
 /// What the queue is measured in.
@@ -40,7 +41,8 @@ pub enum RedUnit {
 }
 
 /// The parameters of RED; thresholds in packets, or in packets of the mean length.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RedConfig {
     /// Below this average nothing is dropped early: `min_th`.
     pub min_threshold: f64,
@@ -55,6 +57,7 @@ pub struct RedConfig {
     /// Packets that the link sends in a second.
     pub packets_per_second: f64,
     /// What the queue is measured in.
+    #[serde(skip)]
     pub unit: RedUnit,
     /// Whether ECN-capable packets are marked instead of dropped, as long as `p_b` is below 1.
     pub ecn: bool,

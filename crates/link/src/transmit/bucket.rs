@@ -2,10 +2,12 @@
 
 use super::Transmitter;
 use crate::time::{NEVER, Nanos, SECOND};
+use serde::Deserialize;
 use std::num::NonZeroU64;
 
 /// A rate and a burst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TokenRate {
     /// Bits that come into the bucket in a second.
     pub rate_bps: NonZeroU64,

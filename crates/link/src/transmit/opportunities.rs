@@ -7,6 +7,7 @@
 
 use super::Transmitter;
 use crate::time::{MILLISECOND, Nanos};
+use serde::Deserialize;
 use std::sync::Arc;
 
 /// Why a trace cannot be used.
@@ -35,7 +36,8 @@ pub enum TraceError {
 }
 
 /// Times at which packets can leave, over one period.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<(u32, u32)>")]
 pub struct OpportunityTrace {
     /// In nanoseconds, none before the one before it.
     times: Vec<Nanos>,
@@ -101,6 +103,14 @@ impl OpportunityTrace {
     #[must_use]
     pub fn mean_rate_bps(&self, bytes: u32) -> f64 {
         self.times.len() as f64 * f64::from(bytes) * 8e9 / self.period as f64
+    }
+}
+
+impl TryFrom<Vec<(u32, u32)>> for OpportunityTrace {
+    type Error = TraceError;
+
+    fn try_from(pairs: Vec<(u32, u32)>) -> Result<Self, TraceError> {
+        Self::counted(&pairs)
     }
 }
 

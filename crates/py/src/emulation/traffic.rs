@@ -2,7 +2,7 @@
 
 use super::directions::both;
 use super::linux::{pipe, side};
-use crate::config::RunDict;
+use crate::config::Plain;
 use pyo3::prelude::*;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tcpcast_emu::sandbox;
 use tcpcast_emu::traffic::{FlowConfig, TrafficCommand, Work};
+use tcpcast_sim::RunConfig;
 
 /// What one flow is beside its path, which is that of its class.
 #[derive(FromPyObject)]
@@ -38,7 +39,7 @@ struct WorkDict {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct TrafficDict {
-    config: RunDict,
+    config: Plain<RunConfig>,
     flows: Vec<FlowDict>,
     far_sysctls: Vec<(String, String)>,
     work: WorkDict,
@@ -49,7 +50,7 @@ pub(super) struct TrafficDict {
 
 impl TrafficDict {
     fn into_command(self) -> PyResult<TrafficCommand> {
-        let config = self.config.into_config()?;
+        let config = self.config.0;
         let paths: Vec<_> = config.classes.iter().map(|c| (c.forward, c.back)).collect();
         let (forward, back, first) = both(config, false)?;
         let flow = |flow: FlowDict| FlowConfig {

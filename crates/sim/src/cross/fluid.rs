@@ -28,7 +28,7 @@
 //! too little.
 
 use super::fractional::Circle;
-use super::{ArrivalProcess, Arrivals, CrossConfig, RateBook};
+use super::{ArrivalProcess, Arrivals, CrossConfig, RateCounters};
 use crate::clock::{NEVER, Nanos};
 use crate::random::{Draws, Named, Purpose, Stream};
 
@@ -58,7 +58,7 @@ pub struct FluidStream {
     /// Its mean load, as a share of the link's rate.
     pub load: f64,
     /// Its rates in bins, where they are drawn as such.
-    pub rates: RateBook,
+    pub rates: RateCounters,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -286,8 +286,8 @@ fn packets_in_bins(
     bin: Nanos,
     (each, series): (usize, usize),
     (seed, replication, place): (u64, u32, u32),
-) -> (Vec<f64>, RateBook) {
-    let mut rates = RateBook::default();
+) -> (Vec<f64>, RateCounters) {
+    let mut rates = RateCounters::default();
     if let ArrivalProcess::Fractional(noise) = process {
         let mut stream = Stream::named(seed, replication, place, Purpose::Cross);
         let mut standard = noises(noise.hurst, each, series, &mut stream);

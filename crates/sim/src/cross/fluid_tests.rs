@@ -140,7 +140,7 @@ fn in_a_full_buffer_a_source_loses_as_much_as_the_others() {
     for (others, own) in [(1.2, 0.01), (1.5, 0.1), (2.0, 0.1), (0.9, 0.4)] {
         let hop = FluidHop::new(&[others; 3], 3, SECOND, 1000.0, Some(50));
         let mut source = hop.begin(0, 0, draws());
-        let mut stream = Stream::named(3, 0, 0, Purpose::Silence);
+        let mut stream = Stream::named(3, 0, 0, Purpose::OffTime);
         let (mut now, mut lost) = (0, 0);
         for _ in 0..packets {
             now += (apart(&mut stream, own) * 1000.0) as Nanos;

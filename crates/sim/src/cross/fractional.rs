@@ -11,9 +11,11 @@ use crate::random::{Draws, Stream};
 use libm::{cos, expm1, log, log1p, pow, sin, sqrt};
 use rustfft::FftPlannerScalar;
 use rustfft::num_complex::Complex64;
+use serde::Deserialize;
 
 /// A rate that is fractional Gaussian noise in bins, in packets a second.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FractionalNoise {
     /// Mean before the rates below 0 are cut.
     pub mean: f64,
@@ -22,6 +24,7 @@ pub struct FractionalNoise {
     /// Hurst's exponent, between 0 and 1.
     pub hurst: f64,
     /// Length of a bin.
+    #[serde(rename = "bin_ns")]
     pub bin: Nanos,
     /// Bins of a series, 2 or more, a power of two.
     pub bins: usize,

@@ -12,7 +12,7 @@ mod paced;
 mod queue;
 mod replay;
 
-pub use crate::queue::RateBook;
+pub use crate::queue::RateCounters;
 pub use fluid::{Fluid, FluidHop, FluidStream};
 pub use fractional::{FractionalNoise, eigenvalues};
 pub use queue::Crossed;
@@ -20,13 +20,15 @@ pub use queue::Crossed;
 use crate::clock::{Nanos, nanoseconds};
 use crate::population::gamma;
 use crate::random::{Named, Purpose, Stream};
-use crate::traffic::Distribution;
+use crate::traffic::{Distribution, not_empty};
 use on_off::{OnOffRate, OnOffSources, Periods};
 use paced::Paced;
 use replay::Replay;
+use serde::Deserialize;
 
 /// The arrival process of one stream; its packets are of the size of the run's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ArrivalProcess {
     /// Independent packets, so many a second.
     Poisson {
@@ -41,8 +43,10 @@ pub enum ArrivalProcess {
         shape: f64,
     },
     /// A rate that is fractional Gaussian noise, cut at 0; packets evenly spaced in each bin.
+    #[serde(rename = "fgn")]
     Fractional(FractionalNoise),
     /// Sources that send at one rate or not at all.
+    #[serde(rename = "pareto")]
     OnOff {
         /// How many.
         sources: u32,
@@ -58,24 +62,31 @@ pub enum ArrivalProcess {
         together: bool,
     },
     /// What was measured, over and over.
+    #[serde(rename = "trace")]
     Replay {
         /// When, in order.
+        #[serde(rename = "times_ns", deserialize_with = "not_empty")]
         times: Vec<Nanos>,
         /// Packets at each time; what is not whole is carried to the next.
+        #[serde(deserialize_with = "not_empty")]
         packets: Vec<f64>,
         /// After which time it begins anew, later than the last of `times`.
+        #[serde(rename = "period_ns")]
         period: Nanos,
         /// Where in it to begin; `None`: anywhere, another place in each replication.
+        #[serde(rename = "offset_ns")]
         offset: Option<Nanos>,
     },
 }
 
 /// One stream, and where it is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CrossConfig {
     /// The hop, counted from 0 in the order of the forward path.
     pub stage: usize,
     /// Length of a bin of the series that sources read where each has that hop to itself.
+    #[serde(rename = "bin_ns")]
     pub bin: Nanos,
     /// Bins of that series.
     pub bins: usize,
@@ -151,10 +162,10 @@ impl Arrivals {
     }
 
     /// The rates of the bins begun since the last call.
-    pub(crate) fn take_rates(&mut self) -> RateBook {
+    pub(crate) fn take_rates(&mut self) -> RateCounters {
         match &mut self.0 {
             Process::Paced(paced) => std::mem::take(&mut paced.rates),
-            _ => RateBook::default(),
+            _ => RateCounters::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Packets of a rate in bins: evenly spaced in each, what is not whole carried to the next.
 
-use super::RateBook;
+use super::RateCounters;
 use super::fractional::{Circle, FractionalNoise};
 use crate::clock::Nanos;
 use crate::random::{Draws, Stream};
@@ -20,7 +20,7 @@ pub(super) struct Paced {
     /// Part of a packet left from the bins before.
     carried: f64,
     sent: f64,
-    pub rates: RateBook,
+    pub rates: RateCounters,
 }
 
 impl Paced {
@@ -36,7 +36,7 @@ impl Paced {
             rate: 0.0,
             carried,
             sent: 0.0,
-            rates: RateBook::default(),
+            rates: RateCounters::default(),
         }
     }
 

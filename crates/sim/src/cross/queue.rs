@@ -1,7 +1,7 @@
 //! A queue with cross packets in it.
 //!
 //! It wraps any discipline. The packets of the streams are offered to it like those of sources, in
-//! their order of time among all events; what became of them is counted and goes no further. For
+//! their order of time among all events; their outcome is counted and goes no further. For
 //! the discipline each stream is a source, so for a fair queue it is a flow.
 
 use super::{Arrivals, CrossConfig};

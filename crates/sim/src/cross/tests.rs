@@ -182,7 +182,7 @@ const NOISE: FractionalNoise =
 #[test]
 fn packets_of_a_noise_are_evenly_spaced_and_none_is_lost_between_bins() {
     let mut arrivals = Arrivals::named(&ArrivalProcess::Fractional(NOISE), 1, 0, 0);
-    let mut counters = RateBook::default();
+    let mut counters = RateCounters::default();
     let (mut last, mut within, mut gaps) = (0, Vec::new(), Vec::new());
     let mut packets = 0.0;
     // More than two series.

@@ -4,7 +4,7 @@ use super::access::AccessLink;
 use super::hops;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
-use crate::loss::{LossLaw, LossProcess};
+use crate::loss::{LossModel, LossProcess};
 use crate::random::{Named, Purpose, Stream};
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
@@ -60,10 +60,10 @@ impl Path {
             data_time: transmission_time(config.packet_bytes, access.rate_bps),
             ack_time: transmission_time(config.ack_bytes, access.rate_bps),
             delay: access.delay,
-            limit: access.limit,
+            limit: access.limit.unwrap_or(u64::MAX),
             rate_bps: access.rate_bps,
         };
-        let plain = |access: &AccessConfig| access.limit == u64::MAX && access.loss.is_none();
+        let plain = |access: &AccessConfig| access.limit.is_none() && access.loss.is_none();
         let (ingress, egress) = (link(&class.ingress), link(&class.egress));
         let mut path = Self {
             ingress,
@@ -139,7 +139,7 @@ pub(crate) struct AccessLoss {
 struct Side {
     purpose: Purpose,
     /// Of each class.
-    losses: Vec<Option<LossLaw>>,
+    losses: Vec<Option<LossModel>>,
     /// Of each source; none at all where no class has random loss.
     processes: Vec<Option<LossProcess>>,
 }

@@ -59,7 +59,7 @@ impl<S: SendingEnd> Source<S> {
             timer: NEVER,
             receiver: S::Receiver::default(),
             ack_timer: NEVER,
-            off_times: stream(Purpose::Silence),
+            off_times: stream(Purpose::OffTime),
             sizes: stream(Purpose::Size),
         }
     }

@@ -80,7 +80,7 @@ impl ScaledPopulation {
         stream: impl Fn(Purpose) -> Stream,
     ) -> Self {
         let step = (nanoseconds(off.at_normal(0.0)) / STEPS_IN_MEDIAN).max(SHORTEST_STEP);
-        let mut gaps = stream(Purpose::CrowdGap);
+        let mut gaps = stream(Purpose::ScaledGap);
         let left = gamma(scale, &mut gaps) / scale * gaps.unit();
         Self {
             scale,
@@ -92,7 +92,7 @@ impl ScaledPopulation {
             first: 0.0,
             left,
             gaps,
-            sizes: Strata::new(scale, stream(Purpose::CrowdSize)),
+            sizes: Strata::new(scale, stream(Purpose::ScaledSize)),
             coupled: (coupling != 0.0).then(|| Coupled::new(coupling, off, step)),
             ending: Vec::new(),
         }

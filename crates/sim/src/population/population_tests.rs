@@ -19,7 +19,7 @@ fn ends(distribution: &Distribution, scale: f64, steps: u32) -> Vec<(f64, f64)> 
     const ON: Nanos = SECOND / 2;
     let mut population =
         ScaledPopulation::new(scale, distribution, 0.0, |purpose| Stream::named(1, 0, 0, purpose));
-    let mut stream = Stream::named(1, 0, 0, Purpose::Silence);
+    let mut stream = Stream::named(1, 0, 0, Purpose::OffTime);
     let mut since: Vec<f64> =
         (0..SOURCES).map(|_| -distribution.draw_excess(&mut stream)).collect();
     for (source, age) in (0..).zip(&since) {
@@ -90,7 +90,7 @@ fn ends_vary_as_those_of_the_population() {
 
 #[test]
 fn constant_silences_end_when_they_should() {
-    let found = ends(&Distribution::Constant(5.0), 10.0, 20_000);
+    let found = ends(&Distribution::Constant { value: 5.0 }, 10.0, 20_000);
     let wrong = found.iter().skip(3000).filter(|(_, length)| (length - 5.0).abs() > 0.1).count();
     assert!(found.len() > 50_000 && wrong * 100 < found.len(), "{wrong} of {}", found.len());
 }
@@ -99,7 +99,7 @@ fn constant_silences_end_when_they_should() {
 fn pairs(distribution: &Distribution, by: f64, scale: f64) -> (Vec<f64>, Vec<f64>) {
     let mut population =
         ScaledPopulation::new(scale, distribution, by, |purpose| Stream::named(1, 0, 0, purpose));
-    let mut stream = Stream::named(1, 0, 0, Purpose::Silence);
+    let mut stream = Stream::named(1, 0, 0, Purpose::OffTime);
     for source in 0..SOURCES {
         population.turns_off(source, nanoseconds(distribution.draw_excess(&mut stream)));
     }

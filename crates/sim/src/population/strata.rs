@@ -89,7 +89,7 @@ mod tests {
     use crate::random::{Named, Purpose};
 
     fn stream() -> Stream {
-        Stream::named(1, 0, 0, Purpose::CrowdSize)
+        Stream::named(1, 0, 0, Purpose::ScaledSize)
     }
 
     fn moments(values: &[f64]) -> (f64, f64) {

@@ -2,6 +2,7 @@
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
+use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Debug;
@@ -9,7 +10,8 @@ use std::io::{self, Write};
 use tcpcast_wire::{ACK, CWR, CaptureWriter, ECE, FIN, Options, SYN, Segment, SynOptions};
 
 /// Where a capture is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tap {
     /// At the senders: data as TCP hands it over, acknowledgements as it gets them.
     Sender,

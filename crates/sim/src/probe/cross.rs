@@ -1,8 +1,8 @@
-//! What became of the cross traffic.
+//! The outcome of cross traffic: offered, carried, dropped.
 
 pub use crate::queue::CrossEvent;
 
-use crate::queue::RateBook;
+use crate::queue::RateCounters;
 
 /// The packets of one stream since the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -14,7 +14,7 @@ pub struct StreamCounters {
     /// Dropped.
     pub dropped: u64,
     /// The rates of the bins, where the process has such.
-    pub rates: RateBook,
+    pub rates: RateCounters,
     /// Where it is a fluid.
     pub fluid: FluidSums,
 }

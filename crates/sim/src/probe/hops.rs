@@ -3,7 +3,7 @@
 use super::{CrossCounters, CrossEvent, LinkCell, LoadCounters, Occupancy, Probes, SourceRecord};
 use crate::clock::Nanos;
 use crate::packet::Packet;
-use crate::queue::{QueueProbe, RateBook};
+use crate::queue::{QueueProbe, RateCounters};
 
 /// The counters of one hop: counts, and how full it was.
 ///
@@ -21,7 +21,7 @@ pub struct HopCounters {
     pub occupancy: Occupancy,
     /// What its link carried, where its rate is not constant.
     pub load: LoadCounters,
-    /// What became of the cross traffic there.
+    /// The outcome of cross traffic there.
     pub cross: CrossCounters,
     busy: Nanos,
     held: Nanos,
@@ -128,7 +128,7 @@ impl QueueProbe for HopCounters {
         self.cross.count(stream, event);
     }
 
-    fn cross_rates(&mut self, stream: usize, rates: &RateBook) {
+    fn cross_rates(&mut self, stream: usize, rates: &RateCounters) {
         self.cross.of(stream).rates.merge(rates);
     }
 }

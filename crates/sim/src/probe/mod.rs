@@ -41,6 +41,7 @@ pub use transfers::{OpenedSums, TransferCounters, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
+use serde::Deserialize;
 
 /// What a run keeps of one source. What every packet needs comes last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -155,7 +156,8 @@ const LARGEST_NUMBER: usize = 4096;
 pub const RATE_UNITS: f64 = 1e6;
 
 /// What to record.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProbeConfig {
     /// Upper ends of the size intervals, in packets; sizes above the last are a row of their own.
     pub size_bounds: Vec<u32>,
@@ -168,6 +170,7 @@ pub struct ProbeConfig {
     /// The goodputs of files of more packets than this are counted apart.
     pub goodput_least: u32,
     /// Times after the start of an endless flow by which it is told what it has delivered, rising.
+    #[serde(rename = "report_at_ns")]
     pub report_at: Vec<Nanos>,
 }
 
@@ -186,7 +189,7 @@ pub struct Probes {
     pub load: LoadCounters,
     /// What it dropped early, if it does.
     pub early: EarlyCounters,
-    /// What became of the cross traffic at the bottleneck, per stream.
+    /// The outcome of cross traffic at the bottleneck, per stream.
     pub cross: CrossCounters,
     /// Each hop of the path, the bottleneck's place left empty; none where that is the only one.
     pub hops: Vec<HopCounters>,

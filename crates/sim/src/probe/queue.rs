@@ -2,7 +2,7 @@
 
 use super::{ClassCell, CrossEvent, LinkCell, Probes, SourceRecord};
 use crate::clock::Nanos;
-use crate::queue::{Passed, QueueProbe, RateBook};
+use crate::queue::{Passed, QueueProbe, RateCounters};
 
 impl Probes {
     /// The link of the bottleneck takes a data packet.
@@ -57,7 +57,7 @@ impl QueueProbe for Probes {
         self.cross.count(stream, event);
     }
 
-    fn cross_rates(&mut self, stream: usize, rates: &RateBook) {
+    fn cross_rates(&mut self, stream: usize, rates: &RateCounters) {
         self.cross.of(stream).rates.merge(rates);
     }
 }

@@ -15,7 +15,7 @@ pub struct Totals {
     pub queue_seen: Vec<u64>,
     /// What the queue dropped early.
     pub early: EarlyCounters,
-    /// What became of the cross traffic, per stream.
+    /// The outcome of cross traffic, per stream.
     pub cross: CrossCounters,
     /// Each hop of the path.
     pub hops: Vec<HopSums>,

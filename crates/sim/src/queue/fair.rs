@@ -20,12 +20,14 @@ use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::Stream;
+use serde::Deserialize;
 use std::hint::black_box;
 pub use tcpcast_link::queue::{Buffers, DropPolicy, Ties};
 use tcpcast_link::queue::{Chain, Flows, Listed, Longest, NONE, Place, Pool};
 
 /// The parameters of fair queueing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FairConfig {
     /// What a flow may send in a turn, in bytes; at least `packet_bytes`.
     pub quantum_bytes: u32,

@@ -9,6 +9,7 @@ use super::{Carried, LinkRate, Passed, QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::{Draws, Stream};
+use serde::Deserialize;
 use tcpcast_link::link::{HeldLink, Link, Offered};
 use tcpcast_link::queue as disciplines;
 use tcpcast_link::queue::{Limits, Reason};
@@ -16,7 +17,8 @@ use tcpcast_link::queue::{Limits, Reason};
 use tcpcast_link::transmit::{AnyTransmitter, Transmitter as _};
 
 /// Which discipline, in front of which link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ManagedConfig {
     /// The discipline with its parameters.
     pub discipline: disciplines::QueueConfig,

@@ -15,15 +15,16 @@ pub use managed::{Managed, ManagedConfig};
 pub use tcpcast_link::queue as disciplines;
 pub use tcpcast_link::queue::RedConfig;
 
-pub use published::{CrossEvent, RateBook};
+pub use published::{CrossEvent, RateCounters};
 pub use shaping::{Carried, LinkRate, Policed, PolicedConfig};
 /// Token buckets and traces of packet opportunities.
 pub use tcpcast_link::transmit::{OpportunityTrace, TokenRate};
 
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
+use serde::Deserialize;
 
-/// What became of a packet that was offered.
+/// The outcome of an enqueue for the packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It will have left the link at that time.
@@ -57,11 +58,12 @@ pub trait QueueProbe {
     /// What happened to a packet of a stream of others.
     fn cross(&mut self, _stream: usize, _event: CrossEvent) {}
     /// The rates of bins that a stream of others has begun.
-    fn cross_rates(&mut self, _stream: usize, _rates: &RateBook) {}
+    fn cross_rates(&mut self, _stream: usize, _rates: &RateCounters) {}
 }
 
 /// Which discipline, with its parameters.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum QueueConfig {
     /// First in, first out; what finds the buffer full is dropped.
     DropTail,

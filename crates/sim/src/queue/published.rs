@@ -13,7 +13,7 @@ pub enum CrossEvent {
 
 /// Rates in bins, of laws that have such, in packets a bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RateBook {
+pub struct RateCounters {
     /// How many bins.
     pub bins: u64,
     /// Of these, such as had a rate below 0, which was cut.
@@ -24,7 +24,7 @@ pub struct RateBook {
     pub squares: f64,
 }
 
-impl RateBook {
+impl RateCounters {
     /// A bin with that rate, which may be below 0: the rate after the cut.
     pub(crate) fn add(&mut self, rate: f64) -> f64 {
         let kept = rate.max(0.0);

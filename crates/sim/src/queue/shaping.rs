@@ -3,6 +3,7 @@
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
+use serde::Deserialize;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::transmit::{
@@ -14,7 +15,8 @@ use tcpcast_link::transmit::{
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
 /// The rate of a link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LinkRate {
     /// Bits a second; `None` is unlimited.
     Constant(Option<u64>),
@@ -69,7 +71,8 @@ impl Carried {
 }
 
 /// A policer's rate and burst, for packets of so many bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PolicedConfig {
     /// The token bucket.
     pub tokens: TokenRate,

@@ -12,7 +12,7 @@ use crate::traffic::{Distribution, FileSize, Rounding, Start, Traffic};
 const RTT: Nanos = SECOND / 10;
 
 fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -> RunConfig {
-    let access = AccessConfig { rate_bps: None, delay: 0, limit: u64::MAX, loss: None };
+    let access = AccessConfig { rate_bps: None, delay: 0, limit: None, loss: None };
     let taken: Nanos =
         [1500, 40].iter().map(|bytes| transmission_time(*bytes, Some(rate_bps))).sum();
     let class = ClassConfig {
@@ -129,7 +129,8 @@ impl QueueDiscipline for Forgetful {
 
 #[test]
 fn little_s_law_is_checked() {
-    let traffic = Traffic::Bulk { start: Start::Drawn(Distribution::Constant(0.0)), stop: None };
+    let traffic =
+        Traffic::Bulk { start: Start::Drawn(Distribution::Constant { value: 0.0 }), stop: None };
     let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
     let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
@@ -175,7 +176,7 @@ fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
     let rounding = Rounding::Nearest;
     let traffic = |gap| Traffic::Arrivals {
         gap: distribution(gap),
-        size: Distribution::Constant(40.0),
+        size: Distribution::Constant { value: 40.0 },
         rounding,
     };
     // 2.1 of 20.8 transfers a second.

@@ -14,9 +14,11 @@ pub use instant::{Growth, InstantLoss, MaxPlus};
 
 use crate::clock::{Nanos, SECOND};
 use modern::{Handshake, ModernTcp};
+use serde::Deserialize;
 
 /// How the loss of several packets of one window is repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Recovery {
     /// RFC 5681: recovery ends at the first new acknowledgement.
     Reno,
@@ -26,6 +28,7 @@ pub enum Recovery {
     /// variant, which RFC 6582 section 4 calls slow-but-steady. Without it only the retransmission
     /// that begins recovery sets the timer: the report's "patient". The RFC's own impatient variant
     /// also resets it at the first partial acknowledgement.
+    #[serde(rename = "newreno")]
     NewReno {
         /// Whether each retransmission restarts the timer.
         restart_timer: bool,
@@ -33,7 +36,8 @@ pub enum Recovery {
 }
 
 /// What restarts the retransmission timer outside recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TimerRestart {
     /// An acknowledgement of new data: RFC 6298 (5.3).
     Ack,
@@ -43,7 +47,8 @@ pub enum TimerRestart {
 }
 
 /// What ends the doubling of the timeout after a retransmission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum BackoffUntil {
     /// A new sample of the round-trip time, which what was retransmitted does not give: RFC 6298,
     /// section 5, with Karn's rule (section 3).
@@ -54,7 +59,8 @@ pub enum BackoffUntil {
 }
 
 /// In what cwnd and ssthresh are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum WindowUnit {
     /// Whole packets: a packet more for a window of acknowledgements, halves rounded down.
     Packets,
@@ -63,7 +69,8 @@ pub enum WindowUnit {
 }
 
 /// What the first duplicate acknowledgements send while there are too few for a loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LimitedTransmit {
     /// Nothing: RFC 5681 without RFC 3042.
     Off,
@@ -74,7 +81,8 @@ pub enum LimitedTransmit {
 }
 
 /// When a connection that goes on after an idle time restarts in slow start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum IdleRestart {
     /// It keeps its window.
     Never,
@@ -99,7 +107,8 @@ impl IdleRestart {
 }
 
 /// The TCP all sources of a run have. Windows in packets, times in nanoseconds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TcpConfig {
     /// How losses are repaired.
     pub recovery: Recovery,
@@ -127,14 +136,19 @@ pub struct TcpConfig {
     /// Acknowledge every second packet, or after `ack_timeout`: RFC 5681, section 4.2.
     pub delayed_acks: bool,
     /// Longest delay of an acknowledgement.
+    #[serde(rename = "ack_timeout_ns")]
     pub ack_timeout: Nanos,
     /// Smallest retransmission timeout.
+    #[serde(rename = "min_rto_ns")]
     pub min_rto: Nanos,
     /// Timeout before the first round-trip sample.
+    #[serde(rename = "initial_rto_ns")]
     pub initial_rto: Nanos,
     /// Largest timeout.
+    #[serde(rename = "max_rto_ns")]
     pub max_rto: Nanos,
     /// Clock granularity G of RFC 6298.
+    #[serde(rename = "rto_granularity_ns")]
     pub rto_granularity: Nanos,
     /// When a connection that goes on after an idle time restarts.
     pub idle_restart: IdleRestart,

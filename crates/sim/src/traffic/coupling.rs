@@ -112,7 +112,7 @@ mod tests {
 
     fn pairs(size: &Distribution, off: &Distribution, by: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
         let stream = |purpose| Stream::named(seed, 0, 3, purpose);
-        let (mut sizes, mut off_times) = (stream(Purpose::Size), stream(Purpose::Silence));
+        let (mut sizes, mut off_times) = (stream(Purpose::Size), stream(Purpose::OffTime));
         let mut coupling = Coupling::default();
         let pair = |_| {
             let drawn = coupling.size(3, size, by, &mut sizes);
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_silence_without_a_size_before_it_is_drawn_by_itself() {
         let off = Distribution::Exponential { minimum: 0.0, scale: 2.0 };
-        let stream = || Stream::named(1, 0, 3, Purpose::Silence);
+        let stream = || Stream::named(1, 0, 3, Purpose::OffTime);
         let mut coupling = Coupling::default();
         let alone = off.draw(&mut stream());
         assert_eq!(coupling.off_time(3, &off, 0.9, &mut stream()), alone);

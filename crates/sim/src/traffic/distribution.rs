@@ -1,11 +1,14 @@
 //! The distributions that OFF times and file sizes follow, drawn by inversion through `libm`.
 
+use super::not_empty;
 use crate::random::{Draws, Stream};
 use libm::{cos, erfc, exp, log, pow, sqrt};
+use serde::Deserialize;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 /// A random variable: seconds for an OFF time, packets for a size.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Distribution {
     /// `minimum + Exp(scale)`.
     Exponential {
@@ -15,6 +18,7 @@ pub enum Distribution {
         scale: f64,
     },
     /// Exponential body up to `k`, Pareto tail beyond (Engset report, section 3.2).
+    #[serde(rename = "ep")]
     ExponentialPareto {
         /// Smallest value.
         minimum: f64,
@@ -28,6 +32,7 @@ pub enum Distribution {
         tail: f64,
     },
     /// Exponential body up to `k`, exponential tail beyond (Engset report, section 3.2).
+    #[serde(rename = "ee")]
     ExponentialExponential {
         /// Smallest value.
         minimum: f64,
@@ -57,7 +62,10 @@ pub enum Distribution {
         alpha: f64,
     },
     /// Always the same.
-    Constant(f64),
+    Constant {
+        /// The value.
+        value: f64,
+    },
     /// Uniform between two ends.
     Uniform {
         /// Lower end.
@@ -67,9 +75,11 @@ pub enum Distribution {
     },
     /// One of the given values, with the given cumulative probabilities.
     Empirical {
-        /// The values.
+        /// The values, at least one.
+        #[serde(deserialize_with = "not_empty")]
         values: Vec<f64>,
         /// Cumulative probabilities, the last one 1.
+        #[serde(deserialize_with = "not_empty")]
         cumulative: Vec<f64>,
     },
 }
@@ -111,7 +121,7 @@ impl Distribution {
             }
             Self::Lognormal { mu, sigma, minimum } => minimum + exp(mu + normal(*sigma)),
             Self::Pareto { minimum, alpha } => minimum * pow(u, -1.0 / alpha),
-            Self::Constant(value) => *value,
+            Self::Constant { value } => *value,
             Self::Uniform { low, high } => low + (high - low) * u,
             Self::Empirical { values, cumulative } => {
                 let at = cumulative.partition_point(|c| *c < u);
@@ -187,6 +197,6 @@ mod tests {
         let distribution =
             Distribution::Empirical { values: vec![1.0, 5.0], cumulative: vec![0.25, 1.0] };
         close(mean_and_share(&distribution, 2.0).1, 0.75, 0.01);
-        close(mean_and_share(&Distribution::Constant(7.0), 0.0).0, 7.0, 1e-12);
+        close(mean_and_share(&Distribution::Constant { value: 7.0 }, 0.0).0, 7.0, 1e-12);
     }
 }

@@ -41,7 +41,7 @@ impl Distribution {
                     minimum * pow(area * (alpha - 1.0) / minimum, -1.0 / (alpha - 1.0))
                 })
             }
-            Self::Constant(value) => value * u,
+            Self::Constant { value } => value * u,
             Self::Uniform { low, high } => {
                 below(*low, (high - low) / 2.0, u, |area| high - sqrt(2.0 * (high - low) * area))
             }
@@ -97,7 +97,7 @@ mod tests {
 
     /// Mean and second moment of draws, and of what is left: E(left) is E(X^2) / (2 E(X)).
     fn check(distribution: &Distribution) {
-        let mut stream = Stream::named(1, 0, 0, Purpose::Silence);
+        let mut stream = Stream::named(1, 0, 0, Purpose::OffTime);
         let n = 400_000;
         let draws: Vec<f64> = (0..n).map(|_| distribution.draw(&mut stream)).collect();
         let left: Vec<f64> = (0..n).map(|_| distribution.draw_excess(&mut stream)).collect();
@@ -139,7 +139,7 @@ mod tests {
             Distribution::Lognormal { mu: 1.0, sigma: 0.6, minimum: 0.0 },
             Distribution::Lognormal { mu: 1.0, sigma: 0.6, minimum: 4.0 },
             Distribution::Pareto { minimum: 2.0, alpha: 5.0 },
-            Distribution::Constant(7.0),
+            Distribution::Constant { value: 7.0 },
             Distribution::Uniform { low: 1.0, high: 3.0 },
             Distribution::Uniform { low: 0.0, high: 3.0 },
             Distribution::Empirical {

@@ -25,7 +25,7 @@ impl Distribution {
             Self::Lognormal { minimum, .. } if x <= *minimum => 1.0,
             Self::Lognormal { mu, sigma, minimum } => above((log(x - minimum) - mu) / sigma),
             Self::Pareto { minimum, alpha } => pow(x / minimum, -alpha),
-            Self::Constant(value) => f64::from(u8::from(x < *value)),
+            Self::Constant { value } => f64::from(u8::from(x < *value)),
             Self::Uniform { low, high } => (high - x) / (high - low),
             Self::Empirical { values, cumulative } => {
                 let before = std::iter::once(&0.0).chain(cumulative);
@@ -90,6 +90,9 @@ mod tests {
         let distribution =
             Distribution::Empirical { values: vec![5.0, 1.0], cumulative: vec![0.25, 1.0] };
         assert_eq!([0.5, 1.0, 4.0, 5.0].map(|x| distribution.survival(x)), [1.0, 0.25, 0.25, 0.0]);
-        assert_eq!([4.9, 5.0].map(|x| Distribution::Constant(5.0).survival(x)), [1.0, 0.0]);
+        assert_eq!(
+            [4.9, 5.0].map(|x| Distribution::Constant { value: 5.0 }.survival(x)),
+            [1.0, 0.0]
+        );
     }
 }

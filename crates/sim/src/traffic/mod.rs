@@ -12,9 +12,21 @@ pub use first::{First, first};
 pub(crate) use inverse::{above, deviate};
 
 use crate::random::Stream;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+use std::num::NonZeroU32;
+
+/// A list of a configuration that is drawn from, or taken in turn.
+pub(crate) fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    list: D,
+) -> Result<Vec<T>, D::Error> {
+    let values = Vec::deserialize(list)?;
+    if values.is_empty() { Err(D::Error::invalid_length(0, &"at least one")) } else { Ok(values) }
+}
 
 /// The traffic of one class of sources.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Traffic {
     /// An OFF time, a file, an OFF time, ...
     OnOff {
@@ -41,7 +53,8 @@ pub enum Traffic {
     },
     /// Single transfers one after the other, each from fresh state on the empty path.
     Transfers {
-        /// Their sizes, taken in turn.
+        /// Their sizes, taken in turn; at least one.
+        #[serde(deserialize_with = "not_empty")]
         sizes: Vec<FileSize>,
     },
     /// Single transfers that begin at random times, each a new connection, on one network.
@@ -68,7 +81,8 @@ impl Traffic {
 }
 
 /// A file to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FileSize {
     /// Its packets.
     pub packets: u32,
@@ -85,7 +99,8 @@ impl FileSize {
 }
 
 /// How a drawn size becomes whole packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rounding {
     /// To the nearest.
     Nearest,
@@ -93,7 +108,7 @@ pub enum Rounding {
     Down,
     /// Bytes are whole, and the last packet is as long as what is left; each packet has room for
     /// so many.
-    Bytes(u32),
+    Bytes(NonZeroU32),
 }
 
 impl Rounding {
@@ -106,10 +121,11 @@ impl Rounding {
             Self::Nearest => libm::round(size),
             Self::Down => libm::floor(size),
             Self::Bytes(payload) => {
-                let room = f64::from(payload);
+                let payload = u64::from(payload.get());
+                let room = payload as f64;
                 let bytes = libm::round(size * room).clamp(1.0, most * room) as u64;
-                let packets = bytes.div_ceil(u64::from(payload));
-                let lacking = packets * u64::from(payload) - bytes;
+                let packets = bytes.div_ceil(payload);
+                let lacking = packets * payload - bytes;
                 return FileSize { packets: packets as u32, lacking: lacking as u32 };
             }
         };
@@ -118,7 +134,8 @@ impl Rounding {
 }
 
 /// What an on/off source begins with.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Begin {
     /// An OFF time from its beginning on.
     Off,
@@ -133,12 +150,13 @@ pub enum Begin {
 }
 
 /// When bulk flows start.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Start {
     /// Each at a draw from a distribution, in seconds.
     Drawn(Distribution),
     /// The n-th flow at the n-th time, in seconds; the list repeats when it is shorter.
-    Times(Vec<f64>),
+    Times(#[serde(deserialize_with = "not_empty")] Vec<f64>),
 }
 
 impl Start {

@@ -1,4 +1,4 @@
-//! What became of the packets of one direction between two taps.
+//! The outcome of the packets of one direction between two taps.
 
 use std::collections::HashMap;
 

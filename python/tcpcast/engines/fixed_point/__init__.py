@@ -122,7 +122,8 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     left_out = OF_ALL_FLOWS if len(set(stand_for)) == 1 else OF_ALL_FLOWS + OF_EVERY_CLASS
     for name in left_out:
         estimates.pop(name, None)
-    answer = Answer("fixed-point", kind="simulation", replications=scenario.run.replications)
+    answer = Answer("fixed-point", kind="simulation", seed=scenario.run.seed)
+    answer.replications = scenario.run.replications
     if all(measuring for _, measuring in run.clocks()):
         verdict = tested(scenario, table, own, crowd, run.steps())
         found = tables.tables(scenario, seen)
@@ -212,7 +213,6 @@ def _iterations(scenario: Scenario, steps: list[NDArray[np.float64]]) -> dict[st
 def _provenance(scenario: Scenario, table: FixedPoint, run: _native.Simulation) -> dict[str, Any]:
     return {
         "version": tcpcast.__version__,
-        "seed": scenario.run.seed,
         "scenario": scenario.digest(),
         "replications": scenario.run.replications,
         "scheme": table.scheme,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.packet.equilibrium import on_times_s
@@ -13,6 +13,7 @@ from tcpcast.scenario.crossing import place_of
 from tcpcast.scenario.traffic import Bulk, OnOff
 
 if TYPE_CHECKING:
+    from tcpcast.engines.packet.plain import FixedPointConfig
     from tcpcast.scenario import FixedPoint, Scenario
 
 SHORTEST_OFF_S = 1e-9
@@ -120,7 +121,7 @@ def references(scenario: Scenario, table: FixedPoint) -> list[int]:
     ]
 
 
-def asked(scenario: Scenario, table: FixedPoint) -> dict[str, Any]:
+def asked(scenario: Scenario, table: FixedPoint) -> FixedPointConfig:
     """Return the native half's configuration of a fixed point."""
     return {
         "scheme": str(table.scheme),

@@ -15,7 +15,7 @@ from tcpcast.models.engset import engset as solve_engset
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.laws import ExponentialPareto, Lognormal, Pareto, TwoExponentials
 from tcpcast.scenario.traffic import OnOff
-from tcpcast.scenario.units import digits
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from tcpcast.models import local_loop as model
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.laws import Constant
 from tcpcast.scenario.traffic import OnOff
-from tcpcast.scenario.units import digits
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.answer import Step

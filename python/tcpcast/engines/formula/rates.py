@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.inputs import step
-from tcpcast.scenario.units import digits
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.answer import Step

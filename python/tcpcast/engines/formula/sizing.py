@@ -6,11 +6,11 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
 from tcpcast.engines.formula.feed import LEAST_LOSS, asked_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
-from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario

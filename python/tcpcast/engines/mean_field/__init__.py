@@ -28,7 +28,7 @@ from tcpcast.scenario.crossing import place_of, places
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
-from tcpcast.scenario.units import format_duration
+from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

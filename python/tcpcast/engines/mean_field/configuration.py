@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcpcast.engines.packet.configuration import configuration, longer_ns
 from tcpcast.engines.packet.scale import Scale
 
 if TYPE_CHECKING:
+    from tcpcast.engines.packet.plain import RunConfig
     from tcpcast.scenario import Scenario
 
 
-def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) -> dict[str, Any]:
+def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) -> RunConfig:
     """Return the simulator's configuration of a network of 1/``each`` of the size.
 
     Parameters

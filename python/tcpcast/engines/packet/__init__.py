@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tcpcast.engines import RunOptions
+    from tcpcast.engines.packet.plain import RunConfig
     from tcpcast.scenario import Scenario
 
-    Configure = Callable[[Scenario, float], dict[str, Any]]
+    Configure = Callable[[Scenario, float], RunConfig]
 
 SECOND = 1_000_000_000
 LONGEST_RUN_S = 2.0e9
@@ -142,10 +143,12 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         _add_traces(answer, scenario, run)
         _add_delivered(answer, scenario, run)
         captures.put(answer)
-    answer.provenance = _provenance(scenario, run, warmup, estimates)
-    answer.replications = scenario.run.replications
+    answer.provenance = _provenance(scenario, run, estimates)
+    answer.seed, answer.replications = scenario.run.seed, scenario.run.replications
     # Each transfer that is alone is from fresh state, so there is nothing to warm up.
-    settling = 0.0 if scenario.transfers_alone is not None else warmup.seconds
+    if scenario.transfers_alone is None:
+        answer.warmup_s, answer.warmup_rule = warmup.seconds, warmup.rule
+    settling = answer.warmup_s or 0.0
     answer.measured_s = sum(now / SECOND - settling for now, _ in run.clocks())
     return answer
 
@@ -328,21 +331,16 @@ def _loss_warnings(scenario: Scenario, seen: figures.Seen) -> list[str]:
 def _provenance(
     scenario: Scenario,
     run: _native.Simulation,
-    warmup: _WarmUp,
     estimates: figures.Estimates,
 ) -> dict[str, Any]:
     found = {
         "version": tcpcast.__version__,
-        "seed": scenario.run.seed,
         "scenario": scenario.digest(),
         "replications": scenario.run.replications,
-        "warmup_s": warmup.seconds,
-        "warmup_rule": warmup.rule,
         "simulated_s": [now / SECOND for now, _ in run.clocks()],
         "units": max((e.units for e in estimates.values() if e is not None), default=0),
         "interval": "95 %, batches of all replications, their long-run variance by cosines",
     }
     if scenario.transfers_alone is None:
         return found
-    del found["warmup_s"], found["warmup_rule"]
     return found | {"interval": "95 %, times over independent transfers; the rest over batches"}

@@ -1,4 +1,4 @@
-"""Cross traffic: what the simulator is told of it, and what it says became of it."""
+"""Cross traffic: what the simulator is told of it, and its outcome."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import numpy as np
 from tcpcast.engines.packet.scale import WHOLE, Scale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.crossing import place_of, recorded
-from tcpcast.scenario.units import digits
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from tcpcast.engines.packet.plain import CrossConfig, Process, Replay
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.cross import Cross
     from tcpcast.scenario.crossing import Place
 
     Table = dict[str, NDArray[Any]]
-    Book = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
+    Counters = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
 
 SECOND = 1_000_000_000
 
@@ -44,20 +45,26 @@ MOST_FLUID_PACKETS = 4_000_000
 """Packets behind such a series, where it is counted from packets."""
 
 
-def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[dict[str, Any]]:
+def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[CrossConfig]:
     """Return the streams in packets and seconds, as the simulator takes them.
 
-    At hops that sources share they are of the network's ``scale``.
+    At hops that sources share they are of the network's ``scale``: every k-th packet comes, and its
+    work is that of all k.
     """
-    return [
-        {
-            "stage": place.stage,
-            "bin_ns": round(stream.bin_s * SECOND),
-            **_fluid_series(scenario, stream),
-            "law": (scale if place.shared else WHOLE).law(_law(scenario, stream)),
-        }
-        for stream, place in ((each, _place(scenario, each)) for each in scenario.cross)
-    ]
+    found: list[CrossConfig] = []
+    for stream in scenario.cross:
+        place = _place(scenario, stream)
+        bins, series = _fluid_series(scenario, stream)
+        found.append(
+            {
+                "stage": place.stage,
+                "bin_ns": round(stream.bin_s * SECOND),
+                "bins": bins,
+                "series": series,
+                "process": _process(scenario, stream, scale if place.shared else WHOLE),
+            }
+        )
+    return found
 
 
 def _place(scenario: Scenario, stream: Cross) -> Place:
@@ -67,8 +74,8 @@ def _place(scenario: Scenario, stream: Cross) -> Place:
     return place
 
 
-def _fluid_series(scenario: Scenario, stream: Cross) -> dict[str, int]:
-    """Return how many series sources with a hop of their own read, and how many bins each has.
+def _fluid_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
+    """Return how many bins a series has that sources with a hop of their own read, and how many.
 
     Of a noise they are twice as long as the run, up to a power of two, where their
     autocovariances are exact, and as many as there are sources and is room for. Streams at one
@@ -81,13 +88,13 @@ def _fluid_series(scenario: Scenario, stream: Cross) -> dict[str, int]:
         needed = 2 * series_bins(scenario, stream.bin_s)
         bins = min(max(needed, FEWEST_FLUID_BINS), MOST_FLUID_BINS)
         room = MOST_FLUID_NOISE // bins
-        return {"bins": bins, "series": max(FEWEST_FLUID_SERIES, min(_readers(scenario), room))}
+        return bins, max(FEWEST_FLUID_SERIES, min(_readers(scenario), room))
     bins = MOST_FLUID_BINS
     for other in counted:
         mean = other.mean_bps(place.link.rate_bps, scenario.network.packet_bytes)
         in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
         bins = min(bins, 1 << max(0, math.floor(math.log2(MOST_FLUID_PACKETS / in_bin))))
-    return {"bins": max(FEWEST_FLUID_BINS, bins), "series": 1}
+    return max(FEWEST_FLUID_BINS, bins), 1
 
 
 def _readers(scenario: Scenario) -> int:
@@ -97,42 +104,46 @@ def _readers(scenario: Scenario) -> int:
     return 1 << (scenario.senders - 1).bit_length()
 
 
-def _law(scenario: Scenario, stream: Cross) -> dict[str, Any]:
-    packet_bytes = scenario.network.packet_bytes
+def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Process:
+    packet_bytes, each = scenario.network.packet_bytes, scale.each
     bits, hop_bps = 8 * packet_bytes, _place(scenario, stream).link.rate_bps
     mean = stream.mean_bps(hop_bps, packet_bytes) / bits
     if isinstance(stream, FgnCross):
         return {
-            "law": stream.law,
-            "mean": mean,
-            "sd": stream.sd.bps(hop_bps) / bits,
+            "law": "fgn",
+            "mean": mean / each,
+            "sd": stream.sd.bps(hop_bps) / bits / each,
             "hurst": stream.hurst,
-            "bin_ns": float(round(stream.bin_s * SECOND)),
-            "bins": float(series_bins(scenario, stream.bin_s)),
+            "bin_ns": round(stream.bin_s * SECOND),
+            "bins": series_bins(scenario, stream.bin_s),
         }
     if isinstance(stream, ParetoCross):
         return {
-            "law": stream.law,
-            "sources": float(stream.sources),
-            "peak": mean / stream.sources * (stream.on + stream.off) / stream.on,
+            "law": "pareto",
+            "sources": stream.sources,
+            "peak": mean / stream.sources * (stream.on + stream.off) / stream.on / each,
             "on": stream.on,
             "off": stream.off,
             "alpha": stream.alpha,
+            # Each source's packets, so few, would be spaced by chance.
+            "together": each != 1,
         }
     if isinstance(stream, TraceCross):
-        return _trace(stream, packet_bytes)
-    return {"law": stream.law, "rate": mean}
+        return _recorded(stream, packet_bytes, each)
+    if each == 1:
+        return {"law": "poisson", "rate": mean}
+    return {"law": "gamma", "rate": mean / each, "shape": each}
 
 
-def _trace(stream: TraceCross, packet_bytes: int) -> dict[str, Any]:
+def _recorded(stream: TraceCross, packet_bytes: int, each: float) -> Replay:
     start = stream.start_s
-    told: dict[str, Any] = {
-        "law": stream.law,
-        "times_ns": [float(round((time - start) * SECOND)) for time in stream.times],
-        "packets": [size / packet_bytes for size in stream.sizes],
-        "period_ns": float(math.ceil((stream.period_s - start) * SECOND)),
+    return {
+        "law": "trace",
+        "times_ns": [round((time - start) * SECOND) for time in stream.times],
+        "packets": [size / packet_bytes / each for size in stream.sizes],
+        "period_ns": math.ceil((stream.period_s - start) * SECOND),
+        "offset_ns": None if stream.offset is None else int(stream.offset * SECOND),
     }
-    return told if stream.offset is None else told | {"offset_ns": float(stream.offset * SECOND)}
 
 
 def series_bins(scenario: Scenario, bin_s: float) -> int:
@@ -171,7 +182,7 @@ def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> T
     unheard = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0))
     rows = []
     for at, stream in enumerate(scenario.cross):
-        book = totals["cross"][at] if at < len(totals["cross"]) else unheard
+        counters = totals["cross"][at] if at < len(totals["cross"]) else unheard
         place = _place(scenario, stream)
         told = {
             "name": stream.name or f"{stream.law}.{at}",
@@ -179,15 +190,15 @@ def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> T
             "law": stream.law,
             "mean_bps": stream.mean_bps(place.link.rate_bps, scenario.network.packet_bytes),
         }
-        counts = _counted(book, bits / measured_s, place.link.rate_bps)
-        rows.append(told | counts | _rates(stream, book[3], bits))
+        counts = _counted(counters, bits / measured_s, place.link.rate_bps)
+        rows.append(told | counts | _rates(stream, counters[3], bits))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {}
 
 
-def _counted(book: Book, bps: float, hop_bps: float) -> dict[str, float]:
+def _counted(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]:
     """Return what was offered and carried, at so many bit/s for each packet counted."""
-    offered, carried, dropped = (float(count) for count in book[:3])
-    series, load, lost = book[4]
+    offered, carried, dropped = (float(count) for count in counters[:3])
+    series, load, lost = counters[4]
     if series:
         offered, carried, dropped = load, load - lost, lost
         bps = hop_bps / series

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Metric
 from tcpcast.engines.packet import hops, return_path, transfers
-from tcpcast.engines.packet.managed import marks
+from tcpcast.engines.packet.queues import marks
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:

@@ -1,25 +1,41 @@
-"""Random loss in the simulator's numbers."""
+"""Random loss as the simulator takes it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tcpcast.engines.packet.plain import BottleneckLoss, LossModel
     from tcpcast.scenario.loss import Loss
 
 
-def loss_law(loss: Loss | None) -> dict[str, float] | None:
-    """Return a law of random loss in plain numbers; None for no loss."""
+def loss_model(loss: Loss | None) -> LossModel | None:
+    """Return how a link loses packets, whoever sent them; None for no loss.
+
+    Raises
+    ------
+    TypeError
+        The loss is that of rounds; scenarios have it at the bottleneck only.
+    """
     if loss is None:
         return None
     if loss.model == "bernoulli":
-        # A good state that is never left.
-        return {"to_bad": 0.0, "to_good": 1.0, "loss_good": loss.rate, "loss_bad": 0.0}
+        return {"bernoulli": loss.rate}
     if loss.model == "rest-of-round":
-        return {"rest_of_round": loss.rate}
+        raise TypeError("only the bottleneck loses the rest of a round")
     return {
-        "to_bad": loss.to_bad,
-        "to_good": loss.to_good,
-        "loss_good": loss.loss_good,
-        "loss_bad": loss.loss_bad,
+        "gilbert-elliott": {
+            "to_bad": loss.to_bad,
+            "to_good": loss.to_good,
+            "loss_good": loss.loss_good,
+            "loss_bad": loss.loss_bad,
+        }
     }
+
+
+def bottleneck_loss(loss: Loss | None) -> BottleneckLoss | None:
+    """Return how the bottleneck loses packets, which knows flows; None for no loss."""
+    if loss is not None and loss.model == "rest-of-round":
+        return {"rest-of-round": loss.rate}
+    found = loss_model(loss)
+    return None if found is None else {"packet": found}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcpcast import _native
 from tcpcast.errors import NotApplicable
@@ -16,6 +16,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tcpcast.engines.packet.plain import RunConfig
     from tcpcast.scenario import Scenario
 
 MEMINFO = Path("/proc/meminfo")
@@ -25,7 +26,7 @@ GROUP = Path("/sys/fs/cgroup")
 GIB = 2.0**30
 
 
-def check_memory(scenario: Scenario, config: dict[str, Any]) -> None:
+def check_memory(scenario: Scenario, config: RunConfig) -> None:
     """Refuse a run for which there is not memory enough.
 
     Parameters

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast import units as written
 from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
-from tcpcast.scenario import units as written
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS

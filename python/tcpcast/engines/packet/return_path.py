@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tcpcast.engines.packet.loss import loss_law
-from tcpcast.engines.packet.managed import managed
+from tcpcast.engines.packet.loss import loss_model
+from tcpcast.engines.packet.queues import queue
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.figures import Seen
+    from tcpcast.engines.packet.plain import ReturnConfig
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
 
-def return_link(scenario: Scenario) -> dict[str, Any] | None:
-    """Return the return link in plain numbers; None where acks neither wait at one nor are lost.
+def return_link(scenario: Scenario) -> ReturnConfig | None:
+    """Return the return link; None where acks neither wait at one nor are lost.
 
     Acks that are lost alone have the rate of the bottleneck, and room for any number.
     """
@@ -26,8 +27,8 @@ def return_link(scenario: Scenario) -> dict[str, Any] | None:
     return {
         "rate_bps": None if math.isinf(network.return_bps) else max(1, round(network.return_bps)),
         "buffer_pkts": None if math.isinf(room) else math.floor(room),
-        "managed": None if link is None else managed(scenario, link),
-        "loss": loss_law(network.ack_loss),
+        "queue": "drop-tail" if link is None else queue(scenario, link),
+        "loss": loss_model(network.ack_loss),
     }
 
 

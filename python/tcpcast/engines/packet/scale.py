@@ -7,7 +7,6 @@ of the cross traffic there comes. What a source has to itself stays what it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +32,6 @@ class Scale:
     def longer_ns(self, bps: int | None) -> float:
         """Return how much longer a byte takes on such a link, in ns."""
         return 0.0 if bps is None else (self.each - 1) * 8e9 / bps
-
-    def law(self, law: dict[str, Any]) -> dict[str, Any]:
-        """Return the law of every k-th packet of a stream, so that its work is that of all.
-
-        Parameters
-        ----------
-        law
-            As :func:`tcpcast.engines.packet.cross.streams` tells it.
-        """
-        if self.each == 1:
-            return law
-        if law["law"] == "poisson":
-            return {"law": "gamma", "rate": law["rate"] / self.each, "shape": self.each}
-        if law["law"] == "fgn":
-            return law | {"mean": law["mean"] / self.each, "sd": law["sd"] / self.each}
-        if law["law"] == "pareto":
-            # Each source's packets, so few, would be spaced by chance.
-            return law | {"peak": law["peak"] / self.each, "together": 1.0}
-        return law | {"packets": [packets / self.each for packets in law["packets"]]}
 
 
 WHOLE = Scale()

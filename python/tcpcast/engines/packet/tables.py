@@ -12,7 +12,7 @@ from tcpcast.engines.packet import cross, goodputs, hops, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
 from tcpcast.engines.packet.reliability import enough_beyond, judged, of_quantiles
-from tcpcast.scenario.units import digits
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

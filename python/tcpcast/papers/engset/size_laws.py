@@ -59,7 +59,7 @@ class SizeLaw:
         """
         numbers = setting.size_law().parameters()
         if numbers["law"] == "exponential":
-            return cls(numbers["minimum"], numbers["mean"] - numbers["minimum"])
+            return cls(numbers["minimum"], numbers["scale"])
         if numbers["law"] == "ep":
             body = (numbers["minimum"], numbers["theta"], numbers["k"], numbers["tail"])
             return cls(*body, alpha=numbers["alpha"])

@@ -69,7 +69,7 @@ def measure(quantity: str, found: Answer, flows: int) -> Metric | None:
     name, scale = names[quantity]
     if quantity == "send_rate":
         sent, delivered = (found.metrics.get(f"{n}_pps") for n in ("send_rate", "goodput"))
-        if sent is None or delivered is None:
+        if sent is None or delivered is None or not delivered.value:
             return None
         scale *= sent.value / delivered.value
     metric = found.metrics.get(name)

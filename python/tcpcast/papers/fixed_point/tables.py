@@ -90,10 +90,11 @@ def loop_figures(runs: Runs, case: int, sources: int) -> Figures:
 
 def sections(runs: Runs) -> list[Section]:
     """Return Tables 3 to 6, and what was computed apart beside the first of them."""
-    return [*(_loop(runs, case) for case in CASES), _variance(runs), _apart(runs)]
+    return [*(case_section(runs, case) for case in CASES), _variance(runs), _apart(runs)]
 
 
-def _loop(runs: Runs, case: int) -> Section:
+def case_section(runs: Runs, case: int) -> Section:
+    """Return Table 3, 4 or 5: the local loop in one of its cases."""
     number = CASES[case]
     figures = {sources: loop_figures(runs, case, sources) for sources in POPULATIONS}
     section = Section(table(number).title, ("quantity", "N"), beside=_beside(case, figures))

@@ -85,7 +85,7 @@ def by_lost_packets(point: Point, found: Answer) -> Measured:
     """Return what a traced run shows, with p and p_e counted from the packets it lost."""
     seen = measured(point, found)
     marks = found.tables["sequences"]
-    kept = marks["time_s"] >= float(found.provenance["warmup_s"])
+    kept = marks["time_s"] >= (found.warmup_s or 0.0)
     times, flows, kinds = (marks[name][kept] for name in ("time_s", "flow", "event"))
     lost = kinds == "dropped"
     sent = int(((kinds == "sent") | (kinds == "retransmitted")).sum())

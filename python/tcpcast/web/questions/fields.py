@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.ranges import Quantity, values
-from tcpcast.scenario import units
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS as OF_USERS
 from tcpcast.plan import plan_buffer
 from tcpcast.report.quantity import amount
-from tcpcast.scenario import Scenario, units
+from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import packaged_text, parse_toml
 from tcpcast.web.copies import program_of_buffer, program_of_packaged, sets, shell

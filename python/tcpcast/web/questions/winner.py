@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
 from tcpcast.answer import Metric
 from tcpcast.engines import answer
 from tcpcast.errors import UnitError
 from tcpcast.path.prediction import path_formulas
 from tcpcast.report.quantity import amount
-from tcpcast.scenario import Scenario, units
+from tcpcast.scenario import Scenario
 from tcpcast.web.copies import program_of_tables, run_file
 from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
 from tcpcast.web.questions.path import LOSS, RATE, RTT

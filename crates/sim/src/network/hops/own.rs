@@ -3,7 +3,7 @@
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::cross::{CrossConfig, Fluid, FluidHop};
-use crate::loss::{LossLaw, LossProcess};
+use crate::loss::{LossModel, LossProcess};
 use crate::network::access::AccessLink;
 use crate::probe::{FluidSums, HopCounters};
 use crate::random::{Named, Purpose, Stream};
@@ -29,7 +29,7 @@ pub struct OwnHop {
     link: AccessLink,
     /// When each source's link is free; sources that have sent nothing may be left out.
     free: Vec<Nanos>,
-    loss: Option<LossLaw>,
+    loss: Option<LossModel>,
     losses: Vec<LossProcess>,
     others: Option<Box<CrossTraffic>>,
     seed: u64,

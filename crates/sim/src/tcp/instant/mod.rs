@@ -15,10 +15,12 @@ use super::{Echo, Idle, IdleRestart, RtoEstimator, SendingEnd, TcpConfig, Transm
 use crate::clock::{NEVER, Nanos};
 use crate::packet::Label;
 use crate::probe::{TcpEvent, TcpProbe};
+use serde::Deserialize;
 use tcpcast_link::ring::Ring;
 
 /// Which acknowledgements let the window grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Growth {
     /// All.
     EveryAck,
@@ -27,7 +29,8 @@ pub enum Growth {
 }
 
 /// The rules that instantaneous detection leaves open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InstantLoss {
     /// Which acknowledgements let the window grow.
     pub growth: Growth,

@@ -23,9 +23,11 @@ use super::ticks::{Span, TickClock};
 use crate::clock::{NEVER, Nanos};
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::traffic::FileSize;
+use serde::Deserialize;
 
 /// What comes before the data of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Handshake {
     /// Nothing: it has one round-trip sample, that of the empty path.
     #[default]
@@ -49,16 +51,6 @@ const TLS12_REST: u32 = 450;
 const TLS12_FINISHED: u32 = 260;
 
 impl Handshake {
-    /// All, by their names in scenarios.
-    const NAMES: [(&'static str, Self); 4] =
-        [("none", Self::None), ("tcp", Self::Tcp), ("tls13", Self::Tls13), ("tls12", Self::Tls12)];
-
-    /// The one of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, handshake)| *handshake)
-    }
-
     /// Bytes that the server sends before the file, a flight each.
     #[must_use]
     pub fn flights(self) -> &'static [u32] {

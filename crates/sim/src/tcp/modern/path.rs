@@ -2,12 +2,15 @@
 
 use super::carried::DataHeader;
 use super::handshake::Handshake;
+use super::options::StackOptions;
 use super::stack::Stack;
 use crate::clock::Nanos;
 use crate::packet::Kind;
+use serde::Deserialize;
 
 /// A stack, and what the handshake of a connection over its path has told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "StackOptions")]
 pub struct ModernTcp {
     /// The rules of both ends.
     pub stack: Stack,

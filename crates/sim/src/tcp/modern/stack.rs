@@ -1,6 +1,8 @@
 //! The rules of a stack, as options; [`Preset`] names those that are in use.
 
 use crate::clock::{Nanos, SECOND};
+use serde::Deserialize;
+use serde::de::value::{self, StrDeserializer};
 
 /// A millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;
@@ -213,7 +215,8 @@ pub struct Stack {
 }
 
 /// Stacks by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// Linux with its default, CUBIC.
     LinuxCubic,
@@ -260,7 +263,7 @@ impl Preset {
     /// The preset of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|preset| preset.name() == name)
+        Self::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
     }
 
     /// Its rules.

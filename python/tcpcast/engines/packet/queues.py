@@ -1,0 +1,143 @@
+"""Queue disciplines as the simulator takes them, and which of them mark.
+
+A discipline whose departures are not known when packets arrive is a managed one: it may drop or
+mark what it holds. So is any in front of a link whose rate is not constant.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, ManagedQueue, Pie
+from tcpcast.scenario.link import Link
+from tcpcast.scenario.queue import FairQueue, Red
+from tcpcast.scenario.rate import OpportunityRate, TokenBucket
+
+if TYPE_CHECKING:
+    from tcpcast.engines.packet import plain_queues as plain
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.return_path import ReturnLink
+
+MARKS_BELOW = 0.1
+"""The drop probability up to which PIE marks: RFC 8033, section 5.1."""
+
+DROPS: dict[str, Literal["arriving", "longest-tail", "longest-head"]] = {
+    "arriving": "arriving",
+    "longest": "longest-tail",
+    "longest-head": "longest-head",
+}
+"""Drop policies of a scenario's fair queue."""
+
+
+def uses_ecn(scenario: Scenario) -> bool:
+    """Say whether packets of any class are ECN-capable."""
+    return any(bool(group.tcp.ecn) for group in scenario.populations)
+
+
+def marks(scenario: Scenario, link: Link | ReturnLink) -> bool:
+    """Say whether a link may mark packets of the scenario."""
+    queue = link.queue
+    if isinstance(queue, Red):
+        return queue.ecn is not False and uses_ecn(scenario)
+    return isinstance(queue, Codel | Pie) and queue.ecn and uses_ecn(scenario)
+
+
+def queue(scenario: Scenario, link: Link | ReturnLink) -> plain.Queue:
+    """Return a link's discipline with its parameters."""
+    packet_bytes = scenario.network.packet_bytes
+    if isinstance(link.varying, TokenBucket) and link.polices:
+        return {"policed": {"tokens": _tokens(link.varying), "packet_bytes": packet_bytes}}
+    discipline = _discipline(scenario, link)
+    is_managed = isinstance(link.queue, ManagedQueue) or marks(scenario, link)
+    if is_managed or link.varying is not None:
+        rate = _rate(link)
+        return {"managed": {"discipline": discipline, "rate": rate, "packet_bytes": packet_bytes}}
+    if isinstance(link.queue, FairQueue):
+        return {"fair": {**_drr(scenario, link.queue), "packet_bytes": packet_bytes}}
+    if isinstance(link.queue, Red) and isinstance(link, Link):
+        return {"red": _red(scenario, link)}
+    return "drop-tail"
+
+
+def _rate(link: Link | ReturnLink) -> plain.LinkRate:
+    if isinstance(link.varying, OpportunityRate):
+        return {"opportunities": list(link.varying.opportunities.pairs)}
+    if isinstance(link.varying, TokenBucket):
+        return {"bucket": _tokens(link.varying)}
+    return {"constant": None if math.isinf(link.rate_bps) else _bps(link.rate_bps)}
+
+
+def _tokens(bucket: TokenBucket) -> plain.TokenRate:
+    return {"rate_bps": _bps(bucket.bucket), "burst_bytes": bucket.burst}
+
+
+def _bps(rate: float) -> int:
+    return max(1, round(rate))
+
+
+def _discipline(scenario: Scenario, link: Link | ReturnLink) -> plain.Discipline:
+    queue, mtu_bytes = link.queue, scenario.network.packet_bytes
+    if isinstance(queue, FqCodel):
+        codel = _codel(queue, mtu_bytes)
+        return {"fq-codel": {"codel": codel, "queues": queue.flows, "quantum_bytes": queue.quantum}}
+    if isinstance(queue, Codel):
+        return {"codel": _codel(queue, mtu_bytes)}
+    if isinstance(queue, Pie):
+        return {"pie": _pie(queue, mtu_bytes)}
+    if isinstance(queue, FairQueue):
+        return {"drr": _drr(scenario, queue)}
+    if isinstance(queue, Red) and isinstance(link, Link):
+        return {"red": _red(scenario, link)}
+    return "head-drop" if isinstance(queue, HeadDrop) else "drop-tail"
+
+
+def _codel(queue: Codel, mtu_bytes: int) -> plain.CodelConfig:
+    threshold = queue.ce_threshold
+    return {
+        "target_ns": round(queue.target * 1e9),
+        "interval_ns": round(queue.interval * 1e9),
+        "mtu_bytes": mtu_bytes,
+        "ecn": queue.ecn,
+        "ce_threshold_ns": None if threshold is None else round(threshold * 1e9),
+        "rules": "linux" if queue.rules == "linux" else "rfc8289",
+    }
+
+
+def _pie(queue: Pie, mtu_bytes: int) -> plain.PieConfig:
+    return {
+        "target_ns": round(queue.target * 1e9),
+        "update_ns": round(queue.update * 1e9),
+        "burst_ns": round(queue.burst * 1e9),
+        "alpha": queue.alpha,
+        "beta": queue.beta,
+        "mtu_bytes": mtu_bytes,
+        "ecn_below": MARKS_BELOW if queue.ecn else None,
+        "rules": "linux" if queue.rules == "linux" else "rfc8033",
+    }
+
+
+def _red(scenario: Scenario, link: Link) -> plain.RedConfig:
+    red = scenario.network.red_parameters(link)
+    if red is None:
+        raise TypeError(f"the link's queue is {link.queue}")
+    return {
+        "min_threshold": red.min_threshold_pkts,
+        "max_threshold": red.max_threshold_pkts,
+        "max_probability": red.max_probability,
+        "weight": red.weight,
+        "gentle": red.gentle,
+        "packets_per_second": red.packets_per_second,
+        "ecn": marks(scenario, link),
+    }
+
+
+def _drr(scenario: Scenario, queue: FairQueue) -> plain.DrrConfig:
+    drawn = scenario.hears_losses and queue.drop != "arriving"
+    return {
+        # A turn of one packet is round robin packet by packet.
+        "quantum_bytes": queue.quantum or scenario.network.packet_bytes,
+        "buffers": "per-flow" if queue.buffers == "individual" else "shared",
+        "drop": DROPS[queue.drop],
+        "ties": queue.ties or ("random" if drawn else "latest"),
+    }

@@ -1,0 +1,176 @@
+"""What the packet engine gives the native module: names and types on both sides are the same."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast import _native
+from tcpcast.engines.fixed_point.configuration import asked
+from tcpcast.engines.packet import plain
+from tcpcast.engines.packet.configuration import configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcpcast.scenario import Scenario
+
+Place = tuple[str | int, ...]
+
+SHARED = {"name": "core", "rate": "40mbit", "delay": "5ms"}
+BURSTS = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "10%"}
+BUCKET = {"bucket": "10mbit", "burst": "15KB"}
+TODAYS = {"stack": "linux-cubic"}
+CROSS = [
+    {"law": "poisson", "mean": "10%"},
+    {"law": "fgn", "mean": "10%", "sd": "5%", "hurst": 0.8},
+    {"law": "pareto", "mean": "10%", "sources": 20, "on": "100ms", "off": "200ms"},
+    {"law": "trace", "times": [0, 0.1, 0.25], "bytes": [30000, 60000, 9000]},
+]
+ARRIVING = {
+    "kind": "transfers",
+    "size": ["3KB", "20KB"],
+    "arrivals": {"law": "poisson", "rate": "60/s"},
+}
+MOST: dict[str, tuple[str, dict[str, Any]]] = {
+    "web": ("web-10mbit", {}),
+    "sources": ("web-10mbit", {"traffic.start": "equilibrium", "traffic.connection": "persistent"}),
+    "idle": ("web-10mbit", {"traffic.connection": "persistent", "tcp.idle_restart": "2s"}),
+    "bytes": ("web-10mbit", {"tcp": TODAYS, "traffic.size.mean": "20KB"}),
+    "red": ("web-10mbit", {"network.bottleneck.queue": "red"}),
+    "fq": ("web-10mbit", {"network.bottleneck.queue": "fq"}),
+    "codel": ("web-10mbit", {"network.bottleneck.queue": "codel"}),
+    "fq_codel": ("web-10mbit", {"network.bottleneck.queue": "fq_codel"}),
+    "pie": ("web-10mbit", {"network.bottleneck.queue": "pie"}),
+    "bucket": ("web-10mbit", {"network.bottleneck": {"rate": BUCKET, "queue": "fq"}}),
+    "policer": ("web-10mbit", {"network.bottleneck": {"rate": BUCKET | {"policer": True}}}),
+    "jitter": ("web-10mbit", {"network.jitter": {"law": "uniform", "low": "0ms", "high": "5ms"}}),
+    "return": ("web-10mbit", {"network.return": {"rate": "1mbit", "queue": "codel"}}),
+    "cross": ("web-10mbit", {"cross": CROSS}),
+    "round": ("lossy-path", {"network.bottleneck.loss": {"model": "rest-of-round", "rate": "1%"}}),
+    "bursts": ("lossy-path", {"network.bottleneck.loss": BURSTS}),
+    "times": ("lossy-path", {"traffic.flows": 2, "traffic.start": ["0s", "1s"]}),
+    "sizes": ("short-transfers", {}),
+    "arrivals": ("short-transfers", {"tcp": TODAYS, "traffic": ARRIVING, "run.connections": 99}),
+    "loop": ("local-loop", {}),
+}
+
+
+def scenario(name: str) -> Scenario:
+    file, changes = MOST[name]
+    return tcpcast.load(file).with_changes(changes)
+
+
+def tables(value: Any, place: Place = ()) -> Iterator[Place]:
+    """The places of all dicts."""
+    if isinstance(value, dict):
+        yield place
+        for key, item in value.items():
+            yield from tables(item, (*place, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value[:1]):
+            yield from tables(item, (*place, at))
+
+
+def at(value: Any, place: Place) -> Any:
+    for key in place:
+        value = value[key]
+    return value
+
+
+def refused(config: Any) -> str:
+    with pytest.raises(ValueError, match=":") as caught:
+        _native.run_bytes(config, 1)
+    return str(caught.value)
+
+
+def expected(message: str) -> set[str]:
+    return set(re.findall(r"`([\w-]+)`", message.partition("expected")[2]))
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_the_native_module_knows_each_key(name: str) -> None:
+    """A key more is refused, with those that there are: the keys that Python writes."""
+    found = configuration(scenario(name), 1.0)
+    assert _native.run_bytes(found, 1) > 0
+    for place in tables(found):
+        more: Any = copy.deepcopy(found)
+        at(more, place)["unheard_of"] = 1
+        message = refused(more)
+        if "unheard_of" not in message:  # a choice, which is a dict of one key
+            assert len(at(found, place)) == 1
+            continue
+        if len(at(found, place)) > 1:
+            assert expected(message) - {"law"} == at(found, place).keys() - {"law"}, message
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_missing_key_is_named(name: str) -> None:
+    found = configuration(scenario(name), 1.0)
+    for key in ("seed", "queue", "tcp", "classes"):
+        less: Any = {other: value for other, value in found.items() if other != key}
+        assert f"missing field `{key}`" in refused(less)
+
+
+def test_the_types_of_python_have_the_same_keys() -> None:
+    found = configuration(scenario("web"), 1.0)
+    assert found.keys() == plain.RunConfig.__annotations__.keys()
+    assert found["probes"].keys() == plain.ProbeConfig.__annotations__.keys()
+    assert found["classes"][0].keys() == plain.ClassConfig.__annotations__.keys()
+    assert found["tcp"].keys() == plain.TcpConfig.__annotations__.keys()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"warmup_ns": 0.5}, "warmup_ns: invalid type: floating point"),
+        ({"packet_bytes": -1}, "packet_bytes: invalid value"),
+        ({"queue": "fifo"}, "queue: unknown variant `fifo`, expected one of `drop-tail`"),
+        ({"loss": {"packet": {"bernouilli": 0.1}}}, "unknown variant `bernouilli`"),
+        ({"classes": [{}]}, "missing field `sources`"),
+    ],
+)
+def test_an_error_says_where_it_is(change: dict[str, Any], message: str) -> None:
+    wrong: Any = configuration(scenario("web"), 1.0) | change
+    assert message in refused(wrong)
+
+
+def test_lists_that_are_drawn_from_are_not_empty() -> None:
+    wrong: Any = configuration(scenario("times"), 1.0)
+    wrong["classes"][0]["traffic"]["bulk"]["start"] = {"times": []}
+    assert "times: invalid length 0, expected at least one" in refused(wrong)
+    wrong = configuration(scenario("sizes"), 1.0)
+    wrong["classes"][0]["traffic"]["transfers"]["sizes"] = []
+    assert "expected at least one" in refused(wrong)
+
+
+def test_packet_opportunities_are_checked() -> None:
+    wrong: Any = configuration(scenario("bucket"), 1.0)
+    wrong["queue"]["managed"]["rate"] = {"opportunities": [(5, 1), (3, 1)]}
+    assert "line 2 of the trace goes back in time" in refused(wrong)
+
+
+@pytest.mark.parametrize("value", [object(), b"1", {1, 2}, 2**64, -(2**63) - 1])
+def test_what_is_no_plain_data_is_refused(value: object) -> None:
+    wrong: Any = configuration(scenario("web"), 10.0)
+    wrong["classes"][0]["sources"] = value
+    assert refused(wrong).startswith("classes[0].sources: ")
+
+
+def test_a_choice_is_one_of_them() -> None:
+    wrong: Any = configuration(scenario("red"), 10.0)
+    wrong["queue"] |= {"fair": {}}
+    assert "queue: a choice has one key, not 2" in refused(wrong)
+
+
+def test_a_fixed_point_is_asked_with_the_keys_that_are_known() -> None:
+    loop = scenario("loop").with_changes({"fixed_point": {"scheme": 2}})
+    assert loop.fixed_point is not None
+    found = asked(loop, loop.fixed_point)
+    assert found.keys() == plain.FixedPointConfig.__annotations__.keys()
+    wrong: Any = found | {"scheme": "3"}
+    with pytest.raises(ValueError, match="scheme: unknown variant `3`"):
+        _native.Simulation.fixed_point(configuration(loop, 1.0), wrong, 1)
