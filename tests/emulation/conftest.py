@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 ROOT = Path(__file__).parents[2]
 TCPCAST = [sys.executable, "-m", "tcpcast"]
@@ -93,12 +94,16 @@ class Ran:
 
 
 @pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that anybody may write to, which pytest's own are not."""
+    with tempfile.TemporaryDirectory(prefix="tcpcast-link-") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+@pytest.fixture
 def run(mode: Mode, tmp_path: Path) -> Callable[..., Ran]:
-    """Run ``tcpcast link`` in a folder that anybody may write to."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder != Path("/tmp"):
-            folder.chmod(folder.stat().st_mode | 0o055)
-    tmp_path.chmod(0o777)
+    """Run ``tcpcast link`` in a folder of its own."""
 
     def _run(options: Sequence[str], command: Sequence[str], timeout: float = 120) -> Ran:
         numbers = tmp_path / "numbers.json"

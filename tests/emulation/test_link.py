@@ -90,8 +90,10 @@ def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
     assert 48e6 < forward["wait_max_ns"] <= 49e6
     seen = packets(pcap)
     assert len(seen) == forward["delivered"]
-    bits = 8 * sum(length for _, length, _ in seen[1:])
-    rate = bits / (seen[-1][0] - seen[0][0]) * 1e9
+    # A busy sender may have left the queue empty for a while.
+    spans = [(seen[at], seen[at + 500]) for at in range(0, len(seen) - 500, 50)]
+    rate = statistics.median(500 * 8000 * 1e9 / (end[0] - begin[0]) for begin, end in spans)
+    assert {length for _, length, _ in seen} == {1000}
     assert rate == pytest.approx(8e6, rel=1e-3)
 
 
@@ -99,14 +101,15 @@ def test_a_full_packet_and_an_ack_take_the_rtt(run: Run, tmp_path: Path) -> None
     pcap = tmp_path / "near.pcap"
     options = ["--rtt", "30ms", "--rate", "10mbit", "--far", shlex.join(python(ECHO))]
     ran = run([*options, "--pcap", str(pcap)], python(PINGS, 40))
-    ran.skip_if_distorted()
+    assert ran.numbers["near_to_far"]["machinery_drops"] == 0
     seen = packets(pcap)
     sent = [time for time, _, source in seen if source == "10.0.0.1"]
     answered = [time for time, _, source in seen if source == "10.128.0.1"]
     assert len(sent) == len(answered) == 40
     rtts = [(there - here) / 1e6 for here, there in zip(sent, answered, strict=True)]
     assert min(rtts) >= 30.0
-    assert statistics.median(rtts) == pytest.approx(30.0, abs=0.3)
+    # The echo is a program, too, and answers late where the machine is busy.
+    assert sorted(rtts)[10] == pytest.approx(30.0, abs=0.3)
 
 
 def test_jitter_reorders_or_keeps_the_order(run: Run, tmp_path: Path) -> None:

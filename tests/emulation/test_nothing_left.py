@@ -103,6 +103,39 @@ def parent(process: int) -> int:
     return 0
 
 
+def test_an_interrupt_is_left_to_the_program(mode: Mode) -> None:
+    near = "trap 'exit 9' INT; echo ready; sleep 60 & wait"
+    link = subprocess.Popen(
+        [*mode.prefix, *TCPCAST, "link", "--rtt", "1ms", "--device", mode.device, "--", near],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert link.stdout is not None
+    assert link.stdout.readline() == "ready\n"
+    os.killpg(link.pid, signal.SIGINT)
+    _, said = link.communicate(timeout=60)
+    assert link.returncode == 9
+    assert "near to far" in said
+
+
+def test_sigterm_ends_the_link_and_the_program(mode: Mode) -> None:
+    marker = f"{FOREVER}.{os.getpid()}9"
+    near = f"echo ready; exec sleep {marker}"
+    arguments = ["link", "--rtt", "1ms", "--device", mode.device, "--", near]
+    with subprocess.Popen(
+        [*mode.prefix, *TCPCAST, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as link:
+        assert link.stdout is not None
+        assert link.stdout.readline() == b"ready\n"
+        link.terminate()
+        assert link.wait(60) == 130
+    for _ in within(60):
+        if not processes(marker):
+            break
+
+
 def test_what_runs_there_is_who_it_was_and_has_no_privileges(mode: Mode) -> None:
     if mode.name != "user":
         pytest.skip("root keeps its privileges")

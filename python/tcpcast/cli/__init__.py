@@ -104,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     # numpy's BLAS starts a thread a core when it is loaded. Nothing here has large matrices, and
     # without it an answer is there 50 ms earlier.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # What `link` runs has the environment as it is.
+    if given[:1] != ["link"]:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with Interrupts() as seen, own_streams() as out:
         code = _told(lambda: _dispatch(given), seen, out)
         flushed = _told(lambda: _flush(out), seen, out)

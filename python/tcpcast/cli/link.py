@@ -62,7 +62,7 @@ class LinkCommand(TyperCommand):
 File = Annotated[
     str | None,
     typer.Argument(
-        metavar="[FILE|NAME]",
+        metavar="FILE|NAME",
         help="A scenario, of which [network] and run.seed count; options change it.",
         show_default=False,
     ),

@@ -18,7 +18,7 @@ use tcpcast_link::time::{NEVER, Nanos};
 use tcpcast_link::transmit::{AnyTransmitter, Policer, TokenRate, Transmitter};
 use tcpcast_link::{Ecn, Packet};
 
-/// A packet under way: its cell, and the ports that it came by and goes to.
+/// A packet on the link: its cell, and the ports that it came by and goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InTransit {
     /// Its cell.
@@ -206,7 +206,7 @@ impl Direction {
         self.dropped.pop()
     }
 
-    /// A time before which nothing leaves; [`NEVER`] if nothing is under way.
+    /// A time before which nothing leaves; [`NEVER`] if nothing is in transit.
     pub(super) fn next(&self) -> Nanos {
         // What waits leaves behind what is in transmission.
         let serves = self.link.leaves();
