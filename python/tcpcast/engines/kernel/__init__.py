@@ -143,6 +143,7 @@ class _Runs:
 
 def _answer(scenario: Scenario, outcomes: list[TrafficOutcome]) -> Answer:
     answer = Answer("kernel", kind="measurement", replications=scenario.run.replications)
+    answer.seed = scenario.run.seed
     answer.provenance = _provenance(scenario, outcomes)
     reason = _distortion(outcomes)
     if reason is not None:
@@ -178,10 +179,8 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
     answer.tables = counted.tables()
     answer.measured_s = counted.measured_s
     is_given = scenario.run.warmup_s is not None
-    answer.provenance |= {
-        "warmup_s": round(max(counted.warm_ups_s), 3),
-        "warmup_rule": "given" if is_given else "MSER-5 on the bottleneck queue",
-    }
+    answer.warmup_s = round(max(counted.warm_ups_s), 3)
+    answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
     if not counted.found_warm_up:
         answer.warnings.append(
             "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
@@ -222,9 +221,7 @@ def _provenance(scenario: Scenario, outcomes: list[TrafficOutcome]) -> dict[str,
     ]
     return {
         "version": tcpcast.__version__,
-        "seed": scenario.run.seed,
         "scenario": scenario.digest(),
-        "replications": scenario.run.replications,
         "kernel": " ".join((os.uname().sysname, os.uname().release)),
         "device": next((o.device for o in outcomes if o.device), None),
         "lateness_up_to_s": list(LATENESS_S),

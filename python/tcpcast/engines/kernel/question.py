@@ -9,11 +9,12 @@ import math
 import random
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.packet.configuration import configuration, nanoseconds
+from tcpcast.engines.kernel.path import path_configuration
+from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
-from tcpcast.scenario.units import format_duration
+from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,7 @@ def question(scenario: Scenario, seed: int, *, run_s: float) -> dict[str, Any]:
     tcp = groups[0].tcp
     far = _ENDS | _options(tcp)
     return {
-        "config": configuration(scenario, 0.0) | {"seed": seed},
+        "config": {**path_configuration(scenario), "seed": seed},
         "flows": flows,
         "far_sysctls": list(far.items()),
         "work": _work(scenario, run_s),
@@ -222,10 +223,9 @@ def _problems_of_link(scenario: Scenario) -> Iterator[str]:
         yield f"network.hop: {only}; write [network.bottleneck] in its place"
     if scenario.cross:
         yield f"cross: {only}; leave [[cross]] out"
-    ends = [network.ingress, network.egress]
-    ends += [end for group in scenario.populations for end in (group.ingress, group.egress)]
-    if any(end.rate_bps != math.inf or end.loss is not None for end in ends):
-        yield f"network.ingress, network.egress: {only}; leave their rates and losses out"
+    ends = [end for group in scenario.populations for end in (group.ingress, group.egress)]
+    if any(end.loss is not None for end in ends):
+        yield f"network.ingress, network.egress: {only}; leave their losses out"
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
         yield 'network.bottleneck.loss: a link knows no rounds; write "1%"'
     if network.packet_bytes > LONGEST_PACKET:
