@@ -64,7 +64,7 @@ def test_a_scenario_is_the_link_and_options_change_it(
     trace.write_text("1\n2\n")
     traced = question(asked, "--rtt", "80ms", "--trace", str(trace), "--seed", "5")["config"]
     assert traced["seed"] == 5
-    assert traced["managed"]["opportunities"] == [(1, 1), (2, 1)]
+    assert traced["queue"]["managed"]["rate"]["opportunities"] == [(1, 1), (2, 1)]
 
 
 @pytest.mark.parametrize(

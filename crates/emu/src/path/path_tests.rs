@@ -2,7 +2,7 @@
 
 use super::*;
 use std::num::NonZeroU64;
-use tcpcast_link::loss::{LossLaw, LossProcess};
+use tcpcast_link::loss::{LossModel, LossProcess};
 use tcpcast_link::queue::{CodelConfig, FqCodelConfig, Limits, QueueConfig};
 use tcpcast_link::random::Stream;
 use tcpcast_link::time::{MILLISECOND, NEVER};
@@ -148,7 +148,7 @@ fn what_goes_nowhere_does_not_enter() {
 #[test]
 fn random_loss_comes_before_the_queue_and_the_policer_before_that() {
     let lossy = |policer| DirectionConfig {
-        loss: Some(LossProcess::new(LossLaw::Bernoulli(1.0), Stream::of(7))),
+        loss: Some(LossProcess::new(LossModel::Bernoulli(1.0), Stream::of(7))),
         policer,
         ..direction(12_000_000, Limits::default())
     };

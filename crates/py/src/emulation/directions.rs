@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::num::NonZeroU32;
 use tcpcast_emu::path::{DirectionConfig, Jitter};
-use tcpcast_link::loss::{LossLaw, LossProcess};
+use tcpcast_link::loss::{LossModel, LossProcess};
 use tcpcast_link::queue::{DrrConfig, FqCodelConfig, Limits, QueueConfig as Discipline};
 use tcpcast_link::random::{Draws, Stream};
 use tcpcast_link::time::Nanos;
@@ -36,7 +36,7 @@ pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
     };
     let constant = LinkRate::Constant(config.bottleneck_bps);
     let lossy =
-        |law: Option<LossLaw>, purpose| law.map(|law| LossProcess::new(law, stream(purpose)));
+        |law: Option<LossModel>, purpose| law.map(|law| LossProcess::new(law, stream(purpose)));
     let mut forward =
         direction(&config.queue, &constant, config.buffer, stream(Purpose::EarlyDrop));
     forward.loss = lossy(loss, Purpose::BottleneckLoss);
