@@ -95,7 +95,9 @@ def rows_of(scenario: Scenario, outcome: TrafficOutcome, begin: int) -> NDArray[
     carried = np.array([s["carried_bytes"] - kept[0]["carried_bytes"] for s in kept])
     link = network.bottleneck
     if not math.isinf(link.rate_bps) and link.varying is None:
-        rows[:, LINK["busy_ns"]] = carried * 8e9 / link.rate_bps
+        busy = carried * 8e9 / link.rate_bps
+        # A packet counts when it leaves, and the last one may have begun before the run.
+        rows[:, LINK["busy_ns"]] = np.minimum(busy, rows[:, LINK["time_ns"]])
     waited = flows[:, :, FLOW.index("waited_ns")].sum(axis=1)
     # Little's law: what waits and what is in transmission.
     rows[:, LINK["queue_integral"]] = waited + rows[:, LINK["busy_ns"]]
