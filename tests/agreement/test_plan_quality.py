@@ -14,8 +14,8 @@ from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
 from tcpcast.plan.crossing import Point, falls_below
 from tcpcast.plan.population import FEWEST_FILES, SEARCHED, VERIFIED
-from tcpcast.report.plan import plan_report
-from tcpcast.report.terminal import plain
+from tcpcast.report.plan import plan_parts
+from tcpcast.report.text import text as as_text
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def test_a_flat_curve_is_undecided(by_law: Callable[..., list[Scenario]]) -> Non
     (said,) = (w for w in plan.warnings if "undecided" in w)
     assert "traffic.sources between" in said
     assert "--set run.duration=" in said
-    assert "undecided, between" in plain(plan_report(plan, scenario), 100)
+    assert "undecided, between" in as_text(plan_parts(plan, scenario), 100)
     assert plan.to_json()["value"] is None
 
 
@@ -437,7 +437,7 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
     assert plan.at_least == ("the search" in plan.warnings[-1])
     if plan.at_least:
         assert (plan.value, plan.low) == (max(n for n in told if n <= 157),) * 2
-        assert f" source{'s' * (limit > 1)} or more" in plain(plan_report(plan, scenario))
+        assert f" source{'s' * (limit > 1)} or more" in as_text(plan_parts(plan, scenario))
 
 
 def test_max_wall_before_anything_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

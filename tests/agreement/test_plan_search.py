@@ -11,8 +11,8 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.plan import plan_loss, plan_users, verification
 from tcpcast.plan.search import UNDECIDED, Goal, solve
 from tcpcast.plan.verification import Simulations
-from tcpcast.report.plan import plan_report
-from tcpcast.report.terminal import plain
+from tcpcast.report.plan import plan_parts
+from tcpcast.report.text import text as as_text
 from tcpcast.scenario import Scenario, load
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
     assert plan.leads_by_simulation
     assert plan.scenario is not None
     assert loss_of(plan.scenario) == pytest.approx(plan.simulated, rel=1e-6)
-    lines = plain(plan_report(plan, plan.scenario), 100).splitlines()
+    lines = as_text(plan_parts(plan, plan.scenario), 100).splitlines()
     order = [at for at, line in enumerate(lines) if line.startswith("  by ")]
     assert "by simulation     10.7" in lines[order[0]]
     assert "simulated there: goodput 5.0" in lines[order[0] + 1]
@@ -199,10 +199,10 @@ def test_what_run_marks_is_marked_in_a_plan_too() -> None:
     crowded, free = plan_users(web, rate_bps=200e3), plan_users(web, rate_bps=700e3)
     assert "loss_ratio" in crowded.untrusted
     assert free.untrusted == ""
-    text = plain(plan_report(crowded, web), 100)
+    text = as_text(plan_parts(crowded, web), 100)
     assert "by the model      119 sources†" in text
     assert " † the model: outside the stated range of engset" in text
-    assert "†" not in plain(plan_report(free, web), 100)
+    assert "†" not in as_text(plan_parts(free, web), 100)
 
 
 def test_a_check_in_noise_is_undecided_and_says_what_to_do(
@@ -215,8 +215,8 @@ def test_a_check_in_noise_is_undecided_and_says_what_to_do(
     (said,) = (w for w in plan.warnings if "undecided" in w)
     assert "traffic.sources between" in said
     assert "--set run.connections=" in said
-    assert "by simulation     undecided, between" in plain(
-        plan_report(plan, load("web-10mbit")), 100
+    assert "by simulation     undecided, between" in as_text(
+        plan_parts(plan, load("web-10mbit")), 100
     )
 
 

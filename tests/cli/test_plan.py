@@ -13,8 +13,8 @@ from tcpcast.answer import Metric
 from tcpcast.cli import main
 from tcpcast.plan import Plan
 from tcpcast.report import users
-from tcpcast.report.plan import ColumnsTable, plan_report
-from tcpcast.report.terminal import plain
+from tcpcast.report.plan import columns_table, plan_parts
+from tcpcast.report.text import text as as_text
 
 from cli.made_up import simulated
 
@@ -101,8 +101,8 @@ def made_up_plan(**changes: Any) -> Plan:
 
 
 def test_a_plan_to_the_letter() -> None:
-    report = plan_report(made_up_plan(), tcpcast.load("web-10mbit"))
-    assert plain(report, 80) == MADE_UP
+    report = plan_parts(made_up_plan(), tcpcast.load("web-10mbit"))
+    assert as_text(report, 80) == MADE_UP
 
 
 def users_plan() -> Plan:
@@ -130,7 +130,7 @@ def users_plan() -> Plan:
 
 
 def test_users_at_a_quality_to_the_letter() -> None:
-    assert plain(plan_report(users_plan(), tcpcast.load("web-10mbit")), 80) == USERS
+    assert as_text(plan_parts(users_plan(), tcpcast.load("web-10mbit")), 80) == USERS
 
 
 def test_what_users_at_a_quality_are_asked_and_drawn(
@@ -242,11 +242,11 @@ def test_columns_that_do_not_fit_go_on_below_with_the_first_repeated() -> None:
     columns = {"sources": np.array([7, 1234])} | {
         f"loss_{name}_pkts": np.array([1.25, 100.0]) for name in ("here", "there", "somewhere")
     }
-    text = plain(ColumnsTable(columns), 30)
+    text = as_text([columns_table(columns)], 30)
     assert max(map(len, text.splitlines())) <= 30
     assert text.count("1,234") == 2
     assert text.count("100.0") == 3
-    assert plain(ColumnsTable(columns), 60).count("1,234") == 1
+    assert as_text([columns_table(columns)], 60).count("1,234") == 1
 
 
 @pytest.mark.parametrize(
@@ -360,3 +360,42 @@ def test_bad_input_is_named_and_exits_2(
     assert "Traceback" not in err
     for word in words:
         assert word in err
+
+
+def test_a_text_in_a_table_is_broken_over_lines_where_the_terminal_is_narrow() -> None:
+    rules = np.array(["a rule of so many words that they do not fit", "short"])
+    table = columns_table({"rule": rules, "buffer_pkts": np.array([12.0, 3.0])})
+    assert as_text([table], 36) == (
+        "                             buffer\n"
+        " rule                         (pkt)\n"
+        "────────────────────────────────────\n"
+        " a rule of so many words         12\n"
+        " that they do not fit\n"
+        " short                            3"
+    )
+
+
+def test_a_plan_is_written_as_a_page_and_as_markdown(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    asked = ["plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%"]
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    reports = ["--html", "a.html", "--markdown", "a.md"]
+    assert main([*asked, *reports]) == 0
+    assert capsys.readouterr().out == shown
+    page, words = (tmp_path / "a.html").read_text(), (tmp_path / "a.md").read_text()
+    assert page.count("<svg") == 1
+    for text in (page, words):
+        assert "45 flows" in text
+        assert "Rates by the number of flows" in text
+        assert "tcpcast plan streams --rate 1gbit --rtt 100ms --loss 0.01% --html a.html" in text
+    assert "receiver_window" in words
+    (tmp_path / "a.md").write_text("mine")
+    assert main(["plan", "buffer", "web-10mbit", "--markdown", "a.md"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main(["plan", "buffer", "web-10mbit", "--markdown", "b.md", "--set", "run.seed=3"]) == 0
+    said = "tcpcast plan buffer web-10mbit --set run.seed=3 --markdown b.md"
+    assert said in (tmp_path / "b.md").read_text()

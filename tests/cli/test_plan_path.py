@@ -11,8 +11,8 @@ import tcpcast
 from tcpcast import plan as planning
 from tcpcast.cli import main
 from tcpcast.plan import Plan
-from tcpcast.report.plan import plan_report, quantity_text
-from tcpcast.report.terminal import plain
+from tcpcast.report.plan import plan_parts, quantity_text
+from tcpcast.report.text import text as as_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ def made_up_plan(**changes: Any) -> Plan:
 
 def test_streams_to_the_letter() -> None:
     """The curve is for programs and for the figure."""
-    assert plain(plan_report(made_up_plan(), tcpcast.load("lossy-path")), 80) == MADE_UP
+    assert as_text(plan_parts(made_up_plan(), tcpcast.load("lossy-path")), 80) == MADE_UP
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,10 +15,12 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import text
+from tcpcast.report.answers import Answers
 from tcpcast.report.captured import limit_shares, together, verdict_parts
 from tcpcast.report.document import Code, Column, Document, Figure, Heading, Paragraph, Share, Table
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
+from tcpcast.report.saved import read_saved
 from tcpcast.report.whole import captures_document, run_document
 
 from cli.made_up import calculated, simulated
@@ -233,6 +236,78 @@ def test_trace_writes_the_same_report(tmp_path: Path, capsys: Output) -> None:
     assert html.read_bytes() == other.read_bytes()
     assert "Why was it slow?" in markdown.read_text()
     assert "<svg" not in markdown.read_text()
+
+
+def test_the_command_that_makes_a_report_again_names_the_connection(tmp_path: Path) -> None:
+    page = tmp_path / "a.md"
+    arguments = [str(TRANSFER), "--connection", "0", "--markdown", str(page)]
+    assert main(["trace", *arguments]) == 0
+    assert f"```\ntcpcast trace {' '.join(arguments)}\n```" in page.read_text()
+
+
+def saved_answers(folder: Path, capsys: Output) -> Path:
+    path = folder / "answers.json"
+    assert main([*ONE_RUN, "--json"]) in {0, 1}
+    path.write_text(capsys.readouterr().out)
+    return path
+
+
+ONE_RUN = ["run", "web-10mbit", "--engine", "engset,packet", "--set", "run.connections=2000"]
+
+
+def test_saved_answers_are_laid_out_as_they_were_without_a_simulation(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved, own, again = saved_answers(tmp_path, capsys), tmp_path / "a.html", tmp_path / "b.html"
+    assert main([*ONE_RUN, "--html", str(own)]) in {0, 1}
+    monkeypatch.setattr("tcpcast.engines.answer", None)
+    assert main(["report", str(saved), "--out", str(again)]) in {0, 1}
+    end = "<h2>Make it again</h2>"
+    assert again.read_text().partition(end)[0] == own.read_text().partition(end)[0]
+    assert f"tcpcast report {saved}\n" in again.read_text()
+    assert "tcpcast report web-10mbit.toml --engine engset,packet" in again.read_text()
+
+
+def test_saved_answers_are_the_answers(scenario: Scenario, tmp_path: Path) -> None:
+    one, other = calculated(), simulated()
+    one.regime, one.steps, one.domain = "bottleneck", [{"symbol": "p"}], {"loss": 0.1}
+    other.partial, other.tables["words"] = "interrupted", {"word": np.array(["a", "b"])}
+    refused = Answer("pftk", not_applicable="no flows")
+    answers = Answers([one, other, refused], scenario)
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps(answers.to_json()))
+    found = read_saved(path)
+    assert found.scenario == scenario
+    assert [answer.kind for answer in found] == ["formula", "simulation", "formula"]
+    assert found.to_json() == answers.to_json()
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        ("{", [], "not JSON"),
+        ("[1]", [], "no answers of tcpcast"),
+        ('{"scenario": {}, "answers": []}', [], "no answers of tcpcast (answers:"),
+        ('{"captures": []}', [], "tcpcast report FILE.pcap"),
+        ('{"scenario": {"run": {}}, "answers": [{"engine": "x"}]}', [], "its scenario: network"),
+        ('{"scenario": {}, "answers": [{"engine": "x", "metrics": {"a": 1}}]}', [], "metrics.a"),
+        ("{}", ["--engine", "packet"], "--engine goes with a scenario, and answers.json has"),
+        ("{}", ["--feed", "measured"], "--feed goes with a scenario"),
+        ("{}", ["one-path"], "one file of answers"),
+    ],
+)
+def test_what_is_no_saved_answers(  # noqa: PLR0917 - fixtures
+    content: str,
+    options: list[str],
+    words: str,
+    tmp_path: Path,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("answers.json").write_text(content)
+    assert main(["report", "answers.json", *options]) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_shares_of_limits_are_those_of_the_time_of_all_directions() -> None:

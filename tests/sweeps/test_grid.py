@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, Sweep
+from tcpcast.scenario.changes import apply_changes
 from tcpcast.sweeps.axes import kind_of
 from tcpcast.sweeps.grid import make_grid
 from tcpcast.sweeps.table import kind_of_column
@@ -166,6 +169,9 @@ CHANGES: list[dict[str, Any]] = [
     {"network.bottleneck.queue": "codel", "tcp.stack": "linux-reno", "tcp.ecn": True},
     {"run.precision": "5%"},
     {"class": [{"name": "far", "rtt": "200ms", "flows": 2}]},
+    {"network.egress.rate": "1mbit"},
+    {"probes.flows": [0], "network.bottleneck.loss": {"model": "bernoulli", "rate": "1%"}},
+    {"network.hop": [{"name": "one", "rate": "1mbit"}], "network.bottleneck": None},
 ]
 
 
@@ -174,7 +180,39 @@ def test_a_changed_scenario_is_the_one_that_is_read_from_the_changed_tables(
     path: Scenario, changes: dict[str, Any]
 ) -> None:
     changed = path.with_changes(changes)
-    assert changed == Scenario.from_dict(changed.typed()[0])
     back = changed.with_changes({"network.bottleneck.loss": "2%"})
-    assert back == Scenario.from_dict(back.typed()[0])
+    for scenario in (changed, back):
+        anew = Scenario.from_dict(scenario.typed()[0])
+        assert scenario == anew
+        assert scenario.digest() == anew.digest() == whole_digest(anew)
+        assert scenario.populations == anew.populations
+        assert scenario.warnings() == anew.warnings()
     assert path == Scenario.from_dict(TABLES)
+
+
+def whole_digest(scenario: Scenario) -> str:
+    text = json.dumps(scenario.resolved(), sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"network.rtt": "0ms"},
+        {"network.bottlneck.rate": "1mbit"},
+        {"network.bottleneck.buffer": "10ms", "run.seed": "x"},
+        {"tcp.stack": "linux-reno", "tcp.min_rto": "-1s"},
+        {"traffic.kind": "on-off"},
+        {"probes.flows": [9]},
+        {"run.duration": "1s", "run.warmup": "2s"},
+    ],
+)
+def test_a_change_that_is_wrong_is_told_as_the_scenario_read_anew_tells_it(
+    path: Scenario, changes: dict[str, Any]
+) -> None:
+    tables = apply_changes(path.typed()[0], changes)
+    with pytest.raises(ScenarioError) as anew:
+        Scenario.from_dict(tables)
+    with pytest.raises(ScenarioError) as changed:
+        path.with_changes(changes)
+    assert str(changed.value) == str(anew.value)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tcpcast.cli.commands import Commands
-from tcpcast.cli.options import Changes, File, Force, Format, Json, Seed, Threads
+from tcpcast.cli.options import Changes, File, Force, Format, Html, Json, Markdown, Seed, Threads
 from tcpcast.cli.question import read_scenario
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import DomainError, ScenarioError, TcpcastError, UnitError
@@ -59,29 +61,35 @@ Verify = Annotated[
 
 @app.command("buffer", epilog=f"Example: {EXAMPLE}")
 def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
+    context: typer.Context,
     file: File,
     loss: Annotated[str, typer.Option(metavar="RATIO", help="Largest loss.")] = "1%",
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
+    html: Html = None,
+    markdown: Markdown = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find the smallest buffer for a loss target, and compare other rules.
 
     The paper's rule, the 600 ms rule and the bandwidth-delay rule stand side by side.
     """
+    report = _report(context, html, markdown, force=force)
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
 
     target = _read("--loss", parse_ratio, loss)
     scenario = _scenario("buffer", file, changes, seed)
     how = {"loss": target, "verify": verify, **_connections(changes)}
-    _answer(plan_buffer, scenario, how, threads, as_json=as_json)
+    _answer(plan_buffer, scenario, how, threads, report, as_json=as_json)
 
 
 @app.command("users", epilog="Example: tcpcast plan users local-loop --share 95% --above 200kbit")
 def users(  # noqa: PLR0913, PLR0917 - one parameter an option
+    context: typer.Context,
     file: File,
     rate: Annotated[
         str | None, typer.Option(metavar="RATE", help="Least mean connection rate.")
@@ -107,6 +115,8 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     form: Format = "png",
     force: Force = False,
+    html: Html = None,
+    markdown: Markdown = None,
     as_json: Json = False,
 ) -> None:
     """Find the largest population that keeps a mean rate, or a quality.
@@ -114,14 +124,15 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     A mean rate (--rate) is answered by a formula, a goodput that most files exceed (--share and
     --above) by simulating one population after another.
     """
+    report = _report(context, html, markdown, force=force)
     if rate is None:
         from tcpcast.plan import plan_quality
 
         quality = {"engine": engine, **_quality(share, above), "verify": verify}
         _check_plot(plot, form, force=force)
         scenario = _scenario("quality", file, changes, seed)
-        shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form, "force": force}
-        _answer(plan_quality, scenario, quality, threads, **shown)
+        shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
+        _answer(plan_quality, scenario, quality, threads, report, **shown)
         return
     others = {"share": share, "above": above, "engine": engine, "plot": plot}
     for name in [name for name, value in others.items() if value is not None]:
@@ -135,7 +146,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("users", file, changes, seed)
     how = {"rate_bps": target, "verify": verify, **_connections(changes)}
-    _answer(plan_users, scenario, how, threads, as_json=as_json)
+    _answer(plan_users, scenario, how, threads, report, as_json=as_json)
 
 
 def _quality(share: str | None, above: str | None) -> dict[str, Any]:
@@ -156,28 +167,34 @@ def _quality(share: str | None, above: str | None) -> dict[str, Any]:
 
 @app.command("rate", epilog="Example: tcpcast plan rate web-10mbit --rate 400kbit --verify")
 def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
+    context: typer.Context,
     file: File,
     rate: Annotated[str, typer.Option(metavar="RATE", help="Least mean connection rate.")],
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
+    html: Html = None,
+    markdown: Markdown = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find the link rate that the population needs for a mean rate."""
+    report = _report(context, html, markdown, force=force)
     from tcpcast.plan import plan_rate
     from tcpcast.units import parse_rate
 
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("rate", file, changes, seed)
     how = {"rate_bps": target, "verify": verify, **_connections(changes)}
-    _answer(plan_rate, scenario, how, threads, as_json=as_json)
+    _answer(plan_rate, scenario, how, threads, report, as_json=as_json)
 
 
 @app.command(
     "streams", epilog="Example: tcpcast plan streams --rate 1gbit --rtt 100ms --loss 0.01%"
 )
 def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
+    context: typer.Context,
     file: PathFile = None,
     rate: Annotated[
         str | None, typer.Option(metavar="RATE", help="Rate of the link to fill.")
@@ -200,12 +217,15 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     form: Format = "png",
     force: Force = False,
+    html: Html = None,
+    markdown: Markdown = None,
     as_json: Json = False,
 ) -> None:
     """Find how many parallel flows are worth it, and what more of them do.
 
     The path is --rate, --rtt and --loss, or a scenario.
     """
+    report = _report(context, html, markdown, force=force)
     from tcpcast.plan import plan_streams
 
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "loss": loss}
@@ -216,12 +236,13 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
     scenario = _path_scenario("streams", file, path, needed, changes, seed)
     notes = _unused("streams", scenario, changes) if verify and file is not None else ()
     how = {"verify": verify, "least_s": _least_s(scenario, changes)}
-    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form, "force": force}
-    _answer(plan_streams, scenario, how, threads, notes=notes, **shown)
+    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
+    _answer(plan_streams, scenario, how, threads, report, notes=notes, **shown)
 
 
 @app.command("loss", epilog="Example: tcpcast plan loss --goodput 50mbit --rtt 80ms")
 def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
+    context: typer.Context,
     goodput: Annotated[
         str, typer.Option(metavar="RATE", help="Delivered payload, all flows together.")
     ],
@@ -242,12 +263,16 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
+    html: Html = None,
+    markdown: Markdown = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find the loss that a goodput tolerates, and what would help.
 
     The path is --rtt and what limits it, or a scenario, whose own loss plays no part.
     """
+    report = _report(context, html, markdown, force=force)
     from tcpcast.plan import plan_loss
     from tcpcast.units import parse_rate
 
@@ -258,7 +283,7 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     scenario = _path_scenario("loss", file, path, ("rtt",), changes, seed)
     notes = _unused("loss", scenario, changes) if verify and file is not None else ()
     how = {"goodput_bps": target, "verify": verify, "least_s": _least_s(scenario, changes)}
-    _answer(plan_loss, scenario, how, threads, as_json=as_json, notes=notes)
+    _answer(plan_loss, scenario, how, threads, report, as_json=as_json, notes=notes)
 
 
 def _scenario(question: str, file: str, changes: list[str] | None, seed: int | None) -> Scenario:
@@ -361,11 +386,11 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     scenario: Scenario,
     target: dict[str, Any],
     threads: int | None,
+    report: _Report,
     *,
     as_json: bool,
     plot: str | None = None,
     form: str = "png",
-    force: bool = False,
     notes: Sequence[str] = (),
 ) -> None:
     from tcpcast.cli.progress import progress_bar
@@ -381,9 +406,9 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     scenario = plan.scenario or scenario
     _print(plan, scenario, as_json=as_json)
     if plot is not None:
-        print(
-            f"tcpcast: wrote {_plotted(plan, scenario, plot, form, force=force)}", file=sys.stderr
-        )
+        written = _plotted(plan, scenario, plot, form, force=report.force)
+        print(f"tcpcast: wrote {written}", file=sys.stderr)
+    report.write(plan, scenario)
     if plan.interrupted:
         raise typer.Exit(130)
     undecided = plan.undecided and plan.simulated is None
@@ -418,12 +443,43 @@ def _plotted(plan: Plan, scenario: Scenario, folder: str, form: str, *, force: b
     return plot_streams(plan, scenario, folder, force=force, form=form)
 
 
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """Reports of a plan that are asked for, and the command that makes them again."""
+
+    html: str | None
+    markdown: str | None
+    again: str
+    force: bool
+
+    def write(self, plan: Plan, scenario: Scenario) -> None:
+        """Write them, and say which."""
+        if (self.html, self.markdown) != (None, None):
+            from tcpcast.cli.reports import write_reports
+            from tcpcast.report.plan import plan_document
+
+            document = partial(plan_document, plan, scenario, self.again)
+            write_reports(document, self.html, self.markdown, force=self.force)
+
+
+def _report(
+    context: typer.Context, html: str | None, markdown: str | None, *, force: bool
+) -> _Report:
+    """Refuse, before anything is simulated, reports that cannot be written."""
+    from tcpcast.cli.reports import check_reports, command_text
+
+    check_reports(html, markdown, force=force)
+    if (html, markdown) != (None, None):
+        outlive_reader()
+    return _Report(html, markdown, command_text(context), force)
+
+
 def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
-        from tcpcast.report.plan import plan_report
-        from tcpcast.report.terminal import show
+        from tcpcast.report.plan import plan_parts
+        from tcpcast.report.text import print_parts
 
-        show(plan_report(plan, scenario))
+        print_parts(plan_parts(plan, scenario))
         return
     from tcpcast.report.json import encode
 

@@ -1,8 +1,9 @@
-"""``tcpcast report``: a scenario or captures as one HTML file, or as Markdown."""
+"""``tcpcast report``: a scenario, its saved answers or captures as one HTML file, or Markdown."""
 
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from tcpcast.cli.reports import again_text, check_reports, write_captures, write
 from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tcpcast.captures import Capture
 
@@ -25,7 +26,7 @@ Sources = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE|DIR|NAME",
-        help="A scenario, captures, or a folder of captures.",
+        help="A scenario, what `tcpcast run --json` printed, captures, or a folder of captures.",
     ),
 ]
 Out = Annotated[
@@ -46,20 +47,25 @@ def report(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Write a report of answers or of captures as one file.
 
-    HTML has figures and needs no network. Options of a simulation go with a scenario.
+    HTML has figures and needs no network. Options of a simulation go with a scenario; answers
+    that are saved are laid out as they are.
     """
     written = out if out is not None else f"{_stem(sources[0])}.html"
     if not written.endswith((".html", ".md")):
         raise TcpcastError(f"--out {written}: write a name that ends in .html, or in .md")
     html, markdown = (written, None) if written.endswith(".html") else (None, written)
     check_reports(html, markdown, force=force)
+    given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
+    given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}
+    saved = _saved(sources)
+    if saved is not None:
+        _refuse(given, f"{saved} has answers as they are")
+        raise typer.Exit(_lay_out(saved, html, markdown, force=force))
     captured = _captured(sources)
     if captured is not None:
-        given = {"--engine": engine, "--set": changes, "--seed": seed, "--threads": threads}
-        for option in [name for name, value in given.items() if value is not None]:
-            raise TcpcastError(f"{option} goes with a scenario, and {sources[0]} is a capture")
+        _refuse(given, f"{sources[0]} is a capture")
         captures, code = _read(captured, trail=html is not None)
-        write_captures(captures, sources, html, markdown, force=force)
+        write_captures(captures, ["tcpcast", "report", *sources], html, markdown, force=force)
         raise typer.Exit(code)
     from tcpcast.cli.question import engine_names, read_scenario
     from tcpcast.cli.run import answers_to, exit_code
@@ -70,6 +76,44 @@ def report(  # noqa: PLR0913, PLR0917 - one parameter an option
     again = again_text(sources[0], answers, changes, seed, feed)
     write_run(compare_all(answers), scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
+
+
+def _refuse(given: Mapping[str, object], is_none: str) -> None:
+    """Refuse options of a simulation where there is none."""
+    for option in [name for name, value in given.items() if value is not None]:
+        raise TcpcastError(f"{option} goes with a scenario, and {is_none}")
+
+
+def _saved(sources: Sequence[str]) -> Path | None:
+    """Return the saved answers that are meant, None where it is something else.
+
+    Raises
+    ------
+    TcpcastError
+        They are beside other files.
+    """
+    from tcpcast.report.saved import is_saved
+
+    found = [Path(source) for source in sources if source != "-" and is_saved(Path(source))]
+    if found and len(sources) > 1:
+        raise TcpcastError(f"{found[0]}: a report is of one file of answers, or of captures")
+    return found[0] if found else None
+
+
+def _lay_out(saved: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
+    """Write the report of saved answers, and return the exit code."""
+    from tcpcast.compare import compare_all
+    from tcpcast.report.saved import read_saved
+
+    answers = read_saved(saved)
+    # The report has the scenario; its file and the options of the command are not in the answers.
+    file = f"{answers.scenario.name}.toml"
+    feeds = {answer.provenance.get("feed") for answer in answers}
+    anew = again_text(file, answers, None, None, "measured" if "measured" in feeds else "scenario")
+    again = f"{shlex.join(['tcpcast', 'report', str(saved)])}\n"
+    again += f"# the same anew, with the scenario above saved as {file}:\n{anew}"
+    write_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)
+    return 1 if any(answer.partial is not None for answer in answers) else 0
 
 
 def _stem(source: str) -> str:

@@ -13,6 +13,8 @@ from tcpcast import output
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import typer
+
     from tcpcast.answer import Answer
     from tcpcast.captures import Capture
     from tcpcast.compare import Compared
@@ -33,18 +35,17 @@ def check_reports(html: str | None, markdown: str | None, *, force: bool) -> Non
 
 def write_captures(
     captures: Sequence[Capture],
-    paths: Sequence[str],
+    again: Sequence[str],
     html: str | None,
     markdown: str | None,
     *,
     force: bool,
 ) -> None:
-    """Write the reports of captures that were read from ``paths``, and say which."""
+    """Write the reports of captures, and say which; the words of ``again`` make them again."""
     if captures and (html, markdown) != (None, None):
         from tcpcast.report.whole import captures_document
 
-        again = shlex.join(["tcpcast", "report", *paths])
-        document = partial(captures_document, captures, again)
+        document = partial(captures_document, captures, shlex.join(again))
         write_reports(document, html, markdown, force=force)
 
 
@@ -77,6 +78,30 @@ def again_text(
     words += [word for change in changes or () for word in ("--set", change)]
     words += ["--seed", str(seed)] if seed is not None else []
     words += ["--feed", feed] if feed != "scenario" else []
+    return shlex.join(words)
+
+
+_PASSING = {"threads", "as_json", "plot", "form", "force"}
+"""Options that no report depends on."""
+
+
+def command_text(context: typer.Context) -> str:
+    """Return the command that is being run, as it may be typed again."""
+    words = context.command_path.split()
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name in _PASSING or any(
+            value == none for none in (None, False, parameter.default)
+        ):
+            continue
+        name = max(parameter.opts, key=len)
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        elif value is True:
+            words.append(name)
+        else:
+            several = value if isinstance(value, list | tuple) else [value]
+            words += [word for each in several for word in (name, str(each))]
     return shlex.join(words)
 
 

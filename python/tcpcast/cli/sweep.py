@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tcpcast.cli.options import Changes, Engines, Feed, File, Json, Seed
+from tcpcast.cli.options import Changes, Engines, Feed, File, Force, Format, Json, Seed
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.scenario import Scenario
     from tcpcast.sweeps.results import Results
 
 EXAMPLE = 'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR'
 _VARY_HELP = (
     "What varies: a range such as network.rtt='10ms..200ms log 8', or values separated by commas; "
     "may be repeated."
+)
+_LEVEL_HELP = (
+    "With --plot: draw where a metric has this value, such as goodput_bps=50mbit; may be repeated."
 )
 
 
@@ -48,6 +54,15 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
         str | None,
         typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers work: tcp://host:8786."),
     ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Draw one or two keys that vary: curves, or heat maps."),
+    ] = None,
+    level: Annotated[
+        list[str] | None, typer.Option(metavar="METRIC=VALUE", help=_LEVEL_HELP)
+    ] = None,
+    form: Format = "png",
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Answer a scenario for every combination of some values.
@@ -60,13 +75,52 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_assignment, vary or ()))
+    asked = (scenario, varied, engine_names(engine), replications, feed)
+    figures = _figures(asked, plot, level, form, force=force)
     with progress_bar(scenario.name) as progress:
         results = tcpcast.sweep(
             scenario, varied, engines=engine_names(engine), replications=replications, feed=feed,
             out=out, processes=processes, dask=dask, progress=progress,
         )  # fmt: skip
     _report(results, as_json=as_json)
+    figures(results)
     raise typer.Exit(exit_code(results))
+
+
+def _figures(
+    asked: tuple[Scenario, dict[str, Any], list[str] | None, int | None, str | None],
+    folder: str | None,
+    level: list[str] | None,
+    form: str,
+    *,
+    force: bool,
+) -> Callable[[Results], None]:
+    """Refuse figures that cannot be, before the work, and return what draws them after it."""
+    if folder is None:
+        if level:
+            raise TcpcastError("--level is drawn in a figure; add --plot DIR")
+        return lambda _results: None
+    from tcpcast.report.sweep_figures import check_sweep_figures, plot_sweep, read_levels
+    from tcpcast.sweeps import prepare
+
+    levels = read_levels(level or ())
+    scenario, varied, engines, replications, feed = asked
+    plan = prepare(scenario, varied, engines=engines, replications=replications, feed=feed)
+    groups = [[axis.key for axis in group] for group in plan.grid.groups]
+    check_sweep_figures(groups, folder, levels, form, force=force)
+
+    def draw(results: Results) -> None:
+        keys = {key: (kind, results.keys[key]) for key, kind in plan.asked.kinds.items()}
+        paths = plot_sweep(
+            results.to_arrow(), keys, folder, name=scenario.name, levels=levels, form=form,
+            force=force,
+        )  # fmt: skip
+        if not paths:
+            print("tcpcast: no engine gave a metric to draw", file=sys.stderr)
+        for path in paths:
+            print(f"tcpcast: wrote {path}", file=sys.stderr)
+
+    return draw
 
 
 def exit_code(results: Results) -> int:

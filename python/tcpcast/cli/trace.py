@@ -153,10 +153,27 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
         together = [grouped(capture) for capture in captures] if grouped is not None else None
         _print_data(captures, table or "connections", together, models, as_json=as_json)
     write_files(captures, plot, form, parquet, force=force)
-    write_captures(captures, files, html, markdown, force=force)
+    out = ["--html", html] if html is not None else ["--markdown", markdown or ""]
+    again = _again(files, after, connection, max_connections, out)
+    write_captures(captures, again, html, markdown, force=force)
     write_scenario(captures, scenario, connection, force=force)
     if code:
         raise typer.Exit(code)
+
+
+def _again(
+    files: Sequence[str],
+    after: str | None,
+    connection: str | None,
+    max_connections: int | None,
+    out: Sequence[str],
+) -> list[str]:
+    """Return the words of the command that makes the report again."""
+    given = {"--after": after, "--connection": connection, "--max-connections": max_connections}
+    options = [word for name, value in given.items() if value is not None for word in (name, value)]
+    if not options:
+        return ["tcpcast", "report", *files]
+    return ["tcpcast", "trace", *files, *map(str, options), *out]
 
 
 def _check_forms(files: Sequence[str], after: str | None, *, as_csv: bool, as_json: bool) -> None:

@@ -50,7 +50,8 @@ class Column:
     """A column of a table: the lines of its heading, and its cells.
 
     ``narrow`` are shorter cells for a narrow terminal. Where a table is too wide, the columns with
-    a ``spare`` are left out, those of 1 first.
+    a ``spare`` are left out, those of 1 first. On a terminal, a column goes to the
+    right of others as soon as ``least`` of its characters fit, and its cells are broken over lines.
     """
 
     heading: str
@@ -58,6 +59,7 @@ class Column:
     right: bool = True
     spare: int = 0
     narrow: Sequence[str] | None = None
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A plan for people: the model's answer, the simulation's, and what stands beside them."""
+"""A plan as parts of a report: the model's answer, the simulation's, and tables beside them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Group
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from tcpcast.answer import Metric
 from tcpcast.compare import Difference
-from tcpcast.report.document import Column
+from tcpcast.report.document import BLANK, Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import (
     ABSENT,
     UNTRUSTED,
@@ -27,14 +23,12 @@ from tcpcast.report.quantity import (
     value_text,
 )
 from tcpcast.report.summary import describe
-from tcpcast.report.terminal import table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.plan import Plan
+    from tcpcast.report.document import Part, Role
     from tcpcast.scenario import Scenario
 
     Columns = Mapping[str, np.ndarray[Any, Any]]
@@ -53,65 +47,137 @@ _HEADINGS = {
     "grid": "The rule over file sizes and round trips",
 }
 _ORDER = list(_HEADINGS)
-_NARROW_TEXT = 30
+_LEAST_TEXT = 30
+"""Characters of a text in a table, before it is broken over lines."""
 
 
-def plan_report(plan: Plan, scenario: Scenario) -> Group:
-    """Return a plan as something that a rich console prints."""
-    parts: list[RenderableType] = [
-        Text.assemble((scenario.name, "bold"), f": {describe(scenario)}\n"),
-        Text(plan.question[:1].upper() + plan.question[1:], style="bold"),
-        *map(Text, _answers(plan)),
+def plan_parts(plan: Plan, scenario: Scenario) -> list[Part]:
+    """Return what ``tcpcast plan`` prints."""
+    question = plan.question[:1].upper() + plan.question[1:]
+    parts: list[Part] = [
+        Paragraph(describe(scenario), lead=f"{scenario.name}: "),
+        BLANK,
+        Paragraph(question, "heading"),
+        *(Paragraph(f"  {name:<18}{said}") for name, said in _answers(plan)),
+        *_advice(plan),
+        *_tables(plan),
+        BLANK,
     ]
-    if plan.recommendation:
-        doubtful = f"{UNTRUSTED} " if plan.untrusted and not plan.leads_by_simulation else ""
-        parts += [Text(), Text(doubtful + plan.recommendation)]
+    return [*parts, *_remarks(plan)]
+
+
+def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = False) -> Document:
+    """Return the report of a plan.
+
+    Parameters
+    ----------
+    plan, scenario
+        The plan, and the scenario with its answer.
+    again
+        The command that makes the report again.
+    figures
+        Whether a curve is drawn, by matplotlib.
+    """
+    answers, told = _answers(plan), list(_remarks(plan))
+    shown = [
+        Column("", [name for name, _ in answers], right=False),
+        Column("answer", [said for _, said in answers], right=False),
+    ]
+    warned = [Heading("What to check before trusting it")]
+    parts: list[Part] = [
+        Paragraph(f"{describe(scenario)}."),
+        Heading(plan.question[:1].upper() + plan.question[1:]),
+        Table(shown),
+        *_advice(plan),
+        *_tables(plan),
+        *(_figures(plan, scenario) if figures else ()),
+        *(warned if plan.untrusted or plan.warnings else ()),
+        *told,
+        Heading("The scenario"),
+        Paragraph("Every key, with the defaults that were taken, at the answer."),
+        Code(scenario.to_toml()),
+        Heading("Make it again"),
+        Code(again),
+    ]
+    return Document(f"{scenario.name}: {plan.question}", parts)
+
+
+def _figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
+    """Yield the figure of a plan that has a curve."""
+    if "curve" not in plan.tables or not all(map(len, plan.tables["curve"].values())):
+        return
+    from tcpcast.report import streams, users  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.figures import inline  # noqa: PLC0415
+
+    yield Heading("Figure")
+    if plan.unit == "sources":
+        yield inline(users.FILE, users.users_figure(plan, scenario))
+    else:
+        yield inline(streams.FILE, streams.streams_figure(plan, scenario))
+
+
+def _advice(plan: Plan) -> list[Part]:
+    """Return what follows from the answers, if anything."""
+    if not plan.recommendation:
+        return []
+    doubtful = f"{UNTRUSTED} " if plan.untrusted and not plan.leads_by_simulation else ""
+    return [BLANK, Paragraph(doubtful + plan.recommendation)]
+
+
+def _tables(plan: Plan) -> Iterator[Part]:
+    """Yield the tables that a plan has for people."""
     # Where ``streams`` shows some rows of the curve, all of it is for a figure.
     told = set(plan.tables) - ({"curve"} if "streams" in plan.tables else set())
     for name in sorted(told & set(_ORDER), key=_ORDER.index):
         columns = plan.tables[name]
         if all(len(column) for column in columns.values()):
-            parts += [Text(), Text(_HEADINGS[name], style="bold"), ColumnsTable(columns)]
-    notes = Table.grid(padding=(0, 1))
+            yield from (BLANK, columns_table(columns, _HEADINGS[name]))
+
+
+def _remarks(plan: Plan) -> Iterator[Paragraph]:
+    """Yield why the model is not to be trusted, notes and warnings."""
     doubt = [f"{plan.engine or 'the model'}: {plan.untrusted}"] if plan.untrusted else []
-    said = ((UNTRUSTED, "yellow", doubt), ("", "dim", plan.notes), ("!", "yellow", plan.warnings))
-    for mark, style, texts in said:
-        for text in texts:
-            notes.add_row(mark, Text(text, style=style))
-    return Group(*parts, Text(), Padding(notes, (0, 1)))
+    marked = bool(doubt or plan.warnings)
+    said: tuple[tuple[str, Role, Sequence[str]], ...] = (
+        (UNTRUSTED, "warning", doubt),
+        (" " if marked else "", "aside", plan.notes),
+        ("!", "warning", plan.warnings),
+    )
+    for mark, role, texts in said:
+        yield from (Paragraph(text, role, f" {mark} ", margin=1) for text in texts)
 
 
-def _answers(plan: Plan) -> list[str]:
+def _answers(plan: Plan) -> list[tuple[str, str]]:
     """Return the answer, or two: the one to trust first, with what was simulated there."""
     by = f"by {plan.engine}" if plan.engine else "by the model"
     marked = UNTRUSTED if plan.untrusted else ""
     shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval(plan)}"
     if plan.undecided:
         shown = f"undecided{_between(plan.low, plan.high, plan.unit)}"
-    own, simulated = [f"  {by:<18}{shown}"], _by_simulation(plan)
+    simulated = _by_simulation(plan)
     if plan.leads_by_simulation:
-        own[0] += f" ({_apart(plan)} relative error)" if not plan.undecided else ""
-        return simulated + own
-    return own + simulated
+        shown += f" ({_apart(plan)} relative error)" if not plan.undecided else ""
+        return [*simulated, (by, shown)]
+    return [(by, shown), *simulated]
 
 
-def _by_simulation(plan: Plan) -> list[str]:
+def _by_simulation(plan: Plan) -> list[tuple[str, str]]:
     if plan.simulated_undecided:
         between = _between(plan.simulated_low, plan.simulated_high, plan.unit)
-        return [f"  {'by simulation':<18}undecided{between}"]
+        return [("by simulation", f"undecided{between}")]
     if plan.simulated is None:
         return []
     line = quantity_text(plan.simulated, plan.unit)
     line += _between(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
     if not plan.leads_by_simulation:
         line += f" ({plan.engine or 'the model'} {_apart(plan)})"
-    lines = [f"  {'by simulation':<18}{line}"]
+    lines = [("by simulation", line)]
     if plan.there is not None:
         scale = scale_of(plan.metric, plan.there.value)
         interval = interval_text(plan.there, scale)
         interval = interval if interval.startswith("±") else interval and f"({interval})"
         shown = " ".join(filter(None, [value_text(plan.there, scale), interval, scale.unit]))
-        lines.append(f"  {'':<18}simulated there: {label(plan.metric)} {shown}")
+        lines.append(("", f"simulated there: {label(plan.metric)} {shown}"))
     return lines
 
 
@@ -153,39 +219,23 @@ def quantity_text(value: float, unit: str) -> str:
     return f"{counted} {words.removesuffix('s') if value == 1 else words}"
 
 
-class ColumnsTable:
-    """Named columns as a table, in units people read, ``low`` and ``high`` as an interval.
+def columns_table(columns: Columns, title: str = "") -> Table:
+    """Return named columns as a table in units people read, ``low`` and ``high`` as an interval.
 
     A name's ending gives the unit (``_bps``, ``_s``, ``_pkts``); ``low`` and ``high`` bound the
     column before them. Where the terminal is too narrow, the columns go on below, the first one
     repeated.
     """
-
-    def __init__(self, columns: Columns) -> None:
-        self.columns = [_column(name, columns) for name in columns if name not in _BOUNDS]
-        if set(columns) >= _BOUNDS:
-            self.columns.append(_intervals(list(columns)[-3], columns))
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield as many tables as the width makes necessary."""
-        first, *others = self.columns
-        rest = list(others)
-        while others:
-            if len(others) < len(rest):
-                yield Text()
-            fitting = 1
-            while fitting < len(others) and _width([first, *others[: fitting + 1]]) <= (
-                options.max_width
-            ):
-                fitting += 1
-            yield table_of([first, *others[:fitting]])
-            others = others[fitting:]
+    found = [_column(name, columns) for name in columns if name not in _BOUNDS]
+    if set(columns) >= _BOUNDS:
+        found.append(_intervals(list(columns)[-3], columns))
+    return Table(found, title, repeated=1)
 
 
 def _column(name: str, columns: Columns) -> Column:
     column = columns[name]
     if column.dtype.kind in "UO":
-        return Column(label(name), [str(text) for text in column], right=False)
+        return Column(label(name), [str(text) for text in column], right=False, least=_LEAST_TEXT)
     scale = _scale(name, column)
     values = [float(v) / scale.factor for v in column]
     decimals = _decimals([abs(v) for v in values if math.isfinite(v)])
@@ -207,15 +257,6 @@ def _decimals(sizes: list[float]) -> int:
     if largest == 0 or all(size == int(size) for size in sizes):
         return 0
     return max(0, 3 - math.floor(math.log10(largest)))
-
-
-def _width(columns: Sequence[Column]) -> int:
-    """Return the width that columns need; texts may be broken over lines, figures may not."""
-    needed = 0
-    for column in columns:
-        longest = max(map(len, [*column.heading.split("\n"), *column.cells]))
-        needed += (longest if column.right else min(longest, _NARROW_TEXT)) + 2
-    return needed
 
 
 def _scale(name: str, column: np.ndarray[Any, Any]) -> Scale:

@@ -49,6 +49,12 @@ def plot_streams(
     EnvironmentFault
         matplotlib is not installed, or the folder cannot be written.
     """
+    figure = streams_figure(plan, scenario)
+    return save_figure(figure, Path(folder) / f"{FILE}.{form}", force=force)
+
+
+def streams_figure(plan: Plan, scenario: Scenario) -> Figure:
+    """Return the same figure, not yet written."""
     figure: Figure = figure_class()(figsize=_SIZE, dpi=_DPI, layout="constrained")
     figure.suptitle(f"{scenario.name}: how many parallel flows", fontsize=12)
     above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
@@ -58,7 +64,7 @@ def plot_streams(
     _rates(above, plan, scenario.network.bottleneck.rate_bps)
     _competing(below, plan)
     below.set_xlabel("parallel flows n")
-    return save_figure(figure, Path(folder) / f"{FILE}.{form}", force=force)
+    return figure
 
 
 def _rates(axes: Axes, plan: Plan, link_bps: float) -> None:

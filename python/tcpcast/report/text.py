@@ -12,6 +12,7 @@ import shutil
 import sys
 import textwrap
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 from unicodedata import east_asian_width
 
@@ -195,9 +196,9 @@ def _table(part: Table, width: int) -> Iterator[Line]:
     first, rest = columns[: part.repeated], columns[part.repeated :]
     while rest:
         count = len(rest)
-        while count > 1 and table_width([*first, *rest[:count]]) > width:
+        while count > 1 and _least_width([*first, *rest[:count]]) > width:
             count -= 1
-        yield from _grid([*first, *rest[:count]])
+        yield from _grid([*first, *rest[:count]], width)
         rest = rest[count:]
         if rest:
             yield _line("")
@@ -221,10 +222,27 @@ def _fitting(part: Table, width: int) -> list[Column]:
     return [Column(ARROW.join(("from", "to")), cells, right=False), *columns]
 
 
-def _grid(columns: Sequence[Column]) -> Iterator[Line]:
+def _least_width(columns: Sequence[Column]) -> int:
+    """Return how wide a table is at the least, with cells broken that may be."""
+    widths = [max(map(_columns_of, _seen(column))) for column in columns]
+    return _width_of([min(w, column.least or w) for column, w in zip(columns, widths, strict=True)])
+
+
+def _broken(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
+    """Return the widths of columns, the widest that may be broken as narrow as it has to be."""
+    over = 0 if width is None else _width_of(widths) - width
+    may = [at for at, column in enumerate(columns) if 0 < column.least < widths[at]]
+    if over <= 0 or not may:
+        return widths
+    at = max(may, key=widths.__getitem__)
+    heading = max(map(_columns_of, visible(columns[at].heading).split("\n")))
+    return [*widths[:at], max(widths[at] - over, heading, 1), *widths[at + 1 :]]
+
+
+def _grid(columns: Sequence[Column], width: int | None = None) -> Iterator[Line]:
     """Yield a table: headings that end above a rule, and a line a row."""
     seen = [_seen(column) for column in columns]
-    widths = [max(map(_columns_of, cells)) for cells in seen]
+    widths = _broken(columns, [max(map(_columns_of, cells)) for cells in seen], width)
     heights = [column.heading.count("\n") + 1 for column in columns]
     height = max(heights)
     for at in range(height):
@@ -236,7 +254,14 @@ def _grid(columns: Sequence[Column]) -> Iterator[Line]:
     yield _line("─" * _width_of(widths))
     bodies = [cells[own:] for cells, own in zip(seen, heights, strict=True)]
     for row in zip(*bodies, strict=True):
-        yield _row(columns, widths, row)
+        lines = [
+            textwrap.wrap(cell, room, break_on_hyphens=False)
+            if _columns_of(cell) > room
+            else [cell]
+            for cell, room in zip(row, widths, strict=True)
+        ]
+        for cells in zip_longest(*lines, fillvalue=""):
+            yield _row(columns, widths, cells)
 
 
 def _width_of(widths: Sequence[int]) -> int:

@@ -56,6 +56,12 @@ def plot_users(
     EnvironmentFault
         matplotlib is not installed, or the folder cannot be written.
     """
+    figure = users_figure(plan, scenario)
+    return save_figure(figure, Path(folder) / f"{FILE}.{form}", force=force)
+
+
+def users_figure(plan: Plan, scenario: Scenario) -> Figure:
+    """Return the same figure, not yet written."""
     figure: Figure = figure_class()(figsize=_SIZE, dpi=_DPI, layout="constrained")
     figure.suptitle(f"{scenario.name}: {plan.question}", fontsize=12)
     panels = figure.subplots(2, 3, sharex=True)
@@ -78,7 +84,7 @@ def plot_users(
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("users" if few else "users (millions)")
     _say(panels.flat[5], plan, scenario)
-    return save_figure(figure, Path(folder) / f"{FILE}.{form}", force=force)
+    return figure
 
 
 def _level(name: str) -> str:

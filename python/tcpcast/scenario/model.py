@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -38,6 +37,7 @@ from tcpcast.scenario.crossing import cross_warnings
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.network import HEADER_BYTES, Network
+from tcpcast.scenario.reuse import LINKS, is_captured, plain, reread
 from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
@@ -61,9 +61,6 @@ from tcpcast.scenario.traffic import (
 
 ASKED = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
 """What a scenario asks for, and a capture has measured."""
-
-_APART = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_point")
-"""Tables that are read each by itself, given what :class:`Reading` has of the others."""
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Stands where a capture has no such table, so that each scenario has one; no engine reads it."""
@@ -130,7 +127,7 @@ class Scenario(Table):
 
     _source: dict[str, Any] = PrivateAttr(default_factory=dict)
     _folder: Path | None = PrivateAttr(default=None)
-    _reading: Reading = PrivateAttr(default=Reading())
+    _reading: Reading = PrivateAttr(default_factory=Reading)
 
     def __init__(self, /, **tables: Any) -> None:
         self._read(tables, None)
@@ -158,15 +155,11 @@ class Scenario(Table):
         scenario._read(tables, folder)
         return scenario
 
-    def _read(
-        self, tables: Mapping[str, Any], folder: Path | None, before: Self | None = None
-    ) -> None:
-        """Read tables; those that are the very ones of a scenario ``before`` are taken from it."""
+    def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
         try:
-            source = _plain(tables, {} if before is None else before._source)
+            source = plain(tables)
             context = _reading(source, folder)
-            given = source if before is None else before._reused(source, context)
-            self.__pydantic_validator__.validate_python(given, self_instance=self, context=context)
+            self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             lines = fault_lines(error, _entry_names(source))
             raise ScenarioError("\n".join(lines)) from None
@@ -174,22 +167,36 @@ class Scenario(Table):
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
         self._source, self._folder, self._reading = source, folder, context
 
-    def _reused(self, source: dict[str, Any], context: Reading) -> dict[str, Any]:
-        """Put what was read into the place of what is typed, where both are of the same tables."""
-        own = self._source
-        if _is_captured(own) or self.classes or "class" in source:
-            return source  # what a table becomes depends on others
-        if context != self._reading:
-            return source
-        same = (name for name in _APART if source.get(name) is own.get(name))
-        return source | {name: getattr(self, name) for name in same}
+    def _changed(self, tables: Mapping[str, Any]) -> Self:
+        """Return the scenario of these tables; those that are its own are not read again."""
+        found = self._reread(tables)
+        if found is None:
+            found = self.__class__.__new__(self.__class__)
+            found._read(tables, self._folder)
+        return found
+
+    def _reread(self, tables: Mapping[str, Any]) -> Self | None:
+        """Return the same, or None if these have to be read as a whole."""
+        try:
+            source = plain(tables, self._source)
+            context = _reading(source, self._folder)
+            if context != self._reading:
+                return None
+            values = reread(self, self._source, source, context)
+        except (ValidationError, RecursionError):
+            return None  # the whole knows where each fault is typed
+        if values is None:
+            return None
+        found = self.model_construct(self.model_fields_set, **values)
+        found._source, found._folder, found._reading = source, self._folder, context
+        return None if faults_together(found) else found
 
     @model_validator(mode="before")
     @classmethod
     def _lay_classes(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        if not _is_captured(data):
+        if not is_captured(data):
             return lay_classes(data)
         told = [name for name in ASKED if name in data]
         if told:
@@ -285,9 +292,7 @@ class Scenario(Table):
             A key that no scenario has, or a value that does not go with the others.
         """
         changes = self._of_measured_hop(checked(changes))
-        scenario = self.__class__.__new__(self.__class__)
-        scenario._read(apply_changes(self._source, changes), self._folder, before=self)
-        return scenario
+        return self._changed(apply_changes(self._source, changes))
 
     def swept(self, table: Mapping[str, Any]) -> Self:
         """Return the scenario with more in its table ``[sweep]``, or other values there.
@@ -303,10 +308,8 @@ class Scenario(Table):
                 f"sweep: {units.show(table)} is not a table; write "
                 '{"network.rtt": "10ms..200ms log 8"}, say'
             )
-        scenario = self.__class__.__new__(self.__class__)
         merged = {**(own if isinstance(own, dict) else {}), **checked(table)}
-        scenario._read({**self._source, "sweep": merged}, self._folder, before=self)
-        return scenario
+        return self._changed({**self._source, "sweep": merged})
 
     def typed(self) -> tuple[dict[str, Any], str | None]:
         """Return the tables as typed, and the whole name of the folder where files are.
@@ -376,8 +379,8 @@ class Scenario(Table):
         if self.captured is not None:
             text = canonical(self.resolved())
         else:
-            texts = dict(sorted(self._table_texts()))
-            text = "{" + ",".join(f'"{name}":{text}' for name, text in texts.items()) + "}"
+            texts = dict(self._table_texts())
+            text = _joined(texts)
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
     def _table_texts(self) -> Iterator[tuple[str, str]]:
@@ -387,14 +390,23 @@ class Scenario(Table):
             if field.exclude or value is None or value == []:
                 continue
             if isinstance(value, Network):
-                table = value.model_dump(by_alias=True, exclude_none=True)
-                yield key, canonical(self._resolved_network(table))
+                yield key, self._network_text(value)
             elif isinstance(value, Table):
                 yield key, value.canonical
             elif isinstance(value, list):
                 yield key, f"[{','.join(table.canonical for table in value)}]"
             else:
                 yield key, canonical(value)
+
+    def _network_text(self, network: Network) -> str:
+        """Return the network's canonical JSON; links that variants share are written once."""
+        if network.hops:
+            table = network.model_dump(by_alias=True, exclude_none=True)
+            return canonical(self._resolved_network(table))
+        apart = {"hops", *LINKS.values()}
+        table = network.model_dump(by_alias=True, exclude_none=True, exclude=apart)
+        texts = {key: canonical(value) for key, value in table.items()}
+        return _joined(texts | {key: getattr(network, at).canonical for key, at in LINKS.items()})
 
     def warnings(self) -> list[str]:
         """Return what to check before trusting any answer to this scenario."""
@@ -438,32 +450,9 @@ class Scenario(Table):
     __str__ = __repr__
 
 
-def _plain(tables: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy what was handed in as plain tables and lists, so that nothing is shared with it.
-
-    None, which TOML has not, stands for a key left out. A table that is one of those ``before``,
-    which are plain, is no copy.
-    """
-    return {
-        name: table if table is before.get(name) else _plain_value(table)
-        for name, table in tables.items()
-        if table is not None
-    }
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(by_alias=True, exclude_none=True)
-    if isinstance(value, Mapping):
-        return {key: _plain_value(entry) for key, entry in value.items() if entry is not None}
-    if isinstance(value, list | tuple):
-        return [_plain_value(entry) for entry in value]
-    return value
-
-
-def _is_captured(tables: Mapping[str, Any]) -> bool:
-    traffic = tables.get("traffic")
-    return isinstance(traffic, Mapping) and traffic.get("kind") == CAPTURE
+def _joined(texts: Mapping[str, str]) -> str:
+    """Join canonical JSON of values by key to that of their table."""
+    return "{" + ",".join(f'"{key}":{text}' for key, text in sorted(texts.items())) + "}"
 
 
 def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:

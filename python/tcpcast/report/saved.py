@@ -1,0 +1,184 @@
+"""Answers as ``tcpcast run --json`` prints them, read back to be laid out again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tcpcast.answer import UNITS, Answer, CaptureInputs, Kind, Metric
+from tcpcast.engines import REGISTRY
+from tcpcast.engines.registry import CAPTURES, Formula
+from tcpcast.errors import ScenarioError, TcpcastError
+from tcpcast.report.answers import Answers
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Kept = TypeVar("Kept", int, float, str)
+_Value = int | float | bool | str | None
+
+
+class _Saved(BaseModel):
+    """An object of the document; what a later version adds to it is passed over."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _SavedMetric(_Saved):
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    trusted: bool = True
+    doubt: str | None = None
+
+
+class _SavedTable(_Saved):
+    columns: dict[str, list[_Value]]
+
+
+class _SavedAnswer(_Saved):
+    engine: str
+    not_applicable: str | None = None
+    wall_s: float = 0.0
+    warnings: list[str] = []
+    metrics: dict[str, _SavedMetric] = {}
+    tables: dict[str, _SavedTable] = {}
+    provenance: dict[str, Any] = {}
+    partial: str | None = None
+    unwritten: list[str] = []
+
+
+class _SavedDocument(_Saved):
+    scenario: dict[str, Any]
+    answers: list[_SavedAnswer] = Field(min_length=1)
+
+
+def is_saved(path: Path) -> bool:
+    """Say whether a file is to be read as saved answers: it is named, or begins, as JSON."""
+    if path.suffix == ".json":
+        return True
+    if path.suffix == ".toml" or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError:
+        return False  # whoever reads it as what it is says why
+
+
+def read_saved(path: Path) -> Answers:
+    """Return the answers in a file, with their scenario.
+
+    Parameters
+    ----------
+    path
+        A file with what ``tcpcast run --json`` or ``predict --json`` printed.
+
+    Raises
+    ------
+    TcpcastError
+        It cannot be read, or is something else; the message says what to write instead.
+    """
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as fault:
+        raise TcpcastError(f"{path}: cannot be read ({fault.strerror}); check the file") from None
+    except (ValueError, RecursionError) as fault:
+        raise TcpcastError(f"{path}: not JSON ({fault}); {_INSTEAD}") from None
+    if isinstance(found, dict) and "captures" in found:
+        raise TcpcastError(
+            f"{path}: tables of captures; a report is made of the captures themselves: "
+            "tcpcast report FILE.pcap"
+        )
+    try:
+        document = _SavedDocument.model_validate(found)
+        scenario = Scenario.from_dict(document.scenario, folder=path.parent)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the document"
+        message = f"{path}: no answers of tcpcast ({place}: {first['msg']}); {_INSTEAD}"
+        raise TcpcastError(message) from None
+    except ScenarioError as fault:
+        raise ScenarioError(f"{path}: its scenario: {fault}") from None
+    answers = [_answer(saved) for saved in document.answers]
+    for answer in answers:
+        if answer.kind == "simulation":
+            answer.replications = scenario.run.replications
+    return Answers(answers, scenario)
+
+
+_INSTEAD = "write the file by tcpcast run FILE --json"
+
+
+def _answer(saved: _SavedAnswer) -> Answer:
+    way = saved.provenance
+    captured = None
+    if isinstance(way.get("fed"), dict) and isinstance(way.get("replay"), dict):
+        captured = CaptureInputs(way["fed"], way["replay"])
+    regime, steps, domain = way.get("regime"), way.get("steps"), way.get("domain")
+    return Answer(
+        saved.engine,
+        metrics={name: _metric(name, metric) for name, metric in saved.metrics.items()},
+        tables={name: _table(table.columns) for name, table in saved.tables.items()},
+        warnings=list(saved.warnings),
+        provenance={name: value for name, value in way.items() if name not in _APART},
+        wall_s=saved.wall_s,
+        partial=saved.partial,
+        not_applicable=saved.not_applicable,
+        unwritten=list(saved.unwritten),
+        kind=_kind(saved),
+        regime=regime if isinstance(regime, str) else None,
+        steps=steps if isinstance(steps, list) else [],
+        domain=domain if isinstance(domain, dict) else {},
+        seed=_typed(way.get("seed"), int),
+        warmup_s=_typed(way.get("warmup_s"), float),
+        warmup_rule=_typed(way.get("warmup_rule"), str),
+        captured=captured,
+    )
+
+
+def _typed(value: Any, kind: type[Kept]) -> Kept | None:
+    """Return a value of the kind that it ought to be, None where it is of another."""
+    whole = kind is float and type(value) is int
+    return kind(value) if whole or type(value) is kind else None
+
+
+_APART = (
+    *("regime", "steps", "domain", "seed", "warmup_s", "warmup_rule"),
+    *("fed", "replay"),
+)
+"""What an answer has as fields of its own."""
+
+
+def _kind(saved: _SavedAnswer) -> Kind:
+    """Return what an answer is; of an own engine that is not there, whether it has intervals."""
+    entry = REGISTRY.get(saved.engine)
+    if entry is None:
+        simulated = any(metric.low is not None for metric in saved.metrics.values())
+        return "simulation" if simulated else "formula"
+    if entry.family == CAPTURES:
+        return "measurement"
+    return "formula" if isinstance(entry, Formula) else "simulation"
+
+
+def _metric(name: str, saved: _SavedMetric) -> Metric:
+    value = float("nan") if saved.value is None else saved.value
+    unit = "" if name in UNITS else saved.unit
+    return Metric(value, saved.low, saved.high, saved.trusted, unit, saved.doubt)
+
+
+def _table(columns: Mapping[str, list[_Value]]) -> dict[str, np.ndarray[Any, Any]]:
+    return {name: _column(values) for name, values in columns.items()}
+
+
+def _column(values: list[_Value]) -> np.ndarray[Any, Any]:
+    """Return a column as it was; null, of which no text is made, is no number."""
+    if any(isinstance(value, str) for value in values):
+        return np.array(["" if value is None else str(value) for value in values])
+    return np.array([float("nan") if value is None else value for value in values])

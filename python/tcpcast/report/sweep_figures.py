@@ -1,0 +1,363 @@
+"""Figures of a sweep: curves along one key that varies, heat maps with isolines over two."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast import output, units
+from tcpcast.answer import UNITS
+from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, LINES, MARKERS, OBSERVED, figure_class, lay_out
+from tcpcast.report.quantity import Scale, label, scale_of
+from tcpcast.report.sweep import LEADING
+from tcpcast.report.sweep_cells import WIDE, along, cells
+from tcpcast.scenario.table import suggestion
+from tcpcast.units import digits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tcpcast.report.sweep_cells import Along, Cells
+
+    Levels = Mapping[str, Sequence[float]]
+
+MOST_KEYS = 2
+"""Keys over which a figure can be drawn."""
+MOST_PANELS = 6
+"""Engines that a heat map has panels for."""
+_DPI = 150
+_LINES = 5
+"""Isolines about, where none is asked for."""
+_READ: dict[str, Callable[[str], float]] = {
+    "bit/s": units.parse_rate,
+    "s": units.parse_duration,
+    "1": units.parse_ratio,
+    "packet": units.parse_packets,
+}
+"""How a level of a metric is written, by its unit; without one it is a number."""
+_BEYOND = "outside the formula's domain, or no steady state"
+
+
+def read_levels(typed: Iterable[str]) -> dict[str, list[float]]:
+    """Read levels of metrics, as ``goodput_bps=50mbit,20mbit``.
+
+    Returns
+    -------
+    dict
+        The levels by metric, in its unit.
+
+    Raises
+    ------
+    TcpcastError
+        No such metric, or no value of its unit; the message says what to write instead.
+    """
+    found: dict[str, list[float]] = {}
+    for text in typed:
+        metric, equals, values = (part.strip() for part in text.partition("="))
+        if not equals or not values:
+            raise TcpcastError(
+                f"--level: {units.show(text)} is no level; write METRIC=VALUE, such as "
+                "goodput_bps=50mbit"
+            )
+        if metric not in UNITS:
+            near = suggestion(metric, UNITS)
+            raise TcpcastError(
+                f"--level: {units.show(metric)} is no metric{near}; write goodput_bps, say"
+            )
+        read = _READ.get(UNITS[metric], _number)
+        try:
+            found.setdefault(metric, []).extend(read(value) for value in values.split(","))
+        except ValueError as fault:
+            raise TcpcastError(f"--level {metric}: {fault}") from None
+    return found
+
+
+def _number(typed: str) -> float:
+    try:
+        return float(typed)
+    except ValueError:
+        raise UnitError(f"{units.show(typed.strip())} is no number; write 100, say") from None
+
+
+def check_sweep_figures(
+    groups: Sequence[Sequence[str]],
+    folder: str | Path,
+    levels: Levels,
+    form: str,
+    *,
+    force: bool = False,
+) -> None:
+    """Refuse, before the work, a sweep that has no figures, and a folder that they cannot go to.
+
+    ``groups`` are the keys that vary, those together that go side by side.
+
+    Raises
+    ------
+    TcpcastError
+        Neither one nor two keys vary in all combinations, or a file is already there that is no
+        figure of tcpcast.
+    EnvironmentFault
+        matplotlib is not installed, or the folder cannot be written.
+    """
+    if len(groups) > MOST_KEYS or any(len(group) > 1 for group in groups):
+        keys = ", ".join(key for group in groups for key in group)
+        raise TcpcastError(
+            f"--plot draws one or two keys that vary in all combinations, not {keys} (zip and "
+            "latin draw no map); set the others by --set, or draw what --out writes"
+        )
+    figure_class()
+    output.check_folder(folder)
+    for metric in dict.fromkeys((*LEADING, *levels)):
+        path = Path(folder) / f"{metric}.{form}"
+        output.check_file(path, kind=output.FIGURES[form], force=force)
+
+
+def plot_sweep(  # noqa: PLR0913 - what is drawn, and where to
+    table: Any,
+    keys: Mapping[str, tuple[str, str]],
+    folder: str | Path,
+    *,
+    name: str = "sweep",
+    levels: Levels | None = None,
+    form: str = "png",
+    force: bool = False,
+) -> list[Path]:
+    """Write a figure for each leading metric of a sweep, and for those that have levels.
+
+    Over one key a line an engine, with intervals as bands; over two a heat map an engine, with
+    isolines. Formulas are lines without points, simulations have points.
+
+    Parameters
+    ----------
+    table
+        The rows, a ``pyarrow.Table``.
+    keys
+        One key or two that vary, each with what its column holds and its unit.
+    folder
+        Where the files go: ``goodput_bps.png`` and so on.
+    name
+        The scenario's.
+    levels
+        Values of metrics, in their units, at which a line is drawn.
+    form
+        ``"png"``, ``"svg"`` or ``"pdf"``.
+    force
+        Whether files that are no figures of tcpcast are replaced, too.
+
+    Returns
+    -------
+    list of Path
+        The files written; empty if nothing was answered.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed, or the folder cannot be written.
+    """
+    output.check_folder(folder)
+    return [
+        save_figure(figure, Path(folder) / f"{metric}.{form}", force=force)
+        for metric, figure in drawn_sweep(table, keys, name, levels or {})
+    ]
+
+
+def drawn_sweep(
+    table: Any, keys: Mapping[str, tuple[str, str]], name: str, levels: Levels
+) -> Iterator[tuple[str, Figure]]:
+    """Yield a metric and its figure, one at a time."""
+    new_figure = figure_class()
+    columns = table.to_pydict()
+    if not columns:
+        return
+    axes = {key: along(key, columns[key], *holds) for key, holds in keys.items()}
+    for metric in dict.fromkeys((*LEADING, *levels)):
+        found = cells(columns, metric, axes) if metric in columns else []
+        if found:
+            figure = new_figure(dpi=_DPI, layout="constrained")
+            draw = _map if len(axes) == MOST_KEYS else _curves
+            scale = scale_of(metric, _largest(found))
+            figure.suptitle(f"{name}: {label(metric)}", fontsize=12)
+            draw(figure, found, list(axes.values()), metric, scale, levels.get(metric, ()))
+            yield metric, figure
+
+
+def _largest(found: Sequence[Cells]) -> float:
+    return max(float(np.nanmax(np.abs(each.value))) for each in found)
+
+
+def _unit(scale: Scale) -> str:
+    return f" ({scale.unit})" if scale.unit else ""
+
+
+def _ticks(axes: Axes, x: Along, y: Along | None = None) -> None:
+    places, labels = x.ticks
+    crowded = not x.quantities and sum(map(len, labels)) > 40
+    axes.set_xticks(
+        places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center"
+    )
+    axes.set_xlabel(x.title)
+    if y is not None:
+        axes.set_yticks(*y.ticks)
+
+
+def _curves(  # noqa: PLR0913, PLR0917 - what is drawn, and how
+    figure: Figure,
+    found: Sequence[Cells],
+    keys: Sequence[Along],
+    metric: str,
+    scale: Scale,
+    levels: Sequence[float],
+) -> None:
+    """Draw a metric along one key, a line an engine."""
+    (x,) = keys
+    figure.set_size_inches(6.4, 4.2)
+    axes = figure.add_subplot()
+    lay_out(axes)
+    shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
+    marks, lines = iter(MARKERS * 4), iter(LINES * 4)
+    for each in found:
+        look: dict[str, Any] = {"color": next(shades[each.simulated])}
+        look |= _look(each, next(marks if each.simulated else lines), joined=x.quantities)
+        _curve(axes, each, x, scale, look)
+    for level in levels:
+        axes.axhline(level / scale.factor, color="#666666", linewidth=1, linestyle=(0, (1, 2)))
+        words = f"{digits(level / scale.factor, 4)} {scale.unit}".rstrip()
+        where = (0.99, level / scale.factor)
+        at: Any = axes.get_yaxis_transform()
+        axes.annotate(words, where, xycoords=at, ha="right", va="bottom", fontsize=8)
+    values = np.concatenate([each.value for each in found])
+    positive = values[np.isfinite(values)]
+    if positive.min() > 0 and positive.max() / positive.min() >= WIDE:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _at: digits(value, 4))
+    else:
+        axes.set_ylim(bottom=min(0.0, 1.05 * float(positive.min()) / scale.factor))
+    if any(each.doubted.any() for each in found):
+        axes.plot([], [], linestyle="none", marker="x", color="#666666", label=_BEYOND)
+    _ticks(axes, x)
+    axes.set_ylabel(f"{label(metric)}{_unit(scale)}")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _look(each: Cells, mark: Any, *, joined: bool) -> dict[str, Any]:
+    """Return how an engine's line differs without colours: simulations have points."""
+    if each.simulated:
+        return {"marker": mark, "markersize": 5, "linewidth": 0.8, "linestyle": "-" * joined}
+    return {"linestyle": mark, "linewidth": 1.8} if joined else {"marker": "_", "linestyle": ""}
+
+
+def _curve(axes: Axes, each: Cells, x: Along, scale: Scale, look: dict[str, Any]) -> None:
+    """Draw one engine's values with their intervals; crosses are on those in doubt."""
+    value, low, high = (part / scale.factor for part in (each.value, each.low, each.high))
+    colour = look["color"]
+    said = f"{each.engine} ({'simulated' if each.simulated else 'formula'})"
+    known = np.isfinite(low) & np.isfinite(high)
+    if known.any():
+        if x.quantities:
+            axes.fill_between(x.places, low, high, color=colour, alpha=0.25, linewidth=0)
+        axes.vlines(x.places[known], low[known], high[known], color=colour, linewidth=1)
+        said = f"{each.engine} (simulated), 95 % intervals"
+    axes.plot(x.places, value, label=said, **look)
+    doubted = each.doubted & np.isfinite(value)
+    axes.plot(x.places[doubted], value[doubted], "x", color="#666666", markersize=6)
+
+
+def _map(  # noqa: PLR0913, PLR0917 - what is drawn, and how
+    figure: Figure,
+    found: Sequence[Cells],
+    keys: Sequence[Along],
+    metric: str,
+    scale: Scale,
+    levels: Sequence[float],
+) -> None:
+    """Draw a metric over two keys, a panel an engine, all of one scale of colours."""
+    from matplotlib.colors import LogNorm, Normalize  # noqa: PLC0415 - optional, slow to import
+
+    shown = found[:MOST_PANELS]
+    columns = min(len(shown), 3)
+    rows = math.ceil(len(shown) / columns)
+    figure.set_size_inches(1.6 + 3.8 * columns, 0.9 + 3.3 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    values = np.concatenate([each.value.ravel() for each in shown]) / scale.factor
+    least, most = float(np.nanmin(values)), float(np.nanmax(values))
+    log = least > 0 and most / least >= WIDE
+    norm: Any = (LogNorm if log else Normalize)(least, most if most > least else least + 1)
+    picture: Any = None
+    for each, axes in zip(shown, panels.flat, strict=False):
+        picture = _panel(axes, each, keys, scale, norm)
+        _isolines(axes, each, keys, scale, levels, norm, log=log)
+    for axes in panels.flat[len(shown) :]:
+        axes.set_visible(False)
+    for axes in panels[:, 0]:
+        axes.set_ylabel(keys[1].title)
+    figure.colorbar(picture, ax=panels, label=f"{label(metric)}{_unit(scale)}", format="{x:g}")
+    if any(each.doubted.any() for each in shown):
+        figure.supxlabel(f"x  {_BEYOND}", fontsize=8, color="#444444")
+
+
+def _panel(axes: Axes, each: Cells, keys: Sequence[Along], scale: Scale, norm: Any) -> Any:
+    x, y = keys
+    axes.set_facecolor("#dddddd")  # where nothing was answered
+    value = np.ma.masked_invalid(each.value.T / scale.factor)
+    picture = axes.pcolormesh(x.edges, y.edges, value, cmap="cividis", norm=norm)
+    across, up = np.meshgrid(x.places, y.places)
+    known = np.isfinite(each.value.T)
+    if each.simulated:
+        sure = known & ~each.doubted.T
+        axes.plot(across[sure], up[sure], "o", color="white", markersize=2.5, mec="black", mew=0.4)
+    doubted = known & each.doubted.T
+    axes.plot(across[doubted], up[doubted], "x", color="white", markersize=5, mew=2.2)
+    axes.plot(across[doubted], up[doubted], "x", color="black", markersize=4.5, mew=0.9)
+    kind = "simulated: points" if each.simulated else "formula"
+    axes.set_title(f"{each.engine} ({kind})", fontsize=10)
+    _ticks(axes, x, y)
+    return picture
+
+
+def _isolines(  # noqa: PLR0913, PLR0917 - what is drawn, and how
+    axes: Axes,
+    each: Cells,
+    keys: Sequence[Along],
+    scale: Scale,
+    levels: Sequence[float],
+    norm: Any,
+    *,
+    log: bool,
+) -> None:
+    """Draw where a metric has certain values, between the centres of the cells."""
+    from matplotlib.patheffects import withStroke  # noqa: PLC0415 - optional, slow to import
+    from matplotlib.ticker import LogLocator, MaxNLocator  # noqa: PLC0415
+
+    x, y = keys
+    if min(each.value.shape) < 2 or not (x.quantities and y.quantities):
+        return
+    value = np.ma.masked_invalid(each.value.T / scale.factor)
+    wanted = np.array(sorted(levels)) / scale.factor
+    if not len(wanted):
+        locator = LogLocator(subs=(1, 2, 5)) if log else MaxNLocator(_LINES)
+        wanted = np.asarray(locator.tick_values(norm.vmin, norm.vmax))
+    there = [level for level in wanted if value.min() < level < value.max()]
+    if not there:
+        axes.set_xlabel(f"{x.title}\n{_nowhere(wanted.tolist(), scale)}" if levels else x.title)
+        return
+    # Of values that span decades the logarithm is the straighter between two cells.
+    surface, at = (np.ma.log10(value), np.log10(there)) if log else (value, np.array(there))
+    drawn = axes.contour(x.places, y.places, surface, levels=at, colors="black", linewidths=1.3)
+    outline: list[Any] = [withStroke(linewidth=3, foreground="white")]
+    drawn.set_path_effects(outline)
+    words = {a: f"{digits(b, 4)} {scale.unit}".rstrip() for a, b in zip(at, there, strict=True)}
+    for text in axes.clabel(drawn, fmt=words, fontsize=8):
+        text.set_path_effects(outline)
+
+
+def _nowhere(levels: Sequence[float], scale: Scale) -> str:
+    said = ", ".join(f"{digits(level, 4)} {scale.unit}".rstrip() for level in levels)
+    return f"{said}: nowhere here"

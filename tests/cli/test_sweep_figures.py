@@ -1,0 +1,151 @@
+"""`tcpcast sweep --plot`: what is drawn of a sweep, and what cannot be."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.cli import main
+from tcpcast.errors import TcpcastError
+from tcpcast.report.sweep_cells import along, cells
+from tcpcast.report.sweep_figures import drawn_sweep, read_levels
+from tcpcast.sweeps import prepare
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    Output = pytest.CaptureFixture[str]
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("pyarrow")
+
+RTT, LOSS = "network.rtt", "network.bottleneck.loss"
+
+
+def drawn(vary: dict[str, Any], levels: dict[str, list[float]], **how: Any) -> dict[str, Figure]:
+    results = tcpcast.sweep("lossy-path", vary, processes=1, **how)
+    kinds = prepare("lossy-path", vary, **how).asked.kinds
+    keys = {key: (kind, results.keys[key]) for key, kind in kinds.items()}
+    return dict(drawn_sweep(results.to_arrow(), keys, "lossy-path", levels))
+
+
+def texts(figure: Figure) -> set[str]:
+    from matplotlib.text import Text  # noqa: PLC0415 - optional
+
+    return {each.get_text() for each in figure.findobj(Text) if isinstance(each, Text)}
+
+
+def test_one_key_gives_a_line_an_engine() -> None:
+    figures = drawn({RTT: "10ms..160ms log 3"}, {"goodput_bps": [2e7]}, engines=["pftk", "mathis"])
+    assert list(figures) == ["goodput_bps", "send_rate_pps"]
+    figure = figures["goodput_bps"]
+    (axes,) = figure.axes
+    lines = {str(line.get_label()): line for line in axes.lines}
+    curve = lines["pftk (formula)"]
+    swept = tcpcast.sweep("lossy-path", {RTT: "10ms..160ms log 3"}, engines="pftk", processes=1)
+    wanted = np.array(swept.to_arrow()["goodput_bps"].to_pylist()) / 1e6
+    np.testing.assert_allclose(np.asarray(curve.get_ydata()), wanted)
+    places = [math.log10(value) for value in (0.01, 0.04, 0.16)]
+    np.testing.assert_allclose(np.asarray(curve.get_xdata()), places)
+    assert lines["mathis (formula)"].get_linestyle() != curve.get_linestyle()
+    assert {"10", "40", "160", "network.rtt (ms)", "20 Mbit/s"} <= texts(figure)
+
+
+def test_simulations_have_points_and_bands() -> None:
+    vary, own = {RTT: ["20ms", "40ms"]}, {"engines": ["pftk", "packet"], "replications": 3}
+    short = tcpcast.load("lossy-path", changes={"run.duration": "4s", "run.warmup": "1s"})
+    results = tcpcast.sweep(short, vary, processes=1, **own)
+    table = results.to_arrow().to_pydict()
+    axes = {RTT: along(RTT, table[RTT], "time", "s")}
+    formula, packet = cells(table, "goodput_bps", axes)
+    assert (formula.simulated, packet.simulated) == (False, True)
+    assert np.isnan(formula.low).all()
+    assert (packet.low < packet.value).all()
+    where = zip(table["engine"], table[RTT], table["goodput_bps"], strict=True)
+    rows = [value for engine, rtt, value in where if (engine, rtt) == ("packet", 0.02)]
+    assert len(rows) == 3
+    assert packet.value[0] == pytest.approx(np.mean(rows))
+    figure = dict(drawn_sweep(results.to_arrow(), {RTT: ("time", "s")}, "x", {}))["goodput_bps"]
+    (panel,) = figure.axes
+    line = next(each for each in panel.lines if str(each.get_label()).startswith("packet"))
+    assert line.get_marker() == "o"
+    assert len(panel.collections) == 2  # the band, and the intervals
+
+
+def test_two_keys_give_a_map_with_isolines_where_the_level_is() -> None:
+    from matplotlib.contour import QuadContourSet  # noqa: PLC0415 - optional
+
+    vary = {RTT: "10ms..160ms log 9", LOSS: "0.1%..1% log 7"}
+    figures = drawn(vary, {"goodput_bps": [3e7]}, engines="mathis")
+    figure = figures["goodput_bps"]
+    (lines,) = figure.findobj(QuadContourSet)
+    (path,) = lines.get_paths()
+    # RTT sqrt(p) is the same along an isoline of Mathis' formula, retransmissions apart.
+    x, y = path.vertices.T
+    np.testing.assert_allclose(x + y / 2, x[0] + y[0] / 2, atol=5e-3)
+    said = texts(figure)
+    assert {"mathis (formula)", "30 Mbit/s", "network.rtt (ms)", f"{LOSS} (%)"} <= said
+
+
+def test_a_level_that_is_nowhere_is_told() -> None:
+    vary = {RTT: "10ms..20ms log 2", LOSS: ["1%", "2%"]}
+    figure = drawn(vary, {"goodput_bps": [1e3]}, engines="mathis")["goodput_bps"]
+    assert any("nowhere here" in each for each in texts(figure))
+
+
+def test_words_along_an_axis() -> None:
+    vary = {"tcp.stack": ["linux-reno", "rfc-newreno"]}
+    figure = drawn(vary, {}, engines="pftk")["goodput_bps"]
+    assert {"linux-reno", "rfc-newreno", "tcp.stack"} <= texts(figure)
+
+
+def test_the_command_writes_figures_beside_its_table(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["sweep", "lossy-path", "--vary", f"{RTT}=10ms..40ms log 3", "--engine", "pftk"]
+    assert main([*asked, "--plot", "out", "--format", "svg"]) == 0
+    shown = capsys.readouterr()
+    assert "pftk" in shown.out
+    assert "tcpcast: wrote out/goodput_bps.svg" in shown.err
+    assert (tmp_path / "out" / "goodput_bps.svg").stat().st_size > 1000
+    (tmp_path / "out" / "loss_ratio.svg").write_text("mine")
+    assert main([*asked, "--plot", "out", "--format", "svg"]) == 2
+    assert "--force" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--level", "goodput_bps=50mbit"], "add --plot DIR"),
+        (["--plot", "out", "--level", "goodput_bps"], "write METRIC=VALUE"),
+        (["--plot", "out", "--level", "goodput=1"], 'did you mean "goodput_pps"'),
+        (["--plot", "out", "--level", "goodput_bps=50ms"], "--level goodput_bps:"),
+        (["--plot", "o", "--vary", "run.seed=1,2", "--vary", f"{LOSS}=1%,2%"], "one or two"),
+    ],
+)
+def test_what_cannot_be_drawn(
+    arguments: list[str], said: str, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["sweep", "lossy-path", "--vary", f"{RTT}=10ms..40ms log 3", "--engine", "pftk"]
+    assert main([*asked, *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_levels_are_read_in_the_unit_of_the_metric() -> None:
+    typed = ["goodput_bps=50mbit, 2mbit", "loss_ratio=1%", "queue_delay_mean_s=10ms", "timeouts=3"]
+    assert read_levels(typed) == {
+        "goodput_bps": [5e7, 2e6],
+        "loss_ratio": [0.01],
+        "queue_delay_mean_s": [0.01],
+        "timeouts": [3.0],
+    }
+    with pytest.raises(TcpcastError, match="no metric"):
+        read_levels(["nothing=1"])
