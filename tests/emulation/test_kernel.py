@@ -139,6 +139,33 @@ def test_a_busy_machine_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     assert exit_code([answer]) == 3
 
 
+def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["tcpcast.engines.kernel"]
+    flow = [100, 0, 0, 100, 10**9, 0, 10**5, 10**9, 10, 0, 0, 0, 0, 10**6, 0]
+    snapshots = [
+        {
+            "now_ns": at * 10**8,
+            "carried_bytes": at * 1500,
+            "flows": [[at * value for value in flow]],
+            "waits": [[500, 100]],
+            "lateness": [990 * at, 0, 10 * at, 0, 0, 0, 0],
+        }
+        for at in range(1, 80)
+    ]
+    found = TrafficOutcome(snapshots=snapshots, ended={})
+    monkeypatch.setattr(module, "check", lambda _: None)
+    monkeypatch.setattr(module, "run_traffic", lambda *_: found)
+    late = module.kernel(asked(tcp={"stack": "linux-bbr"}), RunOptions())
+    assert any("1.0% of the packets were more than 0.2 ms late" in w for w in late.warnings)
+    # 100 packets in each tenth of a second, each of which waited for 10 ms.
+    assert late["send_rate_pps"] == pytest.approx(1000.0)
+    assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)
+    assert late["queue_delay_mean_s"] == pytest.approx(0.01)
+    assert late["queue_delay_p99_s"] == pytest.approx(0.01)
+    assert late["rtt_mean_s"] == pytest.approx(0.1)
+    assert not any("late" in w for w in module.kernel(asked(), RunOptions()).warnings)
+
+
 def test_an_interrupted_run_gives_what_was_finished(tmp_path: Path) -> None:
     measured(asked(run={"duration": "1s", "warmup": "0.3s"}))
     file = tmp_path / "k.toml"

@@ -23,13 +23,16 @@ from tcpcast.engines.packet import figures
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
 MOST_LATE = 0.01
 """More packets than this that are over 1 ms late distort what is measured."""
+
+BURST_S, MOST_IN_BURSTS = 2e-4, 1e-3
+"""More packets than this that are so late raise the rate samples of BBR."""
 
 FEWEST_SLOTS = 3
 """Fewer snapshots of a run that was cut short tell nothing."""
@@ -166,6 +169,7 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome]) -> Answer:
         answer.metrics = figures.metrics(dict(single.estimates()))
         answer.tables = single.tables()
         return answer
+    answer.warnings += _bbr_warnings(scenario, answer.provenance["lateness_packets"])
     _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
     return answer
 
@@ -202,6 +206,19 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
     if missing:
         shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
         answer.partial = answer.partial or f"run.precision was not reached ({shortfall})"
+
+
+def _bbr_warnings(scenario: Scenario, lateness: Sequence[int]) -> list[str]:
+    """Warn of the queue of BBR where packets were late by less than distorts other stacks."""
+    bursts = sum(lateness[LATENESS_S.index(BURST_S) + 1 :])
+    has_bbr = any(group.tcp.control == "bbr" for group in scenario.populations)
+    if not has_bbr or bursts <= MOST_IN_BURSTS * sum(lateness):
+        return []
+    return [
+        f"{bursts / sum(lateness):.1%} of the packets were more than {BURST_S * 1000:g} ms late: "
+        "bbr takes its largest rate sample for the bandwidth, which bursts raise, so its queueing "
+        "delays and RTT are too long; check them on a quiet machine"
+    ]
 
 
 def _distortion(outcomes: list[TrafficOutcome]) -> str | None:
