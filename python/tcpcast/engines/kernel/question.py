@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.kernel.path import path_configuration
 from tcpcast.engines.packet.configuration import nanoseconds
+from tcpcast.engines.stacks import KERNEL_STACKS
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
@@ -32,8 +33,6 @@ MOST_BYTES = 256 * 2**20
 """What the link takes: senders, bytes of a packet, memory for packets."""
 
 AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
-
-STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "dctcp")
 
 _OTHER_STACKS = {
     "rfc-sack": "Linux finds losses by RACK wherever it has SACK",
@@ -233,9 +232,9 @@ def _problems_of_link(scenario: Scenario) -> Iterator[str]:
 
 
 def _problems_of_tcp(tcp: Tcp) -> Iterator[str]:
-    if tcp.stack not in STACKS:
+    if tcp.stack not in KERNEL_STACKS:
         fact = _OTHER_STACKS.get(tcp.stack, "the kernel's TCP is today's Linux")
-        yield f'tcp.stack = "{tcp.stack}": {fact}; write one of {", ".join(STACKS[:4])}'
+        yield f'tcp.stack = "{tcp.stack}": {fact}; write one of {", ".join(KERNEL_STACKS[:4])}'
         return
     offered = available()
     if tcp.control not in offered:
