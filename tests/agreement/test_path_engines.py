@@ -352,7 +352,7 @@ def test_a_feed_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(TcpcastError, match="'measured'"):
         tcpcast.run(lossy(), ["pftk"], feed="guessed")
     assert main(["run", "lossy-path", "--feed", "guessed"]) == 2
-    assert "--feed takes 'scenario' or 'measured'" in capsys.readouterr().err
+    assert "'guessed' is not one of 'scenario', 'measured'" in capsys.readouterr().err
 
 
 def test_measured_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,9 +57,9 @@ def test_one_key_gives_a_line_an_engine() -> None:
 
 
 def test_simulations_have_points_and_bands() -> None:
-    vary, own = {RTT: ["20ms", "40ms"]}, {"engines": ["pftk", "packet"], "replications": 3}
+    vary = {RTT: ["20ms", "40ms"]}
     short = tcpcast.load("lossy-path", changes={"run.duration": "4s", "run.warmup": "1s"})
-    results = tcpcast.sweep(short, vary, processes=1, **own)
+    results = tcpcast.sweep(short, vary, engines=["pftk", "packet"], replications=3, processes=1)
     table = results.to_arrow().to_pydict()
     axes = {RTT: along(RTT, table[RTT], "time", "s")}
     formula, packet = cells(table, "goodput_bps", axes)
@@ -86,7 +86,7 @@ def test_two_keys_give_a_map_with_isolines_where_the_level_is() -> None:
     (lines,) = figure.findobj(QuadContourSet)
     (path,) = lines.get_paths()
     # RTT sqrt(p) is the same along an isoline of Mathis' formula, retransmissions apart.
-    x, y = path.vertices.T
+    x, y = np.asarray(path.vertices, dtype=float).T
     np.testing.assert_allclose(x + y / 2, x[0] + y[0] / 2, atol=5e-3)
     said = texts(figure)
     assert {"mathis (formula)", "30 Mbit/s", "network.rtt (ms)", f"{LOSS} (%)"} <= said

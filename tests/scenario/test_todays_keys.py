@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, Transfers
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+from tcpcast.scenario.todays_tcp import CONTROLS, RATE_BASED, TODAYS_PRESETS
 
 BASE: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt"}},
@@ -21,6 +21,11 @@ CLASSIC = {"stack": "rfc-newreno"}
 
 def changed(changes: dict[str, Any]) -> Scenario:
     return Scenario.from_dict(BASE).with_changes(changes)
+
+
+def test_every_stack_says_what_its_congestion_control_is() -> None:
+    assert CONTROLS.keys() == TODAYS_PRESETS.keys()
+    assert set(CONTROLS.values()) >= RATE_BASED
 
 
 @pytest.mark.parametrize("stack", TODAYS_PRESETS)

@@ -24,8 +24,7 @@ from tcpcast.engines.registry import (
 )
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
-from tcpcast.scenario.todays_tcp import CONTROLS as CONTROL_OF
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, control_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -102,7 +101,7 @@ def fit(engine: str, stack: str) -> Fit:
 
 def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) -> Fit:
     """Return the first verdict whose condition holds."""
-    control, max_plus = CONTROL_OF.get(stack, "reno"), entry.stack == "max-plus"
+    control, max_plus = control_of(stack), entry.stack == "max-plus"
     of_another = entry.stack in CONTROLS and CONTROLS.get(control) != engine
     refused, stated = Verdict.REFUSED, Verdict.STATED_ERROR
     measured = MEASURED.get((engine, stack), "")

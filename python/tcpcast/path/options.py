@@ -104,7 +104,12 @@ class PathOptions:
         """
         from tcpcast.engines.formula.feed import LEAST_LOSS
         from tcpcast.models.cubic import cubic_response
-        from tcpcast.scenario.todays_tcp import CONTROLS, DEFAULT_STACK, is_todays
+        from tcpcast.scenario.todays_tcp import (
+            DEFAULT_STACK,
+            RATE_BASED,
+            control_of,
+            is_todays,
+        )
         from tcpcast.units import parse_duration, parse_rate
 
         stack = self.stack or DEFAULT_STACK
@@ -113,7 +118,7 @@ class PathOptions:
         packet_bits = 8 * (self.payload_bytes + self._header_bytes)
         pps = parse_rate(point.get("rate", "unlimited")) / packet_bits
         loss, rtt = _read_loss(point.get("loss", "0%")), parse_duration(point["rtt"])
-        if loss >= LEAST_LOSS and rtt > 0 and CONTROLS.get(stack) not in {"bbr", "bbr3"}:
+        if loss >= LEAST_LOSS and rtt > 0 and control_of(stack) not in RATE_BASED:
             one = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
             pps = min(pps, int(point.get("flows", "1")) * one)
         return MOST_PACKETS / pps if 0 < pps < math.inf else math.inf

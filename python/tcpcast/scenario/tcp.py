@@ -47,10 +47,10 @@ from tcpcast.scenario.tcp_rules import (
     shown_rules,
 )
 from tcpcast.scenario.todays_tcp import (
-    CONTROLS,
     DEFAULT_STACK,
     TIMESTAMP_BYTES,
     TODAYS_PRESETS,
+    control_of,
     is_todays,
     shown_keys,
     todays_faults,
@@ -365,7 +365,7 @@ class Tcp(Table):
     @property
     def control(self) -> str:
         """The congestion control: ``reno``, ``cubic``, ``bbr``, ``bbr3`` or ``dctcp``."""
-        return CONTROLS.get(self.stack, "reno")
+        return control_of(self.stack)
 
     @property
     def header_bytes(self) -> int:

@@ -63,8 +63,19 @@ TODAYS_PRESETS: dict[str, dict[str, Any]] = {
 }
 """Every default of every preset of today's TCP."""
 
-CONTROLS = {"linux-cubic": "cubic", "linux-bbr": "bbr", "bbr3": "bbr3", "dctcp": "dctcp"}
-"""The congestion control of a stack, where it is not Reno's."""
+CONTROLS = {
+    "linux-cubic": "cubic",
+    "linux-reno": "reno",
+    "linux-bbr": "bbr",
+    "linux-reno-classic": "reno",
+    "rfc-sack": "reno",
+    "bbr3": "bbr3",
+    "dctcp": "dctcp",
+}
+"""The congestion control of each stack of today's TCP; a classic stack's is Reno's."""
+
+RATE_BASED = {"bbr", "bbr3"}
+"""Congestion controls that follow the rate of delivery: losses do not end their growth."""
 
 DEFAULT_STACK = "linux-cubic"
 """The preset where none is named: what most servers and phones run today."""
@@ -79,6 +90,11 @@ TIMESTAMP_BYTES = 12
 def is_todays(stack: object) -> bool:
     """Say whether a stack is one of today's TCP."""
     return isinstance(stack, str) and stack in TODAYS_PRESETS
+
+
+def control_of(stack: str) -> str:
+    """Return the congestion control of a stack, classic or of today."""
+    return CONTROLS[stack] if is_todays(stack) else "reno"
 
 
 def has_timestamps(tcp: Mapping[str, Any]) -> bool:

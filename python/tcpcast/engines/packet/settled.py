@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.engines.formula.feed import limiting_link
+from tcpcast.scenario.todays_tcp import RATE_BASED
 
 if TYPE_CHECKING:
     from tcpcast import _native
@@ -52,11 +53,7 @@ def unsettled(
 def _can_settle(people: Population) -> bool:
     """Say whether the senders go on for ever, and losses end the growth of their windows."""
     tcp = people.tcp
-    return (
-        people.traffic.kind == "bulk"
-        and not tcp.hears_losses
-        and tcp.control not in {"bbr", "bbr3"}
-    )
+    return people.traffic.kind == "bulk" and not tcp.hears_losses and tcp.control not in RATE_BASED
 
 
 def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Seen, at: int) -> int:
