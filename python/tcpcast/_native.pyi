@@ -23,6 +23,7 @@ __all__ = [
     "read_trace",
     "run_bytes",
     "run_link",
+    "run_traffic",
 ]
 
 __version__: str
@@ -83,3 +84,4 @@ def read_trace(
     max_connections: int | None = None,
 ) -> dict[str, Any]: ...
 def run_link(link: dict[str, Any], *, lifeline: int, answer: int) -> int: ...
+def run_traffic(traffic: dict[str, Any], *, lifeline: int, answer: int) -> int: ...

@@ -151,6 +151,8 @@ class Answer:
     precision not reached), or None. ``unwritten`` says which files of the run could not be
     written, and why. ``failed`` says what went wrong where a sweep goes on without this answer.
 
+    ``machine_fault`` says that ``partial`` is the machine's fault, which was too busy to measure.
+
     ``kind`` says whether it was calculated, simulated or measured. Of a formula, ``regime`` is what
     limits the rate or takes the time, ``steps`` every quantity that leads to the result, and
     ``domain`` those that bound where the formula is shown to hold, by name. Of a simulation,
@@ -180,6 +182,7 @@ class Answer:
     warmup_s: float | None = None
     warmup_rule: str | None = None
     captured: CaptureInputs | None = None
+    machine_fault: bool = False
     failed: str | None = None
 
     def distrust(self) -> None:

@@ -51,7 +51,7 @@ def read(page: Path, folder: Path, *, long: bool) -> None:
             assert timeless(said) == timeless(printed), block.place
         else:
             expected = reader.read(block)
-            if expected is not None:
+            if expected is not None and not block.is_measured:
                 assert timeless(block.lines) == timeless(expected), block.place
     if missing:
         pytest.skip(f"the rest is right; no {', '.join(sorted(missing))} here: make peers")

@@ -25,7 +25,9 @@ def updated(page: Path) -> str:
         reader = Reader(Path(folder))
         found = blocks(page)
         for block, after in zip_longest(found, found[1:]):
-            if block.needs is not None and shutil.which(block.needs) is None:
+            if block.is_measured:
+                print(f"{block.place}: left as it is, it was measured")
+            elif block.needs is not None and shutil.which(block.needs) is None:
                 print(f"{block.place}: left as it is, no {block.needs} here")
             elif block.language == "python":
                 printed = reader.output(block)

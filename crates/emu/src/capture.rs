@@ -122,7 +122,30 @@ impl Observer for Capture {
     }
 }
 
-/// Both, one, or none.
+/// Both of two.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
+        self.0.enters(now, port, packet);
+        self.1.enters(now, port, packet);
+    }
+
+    fn drops(&mut self, now: Nanos, port: u16, packet: &[u8], cause: crate::path::Cause) {
+        self.0.drops(now, port, packet, cause);
+        self.1.drops(now, port, packet, cause);
+    }
+
+    fn passed(&mut self, from: u16, packet: &[u8], waited: Nanos, marked: bool) {
+        self.0.passed(from, packet, waited, marked);
+        self.1.passed(from, packet, waited, marked);
+    }
+
+    fn leaves(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
+        self.0.leaves(now, due, port, packet);
+        self.1.leaves(now, due, port, packet);
+    }
+}
+
+/// One, or none.
 impl<O: Observer> Observer for Option<O> {
     fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
         if let Some(observer) = self {
@@ -133,6 +156,12 @@ impl<O: Observer> Observer for Option<O> {
     fn drops(&mut self, now: Nanos, port: u16, packet: &[u8], cause: crate::path::Cause) {
         if let Some(observer) = self {
             observer.drops(now, port, packet, cause);
+        }
+    }
+
+    fn passed(&mut self, from: u16, packet: &[u8], waited: Nanos, marked: bool) {
+        if let Some(observer) = self {
+            observer.passed(from, packet, waited, marked);
         }
     }
 

@@ -10,6 +10,7 @@
 //! - [`clock`] is the link's time, which stands still while the host is away.
 //! - [`device`] moves packets between a namespace and the slab: TUN, or veth with AF_PACKET.
 //! - [`forwarding`] is the loop between devices and path under the real clock.
+//! - [`traffic`] drives the kernel's TCP with a scenario's flows and counts what they did.
 //! - [`sandbox`] makes a process whose namespaces and children die with it, [`network`] what is in
 //!   them, and [`command`] runs programs at both ends.
 //!
@@ -27,3 +28,4 @@ pub mod path;
 pub mod sandbox;
 mod scheduling;
 mod summary;
+pub mod traffic;

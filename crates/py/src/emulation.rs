@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod directions;
+#[cfg(target_os = "linux")]
+mod traffic;
 
 use crate::config::Plain;
 use pyo3::prelude::*;
@@ -41,6 +43,34 @@ pub(crate) fn run_link(
     run(py, link, lifeline, answer)
 }
 
+/// Run a scenario's flows over a link in new namespaces; returns 0, or 3 where that failed. What is
+/// counted is written to the descriptor `answer` while it runs. As for `run_link`.
+#[pyfunction]
+#[pyo3(signature = (traffic, *, lifeline, answer))]
+pub(crate) fn run_traffic(
+    py: Python<'_>,
+    traffic: &Bound<'_, PyAny>,
+    lifeline: i32,
+    answer: i32,
+) -> PyResult<i32> {
+    run_flows(py, traffic, lifeline, answer)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run_flows(_: Python<'_>, _: &Bound<'_, PyAny>, _: i32, _: i32) -> PyResult<i32> {
+    Err(pyo3::exceptions::PyOSError::new_err("a link needs Linux"))
+}
+
+#[cfg(target_os = "linux")]
+fn run_flows(
+    py: Python<'_>,
+    traffic: &Bound<'_, PyAny>,
+    lifeline: i32,
+    answer: i32,
+) -> PyResult<i32> {
+    traffic::run(py, traffic.extract()?, lifeline, answer)
+}
+
 #[cfg(not(target_os = "linux"))]
 fn run(_: Python<'_>, _: LinkDict, _: i32, _: i32) -> PyResult<i32> {
     Err(pyo3::exceptions::PyOSError::new_err("a link needs Linux"))
@@ -70,7 +100,7 @@ mod linux {
     }
 
     /// The pipe of that number once more: the caller keeps its own end.
-    fn pipe(number: i32, end: &OpenOptions) -> io::Result<File> {
+    pub(super) fn pipe(number: i32, end: &OpenOptions) -> io::Result<File> {
         end.open(format!("/proc/self/fd/{number}"))
     }
 
@@ -119,7 +149,7 @@ mod linux {
         }
     }
 
-    fn side(name: &str) -> PyResult<Side> {
+    pub(super) fn side(name: &str) -> PyResult<Side> {
         match name {
             "near" => Ok(Side::Near),
             "far" => Ok(Side::Far),

@@ -393,5 +393,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
     module.add_function(wrap_pyfunction!(emulation::run_link, module)?)?;
+    module.add_function(wrap_pyfunction!(emulation::run_traffic, module)?)?;
     module.add_class::<Simulation>()
 }

@@ -143,6 +143,7 @@ def link(  # noqa: PLR0913, PLR0917 - one parameter an option
     at the near end, 10.0.0.1; the far end is 10.128.0.1, and TCPCAST_PEER has the address of the
     other end. Its exit status is passed on. Linux; root is not needed.
     """
+    from tcpcast.engines.kernel.path import path_configuration
     from tcpcast.output import check_file
 
     given = {
@@ -158,7 +159,7 @@ def link(  # noqa: PLR0913, PLR0917 - one parameter an option
     for written in filter(None, (pcap, statistics)):
         check_file(written, force=force)
     question = {
-        "config": _configuration(scenario),
+        "config": path_configuration(scenario),
         "both_ways": scenario.network.return_link is None,
         "sender": sender,
         "near": _program(ctx.meta[_COMMAND]),
@@ -260,22 +261,6 @@ def _check(scenario: Scenario) -> None:
         faults.append(f'network.packet: too long for a link; write at most "{LONGEST_PACKET}B"')
     if faults:
         raise ScenarioError("\n".join(faults))
-
-
-def _configuration(scenario: Scenario) -> Mapping[str, Any]:
-    """Return what the simulator would be given, so that the link is made of the same.
-
-    What sources and receivers have of their own is a delay here: that of a packet and an ack.
-    """
-    from tcpcast.engines.packet.configuration import configuration, nanoseconds
-
-    config, network = configuration(scenario, 0.0), scenario.network
-    (only,) = config["classes"]
-    for own in (network.ingress, network.egress):
-        delay = own.delay_s or 0.0
-        only["forward_ns"] += nanoseconds(delay + 8 * network.packet_bytes / own.serial_bps)
-        only["back_ns"] += nanoseconds(delay + 8 * network.ack_bytes / own.serial_bps)
-    return config
 
 
 def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: bool) -> LinkOutcome:

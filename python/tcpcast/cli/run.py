@@ -90,13 +90,15 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 
 def exit_code(answers: Sequence[Answer]) -> int:
-    """Return 130 if interrupted, 3 if a file could not be written, 2 if no engine applied.
+    """Return 130 if interrupted, 3 if a file could not be written or the machine was too busy.
+
+    2 if no engine applied.
 
     Else 1 if an answer is partial, and 0 if none is.
     """
     if any(a.interrupted for a in answers):
         return 130
-    if any(a.unwritten for a in answers):
+    if any(a.unwritten or a.machine_fault for a in answers):
         return 3
     if all(a.not_applicable is not None for a in answers):
         return 2
@@ -110,10 +112,20 @@ def answers_to(
     import tcpcast
     from tcpcast.cli.progress import progress_bar
 
+    if "kernel" in (names or ()):
+        _say_how_long(scenario)
     with progress_bar(scenario.name) as progress:
         return tcpcast.run(
             scenario, names, threads=threads, progress=progress, feed=feed, force=force
         )
+
+
+def _say_how_long(scenario: Scenario) -> None:
+    """Say how long the kernel takes, which sends in real time."""
+    from tcpcast.engines.kernel import seconds
+
+    said = f"kernel sends in real time, about {seconds(scenario):.0f} s"
+    print(f"tcpcast: {said}", file=sys.stderr)
 
 
 def _report(compared: Compared, scenario: Scenario, *, as_json: bool, every: bool) -> None:

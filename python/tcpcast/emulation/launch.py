@@ -54,6 +54,23 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
 
 def _ask(question: bytes) -> tuple[dict[str, str], int]:
     """Start the process, hand it the question, and return what it told and its status."""
+    foreground = _foreground()
+    try:
+        with started(question) as (lines, process):
+            told = dict(lines)
+            return told, process.wait()
+    finally:
+        _take_back(foreground)
+
+
+@contextmanager
+def started(
+    question: bytes,
+) -> Iterator[tuple[Iterator[tuple[str, str]], subprocess.Popen[bytes]]]:
+    """Start a link's process, hand it the question, and yield what it tells, and it.
+
+    It has ended when the context is left, whether it was done or not.
+    """
     asked, lifeline, answer = os.pipe(), os.pipe(), os.pipe()
     ends = (asked[0], lifeline[0], answer[1])
     try:
@@ -67,17 +84,14 @@ def _ask(question: bytes) -> tuple[dict[str, str], int]:
         raise
     for end in ends:
         os.close(end)
-    foreground = _foreground()
     try:
         with suppress(BrokenPipeError), open(asked[1], "wb") as file:
             file.write(question)
         with open(answer[0], encoding="utf-8", errors="replace") as file:
-            told = dict(_split(line) for line in file)
-        return told, process.wait()
+            yield map(_split, file), process
     finally:
         os.close(lifeline[1])
         process.wait()
-        _take_back(foreground)
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -20,7 +20,8 @@ def main() -> None:
         os.set_inheritable(descriptor, False)
     with open(question, "rb") as file:
         link = pickle.load(file)
-    status = _native.run_link(link, lifeline=lifeline, answer=answer)
+    run = _native.run_traffic if "flows" in link else _native.run_link
+    status = run(link, lifeline=lifeline, answer=answer)
     os._exit(status)
 
 

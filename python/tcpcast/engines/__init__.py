@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.engines.registry import CAPTURES, SCALED, SIMULATION, EngineEntry, Formula
+from tcpcast.engines.registry import CAPTURES, MEASUREMENT, SCALED, SIMULATION, EngineEntry, Formula
 from tcpcast.errors import DomainError, NotApplicable, TcpcastError, UnknownEngine
 from tcpcast.interrupts import raise_what_was_dropped
 
@@ -79,6 +79,15 @@ REGISTRY: dict[str, EngineEntry] = {
         "stack max-plus-reno, on/off sources and bulk flows; requested by name",
         SCALED,
         "where it converges; else the answer is withheld, with the test that failed",
+        quick=False,
+    ),
+    "kernel": EngineEntry(
+        "tcpcast.engines.kernel",
+        "kernel",
+        "this machine's own TCP over an emulated link, in real time",
+        "bulk flows and single transfers over one bottleneck, Linux; requested by name",
+        MEASUREMENT,
+        "within its 95 % intervals; withheld where the machine was too busy",
         quick=False,
     ),
     "trace": EngineEntry(

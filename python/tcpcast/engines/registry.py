@@ -29,11 +29,12 @@ PATH = "closed formulas for one path"
 TRANSFERS = "closed formulas for short transfers"
 USERS = "closed formulas for users on a link"
 SIMULATION, SCALED, CAPTURES = "simulation", "scaled simulation", "captures"
+MEASUREMENT = "measurement"
 
 CONTROLS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Congestion controls other than Reno's that have a formula, and its engine."""
 
-FAMILIES = (PATH, TRANSFERS, USERS, SIMULATION, SCALED, CAPTURES)
+FAMILIES = (PATH, TRANSFERS, USERS, SIMULATION, SCALED, MEASUREMENT, CAPTURES)
 """Kinds of engines, in the order of ``tcpcast engines``."""
 
 

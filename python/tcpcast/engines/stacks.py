@@ -51,6 +51,9 @@ class Fit:
 
 APPLIES = Fit(Verdict.APPLIES)
 
+KERNEL_STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "dctcp")
+"""Stacks that Linux has, in the order in which messages offer them."""
+
 MEASURED: dict[tuple[str, str], str] = {
     ("pftk", "linux-reno-classic"): "22 % below to 5 % above the kernel's goodput",
     ("pftk", "linux-reno"): "7 to 35 % below the kernel's goodput",
@@ -89,6 +92,8 @@ def fit(engine: str, stack: str) -> Fit:
         return _of_formula(engine, entry, stack, delayed_acks=preset["delayed_acks"])
     if engine == "fixed-point" and stack != MAX_PLUS:
         return Fit(Verdict.REFUSED, f"models {MAX_PLUS} alone")
+    if engine == "kernel" and stack not in KERNEL_STACKS:
+        return Fit(Verdict.REFUSED, "the kernel's own stacks alone")
     if engine == "mean-field" and stack in TODAYS_PRESETS:
         return Fit(Verdict.REFUSED, "not checked for today's TCP")
     return APPLIES

@@ -73,6 +73,25 @@ impl Network {
     }
 }
 
+impl Host {
+    /// Sets what TCP in it does: sysctls of `net.ipv4`, and for connections from here the initial
+    /// window in packets and the least retransmission timeout in milliseconds.
+    ///
+    /// # Errors
+    /// The kernel lacks a sysctl, or takes no such value; the message has its name.
+    pub fn tune(&self, sysctls: &[(String, String)], route: Option<(u32, u32)>) -> io::Result<()> {
+        self.namespace.within(|| {
+            for (name, value) in sysctls {
+                fs::write(format!("/proc/sys/net/ipv4/{name}"), value).map_err(|fault| {
+                    io::Error::other(format!("net.ipv4.{name} cannot be {value}: {fault}"))
+                })?;
+            }
+            let Some((window, least_rto_ms)) = route else { return Ok(()) };
+            Netlink::new()?.tune_route(INTERFACE, window, least_rto_ms)
+        })
+    }
+}
+
 impl Way {
     /// TUN if its file can be opened, else veth.
     #[must_use]

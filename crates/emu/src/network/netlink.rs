@@ -1,14 +1,15 @@
 //! Requests to the kernel's routing socket, in the calling thread's network namespace.
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64,
 };
 use netlink_packet_route::route::{
-    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -129,13 +130,28 @@ impl Netlink {
         given.attributes.push(AddressAttribute::Local(IpAddr::V4(address)));
         given.attributes.push(AddressAttribute::Address(IpAddr::V4(address)));
         self.make(RouteNetlinkMessage::NewAddress(given))?;
-        let mut route = RouteMessage::default();
-        route.header.address_family = AddressFamily::Inet;
-        route.header.table = RouteHeader::RT_TABLE_MAIN;
-        route.header.protocol = RouteProtocol::Boot;
-        route.header.scope = RouteScope::Link;
-        route.header.kind = RouteType::Unicast;
-        route.attributes.push(RouteAttribute::Oif(index));
-        self.make(RouteNetlinkMessage::NewRoute(route))
+        self.make(RouteNetlinkMessage::NewRoute(route_by(index)))
     }
+
+    /// Gives the route of [`Self::route_all`] what TCP takes of it: the initial window in packets,
+    /// and the least retransmission timeout in milliseconds.
+    pub(super) fn tune_route(&self, name: &str, window: u32, least_rto_ms: u32) -> io::Result<()> {
+        let mut route = route_by(self.index(name)?);
+        let metrics = vec![RouteMetric::InitCwnd(window), RouteMetric::RtoMin(least_rto_ms)];
+        route.attributes.push(RouteAttribute::Metrics(metrics));
+        let request = RouteNetlinkMessage::NewRoute(route);
+        self.ask(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
+    }
+}
+
+/// The route of everything by an interface.
+fn route_by(index: u32) -> RouteMessage {
+    let mut route = RouteMessage::default();
+    route.header.address_family = AddressFamily::Inet;
+    route.header.table = RouteHeader::RT_TABLE_MAIN;
+    route.header.protocol = RouteProtocol::Boot;
+    route.header.scope = RouteScope::Link;
+    route.header.kind = RouteType::Unicast;
+    route.attributes.push(RouteAttribute::Oif(index));
+    route
 }

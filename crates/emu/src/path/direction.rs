@@ -87,6 +87,7 @@ pub(super) struct Direction {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub packet: InTransit,
+    pub waited: Nanos,
     pub marked: bool,
 }
 
@@ -192,7 +193,7 @@ impl Direction {
         }
         let near = usize::from(packet.from.min(packet.to));
         let delay = self.delays.get(near).copied().unwrap_or(self.least_delay);
-        self.line.schedule(goes_on + delay, Leaving { packet, marked });
+        self.line.schedule(goes_on + delay, Leaving { packet, waited, marked });
     }
 
     /// The next packet that has left by `now`, and when it did.

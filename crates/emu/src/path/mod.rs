@@ -51,6 +51,8 @@ pub trait Observer {
     fn enters(&mut self, _now: Nanos, _port: u16, _packet: &[u8]) {}
     /// A packet that came in by a port was dropped.
     fn drops(&mut self, _now: Nanos, _port: u16, _packet: &[u8], _cause: Cause) {}
+    /// A packet that came in by a port has got through, and waited so long for its transmission.
+    fn passed(&mut self, _from: u16, _packet: &[u8], _waited: Nanos, _marked: bool) {}
     /// A packet is handed to a port at `now`; it was due at `due`.
     fn leaves(&mut self, _now: Nanos, _due: Nanos, _port: u16, _packet: &[u8]) {}
 }
@@ -143,12 +145,15 @@ impl Path {
     pub fn leave(&mut self, now: Nanos, observer: &mut impl Observer) -> Option<InTransit> {
         loop {
             let at = self.next_direction;
-            if let Some((due, Leaving { packet, marked })) = self.directions[at].leave(now) {
+            if let Some((due, Leaving { packet, waited, marked })) = self.directions[at].leave(now)
+            {
                 if marked {
                     mark(self.slab.packet_mut(packet.cell));
                 }
                 self.directions[at].counters.lateness.add(now - due);
-                observer.leaves(now, due, packet.to, self.slab.packet(packet.cell));
+                let bytes = self.slab.packet(packet.cell);
+                observer.passed(packet.from, bytes, waited, marked);
+                observer.leaves(now, due, packet.to, bytes);
                 return Some(packet);
             }
             self.next_direction = 1 - at;

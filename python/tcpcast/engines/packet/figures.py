@@ -180,9 +180,9 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     """Return every metric that the run can tell, None where it saw nothing to tell it from."""
     units = seen.units
     found = class_estimates(scenario, units, None)
-    found |= _link_estimates(scenario, units) | _delay_percentiles(seen.totals)
-    found |= _loss_estimates(units)
-    found |= _counts(scenario, units)
+    found |= link_estimates(scenario, units) | _delay_percentiles(seen.totals)
+    found |= loss_estimates(units)
+    found |= counts(scenario, units)
     found["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
     found |= _of_the_whole(scenario, seen) | hops.loss_elsewhere(scenario, seen)
     found |= return_path.estimates(scenario, seen)
@@ -190,15 +190,15 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     if finished is not None and finished.value > 0:
         # A number that was asked for is no estimate.
         asked = scenario.run.connections is not None or scenario.transfers_alone is not None
-        found["transfers"] = _bare(finished.value) if asked else finished
+        found["transfers"] = bare(finished.value) if asked else finished
     if scenario.arriving_load is not None:
-        found["offered_load"] = _bare(scenario.arriving_load)
+        found["offered_load"] = bare(scenario.arriving_load)
     if scenario.transfers_alone is not None:
         return transfers.each_alone(found, seen.totals)
     return found
 
 
-def _counts(scenario: Scenario, units: Units) -> Estimates:
+def counts(scenario: Scenario, units: Units) -> Estimates:
     """Return the counts of loss indications, in a run as long as it is by time or by transfers.
 
     Where it ends after so many transfers, batches of time hold more of them or fewer, and only the
@@ -290,7 +290,8 @@ def _goes_on(group: Population) -> bool:
     return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
 
 
-def _link_estimates(scenario: Scenario, units: Units) -> Estimates:
+def link_estimates(scenario: Scenario, units: Units) -> Estimates:
+    """Return what the bottleneck alone tells: its use, its queue, its losses by kind."""
     link = scenario.network.bottleneck
     can_overflow = not math.isinf(scenario.buffer_pkts)
     arrived = units.of_class("arrived")
@@ -339,10 +340,11 @@ def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     names = ("queue_delay_p95_s", "queue_delay_p99_s")
     known = zip(names, values, strict=True)
     # The smallest bucket holds what did not wait.
-    return {name: _bare(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
+    return {name: bare(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
 
 
-def _loss_estimates(units: Units) -> Estimates:
+def loss_estimates(units: Units) -> Estimates:
+    """Return the metrics of loss indications and of what they bring about."""
     sent = units.of_class("sent")
     recoveries = units.of_class("fast_retransmits")
     sequences = units.of_class("timeout_sequences")
@@ -372,13 +374,13 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
     """Return what batches cannot tell: the largest queue, Jain's index of the flows."""
     found: Estimates = {}
     if has_queue(scenario):
-        found["queue_max_pkts"] = _bare(float(seen.largest_queue))
+        found["queue_max_pkts"] = bare(float(seen.largest_queue))
     if all(group.traffic.kind == "bulk" for group in scenario.populations):
         indices = [
-            _jain(seen.units.rates(packets, scenario.populations)) for packets, _ in seen.sources
+            jain(seen.units.rates(packets, scenario.populations)) for packets, _ in seen.sources
         ]
         if sum(group.count for group in scenario.populations) == 1:
-            found["jain_index"] = _bare(1.0)
+            found["jain_index"] = bare(1.0)
         elif all(math.isfinite(index) for index in indices):
             found["jain_index"] = statistics.ratio(
                 indices, [1.0] * len(indices), replications=len(indices), at_most=1.0
@@ -386,13 +388,14 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
     return found
 
 
-def _jain(packets: Floats) -> float:
+def jain(packets: Floats) -> float:
     """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan where nothing was sent."""
     squares = packets.size * float(packets @ packets)
     return float(packets.sum()) ** 2 / squares if squares else math.nan
 
 
-def _bare(value: float) -> Estimate:
+def bare(value: float) -> Estimate:
+    """Return a figure as an estimate without an interval."""
     return Estimate(value, None, None, math.inf, 0)
 
 

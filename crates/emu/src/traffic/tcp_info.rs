@@ -1,0 +1,127 @@
+//! What the kernel tells of a connection, and of all connections of a namespace.
+
+use nix::libc;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Bytes of `struct tcp_info` (linux/tcp.h) up to its last field that is read here.
+const LENGTH: usize = 248;
+
+/// `TCP_INFO` of a connection. Fields that the kernel does not have yet are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TcpInfo([u8; LENGTH]);
+
+impl TcpInfo {
+    pub(super) fn of(socket: impl AsFd) -> io::Result<Self> {
+        let mut bytes = [0_u8; LENGTH];
+        let mut length = LENGTH as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes to where `bytes` are.
+        #[allow(unsafe_code)]
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_fd().as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                bytes.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if result == 0 { Ok(Self(bytes)) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_ne_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+
+    fn long(&self, at: usize) -> u64 {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&self.0[at..at + 8]);
+        u64::from_ne_bytes(bytes)
+    }
+
+    /// Smoothed round-trip time in microseconds.
+    pub(super) fn rtt_us(&self) -> u32 {
+        self.word(68)
+    }
+
+    /// Retransmissions so far.
+    pub(super) fn retransmitted(&self) -> u32 {
+        self.word(100)
+    }
+
+    /// Segments received so far: of a sender acks.
+    pub(super) fn acks(&self) -> u32 {
+        self.word(140)
+    }
+
+    /// For how long there was something to send, in microseconds, and for how long of that the
+    /// receiver's window or the send buffer kept it back.
+    pub(super) fn busy_us(&self) -> (u64, u64) {
+        (self.long(168), self.long(176) + self.long(184))
+    }
+
+    /// Segments in flight.
+    pub(super) fn in_flight(&self) -> u32 {
+        self.word(24)
+    }
+
+    /// Sequences of timeouts that are over.
+    pub(super) fn timeout_sequences(&self) -> u16 {
+        u16::from_ne_bytes([self.0[242], self.0[243]])
+    }
+}
+
+/// The counters of a namespace's TCP.
+#[derive(Debug)]
+pub(super) struct NetStat(File);
+
+/// Entries into fast recovery, with SACK and without, and expired retransmission timers.
+const WANTED: [&str; 3] = ["TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"];
+
+impl NetStat {
+    /// That of the calling thread's namespace; it can be read from any.
+    pub(super) fn here() -> io::Result<Self> {
+        File::open("/proc/thread-self/net/netstat").map(Self)
+    }
+
+    /// Entries into fast recovery, and timeouts.
+    pub(super) fn read(&mut self) -> io::Result<(u64, u64)> {
+        let mut text = String::new();
+        self.0.rewind()?;
+        self.0.read_to_string(&mut text)?;
+        let [sack, reno, timeouts] = WANTED.map(|name| value(&text, name));
+        Ok((sack + reno, timeouts))
+    }
+}
+
+/// The value of a counter: names stand on a line, values on the next.
+fn value(text: &str, name: &str) -> u64 {
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("TcpExt:")).collect();
+    let [names, values] = lines[..] else { return 0 };
+    let mut pairs = names.split(' ').zip(values.split(' '));
+    pairs.find(|(found, _)| *found == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_connection_tells_its_round_trip_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let info = TcpInfo::of(&client).unwrap();
+        assert!(info.rtt_us() > 0 && info.rtt_us() < 1_000_000, "{}", info.rtt_us());
+        assert_eq!((info.retransmitted(), info.timeout_sequences()), (0, 0));
+        assert!(info.busy_us().0 >= info.busy_us().1);
+    }
+
+    #[test]
+    fn counters_are_found_by_name() {
+        let text = "TcpExt: A TCPTimeouts B\nTcpExt: 1 22 3\nIpExt: TCPTimeouts\nIpExt: 9\n";
+        assert_eq!((value(text, "TCPTimeouts"), value(text, "C")), (22, 0));
+        assert!(NetStat::here().unwrap().read().is_ok());
+    }
+}

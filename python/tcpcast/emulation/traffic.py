@@ -1,0 +1,112 @@
+"""Running a scenario's flows over a link, and what was counted while they ran."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.emulation.launch import started
+from tcpcast.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+FLOW = (
+    *("arrived", "queue_drops", "random_drops", "passed", "waited_ns", "marked"),
+    *("received_bytes", "rtt_sum_ns", "rtt_samples", "retransmitted"),
+    *("recoveries", "timeouts", "timeout_sequences", "busy_us", "limited_us"),
+)
+"""What a snapshot has of each flow, in this order, since the beginning of the run."""
+
+TRANSFER = (
+    *("number", "opened_ns", "first_ns", "delivered_ns", "acked_ns"),
+    *("arrived", "drops", "retransmitted"),
+)
+"""What a transfer's row has; times are the link's."""
+
+LATENESS_S = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
+"""Ends of the classes of lateness; a last class has what was later."""
+
+WAIT_STEP_S = 2e-5
+"""Unit of ``waits`` in a snapshot, whose pairs are so many steps and how many packets."""
+
+
+@dataclass(slots=True)
+class TrafficOutcome:
+    """What a run of flows told.
+
+    ``snapshots`` are those of bulk flows in order of time, ``transfers`` rows as :data:`TRANSFER`.
+    ``ended`` is what the link said at its end, None where the run was cut short; ``distortion``
+    says why its numbers cannot be trusted, None where they can.
+    """
+
+    snapshots: list[dict[str, Any]] = field(default_factory=list)
+    transfers: list[list[int]] = field(default_factory=list)
+    lateness: list[int] = field(default_factory=list)
+    ended: dict[str, int] | None = None
+    device: str | None = None
+    distortion: str | None = None
+    capture_fault: str | None = None
+    cut: str | None = None
+
+    def late_ratio(self) -> float:
+        """Return the share of packets that were handed over more than 1 ms late."""
+        counts = self.snapshots[-1]["lateness"] if self.snapshots else self.lateness
+        late = sum(counts[LATENESS_S.index(1e-3) + 1 :])
+        return late / max(1, sum(counts))
+
+
+def run_traffic(
+    traffic: Mapping[str, Any], advanced: Callable[[TrafficOutcome], str | None]
+) -> TrafficOutcome:
+    """Run flows over a link until they are done.
+
+    Parameters
+    ----------
+    traffic
+        What ``_native.run_traffic`` takes.
+    advanced
+        Called with what was told so far, after each snapshot or transfer; a text that it returns
+        cuts the run short, and is kept in ``cut``.
+
+    Raises
+    ------
+    EnvironmentFault
+        Not Linux, no namespaces, or the kernel refuses something; the message says what.
+    """
+    if sys.platform != "linux":
+        raise EnvironmentFault("a link is made of Linux network namespaces; this is no Linux")
+    outcome = TrafficOutcome()
+    try:
+        with started(pickle.dumps(dict(traffic))) as (lines, _):
+            for word, value in lines:
+                _take(outcome, word, value)
+                if word in ("snapshot", "transfer"):
+                    outcome.cut = advanced(outcome)
+                if outcome.cut is not None:
+                    return outcome
+    except KeyboardInterrupt:
+        outcome.cut = "interrupted"
+        return outcome
+    if outcome.ended is None:
+        raise EnvironmentFault("the link's process ended without an answer")
+    return outcome
+
+
+def _take(outcome: TrafficOutcome, word: str, value: str) -> None:
+    match word:
+        case "fault":
+            raise EnvironmentFault(value)
+        case "snapshot":
+            outcome.snapshots.append(json.loads(value))
+        case "transfer":
+            outcome.transfers.append(json.loads(value))
+        case "lateness":
+            outcome.lateness = json.loads(value)
+        case "ended":
+            outcome.ended = json.loads(value)
+        case "device" | "distortion" | "capture_fault":
+            setattr(outcome, word, value)

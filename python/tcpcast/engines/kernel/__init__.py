@@ -1,0 +1,248 @@
+"""Engine ``kernel``: a scenario answered by this machine's own TCP, over an emulated link.
+
+Real sockets in network namespaces, real time: :mod:`.question` says what the link's process does,
+:mod:`.counted` makes the metrics of the packet engine of what the kernel and the link counted.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tcpcast
+from tcpcast import output, statistics
+from tcpcast.answer import Answer
+from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
+from tcpcast.engines.kernel.counted import MOST_LIMITED, Counted
+from tcpcast.engines.kernel.question import check, question
+from tcpcast.engines.kernel.single import Transfers
+from tcpcast.engines.packet import figures
+from tcpcast.errors import EnvironmentFault, NotApplicable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+
+MOST_LATE = 0.01
+"""More packets than this that are over 1 ms late distort what is measured."""
+
+BURST_S, MOST_IN_BURSTS = 2e-4, 1e-3
+"""More packets than this that are so late raise the rate samples of BBR."""
+
+FEWEST_SLOTS = 3
+"""Fewer snapshots of a run that was cut short tell nothing."""
+
+HANDSHAKE_AND_REST = 5.0
+"""Round trips of a short transfer with the pauses around it."""
+
+
+def seconds(scenario: Scenario) -> float:
+    """Return about how long a run takes, in seconds."""
+    alone = scenario.transfers_alone
+    if alone is not None:
+        each = HANDSHAKE_AND_REST * scenario.populations[0].rtt_s
+        return scenario.run.replications * alone.total * each
+    return scenario.run.replications * (scenario.run.duration_s or 0.0)
+
+
+def kernel(scenario: Scenario, options: RunOptions) -> Answer:
+    """Answer a scenario by the TCP of this machine's kernel.
+
+    Parameters
+    ----------
+    scenario
+        Bulk flows, or transfers that are each alone, over one bottleneck.
+    options
+        Progress, deadline.
+
+    Returns
+    -------
+    Answer
+        Metrics of the same names as those of ``packet`` where they are measured. Without any, and
+        with ``machine_fault``, where this machine was too busy to hold the link's times. It is
+        measured, so the same seed gives the same losses and another answer.
+
+    Raises
+    ------
+    NotApplicable
+        What the kernel or the link cannot do, by key; a machine without links.
+    """
+    check(scenario)
+    files = scenario.probes.pcap
+    if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):
+        raise NotApplicable(
+            'probes.pcap: kernel writes one capture, of link = "sender" or "receiver"'
+        )
+    runs = _Runs(scenario, options)
+    with _capture(scenario, options) as place:
+        outcomes = runs.all(place)
+    return _answer(scenario, outcomes)
+
+
+@contextmanager
+def _capture(scenario: Scenario, options: RunOptions) -> Iterator[str | None]:
+    """Yield where the capture of the first replication is written; None where none is asked for.
+
+    Its name ends in ``-kernel``, so that the packet engine's of the same run stays.
+    """
+    if not scenario.probes.pcap:
+        yield None
+        return
+    place = Path(scenario.beside(scenario.probes.pcap[0].file))
+    place = place.with_stem(f"{place.stem}-kernel")
+    output.check_file(place, force=options.force)
+    with output.aside(place, force=options.force) as new:
+        yield str(new)
+
+
+class _Runs:
+    """Replications one after another, with progress and an end."""
+
+    def __init__(self, scenario: Scenario, options: RunOptions) -> None:
+        self._scenario, self._options = scenario, options
+        self._deadline = options.ends_at(scenario)
+        self._done = 0
+
+    def all(self, capture: str | None) -> list[TrafficOutcome]:
+        """Run all replications, until one is cut short or distorted."""
+        outcomes: list[TrafficOutcome] = []
+        for number in range(self._scenario.run.replications):
+            self._done = number
+            asked = question(
+                self._scenario,
+                self._scenario.run.seed + number,
+                run_s=self._scenario.run.duration_s or 0.0,
+            )
+            if capture is not None and number == 0:
+                side = {"sender": "near", "receiver": "far"}
+                asked["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
+            try:
+                outcomes.append(run_traffic(asked, self._advanced))
+            except EnvironmentFault as fault:
+                raise NotApplicable(f"this machine has no link for it: {fault}") from fault
+            if outcomes[-1].cut is not None or outcomes[-1].distortion is not None:
+                break
+        return outcomes
+
+    def _advanced(self, outcome: TrafficOutcome) -> str | None:
+        """Show progress; say why the run is to be cut short, if it is."""
+        scenario, alone = self._scenario, self._scenario.transfers_alone
+        if outcome.snapshots:
+            first, last = outcome.snapshots[0]["now_ns"], outcome.snapshots[-1]["now_ns"]
+            part = (last - first) * 1e-9 / (scenario.run.duration_s or 1.0)
+        else:
+            part = len(outcome.transfers) / (alone.total if alone is not None else 1)
+        if self._options.progress is not None:
+            self._options.progress((self._done + min(part, 1.0)) / scenario.run.replications)
+        if self._deadline is not None and time.perf_counter() > self._deadline:
+            return "run.max_wall was reached before the run was over"
+        return None
+
+
+def _answer(scenario: Scenario, outcomes: list[TrafficOutcome]) -> Answer:
+    answer = Answer("kernel", kind="measurement", replications=scenario.run.replications)
+    answer.seed = scenario.run.seed
+    answer.provenance = _provenance(scenario, outcomes)
+    reason = _distortion(outcomes)
+    if reason is not None:
+        answer.partial = (
+            f"{reason}: this machine was too busy to hold the link's times; run it again, or with "
+            "a lower network.bottleneck.rate"
+        )
+        answer.machine_fault = True
+        return answer
+    cut = outcomes[-1].cut
+    if cut is not None:
+        answer.interrupted = cut == "interrupted"
+        answer.partial = "interrupted: the results are of the part that was finished"
+        answer.partial = answer.partial if answer.interrupted else cut
+    answer.warnings += [
+        f"the capture is not whole: {o.capture_fault}" for o in outcomes if o.capture_fault
+    ]
+    if scenario.transfers_alone is not None:
+        single = Transfers(scenario, outcomes)
+        answer.metrics = figures.metrics(dict(single.estimates()))
+        answer.tables = single.tables()
+        return answer
+    answer.warnings += _bbr_warnings(scenario, answer.provenance["lateness_packets"])
+    _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
+    return answer
+
+
+def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]) -> None:
+    if not outcomes:
+        return
+    counted = Counted(scenario, outcomes)
+    found = counted.estimates()
+    answer.metrics = figures.metrics(found)
+    answer.tables = counted.tables()
+    answer.measured_s = counted.measured_s
+    is_given = scenario.run.warmup_s is not None
+    answer.warmup_s = round(max(counted.warm_ups_s), 3)
+    answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
+    if not counted.found_warm_up:
+        answer.warnings.append(
+            "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
+            "run.warmup"
+        )
+    correlated = [name for name, e in found.items() if e is not None and e.correlated]
+    if correlated:
+        answer.warnings.append(
+            f"the run is short beside its fluctuations; check the intervals of "
+            f"{', '.join(correlated)}"
+        )
+    limited = counted.limited_ratio()
+    if limited > MOST_LIMITED:
+        answer.warnings.append(
+            f"a buffer of the hosts, and not the network, limited the flows for {limited:.1%} of "
+            "the time"
+        )
+    missing = statistics.unmet_precision(found, scenario.run.precision or {})
+    if missing:
+        shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
+        answer.partial = answer.partial or f"run.precision was not reached ({shortfall})"
+
+
+def _bbr_warnings(scenario: Scenario, lateness: Sequence[int]) -> list[str]:
+    """Warn of the queue of BBR where packets were late by less than distorts other stacks."""
+    bursts = sum(lateness[LATENESS_S.index(BURST_S) + 1 :])
+    has_bbr = any(group.tcp.control == "bbr" for group in scenario.populations)
+    if not has_bbr or bursts <= MOST_IN_BURSTS * sum(lateness):
+        return []
+    return [
+        f"{bursts / sum(lateness):.1%} of the packets were more than {BURST_S * 1000:g} ms late: "
+        "bbr takes its largest rate sample for the bandwidth, which bursts raise, so its queueing "
+        "delays and RTT are too long; check them on a quiet machine"
+    ]
+
+
+def _distortion(outcomes: list[TrafficOutcome]) -> str | None:
+    """Say why what was measured is not to be trusted; of a run cut short by its lateness alone."""
+    for outcome in outcomes:
+        if outcome.distortion is not None:
+            return outcome.distortion
+        if outcome.late_ratio() > MOST_LATE:
+            return f"{outcome.late_ratio():.1%} of the packets were more than 1 ms late"
+    return None
+
+
+def _provenance(scenario: Scenario, outcomes: list[TrafficOutcome]) -> dict[str, Any]:
+    counts = [
+        o.snapshots[-1]["lateness"] if o.snapshots else o.lateness or [0] * (len(LATENESS_S) + 1)
+        for o in outcomes
+    ]
+    return {
+        "version": tcpcast.__version__,
+        "scenario": scenario.digest(),
+        "kernel": " ".join((os.uname().sysname, os.uname().release)),
+        "device": next((o.device for o in outcomes if o.device), None),
+        "lateness_up_to_s": list(LATENESS_S),
+        "lateness_packets": [sum(column) for column in zip(*counts, strict=True)],
+        "link": [o.ended for o in outcomes],
+        "interval": "95 %, batches of all replications, their long-run variance by cosines",
+    }

@@ -1,0 +1,214 @@
+"""From snapshots of a run to the cells of the packet engine, and so to the same metrics."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast import statistics
+from tcpcast.emulation.traffic import FLOW, WAIT_STEP_S
+from tcpcast.engines.packet import figures
+from tcpcast.engines.packet.figures import CLASS, LINK, Units
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.emulation.traffic import TrafficOutcome
+    from tcpcast.scenario import Scenario
+
+    Floats = NDArray[np.float64]
+    Table = dict[str, NDArray[Any]]
+
+CELLS = {
+    "sent": "arrived",
+    "arrived": "arrived",
+    "passed": "passed",
+    "waited_ns": "waited_ns",
+    "marked": "marked",
+    "queue_drops": "queue_drops",
+    "random_drops": "random_drops",
+    "retransmitted": "retransmitted",
+    "rtt_sum_ns": "rtt_sum_ns",
+    "rtt_samples": "rtt_samples",
+    "fast_retransmits": "recoveries",
+    "timeouts": "timeouts",
+    "timeout_sequences": "timeout_sequences",
+}
+"""Cells of a class, and what the kernel or its link has for them."""
+
+METRICS = (
+    *("utilisation", "loss_ratio", "queue_loss_ratio", "random_loss_ratio", "timeout_ratio"),
+    *("queue_mean_pkts", "queue_delay_mean_s", "queue_delay_p95_s", "queue_delay_p99_s"),
+    *("ecn_mark_ratio", "rtt_mean_s", "send_rate_pps", "goodput_pps", "goodput_bps"),
+    *("loss_indication_ratio", "td_indications", "to_indications", "timeouts", "timeout_share"),
+    *("retransmit_ratio", "jain_index"),
+)
+"""What is measured."""
+
+OF_CLASS = (
+    *("loss_ratio", "timeout_ratio", "queue_delay_mean_s", "ecn_mark_ratio", "rtt_mean_s"),
+    *("send_rate_pps", "goodput_pps", "goodput_bps"),
+)
+
+MSER_FEWEST = 50
+MOST_LIMITED = 0.01
+"""More time than this in which a buffer limited a flow is worth a warning."""
+
+
+def flows_of(outcome: TrafficOutcome) -> Floats:
+    """Return what was counted of each flow, cumulative, ``[snapshots, flows, len(FLOW)]``."""
+    return np.array([snapshot["flows"] for snapshot in outcome.snapshots], dtype=np.float64)
+
+
+def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, bool]:
+    """Return how many snapshots belong to the warm-up, and whether that could be told.
+
+    What the scenario says, or MSER-5 on the mean wait, or on bytes received where nothing waits.
+    """
+    times = np.array([s["now_ns"] for s in outcome.snapshots], dtype=np.float64) * 1e-9
+    given = scenario.run.warmup_s
+    if given is not None:
+        return int(np.searchsorted(times, times[0] + given)), True
+    change = np.diff(flows_of(outcome).sum(axis=1), axis=0)
+    passed = change[:, FLOW.index("passed")]
+    series = change[:, FLOW.index("waited_ns")] / np.maximum(passed, 1.0)
+    if not figures.has_queue(scenario):
+        series = change[:, FLOW.index("received_bytes")]
+    if series.size < MSER_FEWEST:
+        return 0, False
+    end = statistics.mser5(series)
+    return end.index, end.found
+
+
+def rows_of(scenario: Scenario, outcome: TrafficOutcome, begin: int) -> NDArray[np.uint64]:
+    """Return cumulative cells after the warm-up, ``[slots + 2, cells]``, the end of run last."""
+    groups, network = scenario.populations, scenario.network
+    kept = outcome.snapshots[begin:]
+    flows = flows_of(outcome)[begin:]
+    flows -= flows[0]
+    rows = np.zeros((len(kept), len(LINK) + len(groups) * len(CLASS)))
+    rows[:, LINK["time_ns"]] = [s["now_ns"] - kept[0]["now_ns"] for s in kept]
+    carried = np.array([s["carried_bytes"] - kept[0]["carried_bytes"] for s in kept])
+    link = network.bottleneck
+    if not math.isinf(link.rate_bps) and link.varying is None:
+        busy = carried * 8e9 / link.rate_bps
+        # A packet counts when it leaves, and the last one may have begun before the run.
+        rows[:, LINK["busy_ns"]] = np.minimum(busy, rows[:, LINK["time_ns"]])
+    waited = flows[:, :, FLOW.index("waited_ns")].sum(axis=1)
+    # Little's law: what waits and what is in transmission.
+    rows[:, LINK["queue_integral"]] = waited + rows[:, LINK["busy_ns"]]
+    ends = np.cumsum([group.count for group in groups])
+    for at, (group, end) in enumerate(zip(groups, ends, strict=True)):
+        own = flows[:, end - group.count : end].sum(axis=1)
+        first = len(LINK) + at * len(CLASS)
+        for cell, name in CELLS.items():
+            rows[:, first + CLASS[cell]] = own[:, FLOW.index(name)]
+        payload = network.packet_bytes - group.tcp.header_bytes
+        rows[:, first + CLASS["delivered"]] = own[:, FLOW.index("received_bytes")] // payload
+    return np.vstack([rows, rows[-1:]]).astype(np.uint64)
+
+
+class Counted:
+    """What all replications counted after their warm-ups."""
+
+    def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
+        """Find the warm-ups, and cut the rest into statistical units."""
+        self.scenario = scenario
+        found = [warm_up_slots(scenario, outcome) for outcome in outcomes]
+        self.found_warm_up = all(is_found for _, is_found in found)
+        begins = [
+            min(slot, len(o.snapshots) - 2) for (slot, _), o in zip(found, outcomes, strict=True)
+        ]
+        cut = list(zip(outcomes, begins, strict=True))
+        rows = [rows_of(scenario, outcome, begin) for outcome, begin in cut]
+        self.warm_ups_s = [
+            (o.snapshots[at]["now_ns"] - o.snapshots[0]["now_ns"]) * 1e-9 for o, at in cut
+        ]
+        self.measured_s = float(sum(row[-1, LINK["time_ns"]] for row in rows)) * 1e-9
+        self.units = Units(rows, len(scenario.populations))
+        self.flows = [flows_of(o)[-1] - flows_of(o)[at] for o, at in cut]
+        self._waits = [o.snapshots[at + 1 :] for o, at in cut]
+
+    def estimates(self) -> figures.Estimates:
+        """Return every metric that is measured, None where nothing was seen to tell it from."""
+        units, scenario = self.units, self.scenario
+        found = figures.class_estimates(scenario, units, None)
+        found |= figures.link_estimates(scenario, units) | figures.loss_estimates(units)
+        found |= figures.counts(scenario, units)
+        found |= self._percentiles()
+        packets = FLOW.index("received_bytes")
+        indices = [figures.jain(flows[:, packets]) for flows in self.flows]
+        if scenario.senders == 1:
+            found["jain_index"] = figures.bare(1.0)
+        elif all(map(math.isfinite, indices)):
+            found["jain_index"] = statistics.mean(indices, replications=len(indices))
+        if not figures.has_queue(scenario) or scenario.network.bottleneck.varying is not None:
+            found["queue_mean_pkts"] = None
+        return {name: found[name] for name in METRICS if found.get(name) is not None}
+
+    def _percentiles(self) -> figures.Estimates:
+        """Return the 95th and 99th percentile of the wait, to 20 us."""
+        counts: dict[int, int] = {}
+        for snapshot in (s for snapshots in self._waits for s in snapshots):
+            for steps, count in snapshot["waits"]:
+                counts[steps] = counts.get(steps, 0) + count
+        if not counts:
+            return {}
+        steps = np.array(sorted(counts))
+        share = np.cumsum([counts[int(step)] for step in steps]) / sum(counts.values())
+        quantiles = {"queue_delay_p95_s": 0.95, "queue_delay_p99_s": 0.99}
+        return {
+            name: figures.bare(float(steps[np.searchsorted(share, q)]) * WAIT_STEP_S)
+            for name, q in quantiles.items()
+        }
+
+    def tables(self) -> dict[str, Table]:
+        """Return ``by_class`` and, of several flows, ``by_flow``."""
+        groups = self.scenario.populations
+        found = {"by_class": self._by_class()}
+        if self.scenario.senders > 1:
+            found["by_flow"] = self._by_flow()
+        return found if len(groups) > 1 or self.scenario.senders > 1 else {}
+
+    def _by_class(self) -> Table:
+        groups = self.scenario.populations
+        each = [figures.class_estimates(self.scenario, self.units, at) for at in range(len(groups))]
+        table: Table = {
+            "name": np.array([group.name for group in groups]),
+            "sources": np.array([group.count for group in groups]),
+        }
+        for metric in OF_CLASS:
+            values = [found[metric] for found in each]
+            if all(value is None for value in values):
+                continue
+            for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
+                parts = [getattr(value, part, None) for value in values]
+                table[metric + suffix] = np.array(parts, dtype=np.float64)
+        return table
+
+    def _by_flow(self) -> Table:
+        groups = self.scenario.populations
+        names = np.repeat([group.name for group in groups], [group.count for group in groups])
+        totals = np.sum(self.flows, axis=0)
+        of = {name: totals[:, at] for at, name in enumerate(FLOW)}
+        sent, samples = np.maximum(of["arrived"], 1.0), np.maximum(of["rtt_samples"], 1.0)
+        return {
+            "class": names,
+            "flow": np.arange(len(names)),
+            "goodput_bps": 8.0 * of["received_bytes"] / self.measured_s,
+            "send_rate_pps": of["arrived"] / self.measured_s,
+            "loss_ratio": (of["queue_drops"] + of["random_drops"]) / sent,
+            "loss_indication_ratio": (of["recoveries"] + of["timeout_sequences"]) / sent,
+            "retransmit_ratio": of["retransmitted"] / sent,
+            "timeouts": of["timeouts"],
+            "rtt_mean_s": of["rtt_sum_ns"] * 1e-9 / samples,
+        }
+
+    def limited_ratio(self) -> float:
+        """Return the share of time in which a window or buffer of a host limited a flow."""
+        totals = np.sum(self.flows, axis=0).sum(axis=0)
+        return float(totals[FLOW.index("limited_us")] / max(totals[FLOW.index("busy_us")], 1.0))

@@ -1,0 +1,29 @@
+"""What a link is made of: that of which the simulator would be given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.engines.packet.configuration import configuration, nanoseconds
+
+if TYPE_CHECKING:
+    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.scenario import Scenario
+
+
+def path_configuration(scenario: Scenario) -> RunConfig:
+    """Return what the simulator would be given, so that the link is made of the same.
+
+    What sources and receivers have of their own is a delay here: that of a packet and an ack.
+    """
+    config, network = configuration(scenario, 0.0), scenario.network
+    for only, group in zip(config["classes"], scenario.populations, strict=True):
+        for own in (group.ingress, group.egress):
+            delay = own.delay_s or 0.0
+            for_packet, for_ack = (
+                nanoseconds(delay + 8 * length / own.serial_bps)
+                for length in (network.packet_bytes, network.ack_bytes)
+            )
+            only["forward_ns"] += for_packet
+            only["back_ns"] += for_ack
+    return config

@@ -1,0 +1,262 @@
+"""What the link's process is asked: a scenario's path, and the kernel's TCP at its ends.
+
+What the kernel cannot do is refused by the name of its key, with what the kernel does.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines.kernel.path import path_configuration
+from tcpcast.engines.packet.configuration import nanoseconds
+from tcpcast.engines.stacks import KERNEL_STACKS
+from tcpcast.errors import NotApplicable
+from tcpcast.scenario.loss import RestOfRound
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+from tcpcast.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
+    from tcpcast.scenario.tcp import Tcp
+
+SLOTS = 256
+"""How often a bulk run tells what it counted; enough for MSER-5."""
+
+MOST_FLOWS = 256
+LONGEST_PACKET = 1984
+MOST_BYTES = 256 * 2**20
+"""What the link takes: senders, bytes of a packet, memory for packets."""
+
+AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+
+_OTHER_STACKS = {
+    "rfc-sack": "Linux finds losses by RACK wherever it has SACK",
+    "bbr3": "the bbr of Linux is version 1",
+}
+
+_FIXED = {
+    "initial_rto_s": ("initial_rto", "the kernel's first timeout is 1 s"),
+    "max_rto_s": ("max_rto", "the kernel doubles timeouts up to 120 s"),
+    "rto_granularity_s": ("rto_granularity", "the kernel's clock decides"),
+    "delayed_acks": ("delayed_acks", "the kernel's receiver delays acks as it finds fit"),
+    "limited_transmit": ("limited_transmit", "the kernel always does it"),
+    "receiver_window": (
+        "receiver_window",
+        "the kernel's receiver advertises what its buffer has room for",
+    ),
+}
+"""Keys of TCP that the kernel decides: attribute, key, and what it does."""
+
+_CLASSIC = {
+    "tcp_sack": "0",
+    "tcp_dsack": "0",
+    "tcp_recovery": "0",
+    "tcp_early_retrans": "0",
+    "tcp_frto": "0",
+    "tcp_max_reordering": "3",
+}
+"""SACK, RACK, tail loss probes and F-RTO off."""
+
+_ENDS = {
+    "tcp_no_metrics_save": "1",
+    "tcp_window_scaling": "1",
+    "tcp_rmem": "4096 4194304 67108864",
+    "tcp_wmem": "4096 262144 67108864",
+}
+"""Of both ends: nothing is kept from one connection to the next, and no buffer is in the way."""
+
+
+def question(scenario: Scenario, seed: int, *, run_s: float) -> dict[str, Any]:
+    """Return what ``_native.run_traffic`` takes, of one replication.
+
+    Parameters
+    ----------
+    scenario
+        One that :func:`check` has let pass.
+    seed
+        Of random losses, early drops and start times.
+    run_s
+        How long bulk flows send.
+    """
+    groups = scenario.populations
+    draw = random.Random(seed)
+    flows = [
+        _flow(group, place, start)
+        for place, group in enumerate(groups)
+        for start in _starts(group, draw)
+    ]
+    tcp = groups[0].tcp
+    far = _ENDS | _options(tcp)
+    return {
+        "config": {**path_configuration(scenario), "seed": seed},
+        "flows": flows,
+        "far_sysctls": list(far.items()),
+        "work": _work(scenario, run_s),
+        "mtu": scenario.network.packet_bytes,
+        "capture": None,
+        "most_bytes": MOST_BYTES,
+    }
+
+
+def _work(scenario: Scenario, run_s: float) -> dict[str, Any]:
+    alone = scenario.transfers_alone
+    sizes = None
+    if alone is not None:
+        group = scenario.populations[0]
+        payload = scenario.network.packet_bytes - group.tcp.header_bytes
+        each = [file_bytes(size, payload) for size in alone.sizes or []]
+        sizes = each * (alone.count or 0)
+    return {
+        "sizes": sizes,
+        "pause_ns": nanoseconds(2.0 * scenario.populations[0].rtt_s + 0.01),
+        "close": True,
+        "until_ns": nanoseconds(run_s),
+        "slot_ns": nanoseconds(run_s / SLOTS),
+    }
+
+
+def file_bytes(size: int, payload: int) -> int:
+    """Return the bytes of a file that is so many packets long, or was given in bytes."""
+    lacking = getattr(size, "lacking_bytes", None)
+    if lacking is None:
+        return int(size) * payload
+    return int(size.packets(payload)) * payload - int(lacking(payload))  # type: ignore[attr-defined]
+
+
+def _flow(group: Population, place: int, start_s: float) -> dict[str, Any]:
+    tcp = group.tcp
+    own = {
+        "tcp_slow_start_after_idle": "0" if tcp.idle_restart == "never" else "1",
+        "tcp_reordering": str(tcp.duplicate_threshold),
+    }
+    return {
+        "class": place,
+        "control": tcp.control,
+        "sysctls": list((_ENDS | _options(tcp) | own).items()),
+        "initial_window": tcp.initial_window,
+        "least_rto_ms": max(1, round(tcp.min_rto_s * 1000)),
+        "start_ns": nanoseconds(start_s),
+    }
+
+
+def _options(tcp: Tcp) -> dict[str, str]:
+    """Return the sysctls of what both ends have to agree on."""
+    both = {
+        "tcp_timestamps": "1" if tcp.timestamps else "0",
+        "tcp_ecn": "1" if tcp.ecn else "0",
+    }
+    return both | (_CLASSIC if tcp.stack == "linux-reno-classic" else {})
+
+
+def _starts(group: Population, draw: random.Random) -> list[float]:
+    """Return when each flow of a class connects, in seconds."""
+    start = getattr(group.traffic, "start", None)
+    if isinstance(start, list):
+        return [float(time) for time in start]
+    low, high = 0.0, group.rtt_s
+    if start is not None:
+        law = start.parameters()
+        low, high = law.get("low", law.get("value", 0.0)), law.get("high", law.get("value", 0.0))
+    if group.traffic.kind == "transfers":
+        return [0.0]
+    return [draw.uniform(low, high) for _ in range(group.count)]
+
+
+def check(scenario: Scenario) -> None:
+    """Refuse what the kernel or the link cannot do.
+
+    Raises
+    ------
+    NotApplicable
+        With the key, the fact, and what to write instead.
+    """
+    found = next(_problems(scenario), None)
+    if found is not None:
+        raise NotApplicable(found)
+
+
+def _problems(scenario: Scenario) -> Iterator[str]:
+    if scenario.captured is not None:
+        yield 'traffic of kind "capture" was measured already; ask trace'
+        return
+    yield from _problems_of_traffic(scenario)
+    yield from _problems_of_link(scenario)
+    for group in scenario.populations:
+        yield from _problems_of_tcp(group.tcp)
+    first, *others = (_options(group.tcp) for group in scenario.populations)
+    if any(other != first for other in others):
+        yield (
+            "classes differ in tcp.timestamps, tcp.ecn or SACK, and all receivers are one host; "
+            "write the same for all"
+        )
+
+
+def _problems_of_traffic(scenario: Scenario) -> Iterator[str]:
+    for group in scenario.populations:
+        kind = group.traffic.kind
+        if kind == "on-off" or (kind == "transfers" and scenario.transfers_alone is None):
+            yield (
+                "kernel drives bulk flows, and transfers that are each alone on the path; "
+                'ask packet, or write traffic.kind = "bulk"'
+            )
+        if group.has_span:
+            yield "class start and stop: kernel's flows send until the run is over; ask packet"
+        start = getattr(group.traffic, "start", None)
+        law = {} if start is None or isinstance(start, list) else start.parameters()
+        if law and not ({"low", "high"} <= law.keys() or "value" in law):
+            yield "traffic.start: kernel draws it uniformly; write a time, or a uniform law"
+    if scenario.transfers_alone is None and math.isinf(scenario.run.duration_s or math.inf):
+        yield 'kernel runs in real time; write run.duration = "30s"'
+    if scenario.senders > MOST_FLOWS:
+        yield f"{scenario.senders} flows: kernel has a network namespace each, {MOST_FLOWS} at most"
+
+
+def _problems_of_link(scenario: Scenario) -> Iterator[str]:
+    network, only = scenario.network, "the kernel's link is one bottleneck between two ends"
+    if network.hops:
+        yield f"network.hop: {only}; write [network.bottleneck] in its place"
+    if scenario.cross:
+        yield f"cross: {only}; leave [[cross]] out"
+    ends = [end for group in scenario.populations for end in (group.ingress, group.egress)]
+    if any(end.loss is not None for end in ends):
+        yield f"network.ingress, network.egress: {only}; leave their losses out"
+    if isinstance(network.bottleneck.loss_rule, RestOfRound):
+        yield 'network.bottleneck.loss: a link knows no rounds; write "1%"'
+    if network.packet_bytes > LONGEST_PACKET:
+        yield f'network.packet: too long for the link; write at most "{LONGEST_PACKET}B"'
+
+
+def _problems_of_tcp(tcp: Tcp) -> Iterator[str]:
+    if tcp.stack not in KERNEL_STACKS:
+        fact = _OTHER_STACKS.get(tcp.stack, "the kernel's TCP is today's Linux")
+        yield f'tcp.stack = "{tcp.stack}": {fact}; write one of {", ".join(KERNEL_STACKS[:4])}'
+        return
+    offered = available()
+    if tcp.control not in offered:
+        yield (
+            f'tcp.stack = "{tcp.stack}": this machine\'s kernel has no {tcp.control}, only '
+            f"{', '.join(offered) or 'none'}; load its module: modprobe tcp_{tcp.control}"
+        )
+    preset = type(tcp).model_validate({"stack": tcp.stack})
+    for attribute, (key, fact) in _FIXED.items():
+        if getattr(tcp, attribute) != getattr(preset, attribute):
+            usual = TODAYS_PRESETS[tcp.stack][key]
+            yield f"tcp.{key}: {fact}; leave it out (it is {usual!r})"
+    if tcp.handshake != "tcp":
+        yield f'tcp.handshake = "{tcp.handshake}": kernel has that of TCP; write "tcp"'
+    if tcp.min_rto_s < 0.004:
+        yield f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's clock has 4 ms"
+
+
+def available() -> tuple[str, ...]:
+    """Return the congestion controls that the machine's kernel offers; none where there is none."""
+    try:
+        with open(AVAILABLE, encoding="ascii") as file:
+            return tuple(file.read().split())
+    except OSError:
+        return ()

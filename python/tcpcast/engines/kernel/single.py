@@ -1,0 +1,98 @@
+"""Times of single transfers over the kernel's TCP, by size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.emulation.traffic import TRANSFER
+from tcpcast.engines.packet.figures import bare
+from tcpcast.engines.packet.transfers import Sums, estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.emulation.traffic import TrafficOutcome
+    from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
+
+    Table = dict[str, NDArray[Any]]
+
+ENDS = {
+    "completion_time_s": ("first_ns", "acked_ns"),
+    "delivery_time_s": ("first_ns", "delivered_ns"),
+    "total_time_s": ("opened_ns", "delivered_ns"),
+}
+"""Times, and which of a transfer's moments they are between."""
+
+
+class Transfers:
+    """What all transfers of all replications took."""
+
+    def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
+        """Sort the transfers by size."""
+        alone = scenario.transfers_alone
+        self._sizes = [] if alone is None else list(alone.sizes or [])
+        rows = [row for outcome in outcomes for row in outcome.transfers]
+        table = np.array(rows, dtype=np.int64).reshape(-1, len(TRANSFER))
+        self._of = {name: table[:, at] for at, name in enumerate(TRANSFER)}
+        self._size = self._of["number"] % max(1, len(self._sizes))
+        payload = scenario.network.packet_bytes - scenario.populations[0].tcp.header_bytes
+        self._pkts = [
+            size.packets(payload) if hasattr(size, "packets") else int(size) for size in self._sizes
+        ]
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return int(self._size.size)
+
+    def _sums(self, metric: str, at: int) -> list[Sums]:
+        """Return the sums of a time over transfers of a size, for each number of drops."""
+        begin, end = ENDS[metric]
+        times = self._of[end] - self._of[begin]
+        found = []
+        for drops in np.unique(self._of["drops"][self._size == at]):
+            own = times[(self._size == at) & (self._of["drops"] == drops)].tolist()
+            found.append(Sums(len(own), sum(own), sum(time * time for time in own)))
+        return found
+
+    def estimates(self) -> Mapping[str, Estimate | None]:
+        """Return every metric, None where there was no transfer."""
+        sizes = range(len(self._sizes))
+        found = {m: estimate([self._sums(m, at) for at in sizes]) for m in ENDS}
+        if not self.count:
+            return found
+        sent, drops = self._of["arrived"].sum(), self._of["drops"].sum()
+        again = self._of["retransmitted"].sum()
+        return found | {
+            "loss_ratio": bare(float(drops / max(sent, 1))),
+            "retransmit_ratio": bare(float(again / max(sent, 1))),
+            "mean_size_pkts": bare(float(np.mean([self._pkts[at] for at in self._size]))),
+            "transfers": bare(float(self.count)),
+        }
+
+    def tables(self) -> dict[str, Table]:
+        """Return the table ``by_size``, with the interval of the completion time."""
+        rows = [at for at in range(len(self._sizes)) if (self._size == at).any()]
+        means = {m: [estimate([self._sums(m, at)]) for at in rows] for m in ENDS}
+        done = means["completion_time_s"]
+        if not rows:
+            return {}
+        column = {m: [e.value if e else np.nan for e in found] for m, found in means.items()}
+        ends = {part: [_part(e, part) for e in done] for part in ("low", "high")}
+        table = {
+            "size_pkts": [self._pkts[at] for at in rows],
+            "transfers": [int((self._size == at).sum()) for at in rows],
+            **column,
+            **ends,
+        }
+        return {"by_size": {name: np.array(values) for name, values in table.items()}}
+
+
+def _part(found: Estimate | None, part: str) -> float:
+    value = getattr(found, part, None)
+    return np.nan if value is None else float(value)

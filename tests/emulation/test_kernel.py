@@ -1,0 +1,182 @@
+"""The engine kernel: what it refuses, and what it measures where the machine lets it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast.cli.run import exit_code
+from tcpcast.emulation.traffic import TrafficOutcome
+from tcpcast.engines import RunOptions
+from tcpcast.engines.kernel import seconds
+from tcpcast.engines.kernel.question import question
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.answer import Answer
+
+BASE: dict[str, Any] = {
+    "name": "kernel",
+    "network": {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "40pkt"}},
+    "traffic": {"kind": "bulk", "flows": 1},
+    "tcp": {"stack": "linux-cubic"},
+    "run": {"duration": "3s", "warmup": "1s"},
+}
+
+
+def asked(**tables: Any) -> Scenario:
+    """Return the base with some tables laid over."""
+    return Scenario.from_dict(
+        {key: {**BASE[key], **tables.get(key, {})} if key != "name" else "k" for key in BASE}
+        | {key: value for key, value in tables.items() if key not in BASE}
+    )
+
+
+def measured(scenario: Scenario) -> Answer:
+    """Ask the kernel; skip where this machine has no link for it, or is too busy."""
+    [answer] = tcpcast.run(scenario, ["kernel"])
+    if answer.not_applicable is not None and "this machine" in answer.not_applicable:
+        pytest.skip(answer.not_applicable)
+    assert answer.not_applicable is None, answer.not_applicable
+    if answer.machine_fault:
+        assert not answer.metrics
+        pytest.skip(str(answer.partial))
+    return answer
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "tcp.receiver_window": {"tcp": {"stack": "linux-reno", "receiver_window": 20}},
+    "tcp.delayed_acks": {"tcp": {"stack": "linux-reno", "delayed_acks": False}},
+    "version 1": {"tcp": {"stack": "bbr3"}},
+    "today's Linux": {"tcp": {"stack": "rfc-newreno"}},
+    "tcp.handshake": {"tcp": {"stack": "linux-cubic", "handshake": "tls13"}},
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_the_kernel_cannot_do_is_refused_by_name(said: str) -> None:
+    [answer] = tcpcast.run(asked(**REFUSED[said]), ["kernel"])
+    assert answer.not_applicable is not None
+    assert said in answer.not_applicable
+
+
+def test_it_is_asked_by_name_alone() -> None:
+    assert "kernel" not in [a.engine for a in tcpcast.run(asked(run={"duration": "2s"}))]
+
+
+def test_it_says_how_long_it_takes() -> None:
+    assert seconds(asked(run={"duration": "3s", "replications": 4})) == 12.0
+
+
+def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
+    classes = [
+        {"name": "near", "flows": 1, "rtt": "20ms"},
+        {"name": "far", "flows": 2, "rtt": "80ms", "tcp": {"stack": "linux-bbr"}},
+    ]
+    scenario = asked(**{"class": classes, "traffic": {"kind": "bulk"}})
+    flows = question(scenario, 1, run_s=3.0)["flows"]
+    assert [flow["class"] for flow in flows] == [0, 1, 1]
+    assert [flow["control"] for flow in flows] == ["cubic", "bbr", "bbr"]
+    assert {flow["initial_window"] for flow in flows} == {10}
+    starts = [flow["start_ns"] * 1e-9 for flow in flows]
+    assert starts[0] < 0.02
+    assert all(start < 0.08 for start in starts[1:])
+    # The same seed, the same question.
+    assert flows == question(scenario, 1, run_s=3.0)["flows"]
+    assert flows != question(scenario, 2, run_s=3.0)["flows"]
+
+
+def test_a_bulk_flow_fills_the_link() -> None:
+    answer = measured(asked())
+    # 9,653,333 bit/s is the payload's share of 10 Mbit/s.
+    assert answer["goodput_bps"] == pytest.approx(9.65e6, rel=0.05)
+    assert 0.9 < answer["utilisation"] <= 1.0
+    assert 0.02 < answer["rtt_mean_s"] < 0.07
+    assert answer["queue_delay_mean_s"] < 0.048
+    assert answer["queue_mean_pkts"] < 41
+    assert answer["jain_index"] == 1.0
+    assert sum(answer.provenance["lateness_packets"]) > 1000
+
+
+def test_transfers_take_the_times_of_their_path() -> None:
+    traffic = {"kind": "transfers", "size": ["2pkt", "20pkt"], "count": 4}
+    scenario = Scenario.from_dict({**BASE, "traffic": traffic, "run": {}})
+    answer = measured(scenario)
+    table = answer.tables["by_size"]
+    assert table["transfers"].tolist() == [4, 4]
+    # Half a round trip, and packets that follow each other: 1.2 ms each.
+    assert table["delivery_time_s"][0] == pytest.approx(0.01 + 0.0012, abs=0.002)
+    # 20 packets need a second round with the kernel's initial window of 10.
+    assert table["delivery_time_s"][1] == pytest.approx(0.03 + 10 * 0.0012, abs=0.006)
+    assert (table["total_time_s"] > table["delivery_time_s"] + 0.0195).all()
+    assert answer["transfers"] == 8
+
+
+def test_a_capture_is_written_beside_that_of_packet(tmp_path: Path) -> None:
+    probes = {"pcap": [{"link": "sender", "file": str(tmp_path / "flow.pcap")}]}
+    answer = measured(asked(probes=probes))
+    [flow] = tcpcast.trace(tmp_path / "flow-kernel.pcap").connections["src"]
+    assert str(flow).startswith("10.0.0.1")
+    assert not answer.unwritten
+
+
+def test_a_busy_machine_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = TrafficOutcome(distortion="3.1 % of the packets were more than 1 ms late")
+    module = sys.modules["tcpcast.engines.kernel"]
+    monkeypatch.setattr(module, "check", lambda _: None)
+    monkeypatch.setattr(module, "run_traffic", lambda *_: found)
+    answer = module.kernel(asked(), RunOptions())
+    assert answer.machine_fault
+    assert not answer.metrics
+    assert answer.partial.startswith("3.1 % of the packets were more than 1 ms late")
+    assert exit_code([answer]) == 3
+
+
+def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["tcpcast.engines.kernel"]
+    flow = [100, 0, 0, 100, 10**9, 0, 10**5, 10**9, 10, 0, 0, 0, 0, 10**6, 0]
+    snapshots = [
+        {
+            "now_ns": at * 10**8,
+            "carried_bytes": at * 1500,
+            "flows": [[at * value for value in flow]],
+            "waits": [[500, 100]],
+            "lateness": [990 * at, 0, 10 * at, 0, 0, 0, 0],
+        }
+        for at in range(1, 80)
+    ]
+    found = TrafficOutcome(snapshots=snapshots, ended={})
+    monkeypatch.setattr(module, "check", lambda _: None)
+    monkeypatch.setattr(module, "run_traffic", lambda *_: found)
+    late = module.kernel(asked(tcp={"stack": "linux-bbr"}), RunOptions())
+    assert any("1.0% of the packets were more than 0.2 ms late" in w for w in late.warnings)
+    # 100 packets in each tenth of a second, each of which waited for 10 ms.
+    assert late["send_rate_pps"] == pytest.approx(1000.0)
+    assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)
+    assert late["queue_delay_mean_s"] == pytest.approx(0.01)
+    assert late["queue_delay_p99_s"] == pytest.approx(0.01)
+    assert late["rtt_mean_s"] == pytest.approx(0.1)
+    assert not any("late" in w for w in module.kernel(asked(), RunOptions()).warnings)
+
+
+def test_an_interrupted_run_gives_what_was_finished(tmp_path: Path) -> None:
+    measured(asked(run={"duration": "1s", "warmup": "0.3s"}))
+    file = tmp_path / "k.toml"
+    file.write_text(asked(run={"duration": "60s", "warmup": "0.5s"}).to_toml())
+    command = [sys.executable, "-m", "tcpcast", "run", str(file), "--engine", "kernel", "--json"]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(6)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode in (3, 130), err
+    assert "about 60 s" in err
+    if run.returncode == 130:
+        assert '"partial"' in out
+        assert '"goodput_bps"' in out
