@@ -30,7 +30,10 @@ PLAIN_RATIOS = frozenset({"jain_index"})
 """Metrics of unit "1" that nobody reads as a percentage."""
 
 TOO_FEW_FILES = "too few files"
+TOO_FEW_VALUES = "too few values"
 """What stands in place of the interval of a row that has none."""
+FILES_HAVE = {"connection_rate_bps", "completion_time_s"}
+"""Metrics that only files have."""
 
 _Key = TypeVar("_Key")
 
@@ -182,10 +185,10 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
     return [figure_of(*row) for row in zip(values, lows, highs, strict=True)]
 
 
-def figure_of(value: float, low: float, high: float) -> Metric:
-    """Return a row's figure; where its interval is nan, too few files are behind it."""
+def figure_of(value: float, low: float, high: float, lacking: str = TOO_FEW_FILES) -> Metric:
+    """Return a row's figure; where its interval is nan, ``lacking`` says what is behind it."""
     if math.isnan(low):
-        return Metric(value, doubt=TOO_FEW_FILES)
+        return Metric(value, doubt=lacking)
     return Metric(value, low, high)
 
 
@@ -322,5 +325,6 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
     if f"{name}_low" in table:
         columns = (name, f"{name}_low", f"{name}_high")
         value, low, high = (float(table[column][row]) for column in columns)
-        return replace(figure_of(value, low, high), trusted=trusted)
+        lacking = TOO_FEW_VALUES if FILES_HAVE.isdisjoint(table) else TOO_FEW_FILES
+        return replace(figure_of(value, low, high, lacking), trusted=trusted)
     return Metric(float(table[name][row]), trusted=trusted)

@@ -117,6 +117,16 @@ def test_a_class_takes_its_intervals_and_its_trust_from_its_engine() -> None:
     assert figure == Metric(0.04, 0.03, 0.05, trusted=False)
 
 
+@pytest.mark.parametrize(("files", "lacking"), [(True, "too few files"), (False, "too few values")])
+def test_a_class_without_an_interval_says_what_it_lacks(files: bool, lacking: str) -> None:
+    answer = with_classes(simulated())
+    table = answer.tables["by_class"]
+    if not files:
+        del table["connection_rate_bps"]
+    table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
+    assert row(compare_classes([answer])["far"], "loss_ratio").figures[0].lacking == lacking
+
+
 def test_one_class_has_no_table_of_its_own() -> None:
     answer = simulated()
     answer.tables["by_class"] = {"name": np.array(["all"]), "loss_ratio": np.array([0.1])}
