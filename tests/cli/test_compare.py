@@ -124,7 +124,9 @@ def test_a_class_without_an_interval_says_what_it_lacks(files: bool, lacking: st
     if not files:
         del table["connection_rate_bps"]
     table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
-    assert row(compare_classes([answer])["far"], "loss_ratio").figures[0].lacking == lacking
+    figure = row(compare_classes([answer])["far"], "loss_ratio").figures[0]
+    assert figure is not None
+    assert figure.lacking == lacking
 
 
 def test_one_class_has_no_table_of_its_own() -> None:
