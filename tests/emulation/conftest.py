@@ -35,7 +35,11 @@ AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-group
 def user_prefix() -> list[str] | None:
     """Return what makes a command one of an unprivileged user; None where that cannot be."""
     as_user = AS_NOBODY if os.geteuid() == 0 else []
-    able = works(*as_user, "unshare", "-Urn", "true") and works(*as_user, *TCPCAST, "--version")
+    # One that starts another: the first may be found with privileges that the second lacks.
+    again = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'pass'], check=True)"
+    able = works(*as_user, "unshare", "-Urn", "true") and works(
+        *as_user, sys.executable, "-c", again
+    )
     return as_user if able else None
 
 
@@ -69,7 +73,7 @@ def mode(request: pytest.FixtureRequest) -> Mode:
     if name == "user":
         prefix = user_prefix()
         if prefix is None:
-            pytest.skip("this machine lets users make no namespaces")
+            pytest.skip("no namespaces, or no interpreter, for another user on this machine")
         return Mode(name, tuple(prefix), "veth")
     if not works("unshare", "-n", "true") and not works("unshare", "-Urn", "true"):
         pytest.skip("this machine lets nobody make network namespaces")
