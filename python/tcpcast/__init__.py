@@ -101,6 +101,7 @@ def run(  # noqa: PLR0913 - how to run, by name
     progress: Callable[[float], None] | None = None,
     feed: str = "scenario",
     force: bool = False,
+    over_time: bool = False,
 ) -> Answers:
     """Answer a scenario by each named engine.
 
@@ -123,6 +124,9 @@ def run(  # noqa: PLR0913 - how to run, by name
 
     force
         Whether files of ``[[probes.pcap]]`` may replace files that exist.
+    over_time
+        Whether the answer of ``packet`` has the tables from which :meth:`Answers.plot` draws the
+        whole run over time and the distribution of completion times.
 
     Returns
     -------
@@ -147,7 +151,7 @@ def run(  # noqa: PLR0913 - how to run, by name
     from tcpcast.scenario import Scenario, load  # noqa: PLC0415
 
     asked = scenario if isinstance(scenario, Scenario) else load(scenario)
-    options = RunOptions(threads=threads, progress=progress, force=force)
+    options = RunOptions(threads=threads, progress=progress, force=force, over_time=over_time)
     answers = answer(asked, engines, options, feed=feed)
     if not answers and engines is None:
         _refuse(asked)

@@ -11,6 +11,7 @@ from tcpcast.engines.packet.plain import FixedPointConfig, RunConfig
 
 __all__ = [
     "CLASS_CELLS",
+    "COURSE_CELLS",
     "GOODPUT_BUCKETS",
     "GOODPUT_PIECES",
     "LINK_CELLS",
@@ -30,6 +31,7 @@ __version__: str
 LINK_CELLS: list[str]
 CLASS_CELLS: list[str]
 SIZE_CELLS: list[str]
+COURSE_CELLS: list[str]
 STEP_CELLS: list[str]
 TIMEOUT_KINDS: list[str]
 RATE_UNITS: float
@@ -72,6 +74,10 @@ class Simulation:
     def stages(self) -> list[NDArray[np.uint8]]: ...
     def delivered(self) -> list[list[list[int]]]: ...
     def sources(self) -> list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]: ...
+    def courses(self) -> list[NDArray[np.uint64]]: ...
+    def time_counts(
+        self, together: bool
+    ) -> list[tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]]: ...
     def traces(self) -> dict[str, Any]: ...
     def begin_capture(self, index: int, path: str | PathLike[str]) -> None: ...
     def end_capture(self, index: int) -> bool: ...

@@ -10,7 +10,7 @@ from tcpcast.cli import main
 from tcpcast.compare import compare_all, compare_shares
 from tcpcast.engines.file_goodput import Counts, counted, of_shares, of_tail
 from tcpcast.report.answered import run_parts
-from tcpcast.report.figures import figure_class
+from tcpcast.report.axes import figure_class
 from tcpcast.report.goodput_figures import distribution, ends, frame
 from tcpcast.report.text import text as plain
 

@@ -19,7 +19,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{FixedPointConfig, Iterated, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES, RATE_UNITS,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES, RATE_UNITS,
     SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
 };
 use tcpcast_sim::{Control, Goal, Replication, RunConfig, Stop};
@@ -282,6 +282,30 @@ impl Simulation {
         columns.collect()
     }
 
+    /// Each replication over time: the beginning, then the ends of slots; columns are the time,
+    /// queue length times time, and the cells of `COURSE_CELLS` of each class.
+    fn courses<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
+        let probes = self.runs.settle().map_err(conservation)?;
+        let rows = probes.iter().map(|probe| {
+            let (rows, width) = (probe.course.rows(), probe.course.width());
+            PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
+        });
+        rows.collect()
+    }
+
+    /// How many transfers of each size interval took how long in each replication; of all files
+    /// together where `together`, those of on/off sources too.
+    fn time_counts<'py>(&self, py: Python<'py>, together: bool) -> Vec<transfers::TimeColumns<'py>> {
+        let columns = self.runs.runs().into_iter().map(|run| {
+            let probes = run.probes();
+            if together {
+                return transfers::time_counts(py, [&probes.on_times].into_iter());
+            }
+            transfers::time_counts(py, probes.transfers.rows.iter().map(|row| &row.completions))
+        });
+        columns.collect()
+    }
+
     /// Windows and sequence numbers of the traced sources, in the first replication.
     fn traces<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let probes = self.runs.settle().map_err(conservation)?;
@@ -385,6 +409,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LINK_CELLS", LINK_CELLS.to_vec())?;
     module.add("CLASS_CELLS", CLASS_CELLS.to_vec())?;
     module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
+    module.add("COURSE_CELLS", Course::cells().to_vec())?;
     module.add("STEP_CELLS", STEP_CELLS.to_vec())?;
     module.add("RATE_UNITS", RATE_UNITS)?;
     module.add("GOODPUT_PIECES", PIECES.to_vec())?;

@@ -1,5 +1,6 @@
 //! Times of single transfers as Python gets them.
 
+use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tcpcast_sim::probe::{LogHistogram, TransferCounters, TransferRow, TransferSums};
@@ -19,6 +20,27 @@ pub(crate) fn put(dict: &Bound<'_, PyDict>, counters: &TransferCounters) -> PyRe
         (tails(&row.completions), tails(&row.deliveries), tails(&row.opened.totals))
     };
     dict.set_item("time_percentiles", counters.rows.iter().map(times).collect::<Vec<_>>())
+}
+
+/// Size intervals, times in seconds and how many took no longer, and longer than the time before.
+pub(crate) type TimeColumns<'py> =
+    (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u64>>);
+
+/// How many files took how long, by the histogram of each size interval.
+pub(crate) fn time_counts<'py, 'h>(
+    py: Python<'py>,
+    histograms: impl Iterator<Item = &'h LogHistogram>,
+) -> TimeColumns<'py> {
+    let told = histograms.enumerate().flat_map(|(row, times)| {
+        times.filled().map(move |(time, count)| (row as u64, time, count))
+    });
+    let (mut rows, mut times, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    for (row, time, count) in told {
+        rows.push(row);
+        times.push(time);
+        counts.push(count);
+    }
+    (rows.to_pyarray(py), times.to_pyarray(py), counts.to_pyarray(py))
 }
 
 /// Quantiles of a histogram, nan where it is empty.

@@ -23,13 +23,13 @@ def query(
 
     Keys are quoted: SELECT "network.rtt", goodput_bps FROM sweep WHERE engine = 'pftk'.
     """
-    from tcpcast.report.sweep import rows_json, rows_text
+    from tcpcast.report.sweep import rows_json, rows_parts
     from tcpcast.sweeps.query import query as ask
 
     found = ask(folder, sql)
     if as_json:
         print(rows_json(found))
         return
-    from tcpcast.report.terminal import show
+    from tcpcast.report.text import print_parts
 
-    show(rows_text(found, None))
+    print_parts(rows_parts(found, None))

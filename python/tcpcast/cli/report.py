@@ -1,16 +1,17 @@
-"""``tcpcast report``: a scenario, its saved answers or captures as one HTML file, or Markdown."""
+"""``tcpcast report``: a scenario, saved answers, a sweep or captures as one file."""
 
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tcpcast.cli.options import Changes, Engines, Feed, Force, Seed, Threads
-from tcpcast.cli.reports import again_text, check_reports, write_captures, write_run
+from tcpcast.cli.reports import again_text, check_reports, write_captures, write_reports, write_run
 from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ Sources = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE|DIR|NAME",
-        help="A scenario, what `tcpcast run --json` printed, captures, or a folder of captures.",
+        help="A scenario, what `tcpcast run --json` printed, captures, or a folder: of captures, "
+        "or of `tcpcast sweep --out`.",
     ),
 ]
 Out = Annotated[
@@ -45,7 +47,7 @@ def report(  # noqa: PLR0913, PLR0917 - one parameter an option
     threads: Threads = None,
     force: Force = False,
 ) -> None:
-    """Write a report of answers or of captures as one file.
+    """Write a report of answers, of a sweep or of captures as one file.
 
     HTML has figures and needs no network. Options of a simulation go with a scenario; answers
     that are saved are laid out as they are.
@@ -61,6 +63,10 @@ def report(  # noqa: PLR0913, PLR0917 - one parameter an option
     if saved is not None:
         _refuse(given, f"{saved} has answers as they are")
         raise typer.Exit(_lay_out(saved, html, markdown, force=force))
+    folder = _swept(sources)
+    if folder is not None:
+        _refuse(given, f"{folder} holds a sweep as it is")
+        raise typer.Exit(_lay_out_sweep(folder, html, markdown, force=force))
     captured = _captured(sources)
     if captured is not None:
         _refuse(given, f"{sources[0]} is a capture")
@@ -72,7 +78,8 @@ def report(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.compare import compare_all
 
     scenario = read_scenario(sources[0], changes, seed)
-    answers = answers_to(scenario, engine_names(engine), threads, feed, force=force)
+    names, drawn = engine_names(engine), html is not None
+    answers = answers_to(scenario, names, threads, feed, force=force, over_time=drawn)
     again = again_text(sources[0], answers, changes, seed, feed)
     write_run(compare_all(answers), scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
@@ -114,6 +121,37 @@ def _lay_out(saved: Path, html: str | None, markdown: str | None, *, force: bool
     again += f"# the same anew, with the scenario above saved as {file}:\n{anew}"
     write_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)
     return 1 if any(answer.partial is not None for answer in answers) else 0
+
+
+def _swept(sources: Sequence[str]) -> Path | None:
+    """Return the folder of a sweep that is meant, None where it is something else.
+
+    Raises
+    ------
+    TcpcastError
+        It is beside other files.
+    """
+    from tcpcast.sweeps.folder import read_definition
+
+    found = [Path(source) for source in sources if read_definition(Path(source)) is not None]
+    if found and len(sources) > 1:
+        raise TcpcastError(f"{found[0]}: a report is of one sweep, or of captures")
+    return found[0] if found else None
+
+
+def _lay_out_sweep(folder: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
+    """Write the report of a sweep that is in a folder, and return the exit code."""
+    from tcpcast.cli.sweep import exit_code
+    from tcpcast.report.swept import sweep_document
+    from tcpcast.sweeps.swept import read_sweep
+
+    found = read_sweep(folder)
+    file = f"{found.scenario.name}.toml"
+    again = f"{shlex.join(['tcpcast', 'report', str(folder)])}\n"
+    again += f"# the same anew, with the scenario above saved as {file}:\n"
+    again += shlex.join(["tcpcast", "sweep", file, "--out", "NEW"])
+    write_reports(partial(sweep_document, found, again), html, markdown, force=force)
+    return 1 if found.results.interrupted else exit_code(found.results)
 
 
 def _stem(source: str) -> str:

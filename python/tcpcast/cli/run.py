@@ -79,7 +79,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     if scenario.sweep is not None:
         said = "what varies in [sweep] is left out; `tcpcast sweep` answers every combination"
         print(f"tcpcast: {said}", file=sys.stderr)
-    answers = answers_to(scenario, engine_names(engine), threads, feed, force=force)
+    drawn = plot is not None or html is not None
+    names = engine_names(engine)
+    answers = answers_to(scenario, names, threads, feed, force=force, over_time=drawn)
     compared = compare_all(answers)
     _report(compared, scenario, as_json=as_json, every=every)
     if plot is not None:
@@ -105,10 +107,16 @@ def exit_code(answers: Sequence[Answer]) -> int:
     return 1 if any(a.partial is not None for a in answers) else 0
 
 
-def answers_to(
-    scenario: Scenario, names: list[str] | None, threads: int | None, feed: str, *, force: bool
+def answers_to(  # noqa: PLR0913 - how to run, by name
+    scenario: Scenario,
+    names: list[str] | None,
+    threads: int | None,
+    feed: str,
+    *,
+    force: bool,
+    over_time: bool,
 ) -> Answers:
-    """Ask engines, with a bar of progress where a person watches."""
+    """Ask engines, with a bar of progress where a person watches; for figures ``over_time``."""
     import tcpcast
     from tcpcast.cli.progress import progress_bar
 
@@ -116,7 +124,13 @@ def answers_to(
         _say_how_long(scenario)
     with progress_bar(scenario.name) as progress:
         return tcpcast.run(
-            scenario, names, threads=threads, progress=progress, feed=feed, force=force
+            scenario,
+            names,
+            threads=threads,
+            progress=progress,
+            feed=feed,
+            force=force,
+            over_time=over_time,
         )
 
 

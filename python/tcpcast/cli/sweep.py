@@ -3,21 +3,34 @@
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tcpcast.cli.options import Changes, Engines, Feed, File, Force, Format, Json, Seed
+from tcpcast.cli.options import (
+    Changes,
+    Engines,
+    Feed,
+    File,
+    Force,
+    Format,
+    Html,
+    Json,
+    Markdown,
+    Seed,
+)
 from tcpcast.cli.question import engine_names, read_scenario
+from tcpcast.cli.reports import check_reports, command_text, write_reports
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tcpcast.scenario import Scenario
+    from tcpcast.sweeps import Plan
     from tcpcast.sweeps.results import Results
+
+    Levels = dict[str, list[float]]
 
 EXAMPLE = 'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR'
 _VARY_HELP = (
@@ -30,6 +43,7 @@ _LEVEL_HELP = (
 
 
 def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
+    context: typer.Context,
     file: File,
     vary: Annotated[list[str] | None, typer.Option(metavar="KEY=RANGE", help=_VARY_HELP)] = None,
     engine: Engines = None,
@@ -62,6 +76,8 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
         list[str] | None, typer.Option(metavar="METRIC=VALUE", help=_LEVEL_HELP)
     ] = None,
     form: Format = "png",
+    html: Html = None,
+    markdown: Markdown = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -72,55 +88,81 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     import tcpcast
     from tcpcast.cli.progress import progress_bar
+    from tcpcast.sweeps import prepare
 
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_assignment, vary or ()))
-    asked = (scenario, varied, engine_names(engine), replications, feed)
-    figures = _figures(asked, plot, level, form, force=force)
+    asked: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
+    asked |= {"feed": feed}
+    levels = _levels(level, drawn=plot is not None or html is not None)
+    shown = any(each is not None for each in (plot, html, markdown))
+    plan = prepare(scenario, varied, **asked) if shown else None
+    if plan is not None and plot is not None:
+        _check_plot(plan, plot, levels, form, force=force)
+    check_reports(html, markdown, force=force)
     with progress_bar(scenario.name) as progress:
         results = tcpcast.sweep(
-            scenario, varied, engines=engine_names(engine), replications=replications, feed=feed,
-            out=out, processes=processes, dask=dask, progress=progress,
-        )  # fmt: skip
+            scenario, varied, out=out, processes=processes, dask=dask, progress=progress, **asked
+        )
     _report(results, as_json=as_json)
-    figures(results)
+    if plan is not None and plot is not None:
+        _plot(plan, results, plot, levels, form, force=force)
+    if plan is not None:
+        _write(plan, results, command_text(context), html, markdown, levels, force=force)
     raise typer.Exit(exit_code(results))
 
 
-def _figures(
-    asked: tuple[Scenario, dict[str, Any], list[str] | None, int | None, str | None],
-    folder: str | None,
-    level: list[str] | None,
-    form: str,
-    *,
-    force: bool,
-) -> Callable[[Results], None]:
-    """Refuse figures that cannot be, before the work, and return what draws them after it."""
-    if folder is None:
-        if level:
-            raise TcpcastError("--level is drawn in a figure; add --plot DIR")
-        return lambda _results: None
-    from tcpcast.report.sweep_figures import check_sweep_figures, plot_sweep, read_levels
-    from tcpcast.sweeps import prepare
+def _levels(typed: list[str] | None, *, drawn: bool) -> Levels:
+    if not typed:
+        return {}
+    if not drawn:
+        raise TcpcastError("--level is drawn in a figure; add --plot DIR, or --html FILE")
+    from tcpcast.report.sweep_figures import read_levels
 
-    levels = read_levels(level or ())
-    scenario, varied, engines, replications, feed = asked
-    plan = prepare(scenario, varied, engines=engines, replications=replications, feed=feed)
+    return read_levels(typed)
+
+
+def _check_plot(plan: Plan, folder: str, levels: Levels, form: str, *, force: bool) -> None:
+    """Refuse figures that cannot be, before the work."""
+    from tcpcast.report.sweep_figures import check_sweep_figures
+
     groups = [[axis.key for axis in group] for group in plan.grid.groups]
     check_sweep_figures(groups, folder, levels, form, force=force)
 
-    def draw(results: Results) -> None:
-        keys = {key: (kind, results.keys[key]) for key, kind in plan.asked.kinds.items()}
-        paths = plot_sweep(
-            results.to_arrow(), keys, folder, name=scenario.name, levels=levels, form=form,
-            force=force,
-        )  # fmt: skip
-        if not paths:
-            print("tcpcast: no engine gave a metric to draw", file=sys.stderr)
-        for path in paths:
-            print(f"tcpcast: wrote {path}", file=sys.stderr)
 
-    return draw
+def _plot(  # noqa: PLR0913 - what is drawn, and where to
+    plan: Plan, results: Results, folder: str, levels: Levels, form: str, *, force: bool
+) -> None:
+    from tcpcast.report.sweep_figures import plot_sweep
+
+    keys = {key: (kind, results.keys[key]) for key, kind in plan.asked.kinds.items()}
+    name = plan.definition["scenario"]["name"]
+    paths = plot_sweep(
+        results.to_arrow(), keys, folder, name=name, levels=levels, form=form, force=force
+    )
+    if not paths:
+        print("tcpcast: no engine gave a metric to draw", file=sys.stderr)
+    for path in paths:
+        print(f"tcpcast: wrote {path}", file=sys.stderr)
+
+
+def _write(  # noqa: PLR0913, PLR0917 - what is written, and where to
+    plan: Plan,
+    results: Results,
+    again: str,
+    html: str | None,
+    markdown: str | None,
+    levels: Levels,
+    *,
+    force: bool,
+) -> None:
+    """Write the reports that were asked for, and say which."""
+    from tcpcast.report.swept import sweep_document
+    from tcpcast.sweeps.swept import swept
+
+    found = swept(plan.definition, results)
+    document = functools.partial(sweep_document, found, again, levels=levels)
+    write_reports(document, html, markdown, force=force)
 
 
 def exit_code(results: Results) -> int:
@@ -162,23 +204,25 @@ def _assignment(typed: str) -> tuple[str, Any]:
 
 def _report(results: Results, *, as_json: bool) -> None:
     if results.folder is None:
-        from tcpcast.report.sweep import rows_json, rows_text
+        from tcpcast.report.sweep import rows_json, rows_parts
 
         table = results.to_arrow()
         if as_json:
             print(rows_json(table))
         else:
-            from tcpcast.report.terminal import show
+            from tcpcast.report.text import print_parts
 
-            show(rows_text(table, results.keys))
+            print_parts(rows_parts(table, results.keys))
     elif as_json:
         from tcpcast.report.json import encode
 
         print(encode(results.told()))
     else:
-        from tcpcast.report.terminal import show
+        from tcpcast.report.document import Paragraph
+        from tcpcast.report.text import print_parts
 
-        show(f"{len(results):,} rows in {results.folder}: {results.counts()}")
+        told = f"{len(results):,} rows in {results.folder}: {results.counts()}"
+        print_parts([Paragraph(told)])
     _tell(results)
 
 

@@ -29,13 +29,15 @@ class RunOptions:
     ``threads`` is the number of worker threads (None: one a core, at most one a replication);
     ``progress`` is called with the share done, from 0 to 1; ``deadline`` is when all is to be over,
     by :func:`time.perf_counter`, where several runs share one ``run.max_wall``; ``force`` lets
-    files of ``[[probes.pcap]]`` replace any file.
+    files of ``[[probes.pcap]]`` replace any file; ``over_time`` adds the tables of ``packet`` that
+    figures over time and of completion times are drawn from.
     """
 
     threads: int | None = None
     progress: Callable[[float], None] | None = None
     deadline: float | None = None
     force: bool = False
+    over_time: bool = False
 
     def __post_init__(self) -> None:
         """Refuse numbers of threads that are none."""

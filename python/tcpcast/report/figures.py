@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +10,28 @@ import numpy as np
 
 from tcpcast import output
 from tcpcast.compare import is_observed
-from tcpcast.errors import EnvironmentFault
 from tcpcast.output import save_figure
-from tcpcast.report import completion_figures, document, goodput_figures, window_figures
-from tcpcast.report.leading import PERCENTILES
-from tcpcast.report.losses import spread
+from tcpcast.report import (
+    completion_distributions,
+    completion_figures,
+    document,
+    goodput_figures,
+    over_time_figures,
+    window_figures,
+)
+from tcpcast.report.axes import (
+    CALCULATED,
+    LINES,
+    MARKERS,
+    OBSERVED,
+    REFERENCE,
+    colours_of,
+    figure_class,
+    lay_out,
+    legend_above,
+    titled,
+)
 from tcpcast.report.quantity import scale_of_unit
-from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,17 +44,13 @@ if TYPE_CHECKING:
 
     Table = dict[str, np.ndarray[Any, Any]]
 
-# Okabe and Ito's palette, told apart by every common kind of colour vision.
-OBSERVED = ("#0072B2", "#009E73", "#56B4E9")
-CALCULATED = ("#D55E00", "#CC79A7", "#E69F00")
-REFERENCE = "#666666"
-MARKERS, LINES = "os^Dv", ("-", "--", "-.", ":")
-"""Of what is simulated and of what is calculated: told apart without colours, too."""
 _UNUSED = re.compile(r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>', re.DOTALL)
 """What a page need not have of SVG: ids of groups come again in every figure."""
+_PLACES = re.compile(r' d="[^"]*"|<use [^>]*>')
+_DIGITS = re.compile(r"([0-9]\.[0-9]{2})[0-9]+")
+"""Of places in SVG, hundredths of a point are enough."""
 _SIZE = (6.4, 4.2)
 _DPI = 150
-_WIDEST = 110
 _MAX_FLOWS = 6
 _WIDE = 15.0
 """From this ratio of the largest to the median window on, windows are drawn to a log scale."""
@@ -56,12 +66,14 @@ def plot(
 ) -> list[Path]:
     """Write the figures that the answers have tables for.
 
+    ``over-time.png``: windows of some flows, mean RTT, queue and goodput over the whole run;
     ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
     of j active sources gets; ``queue.png``: share of time the queue is above x, log scale;
     ``windows.png`` and ``rates.png``: congestion windows of the traced flows, and what they sent,
     over the whole run; ``completion.png``: completion time of single transfers against their size,
     its median, 95th and 99th percentile, and means over all and for each number of losses, with a
-    gap where there were none; ``completion-tail.png``: how many transfers take longer;
+    gap where there were none; ``completion-distribution.png``: how many take at most a time, and
+    ``completion-tail.png``: how many take longer;
     ``file-goodput.png`` and ``file-goodput-tail.png``: how the goodput of files is distributed,
     and how often it is more, by each definition that was asked for.
 
@@ -142,48 +154,13 @@ def inline(name: str, figure: Figure) -> document.Figure:
     """Return a figure as a part of a report: its SVG, and its title as a caption."""
     svg = output.figure_bytes(figure, "svg", name).decode()
     whole = svg[svg.index("<svg") :]
-    return document.Figure(_UNUSED.sub("", whole), figure.get_suptitle())
-
-
-def figure_class() -> type[Figure]:
-    """Return matplotlib's figure; asked before a simulation, it saves one made in vain.
-
-    Raises
-    ------
-    EnvironmentFault
-        matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
-    except ImportError as missing:
-        raise EnvironmentFault(
-            "figures need matplotlib, which is not installed: pip install tcpcast[plot]"
-        ) from missing
-    return Figure
+    short = _PLACES.sub(lambda path: _DIGITS.sub(r"\1", path[0]), _UNUSED.sub("", whole))
+    return document.Figure(short, figure.get_suptitle())
 
 
 def _has_rows(answer: Answer, table: str, column: str) -> bool:
     columns = answer.tables.get(table, {})
     return column in columns and all(len(c) > 0 for c in columns.values())
-
-
-def lay_out(axes: Axes) -> None:
-    """Give axes the grid and the two spines that all figures have."""
-    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _axes(figure: Figure, scenario: Scenario, title: str, x: str, y: str) -> Axes:
-    axes = figure.add_subplot()
-    figure.suptitle(f"{scenario.name}: {title}", fontsize=12)
-    # A number stays with its unit.
-    said = textwrap.fill(describe(scenario).replace(" %", "\u00a0%"), _WIDEST)
-    axes.set_title(said, fontsize=7.5, color=REFERENCE)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    lay_out(axes)
-    return axes
 
 
 def _series(
@@ -203,7 +180,7 @@ def _series(
 
 
 def _states(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
-    axes = _axes(figure, scenario, "active sources", "active sources j", "probability of j active")
+    axes = titled(figure, scenario, "active sources", "active sources j", "probability of j active")
     axes.set_yscale("log")
     _series(axes, answers, lambda t: _positive(t["active"], t["probability"]), "states")
     _frame(axes, answers, "states", ("active", "probability"), np.inf)
@@ -215,7 +192,7 @@ def _sharing(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
     shared = [a.tables["states"]["shared_rate_bps"] for a in answers]
     peak = max((float(np.nanmax(s)) for s in shared if np.isfinite(s).any()), default=rate)
     scale = scale_of_unit("bit/s", peak)
-    axes = _axes(
+    axes = titled(
         figure,
         scenario,
         "shares of the capacity",
@@ -248,7 +225,7 @@ def _visible_states(answers: Sequence[Answer]) -> float:
 
 
 def _queue(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
-    axes = _axes(
+    axes = titled(
         figure,
         scenario,
         "queue length",
@@ -298,7 +275,7 @@ def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
             axes.set_ylim(0.8, 1.6 * peak)
         else:
             axes.set_ylim(0, 1.1 * peak)
-    _legend_above(list(panels))
+    legend_above(list(panels))
     panels[-1].set_xlim(start, max(end, start + 1e-9))
     panels[-1].set_xlabel("time (s)")
 
@@ -309,7 +286,7 @@ def _rates(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> Non
     table = answer.tables["sequences"]
     new = table["event"] == "sent"
     start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
-    axes = _axes(figure, scenario, f"rate of new data ({answer.engine})", "time (s)", "")
+    axes = titled(figure, scenario, f"rate of new data ({answer.engine})", "time (s)", "")
     found = {
         int(flow): window_figures.rates(
             table["time_s"][new & (table["flow"] == flow)],
@@ -340,19 +317,8 @@ def _window_ranges(axes: Axes, found: window_figures.Ranges) -> None:
     axes.stairs(found.last, found.edges_s, baseline=None, **look)
 
 
-def _legend_above(panels: Sequence[Axes]) -> None:
-    """Put the entries of all panels above the first; one may have more of them than another."""
-    entries = {
-        label: handle
-        for axes in panels
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    look: dict[str, Any] = {"frameon": False, "fontsize": 8, "ncols": len(entries)}
-    panels[0].legend(entries.values(), entries, loc="lower right", bbox_to_anchor=(1, 1), **look)
-
-
 def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
-    axes = _axes(
+    axes = titled(
         figure,
         scenario,
         "completion times of transfers",
@@ -412,29 +378,11 @@ def _completion_means(axes: Axes, answer: Answer, sizes: Any, line: str) -> list
     return list(curves.values())
 
 
-def _completion_tail(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
-    """Draw how many transfers of a size take longer, from the median to 99 %."""
-    title, y = "distribution of completion times", "share of transfers that take longer"
-    axes = _axes(figure, scenario, title, "completion time (s)", y)
-    for answer, colour in zip(answers, OBSERVED * 4, strict=False):
-        sizes = answer.tables["by_size"]["size_pkts"]
-        for at, mark in zip(spread(len(sizes))[:: -(-len(sizes) // 5)], MARKERS, strict=False):
-            times = [float(answer.tables["by_size"][name][at]) for name in PERCENTILES]
-            packets = f"{sizes[at]:,} packet{'' if sizes[at] == 1 else 's'}"
-            look: dict[str, Any] = {"color": colour, "marker": mark, "linewidth": 1.2}
-            axes.plot(times, (0.5, 0.05, 0.01), label=f"{answer.engine}, {packets}", **look)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_yticks([0.5, 0.1, 0.05, 0.01], ["50 %", "10 %", "5 %", "1 %"])
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.legend(frameon=False, fontsize=8)
-
-
 def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
-    axes = _axes(figure, scenario, "goodput of files", "", "share of files per 1 % of goodput")
+    axes = titled(figure, scenario, "goodput of files", "", "share of files per 1 % of goodput")
     factor, unit = goodput_figures.frame(axes, answers, ("by_file",))
     axes.set_xlabel(f"goodput of a file ({unit})")
-    for answer, colour in zip(answers, _colours(answers), strict=True):
+    for answer, colour in zip(answers, colours_of(answers), strict=True):
         edges, shares = goodput_figures.distribution(answer)
         look: dict[str, Any] = {"color": colour, "label": answer.engine, "linewidth": 1.4}
         axes.stairs(shares, edges / factor, **look)
@@ -446,11 +394,11 @@ def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario)
 
 def _file_goodput_tail(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
     title = "distribution of goodput above x"
-    axes = _axes(figure, scenario, title, "", "share with more")
+    axes = titled(figure, scenario, title, "", "share with more")
     factor, unit = goodput_figures.frame(axes, answers, goodput_figures.COLUMNS)
     axes.set_xlabel(f"goodput x ({unit})")
     lines = dict(zip(goodput_figures.COLUMNS, ("-", "--", ":"), strict=True))
-    for answer, colour in zip(answers, _colours(answers), strict=True):
+    for answer, colour in zip(answers, colours_of(answers), strict=True):
         table = answer.tables["file_goodput_tail"]
         for column, name in goodput_figures.COLUMNS.items():
             if column in table:
@@ -459,11 +407,6 @@ def _file_goodput_tail(figure: Figure, answers: Sequence[Answer], scenario: Scen
                 axes.plot(table["goodput_bps"] / factor, table[column], linewidth=1.4, **look)
     axes.set_ylim(0, 1.02)
     axes.legend(frameon=False, fontsize=8)
-
-
-def _colours(answers: Sequence[Answer]) -> list[str]:
-    shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
-    return [next(shades[is_observed(answer)]) for answer in answers]
 
 
 def _positive(x: Any, y: Any) -> tuple[Any, Any]:
@@ -486,13 +429,20 @@ def _frame(
 
 
 _FIGURES: tuple[tuple[str, Callable[[Figure, Sequence[Answer], Scenario], None], str, str], ...] = (
+    ("over-time", over_time_figures.over_time, "flows_over_time", "to_s"),
     ("states", _states, "states", "active"),
     ("sharing", _sharing, "states", "shared_rate_bps"),
     ("queue", _queue, "queue", "queue_pkts"),
     ("windows", _windows, "windows", "cwnd_pkts"),
     ("rates", _rates, "sequences", "sequence"),
     ("completion", _completion, "by_size", "size_pkts"),
-    ("completion-tail", _completion_tail, "by_size", "p50"),
+    (
+        "completion-distribution",
+        completion_distributions.distribution,
+        completion_distributions.TABLE,
+        "share",
+    ),
+    ("completion-tail", completion_distributions.tail, "by_size", "p50"),
     ("file-goodput", _file_goodput, "file_goodput_tail", "by_file"),
     ("file-goodput-tail", _file_goodput_tail, "file_goodput_tail", "by_file"),
 )

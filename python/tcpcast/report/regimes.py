@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.compare import is_observed
 from tcpcast.output import save_figure
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
+from tcpcast.report.axes import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import LEADING, is_trusted, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit

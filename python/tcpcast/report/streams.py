@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.output import save_figure
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
+from tcpcast.report.axes import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 

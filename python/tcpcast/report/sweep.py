@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group
-from rich.text import Text
-
-from tcpcast.report.document import Column
+from tcpcast.report.document import Column, Paragraph, Table
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
-from tcpcast.report.terminal import table_of
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcpcast.report.document import Part
+
 MOST_ROWS = 100
 """So many rows are printed for people."""
+
+_LEAST = 30
+"""Characters of a reason that stand on a line at the least."""
 
 LEADING = (
     "connection_rate_bps",
@@ -31,8 +32,10 @@ LEADING = (
 """Metrics that are printed for people, as far as there are any."""
 
 
-def rows_text(table: Any, keys: Mapping[str, str] | None) -> Group:
-    """Return rows as something that a rich console prints.
+def rows_parts(
+    table: Any, keys: Mapping[str, str] | None, *, more: str = "--json prints them all"
+) -> list[Part]:
+    """Return rows as a table of a report.
 
     Parameters
     ----------
@@ -41,6 +44,8 @@ def rows_text(table: Any, keys: Mapping[str, str] | None) -> Group:
     keys
         The keys that vary with their units, which then stand beside the engine, its outcome
         and the leading metrics; None prints every column.
+    more
+        Where rows are that are too many for the table.
     """
     names = table.column_names
     if keys is not None and names:
@@ -61,12 +66,13 @@ def rows_text(table: Any, keys: Mapping[str, str] | None) -> Group:
         )
         for name in names
     ]
-    parts: list[Any] = [table_of(columns)] if columns else []
+    parts: list[Part] = [Table(columns, repeated=len(keys or ()) + 1)] if columns else []
     if any(marks):
-        parts.append(Text(f"{UNTRUSTED} outside the domain of the formula, or no steady state"))
+        said = f"{UNTRUSTED} outside the domain of the formula, or no steady state"
+        parts.append(Paragraph(said))
     if table.num_rows > MOST_ROWS:
-        parts.append(Text(f"and {table.num_rows - MOST_ROWS:,} rows more; --json prints them all"))
-    return Group(*parts)
+        parts.append(Paragraph(f"and {table.num_rows - MOST_ROWS:,} rows more; {more}"))
+    return parts
 
 
 def rows_json(table: Any) -> str:
@@ -90,7 +96,7 @@ def _column(heading: str, values: list[Any], marks: Sequence[str]) -> Column:
         _cell(value) + (mark if value is not None else "")
         for value, mark in zip(values, marks, strict=True)
     ]
-    return Column(heading, cells, right=figures)
+    return Column(heading, cells, right=figures, least=0 if figures else _LEAST)
 
 
 def _cell(value: Any) -> str:

@@ -12,11 +12,12 @@ from tcpcast import output, units
 from tcpcast.answer import UNITS
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.output import save_figure
-from tcpcast.report.figures import CALCULATED, LINES, MARKERS, OBSERVED, figure_class, lay_out
+from tcpcast.report.axes import CALCULATED, LINES, MARKERS, OBSERVED, figure_class, lay_out
 from tcpcast.report.quantity import Scale, label, scale_of
 from tcpcast.report.sweep import LEADING
 from tcpcast.report.sweep_cells import WIDE, along, cells
 from tcpcast.scenario.table import suggestion
+from tcpcast.sweeps.swept import MOST_KEYS
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
     Levels = Mapping[str, Sequence[float]]
 
-MOST_KEYS = 2
-"""Keys over which a figure can be drawn."""
 MOST_PANELS = 6
 """Engines that a heat map has panels for."""
 _DPI = 150

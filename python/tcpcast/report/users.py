@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.output import save_figure
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
+from tcpcast.report.axes import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 

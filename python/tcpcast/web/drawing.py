@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.figures import (
+from tcpcast.report.axes import (
     CALCULATED,
     LINES,
     MARKERS,
     OBSERVED,
     REFERENCE,
     figure_class,
-    inline,
     lay_out,
 )
+from tcpcast.report.figures import inline
 from tcpcast.report.quantity import scale_of
 
 if TYPE_CHECKING:

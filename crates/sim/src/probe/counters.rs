@@ -289,11 +289,7 @@ impl Counters {
         let width = self.width();
         let full = self.snapshots.len() == MOST_SLOTS * width;
         if full {
-            for kept in 0..MOST_SLOTS / 2 {
-                let from = (2 * kept + 1) * width;
-                self.snapshots.copy_within(from..from + width, kept * width);
-            }
-            self.snapshots.truncate(MOST_SLOTS / 2 * width);
+            every_second(&mut self.snapshots, width);
             self.slot *= 2;
         }
         self.next = now + self.slot;
@@ -316,6 +312,16 @@ impl Counters {
         rows.extend_from_slice(&self.remainder);
         rows
     }
+}
+
+/// Leaves every second row of so many columns, the second one first.
+pub(super) fn every_second(rows: &mut Vec<u64>, width: usize) {
+    let left = rows.len() / width / 2;
+    for kept in 0..left {
+        let from = (2 * kept + 1) * width;
+        rows.copy_within(from..from + width, kept * width);
+    }
+    rows.truncate(left * width);
 }
 
 #[cfg(test)]

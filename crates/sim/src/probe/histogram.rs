@@ -49,7 +49,6 @@ impl LogHistogram {
         for (bucket, count) in self.counts.iter().enumerate() {
             let count = *count as f64;
             if count > 0.0 && below + count >= wanted {
-                let edge = |b: usize| f64::from_bits((b as u64 + FIRST) << SHIFT);
                 let inside = (wanted - below) / count;
                 return Some(edge(bucket) + inside * (edge(bucket + 1) - edge(bucket)));
             }
@@ -57,11 +56,30 @@ impl LogHistogram {
         }
         None
     }
+
+    /// The upper end of each bucket that holds something, and how much.
+    pub fn filled(&self) -> impl Iterator<Item = (f64, u64)> {
+        let all = self.counts.iter().enumerate();
+        all.filter(|(_, count)| **count > 0).map(|(bucket, count)| (edge(bucket + 1), *count))
+    }
+}
+
+/// Where a bucket begins.
+fn edge(bucket: usize) -> f64 {
+    f64::from_bits((bucket as u64 + FIRST) << SHIFT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buckets_that_hold_something_are_told() {
+        let mut histogram = LogHistogram::default();
+        [1.0, 1.0, 3.0].into_iter().for_each(|value| histogram.add(value));
+        let told: Vec<(f64, u64)> = histogram.filled().collect();
+        assert_eq!(told, [(1.0 + 1.0 / 64.0, 2), (3.0 + 2.0 / 64.0, 1)]);
+    }
 
     #[test]
     fn percentiles_of_a_ramp() {

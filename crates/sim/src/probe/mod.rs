@@ -2,6 +2,7 @@
 
 mod capture;
 mod counters;
+mod course;
 mod cross;
 mod delivered;
 mod early;
@@ -22,6 +23,7 @@ mod transfers;
 
 pub use capture::{Capture, ClassWindow, Shown, Sink, Tap};
 pub use counters::{CLASS_CELLS, ClassCell, Counters, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell};
+pub use course::Course;
 pub use cross::{CrossCounters, CrossEvent, FluidSums, StreamCounters};
 pub use delivered::DeliveredCounters;
 pub use early::EarlyCounters;
@@ -163,6 +165,10 @@ pub struct ProbeConfig {
     pub size_bounds: Vec<u32>,
     /// Sources whose window and sequence numbers are recorded.
     pub traced: Vec<u32>,
+    /// The most points that are kept of them, of each sort; a million unless told.
+    pub trace_points: Option<usize>,
+    /// Whether the run is recorded over time, from its beginning on.
+    pub course: bool,
     /// Captures: where, and how many packets at the most.
     pub captures: Vec<(Tap, u64)>,
     /// The goodput of each so many packets of a file is recorded; 0 for none.
@@ -211,6 +217,8 @@ pub struct Probes {
     pub transfers: TransferCounters,
     /// What endless flows have delivered by given times; the warm-up is in it.
     pub delivered: DeliveredCounters,
+    /// The run over time, its warm-up included, if it was asked for.
+    pub course: Course,
     /// Windows and sequence numbers of chosen sources.
     pub trace: Trace,
     /// Captures of chosen links.
@@ -242,7 +250,8 @@ impl Probes {
             goodput: GoodputCounters::new(packet_bytes, block, least),
             transfers: TransferCounters::default(),
             delivered: DeliveredCounters::new(&config.report_at),
-            trace: Trace::default(),
+            course: Course::new(classes, config.course),
+            trace: config.trace_points.map_or_else(Trace::default, Trace::of),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
             size_bounds: config.size_bounds.clone(),
             finished: 0,
@@ -251,6 +260,7 @@ impl Probes {
 
     /// The warm-up is over: forget the figures, keep what has begun.
     pub fn begin_measurement(&mut self, now: Nanos) {
+        self.course.keep(&self.counters);
         self.counters.begin(now);
         self.population.begin(now);
         self.occupancy.begin(now);

@@ -196,6 +196,12 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// For so many points of each sort at the most.
+    #[must_use]
+    pub fn of(most: usize) -> Self {
+        Self { windows: Series::of(most), numbers: Series::of(most) }
+    }
+
     /// Records a window.
     pub fn window(&mut self, time: Nanos, source: u32, cwnd: u32, ssthresh: u32, flight: u32) {
         self.windows.add(TracePoint { time, source, cwnd, ssthresh, flight });

@@ -2,7 +2,7 @@
 
 use crate::config::RunConfig;
 use crate::network::Source;
-use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS};
+use crate::probe::{CLASS_CELLS, Course, LINK_CELLS, SIZE_CELLS};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::modern::{Packet, PacketReceiver, PacketSender};
 use crate::tcp::{AnySender, MaxPlus, Sender, WindowUnit};
@@ -38,6 +38,7 @@ pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
         LINK_CELLS.len() + config.classes.len() * CLASS_CELLS.len() + rows * SIZE_CELLS.len();
     let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64;
     let reported = sources * (config.probes.report_at.len() * size_of::<u32>()) as u64;
-    let each = sources * (source as u64 + BESIDE_A_SOURCE) + reported + sums + OF_A_REPLICATION;
+    let course = if config.probes.course { Course::bytes(config.classes.len()) as u64 } else { 0 };
+    let each = course + sources * (source as u64 + BESIDE_A_SOURCE) + reported + sums + OF_A_REPLICATION;
     each.saturating_mul(u64::from(replications))
 }

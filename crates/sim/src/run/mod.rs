@@ -60,6 +60,8 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
     /// What is told of one that is not.
     nothing: SourceRecord,
     pub(crate) paths: Vec<Path>,
+    /// When the warm-up is over.
+    warmup: Nanos,
     boundary: Nanos,
     measuring: bool,
     crowded: bool,
@@ -156,6 +158,11 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         by_time.max(self.transfers() as f64 / goal.transfers as f64)
     }
 
+    /// When the counters are looked at next: the warm-up is over, or one of their slots.
+    fn counted_until(&self) -> Nanos {
+        if self.measuring { self.network.probes.counters.slot_ends() } else { self.warmup }
+    }
+
     /// Nothing is due before the limit: the goal is reached, or a slot or the warm-up is over.
     #[inline(never)]
     fn pass_limit(&mut self, goal: Goal) -> bool {
@@ -169,6 +176,19 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.network.now = self.boundary;
         self.settle_queue();
         let now = self.network.now;
+        if now == self.network.probes.course.slot_ends() {
+            self.network.probes.close_course(now, false);
+        }
+        if now == self.counted_until() {
+            self.count(goal, now);
+        }
+        self.boundary = self.counted_until().min(self.network.probes.course.slot_ends());
+        self.network.limit = self.boundary.min(goal.until);
+        false
+    }
+
+    /// A slot of the counters or the warm-up is over.
+    fn count(&mut self, goal: Goal, now: Nanos) {
         if self.measuring {
             self.settle_flows();
             self.network.probes.snapshot(now, false);
@@ -179,9 +199,6 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.sources.iter_mut().for_each(|source| source.record.begin_measurement());
             self.begin_flows();
         }
-        self.boundary = self.network.probes.counters.slot_ends();
-        self.network.limit = self.boundary.min(goal.until);
-        false
     }
 }
 

@@ -23,6 +23,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         // On a copy: a death before now may still be told.
         network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
+        network.probes.close_course(network.now, true);
         let in_flight = network.agenda.count(|packet| packet.kind().is_data())
             + network.ingress_waiting.held()
             + network.egress_waiting.held()

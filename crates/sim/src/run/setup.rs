@@ -40,6 +40,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let answers = paths.iter().map(|path| path.answer_to_event);
         network.latest = answers.fold(network.sender_lookahead, Nanos::max);
         Self {
+            boundary: config.warmup.min(network.probes.course.slot_ends()),
             network,
             sources: Vec::new(),
             first_of_class: first_of_class(&config.classes),
@@ -49,7 +50,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             acked_before: vec![0; config.classes.len()],
             nothing: SourceRecord::default(),
             paths,
-            boundary: config.warmup,
+            warmup: config.warmup,
             measuring: false,
             crowded: false,
             until_fetch: 0,

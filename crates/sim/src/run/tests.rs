@@ -193,3 +193,31 @@ fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
     assert!(run.settle().is_ok());
     assert_eq!(run.advance(until(100_000), &mut |_| true), Stop::Crowded);
 }
+
+#[test]
+fn a_course_changes_nothing_and_begins_with_the_run() {
+    let bulk = Traffic::Bulk { start: Start::Times(vec![0.0]), stop: None };
+    let mut config = configuration(bulk, 2_000_000, 20, TcpConfig::default());
+    config.classes[0].sources = 3;
+    config.warmup = 7 * SECOND + 1;
+    let goal = Goal { transfers: u64::MAX, until: 40 * SECOND };
+    let rows = |course: bool| {
+        let mut config = config.clone();
+        config.probes.course = course;
+        let mut run = simulation(&config);
+        assert_eq!(run.advance(goal, &mut |_| true), Stop::Done);
+        let probes = run.settle().unwrap();
+        (probes.counters.rows(), probes.course.rows(), probes.occupancy.lifetime_integral())
+    };
+    let (with, course, held) = rows(true);
+    assert_eq!(with, rows(false).0);
+    let width = 6;
+    let ends: Vec<&[u64]> = course.chunks(width).collect();
+    assert!(ends.len() > 256, "{}", ends.len());
+    assert_eq!((ends[0], ends[ends.len() - 1][0]), (&[0; 6][..], 40 * SECOND));
+    assert_eq!(ends[ends.len() - 1][1], held);
+    let delivered = |row: &[u64]| row[2];
+    assert!(ends.windows(2).all(|pair| delivered(pair[0]) <= delivered(pair[1])));
+    let warm = ends.iter().filter(|row| row[0] <= config.warmup).next_back();
+    assert!(warm.is_some_and(|row| delivered(row) > 500), "{warm:?}");
+}

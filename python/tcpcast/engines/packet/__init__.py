@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import cross, delivered, figures, goodputs, reliability, tables
+from tcpcast.engines.packet import course, cross, delivered, figures, goodputs, reliability, tables
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import check_memory
@@ -103,7 +103,9 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
             'traffic of kind "capture" is measured, not simulated; write a scenario of it: '
             f"tcpcast trace {scenario.captured.file} --scenario NAME.toml"
         )
-    return simulated(scenario, options, configuration)
+    if not options.over_time:
+        return simulated(scenario, options, configuration)
+    return simulated(scenario, options, course.configuration_over_time)
 
 
 def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> Answer:
@@ -141,6 +143,8 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         _say_how_it_ended(answer, scenario, ended, estimates, run)
         _say_if_unsettled(answer, scenario, seen, run)
         _add_traces(answer, scenario, run)
+        if config["probes"]["course"]:
+            answer.tables |= course.tables(scenario, run)
         _add_delivered(answer, scenario, run)
         captures.put(answer)
     answer.provenance = _provenance(scenario, run, estimates)

@@ -80,6 +80,8 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "probes": {
             "size_bounds": size_bounds(scenario),
             "traced": list(scenario.probes.flows),
+            "trace_points": None,
+            "course": False,
             "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
             "goodput_packets": scenario.probes.goodput_packets or 0,
             "goodput_least": math.floor(scenario.probes.goodput_least),

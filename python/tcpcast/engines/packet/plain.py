@@ -321,6 +321,8 @@ class ProbeConfig(TypedDict):
 
     size_bounds: list[int]
     traced: list[int]
+    trace_points: int | None
+    course: bool
     captures: list[tuple[str, int]]
     goodput_packets: int
     goodput_least: int

@@ -1,0 +1,300 @@
+"""A simulated run over time, for figures: from its beginning on, the warm-up included.
+
+The simulator keeps sums at the ends of equal slots, 256 to 512 of them however long the run gets,
+and the windows of a few flows, thinned as they become too many: memory does not grow with the run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import configuration, listed_sizes
+from tcpcast.engines.packet.figures import has_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.scenario import Scenario
+
+    Floats = NDArray[np.float64]
+    Table = dict[str, NDArray[Any]]
+    TimeCounts = Sequence[tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]]
+
+MOST_CLASSES = 6
+"""Classes of which a flow's window is kept; of a single class it is kept of :data:`MOST_FLOWS`."""
+MOST_FLOWS = 3
+TRACE_POINTS = 150_000
+"""Points that are kept of their windows at the most."""
+FEWEST_REPLICATIONS = 3
+"""An interval from two replications is so wide that it hides the curve."""
+MOST_SLOTS = 256
+"""More would run together in a figure."""
+MOST_SIZES = 5
+FEWEST_TRANSFERS = 10
+"""Of fewer transfers no distribution is told."""
+
+_SECOND = 1e9
+_LINK_COLUMNS = 2
+_CONFIDENCE = 0.975
+
+
+def watched_flows(scenario: Scenario) -> list[int]:
+    """Return the flows whose windows are kept: those of ``probes.flows``, or some of each class."""
+    if scenario.probes.flows:
+        return list(scenario.probes.flows)
+    groups = scenario.populations
+    each = MOST_FLOWS if len(groups) == 1 else 1
+    found: list[int] = []
+    first = 0
+    for group in groups[:MOST_CLASSES]:
+        if group.traffic.kind in {"bulk", "on-off"}:
+            found += range(first, first + min(each, group.count))
+        first += group.count
+    return found
+
+
+def configuration_over_time(scenario: Scenario, warmup_s: float) -> RunConfig:
+    """Return the simulator's configuration, with what :func:`tables` needs; see there."""
+    config = configuration(scenario, warmup_s)
+    config["probes"]["course"] = True
+    if scenario.transfers_alone is not None:
+        return config  # each begins anew, and what passes between them says nothing
+    config["probes"]["traced"] = watched_flows(scenario)
+    if not scenario.probes.flows:
+        config["probes"]["trace_points"] = TRACE_POINTS
+    return config
+
+
+def tables(scenario: Scenario, run: _native.Simulation) -> dict[str, Table]:
+    """Return what figures over time and of completion times show.
+
+    Parameters
+    ----------
+    scenario
+        What was asked.
+    run
+        The run, configured with ``over_time``.
+
+    Returns
+    -------
+    dict
+        ``queue_over_time``: ``from_s``, ``to_s``, ``queue_pkts`` with ``_low`` and ``_high``;
+        ``flows_over_time``: the same for each class, ``goodput_bps`` and ``rtt_s``;
+        ``windows_over_time``: for each flow that is watched, of the first replication,
+        ``mean_pkts``, ``low_pkts`` and ``high_pkts``; ``completion_distribution``: the ``share`` of
+        transfers that take at most ``time_s``, for some sizes where these are listed. Ends of 95 %
+        intervals are NaN where there is none: they are of replications, three or more, and of
+        transfers that are each alone of the number of these. What there is nothing to tell of is
+        missing.
+    """
+    found = {"completion_distribution": _distribution(scenario, run)}
+    if scenario.transfers_alone is None:
+        rows = [row.astype(np.float64) for row in _aligned(run.courses())]
+        found["queue_over_time"] = _queue(rows) if has_queue(scenario) else {}
+        found["flows_over_time"] = _flows(scenario, rows)
+        found["windows_over_time"] = _windows(scenario, run.traces(), rows[0][:, 0])
+    return {name: table for name, table in found.items() if table}
+
+
+def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
+    """Return replications with the slots of the widest, a short one at the end joined to its last.
+
+    Sums of queue length times time count modulo 2^64, so they are taken from the one before.
+    """
+    slot = max(int(course[min(1, len(course) - 1), 0]) for course in courses)
+    while slot and max(int(course[-1, 0]) for course in courses) > MOST_SLOTS * slot:
+        slot *= 2
+    found = []
+    for course in courses:
+        at = course[:, 0]
+        kept = at % max(slot, 1) == 0
+        kept[-1] = True
+        if kept.sum() > 2 and at[-1] - at[kept][-2] < slot / 2:
+            kept[np.flatnonzero(kept)[-2]] = False
+        rows = course[kept]
+        rows[1:, 1] = np.cumsum(np.diff(rows[:, 1]))
+        found.append(rows)
+    return found
+
+
+def _estimates(
+    parts: Sequence[Floats], wholes: Sequence[Floats], at_most: float = np.inf
+) -> tuple[Floats, Floats, Floats]:
+    """Return ratios of sums over replications, place by place, and both ends of their intervals.
+
+    Parameters
+    ----------
+    parts, wholes
+        Of each replication, ``[places]``; one that is shorter was over before.
+    at_most
+        No end of an interval lies above this, or below 0.
+    """
+    places = max(len(whole) for whole in wholes)
+    part, whole = (_padded(columns, places) for columns in (parts, wholes))
+    there = (whole > 0).sum(axis=0)
+    total = whole.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = part.sum(axis=0) / total
+        residuals = np.where(whole > 0, part - value * whole, 0.0)
+        spread = np.sqrt((residuals**2).sum(axis=0) * there / (there - 1)) / total
+        half = stdtrit(np.maximum(there - 1, 1), _CONFIDENCE) * spread
+    half[there < FEWEST_REPLICATIONS] = np.nan
+    return value, np.maximum(value - half, 0.0), np.minimum(value + half, at_most)
+
+
+def _padded(columns: Sequence[Floats], places: int) -> Floats:
+    return np.array([np.pad(column, (0, places - len(column))) for column in columns])
+
+
+def _ends(rows: Sequence[Floats]) -> Table:
+    longest = max(rows, key=len)[:, 0] / _SECOND
+    return {"from_s": longest[:-1], "to_s": longest[1:]}
+
+
+def _queue(rows: Sequence[Floats]) -> Table:
+    steps = [np.diff(row[:, :_LINK_COLUMNS], axis=0) for row in rows]
+    found = _estimates([step[:, 1] for step in steps], [step[:, 0] for step in steps])
+    return _ends(rows) | _named("queue_pkts", found)
+
+
+def _flows(scenario: Scenario, rows: Sequence[Floats]) -> Table:
+    steps = [np.diff(row, axis=0) for row in rows]
+    ends = _ends(rows)
+    tables = []
+    for at, group in enumerate(scenario.populations):
+        cells = _cells(steps, at)
+        payload = 8.0 * (scenario.network.packet_bytes - group.tcp.header_bytes)
+        bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
+        goodput = _estimates(bits, [step[:, 0] / _SECOND for step in steps])
+        rtt = _estimates(
+            [c["rtt_sum_ns"] / _SECOND for c in cells], [c["rtt_samples"] for c in cells]
+        )
+        name = {"class": np.full(len(ends["to_s"]), group.name)}
+        tables.append(name | ends | _named("goodput_bps", goodput) | _named("rtt_s", rtt))
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+
+
+def _cells(steps: Sequence[Floats], at: int) -> list[dict[str, Floats]]:
+    """Return the columns of a class by their names, for each replication."""
+    names = _native.COURSE_CELLS
+    first = _LINK_COLUMNS + at * len(names)
+    return [{name: step[:, first + place] for place, name in enumerate(names)} for step in steps]
+
+
+def _named(name: str, found: tuple[Floats, Floats, Floats]) -> Table:
+    return {name + suffix: part for suffix, part in zip(("", "_low", "_high"), found, strict=True)}
+
+
+def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Table:
+    """Return how the windows of watched flows go: mean, lowest and highest in each slot."""
+    flows = watched_flows(scenario)[: max(MOST_CLASSES, MOST_FLOWS)]
+    names = np.repeat(
+        [g.name for g in scenario.populations], [g.count for g in scenario.populations]
+    )
+    tables = []
+    for flow in flows:
+        of_flow = traces["window_flow"] == flow
+        if of_flow.any():
+            time, window = traces["window_time_ns"][of_flow], traces["cwnd"][of_flow]
+            held = _held(time.astype(np.float64), window.astype(np.float64), ends_ns)
+            count = len(held["to_s"])
+            tables.append(
+                {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | held
+            )
+    if not tables:
+        return {}
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+
+
+def _held(time: Floats, window: Floats, ends: Floats) -> Table:
+    """Return the mean, the lowest and the highest of a step function between ``ends``."""
+    # Every end is a change to what holds there, so that no slot is without one.
+    known = ends[ends >= time[0]]
+    if len(known) < 2:
+        return {
+            name: np.empty(0) for name in ("from_s", "to_s", "mean_pkts", "low_pkts", "high_pkts")
+        }
+    at_ends = window[np.searchsorted(time, known, side="right") - 1]
+    order = np.argsort(np.concatenate([known, time]), kind="stable")
+    times = np.concatenate([known, time])[order]
+    values = np.concatenate([at_ends, window])[order]
+    inside = (times >= known[0]) & (times < known[-1])
+    times, values = times[inside], values[inside]
+    firsts = np.searchsorted(times, known[:-1], side="left")
+    lengths = np.diff(np.append(times, known[-1]))
+    return {
+        "from_s": known[:-1] / _SECOND,
+        "to_s": known[1:] / _SECOND,
+        "mean_pkts": np.add.reduceat(values * lengths, firsts) / np.diff(known),
+        "low_pkts": np.minimum.reduceat(values, firsts),
+        "high_pkts": np.maximum.reduceat(values, firsts),
+    }
+
+
+def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
+    """Return the distribution of completion times, of some sizes where these are listed."""
+    kinds = {group.traffic.kind for group in scenario.populations}
+    sizes = listed_sizes(scenario) if kinds == {"transfers"} else None
+    counts = run.time_counts(sizes is None)
+    told = {int(row) for rows, *_ in counts for row in np.unique(rows)}
+    if sizes is None:
+        return _of_size(counts, 0, None, alone=False)
+    places = sorted(told)
+    chosen = (
+        {
+            places[at]
+            for at in np.linspace(0, len(places) - 1, min(MOST_SIZES, len(places))).astype(int)
+        }
+        if places
+        else set()
+    )
+    alone = scenario.transfers_alone is not None
+    tables = [_of_size(counts, row, sizes[row], alone=alone) for row in sorted(chosen)]
+    tables = [table for table in tables if table]
+    if not tables:
+        return {}
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+
+
+def _of_size(counts: TimeCounts, row: int, size: int | None, *, alone: bool) -> Table:
+    of_row = [(times[rows == row], number[rows == row]) for rows, times, number in counts]
+    total = int(sum(number.sum() for _, number in of_row))
+    if total < FEWEST_TRANSFERS:
+        return {}
+    edges = np.unique(np.concatenate([times for times, _ in of_row]))
+    within = [_within(times, number, edges) for times, number in of_row]
+    wholes = [np.full(len(edges), float(number.sum())) for _, number in of_row]
+    share, low, high = _estimates(within, wholes, at_most=1.0)
+    if alone:
+        low, high = _wilson(share, total)
+    named = {} if size is None else {"size_pkts": np.full(len(edges), size)}
+    transfers = np.full(len(edges), total)
+    return named | {
+        "transfers": transfers,
+        "time_s": edges,
+        "share": share,
+        "low": low,
+        "high": high,
+    }
+
+
+def _within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
+    """Return how many take at most as long as each edge."""
+    sums = np.append(0.0, np.cumsum(number.astype(np.float64)))
+    found: Floats = sums[np.searchsorted(times, edges, side="right")]
+    return found
+
+
+def _wilson(share: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927)."""
+    z2 = float(ndtri(_CONFIDENCE)) ** 2
+    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
+    half = np.sqrt(z2 / count * (share * (1 - share) + z2 / (4 * count))) / (1 + z2 / count)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)

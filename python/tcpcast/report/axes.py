@@ -1,0 +1,82 @@
+"""What all figures share: colours, marks and lines, axes and legends."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.compare import is_observed
+from tcpcast.errors import EnvironmentFault
+from tcpcast.report.summary import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tcpcast.answer import Answer
+    from tcpcast.scenario import Scenario
+
+# Okabe and Ito's palette, told apart by every common kind of colour vision.
+OBSERVED = ("#0072B2", "#009E73", "#56B4E9")
+CALCULATED = ("#D55E00", "#CC79A7", "#E69F00")
+REFERENCE = "#666666"
+MARKERS, LINES = "os^Dv", ("-", "--", "-.", ":")
+MORE_LINES: tuple[Any, ...] = (*LINES, (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+"""Of what is simulated and of what is calculated: told apart without colours, too."""
+_WIDEST = 100
+
+
+def figure_class() -> type[Figure]:
+    """Return matplotlib's figure; asked before a simulation, it saves one made in vain.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
+    except ImportError as missing:
+        raise EnvironmentFault(
+            "figures need matplotlib, which is not installed: pip install tcpcast[plot]"
+        ) from missing
+    return Figure
+
+
+def lay_out(axes: Axes) -> None:
+    """Give axes the grid and the two spines that all figures have."""
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def titled(figure: Figure, scenario: Scenario, title: str, x: str, y: str) -> Axes:
+    """Return a figure's only axes, with what was asked above them."""
+    axes = figure.add_subplot()
+    figure.suptitle(f"{scenario.name}: {title}", fontsize=12)
+    # A number stays with its unit.
+    said = textwrap.fill(describe(scenario).replace(" %", "\u00a0%"), _WIDEST)
+    axes.set_title(said, fontsize=7.5, color=REFERENCE)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    lay_out(axes)
+    return axes
+
+
+def legend_above(panels: Sequence[Axes]) -> None:
+    """Put the entries of all panels above the first; one may have more of them than another."""
+    entries = {
+        label: handle
+        for axes in panels
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    look: dict[str, Any] = {"frameon": False, "fontsize": 8, "ncols": len(entries)}
+    panels[0].legend(entries.values(), entries, loc="lower right", bbox_to_anchor=(1, 1), **look)
+
+
+def colours_of(answers: Sequence[Answer]) -> list[str]:
+    """Return a colour for each answer, by whether it is observed or calculated."""
+    shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
+    return [next(shades[is_observed(answer)]) for answer in answers]

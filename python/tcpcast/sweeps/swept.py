@@ -1,0 +1,118 @@
+"""A sweep that was run, with what it asked: of a folder, or of one that was just answered."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import ScenarioError, TcpcastError
+from tcpcast.scenario import Scenario
+from tcpcast.sweeps.axes import Axis
+from tcpcast.sweeps.folder import HASH, Folder, read_definition
+from tcpcast.sweeps.results import Results, count_statuses
+from tcpcast.sweeps.table import kind_of_column, unit_of_column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+MOST_KEYS = 2
+"""Keys over which a figure can be drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep asked and what it found.
+
+    ``groups`` are the keys that vary, those together that go side by side; ``engines`` is None
+    where every engine was asked that applies and is quick.
+    """
+
+    scenario: Scenario
+    groups: tuple[tuple[Axis, ...], ...]
+    engines: tuple[str, ...] | None
+    replications: int
+    feed: str
+    version: str
+    digest: str
+    results: Results
+
+    @property
+    def axes(self) -> list[Axis]:
+        """The keys that vary, in the order of the columns."""
+        return [axis for group in self.groups for axis in group]
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether one key or two vary, in all combinations."""
+        return len(self.groups) <= MOST_KEYS and all(len(group) == 1 for group in self.groups)
+
+    @property
+    def holds(self) -> dict[str, tuple[str, str]]:
+        """What the column of each key holds, and its unit."""
+        kinds = {axis.key: kind_of_column(axis) for axis in self.axes}
+        return {key: (kind, unit_of_column(kind)) for key, kind in kinds.items()}
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The table ``[sweep]`` that asks for it."""
+        found: dict[str, Any] = {axis.key: list(axis.values) for axis in self.axes}
+        beside = [[axis.key for axis in group] for group in self.groups if len(group) > 1]
+        found |= {"zip": beside} if beside else {}
+        found |= {"engines": list(self.engines)} if self.engines is not None else {}
+        found |= {"replications": self.replications} if self.replications > 1 else {}
+        return found | ({"feed": self.feed} if self.feed != "scenario" else {})
+
+
+def swept(definition: Mapping[str, Any], results: Results) -> Swept:
+    """Return a sweep of what :func:`tcpcast.sweeps.prepare` says of it, and what it found."""
+    engines = definition["engines"]
+    return Swept(
+        Scenario.from_dict(definition["scenario"]),
+        tuple(
+            tuple(Axis(key, tuple(values)) for key, values in group.items())
+            for group in definition["axes"]
+        ),
+        None if engines is None else tuple(engines),
+        definition["replications"],
+        definition["feed"],
+        definition["version"],
+        definition[HASH],
+        results,
+    )
+
+
+def holds_sweep(path: Path) -> bool:
+    """Say whether a folder is that of a sweep."""
+    return path.is_dir() and read_definition(path) is not None
+
+
+def read_sweep(path: Path) -> Swept:
+    """Return the sweep of a folder.
+
+    Raises
+    ------
+    TcpcastError
+        There is none, or it cannot be read.
+    EnvironmentFault
+        pyarrow is not installed.
+    """
+    definition = read_definition(path)
+    if definition is None:
+        raise TcpcastError(f"{path} holds no sweep; write the folder of `tcpcast sweep --out`")
+    parts = Folder(path).parts()
+    results = Results(list(parts), count_statuses(list(parts)), folder=path)
+    try:
+        found = swept(definition, results)
+        cells = math.prod(len(group[0].values) for group in found.groups)
+        batches = math.ceil(cells * found.replications / definition["batch"])
+    except (KeyError, TypeError, AttributeError, IndexError, ScenarioError) as fault:
+        raise TcpcastError(
+            f"{path}: its _sweep.json cannot be read ({fault}); write the folder of "
+            "`tcpcast sweep --out` of this version"
+        ) from None
+    results.batches, results.interrupted = batches, len(parts) < batches
+    results.keys = {key: unit for key, (_, unit) in found.holds.items()}
+    return found
