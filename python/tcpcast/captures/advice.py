@@ -97,7 +97,7 @@ def _shares(table: Table, limit: str) -> list[str]:
             said.append("")
             continue
         also = float(rest[second[at], at])
-        name = others[second[at]].replace("_", " ")
+        name, _ = LIMITS[others[second[at]]]
         second_limit = f" ({name} {percent(also)})" if also >= ALSO else ""
         said.append(f" {percent(value)} of the time{second_limit}")
     return said

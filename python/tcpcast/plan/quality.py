@@ -92,7 +92,8 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         asks for, with the interval in which the fits to the ends of their 95 % intervals put it.
         Tables: ``curve`` (sources; load, over the threshold; share_above, of the files
         above ``above_bps``; g_95_bps and its like for each share; the mean goodput mean_bps,
-        rtt_mean_s, loss_ratio, timeout_ratio);
+        rtt_mean_s, loss_ratio, timeout_ratio); ``curve_intervals``, the ends of their 95 %
+        intervals, ``mean_bps_low`` and so on;
         ``simulated`` (sources, goodput_bps, low, high). Populations whose fixed point its tests
         withhold are left out of the curve, with a warning.
 
@@ -159,7 +160,7 @@ def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
         high=found.high,
         unit="sources",
         engine=asked.engine,
-        tables={"curve": _curve(asked, told)},
+        tables={"curve": _curve(asked, told), "curve_intervals": _intervals(told)},
         notes=_notes(asked, list(told)),
         warnings=[*_warnings(answers.values()), *_not_whole(answers, found.value)],
         partial=any(each.partial for each in told.values()),
@@ -185,6 +186,24 @@ def _curve(asked: Quality, told: dict[float, Answer]) -> Table:
     for column, name in METRICS.items():
         metrics = (each.metrics.get(name) for each in answers)
         found[column] = np.array([math.nan if m is None else m.value for m in metrics])
+    return found
+
+
+def _intervals(told: dict[float, Answer]) -> Table:
+    """Return both ends of the 95 % intervals of the curve's columns, NaN where there is none."""
+    answers = list(told.values())
+    ends = ("low", "high")
+    found: Table = {"sources": np.array(list(told), dtype=np.int64)}
+    goodputs = [each.tables["file_goodput"] for each in answers]
+    for at, share in enumerate(goodputs[0]["share"].tolist()):
+        for end in ends:
+            column = [table[end][at] if end in table else math.nan for table in goodputs]
+            found[f"g_{100 * share:.4g}_bps_{end}"] = np.array(column, dtype=np.float64)
+    for column, name in METRICS.items():
+        metrics = [each.metrics.get(name) for each in answers]
+        for end in ends:
+            values = [None if m is None else getattr(m, end) for m in metrics]
+            found[f"{column}_{end}"] = np.array([math.nan if v is None else v for v in values])
     return found
 
 

@@ -46,15 +46,20 @@ def run_parts(
     return [*parts, BLANK, *remarks(compared, scenario), _origins(compared)]
 
 
-def answer_tables(compared: Compared, scenario: Scenario | None = None) -> Iterator[Part]:
-    """Yield the tables of answers; with a scenario, what is asked of its traffic."""
+def answer_tables(
+    compared: Compared, scenario: Scenario | None = None, *, others: str = "with --all"
+) -> Iterator[Part]:
+    """Yield the tables of answers; with a scenario, what is asked of its traffic.
+
+    ``others`` says where the values are that are left out.
+    """
     overall = compared.overall
     if overall.rows:
         shown = leading(overall, scenario)
         yield SideBySide(shown)
         more = len(overall.rows) - len(shown.rows)
         if more:
-            yield Paragraph(f"{more} value{'' if more == 1 else 's'} more with --all", "aside", " ")
+            yield Paragraph(f"{more} value{'' if more == 1 else 's'} more {others}", "aside", " ")
     percentiles = percentile_table(compared.answers)
     if percentiles is not None:
         yield from (BLANK, percentiles)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
     from tcpcast.scenario import Scenario
 
 # Okabe and Ito's palette, told apart by every common kind of colour vision.
@@ -80,3 +80,33 @@ def colours_of(answers: Sequence[Answer]) -> list[str]:
     """Return a colour for each answer, by whether it is observed or calculated."""
     shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
     return [next(shades[is_observed(answer)]) for answer in answers]
+
+
+def points_with_intervals(
+    axes: Axes, at: Sequence[float], metrics: Sequence[Metric], factor: float, name: str
+) -> None:
+    """Draw what was simulated as points with 95 % intervals, over the curve of a model.
+
+    ``name`` is the engine's, ``factor`` what one of the unit of the axis is in that of the metrics.
+    """
+    reach = [
+        [
+            0.0 if end is None else abs(end - metric.value) / factor
+            for end, metric in zip(ends, metrics, strict=True)
+        ]
+        for ends in ([m.low for m in metrics], [m.high for m in metrics])
+    ]
+    axes.errorbar(
+        at,
+        [metric.value / factor for metric in metrics],
+        yerr=reach,
+        fmt="o",
+        color=OBSERVED[0],
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        markersize=5.5,
+        capsize=3,
+        clip_on=False,
+        zorder=30,
+        label=f"{name}, with 95 % interval",
+    )

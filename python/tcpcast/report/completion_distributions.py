@@ -53,10 +53,9 @@ def tail(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
         shown = longer > 0.5 / curve["transfers"]
         axes.step(curve["time_s"][shown], longer[shown], where="post", linewidth=1.4, **look)
     _percentiles(axes, [answer for answer in answers if TABLE not in answer.tables])
-    axes.set_xscale("log")
+    _log_times(axes)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
-    axes.xaxis.set_major_formatter("{x:g}")
     axes.legend(frameon=False, fontsize=8)
 
 
@@ -116,7 +115,16 @@ def _has_transfers(scenario: Scenario) -> bool:
 def _times(axes: Axes, times: Sequence[Any]) -> None:
     """Have an axis of times begin at 0, or be logarithmic where they are far apart."""
     if is_wide(times):
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
+        _log_times(axes)
     else:
         axes.set_xlim(left=0)
+
+
+def _log_times(axes: Axes) -> None:
+    """Have an axis of times be logarithmic, with labels between the powers of ten."""
+    from matplotlib.ticker import LogLocator  # noqa: PLC0415 - optional, and slow to import
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tcpcast.report.document import (
+    ARROW,
     Code,
     Figure,
     Heading,
@@ -97,10 +98,15 @@ def _table(part: Table) -> str:
     heads = "".join(_head(shown(column.heading), column.right) for column in columns)
     rights = [column.right for column in columns]
     rows = [
-        "".join(_cell(shown(cell), right, cell) for cell, right in zip(row, rights, strict=True))
+        "".join(_cell(_kept(cell), right, cell) for cell, right in zip(row, rights, strict=True))
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
     return _whole(part.title, heads, rows)
+
+
+def _kept(cell: str) -> str:
+    """Return a cell in which an arrow stays with the end that it points to."""
+    return shown(cell).replace(shown(ARROW), " &gt;&nbsp;")
 
 
 def _side_by_side(part: SideBySide) -> str:

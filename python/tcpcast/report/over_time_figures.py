@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast.report.axes import CALCULATED, MORE_LINES, OBSERVED, REFERENCE, lay_out
 from tcpcast.report.quantity import amount, scale_of_unit
+from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 COLOURS = (*OBSERVED, *CALCULATED)
 MOST_CLASSES = len(COLOURS)
 _WIDTH, _PANEL, _AROUND = 6.8, 1.4, 1.3
+_WIDEST = 110
 _ACROSS = 4
 """Entries of a legend in a row."""
 _WIDE = 15.0
@@ -38,6 +41,10 @@ def over_time(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> 
     figure.set_size_inches(_WIDTH, _AROUND + _PANEL * len(drawn))
     panels = figure.subplots(len(drawn), sharex=True, squeeze=False)[:, 0]
     figure.suptitle(f"{scenario.name}: the run over time ({answer.engine})", fontsize=12)
+    said = describe(scenario)
+    if answer.replications > 1:
+        said += f"; windows are of the first of {answer.replications} replications"
+    panels[0].set_title(textwrap.fill(said, _WIDEST), fontsize=7.5, color=REFERENCE)
     for axes, draw in zip(panels, drawn, strict=True):
         lay_out(axes)
         draw(axes, answer, scenario)
@@ -76,8 +83,11 @@ def _windows(axes: Axes, answer: Answer, scenario: Scenario) -> None:
         label = f"flow {flow}" if one else name
         edges = _edges(of_flow)
         axes.stairs(of_flow["mean_pkts"], edges, baseline=None, linewidth=1.1, label=label, **look)
-        band: dict[str, Any] = {"color": look["color"], "alpha": 0.18, "linewidth": 0}
-        axes.stairs(of_flow["high_pkts"], edges, baseline=of_flow["low_pkts"], fill=True, **band)
+        if at == 0 or not one:  # bands of several flows alike would hide each other
+            band: dict[str, Any] = {"color": look["color"], "alpha": 0.18, "linewidth": 0}
+            band["label"] = f"lowest to highest of {label}" if one else None
+            low = of_flow["low_pkts"]
+            axes.stairs(of_flow["high_pkts"], edges, baseline=low, fill=True, **band)
         peak = max(peak, float(of_flow["high_pkts"].max()))
         median.append(float(np.median(of_flow["mean_pkts"])))
     axes.set_ylabel("window of\na flow (packets)" if not one else "window\n(packets)")

@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcpcast.compare import is_observed
 from tcpcast.output import save_figure
-from tcpcast.report.axes import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
+from tcpcast.report.axes import (
+    CALCULATED,
+    OBSERVED,
+    REFERENCE,
+    figure_class,
+    lay_out,
+    points_with_intervals,
+)
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import LEADING, is_trusted, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
@@ -134,26 +141,8 @@ def _simulated(axes: Axes, asked: Sequence[Prediction], unit: Scale) -> None:
     ]
     if not points:
         return
-    values = [metric.value / unit.factor for _, metric in points]
-    reach = [
-        [
-            0.0 if end is None else abs(end - metric.value) / unit.factor
-            for end, metric in zip(ends, (metric for _, metric in points), strict=True)
-        ]
-        for ends in ([m.low for _, m in points], [m.high for _, m in points])
-    ]
-    look: dict[str, Any] = {"color": OBSERVED[0], "markeredgecolor": "white", "zorder": 30}
-    axes.errorbar(
-        [loss for loss, _ in points],
-        values,
-        yerr=reach,
-        fmt="o",
-        markersize=4,
-        capsize=3,
-        clip_on=False,
-        label=f"{given[0][1].engine}, with 95 % interval",
-        **look,
-    )
+    losses, metrics = [loss for loss, _ in points], [metric for _, metric in points]
+    points_with_intervals(axes, losses, metrics, unit.factor, given[0][1].engine)
 
 
 def _shade(axes: Axes, predictions: Sequence[Prediction]) -> None:

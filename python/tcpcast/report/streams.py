@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.output import save_figure
-from tcpcast.report.axes import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
+from tcpcast.report.axes import CALCULATED, REFERENCE, figure_class, lay_out, points_with_intervals
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -85,8 +85,9 @@ def _rates(axes: Axes, plan: Plan, link_bps: float) -> None:
     axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
     simulated = plan.tables.get("simulated")
     if simulated is not None and len(simulated["flows"]):
-        busy = simulated["utilisation"] * link_bps / scale.factor
-        axes.plot(simulated["flows"], busy, label="simulated", color=OBSERVED[0], **point)
+        busy = [answer.metrics["utilisation"] for answer in plan.verified]
+        flows, factor = simulated["flows"].tolist(), scale.factor / link_bps
+        points_with_intervals(axes, flows, busy, factor, "packet")
     axes.set_ylabel(f"rate of all n ({scale.unit})")
     axes.set_ylim(0, 1.12 * link_bps / scale.factor)
     axes.set_xlim(0, float(n[-1]))

@@ -66,7 +66,9 @@ def rows_parts(
         )
         for name in names
     ]
-    parts: list[Part] = [Table(columns, repeated=len(keys or ()) + 1)] if columns else []
+    parts: list[Part] = (
+        [Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1))] if columns else []
+    )
     if any(marks):
         said = f"{UNTRUSTED} outside the domain of the formula, or no steady state"
         parts.append(Paragraph(said))

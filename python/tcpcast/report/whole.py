@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from tcpcast.report.answered import answer_tables, origin, remarks
 from tcpcast.report.captured import verdict_parts
-from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
+from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
+from tcpcast.report.leading import leading
 from tcpcast.report.side_by_side import KINDS
 from tcpcast.report.summary import describe
 from tcpcast.report.trace import capture_parts
@@ -44,10 +45,12 @@ def run_document(
         Whether figures are drawn, by matplotlib.
     """
     parts: list[Part] = [Paragraph(f"{describe(scenario)}.")]
-    parts += [Heading("Answers"), *answer_tables(compared), *_told(compared, scenario)]
+    shown = answer_tables(compared, scenario, others="below")
+    parts += [Heading("Answers"), *shown, *_told(compared, scenario)]
     if figures:
         parts += _run_figures(compared, scenario)
     parts += [
+        *_every_value(compared, scenario),
         Heading("The scenario"),
         Paragraph("Every key, with the defaults that were taken."),
         Code(scenario.to_toml()),
@@ -92,6 +95,15 @@ def _told(compared: Compared, scenario: Scenario) -> Iterator[Part]:
     yield from said
 
 
+def _every_value(compared: Compared, scenario: Scenario) -> Iterator[Part]:
+    """Yield all values where the answers above are those that lead."""
+    if len(leading(compared.overall, scenario).rows) == len(compared.overall.rows):
+        return
+    yield Heading("Every value")
+    yield SideBySide(compared.overall)
+    yield from (SideBySide(each, f"class {name}") for name, each in compared.classes.items())
+
+
 def _run_figures(compared: Compared, scenario: Scenario) -> Iterator[Part]:
     from tcpcast.report.figures import drawn, inline  # noqa: PLC0415 - matplotlib is slow to import
 
@@ -99,7 +111,8 @@ def _run_figures(compared: Compared, scenario: Scenario) -> Iterator[Part]:
     if shown:
         yield Heading("Figures")
         yield Paragraph(
-            "Lines are calculated, points are simulated; bands and bars are 95 % intervals.",
+            "Where both are drawn, lines are calculated and points are simulated. Bands and bars "
+            "are 95 % intervals.",
             "aside",
         )
         yield from shown

@@ -297,4 +297,4 @@ def _wilson(share: Floats, count: int) -> tuple[Floats, Floats]:
     z2 = float(ndtri(_CONFIDENCE)) ** 2
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = np.sqrt(z2 / count * (share * (1 - share) + z2 / (4 * count))) / (1 + z2 / count)
-    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+    return np.clip(middle - half, 0.0, share), np.clip(middle + half, share, 1.0)

@@ -1,0 +1,179 @@
+"""The tables that figures over time are drawn from tell of the run, and change nothing of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.engines.packet import course
+from tcpcast.report.answers import Answers
+from tcpcast.scenario import Scenario
+
+TABLES = {
+    "queue_over_time",
+    "flows_over_time",
+    "windows_over_time",
+    "completion_distribution",
+}
+
+BULK: dict[str, Any] = {
+    "name": "bulk",
+    "network": {"rtt": "40ms", "bottleneck": {"rate": "5mbit", "buffer": "30pkt"}},
+    "traffic": {"kind": "bulk"},
+    "tcp": {"stack": "rfc-newreno"},
+    "class": [
+        {"name": "near", "flows": 2},
+        {"name": "far", "flows": 1, "rtt": "120ms"},
+    ],
+    "run": {"duration": "41s", "warmup": "7s", "replications": 4},
+}
+
+
+def scenario(**changes: Any) -> Scenario:
+    return Scenario.from_dict(BULK).with_changes(
+        {k.replace("__", "."): v for k, v in changes.items()}
+    )
+
+
+def run(asked: Scenario, over_time: bool = True) -> Answers:
+    return tcpcast.run(asked, "packet", threads=1, over_time=over_time)
+
+
+def mean(table: dict[str, Any], column: str, begin: float) -> float:
+    """The mean over time of what begins at ``begin`` or later."""
+    late = table["from_s"] >= begin - 1e-9
+    spans = (table["to_s"] - table["from_s"])[late]
+    return float(table[column][late] @ spans / spans.sum())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"network__bottleneck__queue": "red"},
+        {"network__bottleneck__queue": "fq"},
+        {"network__bottleneck__queue": "codel"},
+        {"tcp__stack": "linux-cubic"},
+        {"network__bottleneck__rate": {"bucket": "5mbit", "burst": "30KB"}},
+        {"cross": [{"law": "fgn", "mean": "40%", "sd": "20%", "hurst": 0.7, "bin": "10ms"}]},
+    ],
+)
+def test_they_change_nothing(changes: dict[str, Any]) -> None:
+    asked = scenario(**changes)
+    (bare,), (with_them,) = run(asked, over_time=False), run(asked)
+    assert not TABLES & bare.tables.keys()
+    assert with_them.metrics == bare.metrics
+    assert with_them.warnings == bare.warnings
+    for name, table in bare.tables.items():
+        for column, values in table.items():
+            np.testing.assert_array_equal(values, with_them.tables[name][column])
+
+
+def test_the_whole_run_is_there_and_adds_up_to_the_metrics() -> None:
+    (answer,) = run(scenario())
+    queue, flows = (answer.tables[f"{name}_over_time"] for name in ("queue", "flows"))
+    for table in (queue, *(rows(flows, name) for name in ("near", "far"))):
+        assert table["from_s"][0] == 0
+        assert table["to_s"][-1] == pytest.approx(41)
+        np.testing.assert_array_equal(table["from_s"][1:], table["to_s"][:-1])
+        assert 100 < len(table["to_s"]) <= course.MOST_SLOTS
+    begin = queue["from_s"][queue["from_s"] >= 7][0]
+    late = Answers(list(run(scenario(run__warmup=f"{begin}s"), over_time=False)), scenario())[0]
+    assert mean(queue, "queue_pkts", begin) == pytest.approx(late["queue_mean_pkts"], rel=1e-6)
+    goodput = sum(mean(rows(flows, name), "goodput_bps", begin) for name in ("near", "far"))
+    assert goodput == pytest.approx(late["goodput_bps"], rel=1e-6)
+    assert np.nanmin(rows(flows, "far")["rtt_s"]) > np.nanmin(rows(flows, "near")["rtt_s"]) > 0.04
+
+
+def rows(table: dict[str, Any], name: str) -> dict[str, Any]:
+    return {column: values[table["class"] == name] for column, values in table.items()}
+
+
+def test_replications_give_intervals_three_at_the_least() -> None:
+    queue = run(scenario())[0].tables["queue_over_time"]
+    known = np.isfinite(queue["queue_pkts_low"])
+    assert known.all()
+    assert (queue["queue_pkts_low"] <= queue["queue_pkts"]).all()
+    assert (queue["queue_pkts"] <= queue["queue_pkts_high"]).all()
+    queue = run(scenario(run__replications=2))[0].tables["queue_over_time"]
+    assert np.isnan(queue["queue_pkts_low"]).all()
+
+
+def test_windows_are_of_a_flow_of_each_class_within_what_the_trace_has() -> None:
+    asked = scenario(run__replications=1)
+    windows = run(asked)[0].tables["windows_over_time"]
+    assert sorted({*zip(windows["class"].tolist(), windows["flow"].tolist(), strict=True)}) == [
+        ("far", 2), ("near", 0),
+    ]  # fmt: skip
+    assert (windows["low_pkts"] <= windows["mean_pkts"] + 1e-9).all()
+    assert (windows["mean_pkts"] <= windows["high_pkts"] + 1e-9).all()
+    traced = run(asked.with_changes({"probes.flows": [2]}), over_time=False)[0].tables["windows"]
+    far = windows["class"] == "far"
+    assert windows["high_pkts"][far].max() == traced["cwnd_pkts"].max()
+    assert "sequences" not in run(asked)[0].tables
+
+
+def test_memory_does_not_grow_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course, "TRACE_POINTS", 300)
+    windows = run(scenario(run__replications=1, run__duration="300s"))[0].tables[
+        "windows_over_time"
+    ]
+    assert windows["to_s"].max() == pytest.approx(300)
+    assert windows["high_pkts"].max() > 20
+
+
+def test_replications_of_different_lengths_go_together() -> None:
+    asked = Scenario.from_dict(
+        {
+            "name": "files",
+            "network": {"rtt": "20ms", "bottleneck": {"rate": "2mbit", "buffer": "20pkt"}},
+            "traffic": {
+                "kind": "on-off",
+                "sources": 3,
+                "size": {"law": "exponential", "mean": "20pkt"},
+                "off": {"law": "exponential", "mean": "1s"},
+            },
+            "tcp": {"stack": "rfc-newreno"},
+            "run": {"connections": 40, "warmup": "1s", "replications": 9},
+        }
+    )
+    (answer,) = run(asked)
+    table = answer.tables["flows_over_time"]
+    assert table["to_s"][-1] == pytest.approx(max(answer.provenance["simulated_s"]))
+    assert np.isfinite(table["goodput_bps"]).all()
+    distribution = answer.tables["completion_distribution"]
+    assert "size_pkts" not in distribution
+    assert distribution["transfers"][0] == 9 * 40
+    assert distribution["share"][-1] == 1.0
+    assert (np.diff(distribution["share"]) > 0).all()
+    assert np.isfinite(distribution["low"]).all()
+
+
+def test_distributions_of_transfers_that_are_alone_agree_with_their_percentiles() -> None:
+    asked = Scenario.from_dict(
+        {
+            "name": "short",
+            "network": {
+                "rtt": "100ms",
+                "bottleneck": {"rate": "10mbit", "buffer": "unlimited", "loss": "5%"},
+            },
+            "traffic": {"kind": "transfers", "size": ["1pkt", "10pkt", "40pkt"], "count": 400},
+            "run": {"seed": 1},
+            "tcp": {"stack": "rfc-newreno"},
+        }
+    )
+    (answer,) = run(asked)
+    assert "queue_over_time" not in answer.tables
+    told, by_size = answer.tables["completion_distribution"], answer.tables["by_size"]
+    assert sorted(set(told["size_pkts"].tolist())) == [1, 10, 40]
+    for at, size in enumerate(by_size["size_pkts"].tolist()):
+        of_size = {name: column[told["size_pkts"] == size] for name, column in told.items()}
+        for share, name in ((0.5, "p50"), (0.95, "p95")):
+            within = of_size["time_s"][np.searchsorted(of_size["share"], share)]
+            assert within == pytest.approx(by_size[name][at], rel=0.02)
+        inside = (of_size["low"] <= of_size["share"]) & (of_size["share"] <= of_size["high"])
+        assert inside.all()
+        middle = np.abs(of_size["share"] - 0.5).argmin()
+        assert 0.02 < of_size["high"][middle] - of_size["low"][middle] < 0.12

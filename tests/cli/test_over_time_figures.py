@@ -1,0 +1,123 @@
+"""Figures of a run over time and of how completion times are distributed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tcpcast.cli import main
+from tcpcast.report import figures
+from tcpcast.report.figures import drawn
+
+from cli.made_up import simulated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+    from tcpcast.answer import Answer
+    from tcpcast.scenario import Scenario
+
+pytest.importorskip("matplotlib")
+
+ENDS = {"from_s": np.arange(4.0), "to_s": np.arange(1.0, 5.0)}
+
+
+def with_ends(name: str, values: Any, half: float = np.nan) -> dict[str, Any]:
+    values = np.asarray(values, dtype=float)
+    return {name: values, f"{name}_low": values - half, f"{name}_high": values + half}
+
+
+def answer(half: float = np.nan) -> Answer:
+    made = simulated()
+    made.warmup_s, made.replications = 1.5, 4
+    flows = {"class": np.full(4, "all"), **ENDS}
+    flows |= with_ends("goodput_bps", [1e6, 9e6, 9e6, 9e6], 1e5 * half)
+    made.tables = {
+        "queue_over_time": ENDS | with_ends("queue_pkts", [0, 90, 100, 95], half),
+        "flows_over_time": flows | with_ends("rtt_s", [0.05, np.nan, 0.08, 0.08]),
+        "windows_over_time": {
+            "class": np.full(4, "all"),
+            "flow": np.full(4, 0),
+            **ENDS,
+            "mean_pkts": np.array([2.0, 8, 6, 7]),
+            "low_pkts": np.array([1.0, 4, 5, 5]),
+            "high_pkts": np.array([4.0, 9, 9, 9]),
+        },
+    }
+    return made
+
+
+def one(made: Answer, scenario: Scenario, name: str) -> Figure:
+    return dict(drawn([made], scenario))[name]
+
+
+def legend(figure: Figure) -> list[str]:
+    found = [text.get_text() for each in figure.legends for text in each.get_texts()]
+    return found or [text.get_text() for text in figure.axes[0].get_legend().get_texts()]  # type: ignore[union-attr]
+
+
+def test_each_quantity_has_a_panel_with_its_unit_and_the_warm_up(scenario: Scenario) -> None:
+    figure = one(answer(2.0), scenario, "over-time")
+    labels = [" ".join(axes.get_ylabel().split()) for axes in figure.axes]
+    assert labels == [
+        "window (packets)", "mean RTT (ms)", "mean queue (packets)", "goodput (Mbit/s)",
+    ]  # fmt: skip
+    assert figure.axes[-1].get_xlabel() == "time (s)"
+    assert figure.axes[-1].get_xlim() == (0, 4)
+    assert {"warm-up, not counted", "buffer", "link, 10 Mbit/s"} <= set(legend(figure))
+    assert "95 % interval of 4 replications" in legend(figure)
+
+
+def test_without_intervals_no_band_is_named(scenario: Scenario) -> None:
+    assert not [text for text in legend(one(answer(), scenario, "over-time")) if "95 %" in text]
+
+
+def test_a_distribution_begins_at_nothing_and_the_tail_has_all_of_it(scenario: Scenario) -> None:
+    made = simulated()
+    made.tables = {
+        "by_size": {
+            "size_pkts": np.array([4]),
+            "transfers": np.array([50]),
+            **{name: np.array([t]) for name, t in (("p50", 1.0), ("p95", 3.0), ("p99", 4.0))},
+            "completion_time_s": np.array([1.2]),
+            "low": np.array([1.1]),
+            "high": np.array([1.3]),
+        },
+        "completion_distribution": {
+            "size_pkts": np.full(3, 4),
+            "transfers": np.full(3, 50),
+            "time_s": np.array([1.0, 2.0, 4.0]),
+            "share": np.array([0.5, 0.9, 1.0]),
+            "low": np.array([0.4, 0.8, 0.93]),
+            "high": np.array([0.6, 0.95, 1.0]),
+        },
+    }
+    figure = one(made, scenario, "completion-distribution")
+    (line,) = figure.axes[0].lines
+    assert list(np.asarray(line.get_ydata())) == [0, 50, 90, 100]
+    assert legend(figure) == ["packet, 4 packets (50 times)"]
+    (line,) = one(made, scenario, "completion-tail").axes[0].lines
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), [1, 0.5, 0.1])
+
+
+def test_the_page_of_a_run_has_them_and_plain_json_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = ["run", "lossy-path", "--engine", "packet", "--set", "run.duration=21s"]
+    page = tmp_path / "page.html"
+    assert main([*short, "--html", str(page), "--plot", str(tmp_path / "figures")]) in {0, 1}
+    assert "the run over time (packet)" in page.read_text(encoding="utf-8")
+    assert (tmp_path / "figures" / "over-time.png").exists()
+    capsys.readouterr()
+    assert main([*short, "--json"]) in {0, 1}
+    assert "over_time" not in capsys.readouterr().out
+
+
+def test_places_in_a_page_have_hundredths(scenario: Scenario) -> None:
+    part = figures.inline("over-time", one(answer(), scenario, "over-time"))
+    paths = re.findall(r' d="([^"]*)"', part.svg)
+    assert paths
+    assert not any(re.search(r"\.[0-9]{3}", path) for path in paths)

@@ -1,0 +1,102 @@
+"""Reports of sweeps: `tcpcast sweep --html`, `--markdown`, and `tcpcast report` of a folder."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from tcpcast.cli import main
+from tcpcast.sweeps.swept import read_sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("pyarrow")
+
+VARY = ["--vary", "network.rtt=10ms..160ms log 3", "--vary", "network.bottleneck.loss=0.1%,1%"]
+ASKED = ["sweep", "lossy-path", *VARY, "--engine", "pftk,mathis"]
+
+
+def test_a_sweep_is_laid_out_for_people(tmp_path: Path, capsys: Capture) -> None:
+    html, markdown = tmp_path / "sweep.html", tmp_path / "sweep.md"
+    assert main([*ASKED, "--html", str(html), "--markdown", str(markdown)]) == 0
+    assert "wrote" in capsys.readouterr().err
+    page, text = html.read_text(encoding="utf-8"), markdown.read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert "network.bottleneck.loss" in page
+    assert "<svg" not in text
+    lines = text.splitlines()
+    assert (
+        "| network.rtt (ms) | network.bottleneck.loss (%) | pftk formula | mathis formula |"
+        in lines
+    )
+    assert any(line.startswith("| 40 | 0.1 | 106.4 |") for line in lines)
+    assert "12 rows: 12 answered." in lines
+    assert '"network.rtt" = ["10ms", "40ms", "160ms"]' in lines
+    assert any("outside its domain" in line and "rows, such as" in line for line in lines)
+    again = next(line for line in lines if line.strip().startswith("tcpcast sweep lossy-path"))
+    assert "--vary" in again
+
+
+def test_the_folder_of_a_sweep_has_the_same_report(tmp_path: Path, capsys: Capture) -> None:
+    folder, first, second = tmp_path / "out", tmp_path / "a.md", tmp_path / "b.md"
+    assert main([*ASKED, "--out", str(folder), "--markdown", str(first)]) == 0
+    assert main(["report", str(folder), "--out", str(second)]) == 0
+    told = [
+        path.read_text(encoding="utf-8").split("## Make it again")[0] for path in (first, second)
+    ]
+    assert told[0] == told[1]
+    assert main(["report", str(folder), "--seed", "3", "--out", str(second)]) == 2
+    assert "--seed goes with a scenario, and" in capsys.readouterr().err
+    assert main(["report", str(folder), str(first), "--out", str(second)]) == 2
+    assert "a report is of one sweep" in capsys.readouterr().err
+
+
+def test_a_sweep_that_is_not_whole_says_so(tmp_path: Path) -> None:
+    folder, page = tmp_path / "out", tmp_path / "page.md"
+    run = ["--set", "run.duration=21s", "--engine", "packet", "--out", str(folder)]
+    assert main(["sweep", "lossy-path", "--vary", "network.rtt=20ms,40ms", *run]) in {0, 1}
+    next(iter(sorted(folder.glob("part-*")))).unlink()
+    assert read_sweep(folder).results.interrupted
+    assert main(["report", str(folder), "--out", str(page)]) == 1
+    assert "not whole: 1 of 2 parts are answered" in page.read_text(encoding="utf-8")
+
+
+def test_three_keys_are_told_by_rows_without_a_figure(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main([*ASKED, "--vary", "traffic.flows=1,2", "--html", str(page)]) == 0
+    told = page.read_text(encoding="utf-8")
+    assert "No figure: one is drawn of one or two keys" in told
+    assert "<svg" not in told
+    assert "traffic.flows" in told
+
+
+def test_names_in_a_sweep_are_no_markup(tmp_path: Path) -> None:
+    page, file = tmp_path / "page.html", tmp_path / "s.toml"
+    assert main(["new", "lossy-path", "--help"]) == 0
+    file.write_text(
+        'name = "<script>alert(1)</script>"\n[network]\nrtt = "60ms"\n[network.bottleneck]\n'
+        'rate = "1gbit"\nbuffer = "1bdp"\nloss = "1%"\n[traffic]\nkind = "bulk"\nflows = 1\n'
+        '[tcp]\nstack = "rfc-newreno"\n[run]\nduration = "60s"\n',
+        encoding="utf-8",
+    )
+    vary = ["--vary", "network.rtt=10ms,20ms", "--engine", "pftk"]
+    assert main(["sweep", str(file), *vary, "--html", str(page)]) == 0
+    told = page.read_text(encoding="utf-8")
+    assert "<script" not in told
+    assert re.search("&lt;script&gt;", told)
+
+
+def test_a_level_needs_a_figure(capsys: Capture) -> None:
+    assert main([*ASKED, "--level", "goodput_bps=50mbit"]) == 2
+    assert "add --plot DIR, or --html FILE" in capsys.readouterr().err
+
+
+def test_a_damaged_folder_is_refused_by_name(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "_sweep.json").write_text('{"sweep": "sha256:0"}', encoding="utf-8")
+    assert main(["report", str(tmp_path)]) == 2
+    assert "_sweep.json cannot be read" in capsys.readouterr().err
