@@ -71,6 +71,8 @@ def test_traced_windows_are_drawn(capsys: Capture, tmp_path: Path) -> None:
     assert main([*SHORT, *traced]) == 0
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {
+        "over-time.png",
+        "completion-distribution.png",
         "states.png",
         "sharing.png",
         "queue.png",

@@ -55,7 +55,8 @@ def sweep_document(
     """
     rows = found.results.to_arrow()
     parts: list[Part] = [
-        Paragraph(f"{describe(found.scenario)}; in their place, what varies."),
+        Paragraph(f"{describe(found.scenario)}."),
+        Paragraph("What varies replaces these values.", "aside"),
         Heading("What varies"),
         _varied(found.axes),
         Paragraph(f"{len(found.results):,} rows: {found.results.counts()}."),
