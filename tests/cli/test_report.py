@@ -245,9 +245,9 @@ def test_the_command_that_makes_a_report_again_names_the_connection(tmp_path: Pa
     assert f"```\ntcpcast trace {' '.join(arguments)}\n```" in page.read_text()
 
 
-def saved_answers(folder: Path, capsys: Output) -> Path:
+def saved_answers(folder: Path, capsys: Output, *more: str) -> Path:
     path = folder / "answers.json"
-    assert main([*ONE_RUN, "--json"]) in {0, 1}
+    assert main([*ONE_RUN, "--json", *more]) in {0, 1}
     path.write_text(capsys.readouterr().out)
     return path
 
