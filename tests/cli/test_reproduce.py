@@ -8,13 +8,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from rich.console import Console
 from tcpcast import papers
 from tcpcast.cli import main
-from tcpcast.cli.reproduce import report_json, report_text
+from tcpcast.cli.reproduce import report_json
 from tcpcast.papers.page import write
 from tcpcast.papers.reproduction import Cause, Printed, Report, Row, Section, Tolerance
-from tcpcast.report.terminal import plain
+from tcpcast.papers.told import reproduction_parts
+from tcpcast.report.text import laid_out, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,16 +78,16 @@ def test_programs_get_the_verdict_and_what_shows_it(
 
 @pytest.mark.parametrize("width", [80, 130])
 def test_the_end_tells_what_differs_and_why(width: int) -> None:
-    lines = plain(report_text(report(AGREES, EXPLAINED, DIFFERS)), width).splitlines()
-    text = " ".join(" ".join(lines).split())
+    lines = text(reproduction_parts(report(AGREES, EXPLAINED, DIFFERS)), width).splitlines()
+    told = " ".join(" ".join(lines).split())
     assert (
         "Explained by the phase of the loop, with our figure as set and with that changed: "
         "Table 9, 1-9: published 390.4, own 286.3 to 388.9 kbit/s"
-    ) in text
+    ) in told
     assert (
         "1 of 3 values checked agree, 1 differ for a reason shown (the phase of the loop), "
         "1 new difference. ! Table 9, 2-9: published 390.4, own 500.0 kbit/s (+28.1 %)"
-    ) in text
+    ) in told
     table = next(line for line in lines if "286.3" in line)
     assert "explained" in table
     assert ("65 files; the phase of the loop: 388.9" in table) == (width > 100)
@@ -99,18 +99,31 @@ def test_columns_beside_are_shown_where_there_is_room(width: int, noted: int, sh
     (part,) = found.sections
     part.beside = ("fixed point", "every flow")
     part.rows = [replace(row, beside=(417.3, None), withheld=(True, False)) for row in part.rows]
-    text = plain(report_text(found), width)
-    assert ("65 files" in text, "417.3" in text) == (bool(noted), bool(shown))
-    assert ("(417.3)" in text) == bool(shown)
+    told = text(reproduction_parts(found), width)
+    assert ("65 files" in told, "417.3" in told) == (bool(noted), bool(shown))
+    assert ("(417.3)" in told) == bool(shown)
     (row, *_) = report_json(found)["sections"][0]["rows"]
     assert row["beside"] == {"fixed point": 417.3, "every flow": None}
     assert row["withheld"] == ["fixed point"]
 
 
 def test_only_what_nothing_explains_is_loud() -> None:
-    paper = Console(width=130, force_terminal=True, color_system="standard", no_color=False)
-    with paper.capture() as capture:
-        paper.print(report_text(report(EXPLAINED, DIFFERS)))
-    yellow = [line for line in capture.get().splitlines() if "33m" in line]
+    lines = laid_out(reproduction_parts(report(EXPLAINED, DIFFERS)), 130)
+    yellow = [line.styled for line in lines if "33m" in line.styled]
     assert len(yellow) == 2  # in the table, and at the end
     assert all("500.0" in line for line in yellow)
+
+
+def test_a_page_of_a_reproduction_stands_alone(
+    reproduced: dict[str, Report], tmp_path: Path, capsys: Capture
+) -> None:
+    pytest.importorskip("matplotlib")
+    reproduced["it"] = report(AGREES, DIFFERS)
+    page = tmp_path / "page.html"
+    options = ["--output", str(tmp_path / "paper"), "--html", str(page)]
+    assert main(["reproduce", "engset", *options]) == 1
+    assert f"wrote {page}" in capsys.readouterr().err
+    told = page.read_text(encoding="utf-8")
+    assert "<h2>Table 9. Rates</h2>" in told
+    assert '<tr class="loud">' in told
+    assert "tcpcast reproduce engset" in told

@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "ranges": QUESTION,
     "sweeps": ANSWERING | {"ranges"},
     # It lays out what engines said, and evaluates no models.
-    "report": ANSWERING - {"models"} | {"compare", "plan", "emulation"},
+    "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
     "path": ANSWERING | {"report", "ranges"},
     "papers": ANSWERING | {"compare", "plan", "report"},
     "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},

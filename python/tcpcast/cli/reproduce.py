@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tcpcast.cli.options import Force, Json, Threads
+from tcpcast.cli.options import Force, Html, Json, Threads
+from tcpcast.cli.reports import check_reports, command_text, write_reports
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.papers import MEASURED, PAPERS
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, Group, RenderResult
-
     from tcpcast.papers import Reproduce
     from tcpcast.papers.reproduction import Cause, Report, Row, Section
 
@@ -26,6 +25,7 @@ WHICH = f"Which paper: {', '.join(PAPERS)}."
 
 
 def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
+    context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="PAPER", help=WHICH)],
     quick: Annotated[
         bool, typer.Option("--quick", help="Shorter runs: about a minute, wider intervals.")
@@ -43,6 +43,7 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
             help="Original files of measurements, of kernel alone; may be repeated.",
         ),
     ] = None,
+    html: Html = None,
     as_json: Json = False,
     threads: Threads = None,
     force: Force = False,
@@ -54,17 +55,24 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     folder = Path(output or f"{name}-paper")
     run = _asked(name, measurements or [])
+    check_reports(html, None, force=force)
     report = _reproduced(run, folder, quick=quick, threads=threads, force=force)
     if as_json:
         from tcpcast.report.json import encode
 
         print(encode(report_json(report)))
     else:
-        from tcpcast.report.terminal import show
+        from tcpcast.papers.told import reproduction_parts
+        from tcpcast.report.text import print_parts
 
-        show(report_text(report))
+        print_parts(reproduction_parts(report))
     if report.page is not None:
         print(f"tcpcast: wrote {report.page}", file=sys.stderr)
+    if not report.interrupted and html is not None:
+        from tcpcast.papers.told import reproduction_document
+
+        document = functools.partial(reproduction_document, report, command_text(context))
+        write_reports(document, html, None, force=force)
     for reason in report.unwritten:
         print(f"tcpcast: {reason}", file=sys.stderr)
     raise typer.Exit(_exit_code(report))
@@ -104,50 +112,6 @@ def _reproduced(
 
     with progress_bar("reproducing") as progress:
         return run(output, quick=quick, progress=progress, threads=threads, force=force)
-
-
-def report_text(report: Report) -> Group:
-    """Return a reproduction as something that a rich console prints, a table a section.
-
-    What differs is told once more at the end, where one looks first after hundreds of rows: with
-    a reason before the summary, without one after it.
-    """
-    from rich.console import Group
-    from rich.text import Text
-
-    from tcpcast.papers.page import changed, differing, summary
-
-    parts: list[Any] = [Text(report.title, style="bold"), Text()]
-    new = {id(row) for _, row in report.new}
-    for section in report.sections:
-        parts.append(Text(section.title, style="bold"))
-        if section.rows:
-            parts.append(_SectionTable(section, new))
-        parts += [Text(remark) for remark in section.remarks] + [Text()]
-    for heading, rows in differing(report).items():
-        parts += [Text(heading), *(Text(f"  {row}") for row in rows), Text()]
-    parts.append(Text(summary(report), style="bold"))
-    parts += [Text(f"! {line}", style="yellow") for line in changed(report)]
-    return Group(*parts)
-
-
-class _SectionTable:
-    """The rows of a section, with all the columns that there is room for; the page has them all."""
-
-    def __init__(self, section: Section, new: set[int]) -> None:
-        self.section = section
-        self.styles = ["bold yellow" if id(row) in new else "" for row in section.rows]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from tcpcast.papers.page import columns
-        from tcpcast.report.terminal import table_of
-        from tcpcast.report.text import table_width
-
-        shown = columns(self.section)
-        for spare in ("note", *self.section.beside):
-            if table_width(shown) > options.max_width:
-                shown = [column for column in shown if column.heading != spare]
-        yield table_of(shown, self.styles)
 
 
 def report_json(report: Report) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,7 +39,7 @@ _VARY_HELP = (
     "may be repeated."
 )
 _LEVEL_HELP = (
-    "With --plot: draw where a metric has this value, such as goodput_bps=50mbit; may be repeated."
+    "In figures: draw where a metric has this value, such as goodput_bps=50mbit; may be repeated."
 )
 
 
@@ -95,20 +96,16 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     asked: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
     asked |= {"feed": feed}
     levels = _levels(level, drawn=plot is not None or html is not None)
-    shown = any(each is not None for each in (plot, html, markdown))
-    plan = prepare(scenario, varied, **asked) if shown else None
-    if plan is not None and plot is not None:
-        _check_plot(plan, plot, levels, form, force=force)
-    check_reports(html, markdown, force=force)
+    shown = _Shown(plot, html, markdown, levels, form, force)
+    plan = prepare(scenario, varied, **asked) if shown.wanted else None
+    shown.check(plan)
     with progress_bar(scenario.name) as progress:
         results = tcpcast.sweep(
             scenario, varied, out=out, processes=processes, dask=dask, progress=progress, **asked
         )
     _report(results, as_json=as_json)
-    if plan is not None and plot is not None:
-        _plot(plan, results, plot, levels, form, force=force)
     if plan is not None:
-        _write(plan, results, command_text(context), html, markdown, levels, force=force)
+        shown.write(plan, results, command_text(context))
     raise typer.Exit(exit_code(results))
 
 
@@ -122,47 +119,55 @@ def _levels(typed: list[str] | None, *, drawn: bool) -> Levels:
     return read_levels(typed)
 
 
-def _check_plot(plan: Plan, folder: str, levels: Levels, form: str, *, force: bool) -> None:
-    """Refuse figures that cannot be, before the work."""
-    from tcpcast.report.sweep_figures import check_sweep_figures
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Figures and reports that are asked for, and how they are written."""
 
-    groups = [[axis.key for axis in group] for group in plan.grid.groups]
-    check_sweep_figures(groups, folder, levels, form, force=force)
+    plot: str | None
+    html: str | None
+    markdown: str | None
+    levels: Levels
+    form: str
+    force: bool
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to write."""
+        return any(each is not None for each in (self.plot, self.html, self.markdown))
 
-def _plot(  # noqa: PLR0913 - what is drawn, and where to
-    plan: Plan, results: Results, folder: str, levels: Levels, form: str, *, force: bool
-) -> None:
-    from tcpcast.report.sweep_figures import plot_sweep
+    def check(self, plan: Plan | None) -> None:
+        """Refuse, before the work, what cannot be drawn or written."""
+        if plan is not None and self.plot is not None:
+            from tcpcast.report.sweep_figures import check_sweep_figures
 
-    keys = {key: (kind, results.keys[key]) for key, kind in plan.asked.kinds.items()}
-    name = plan.definition["scenario"]["name"]
-    paths = plot_sweep(
-        results.to_arrow(), keys, folder, name=name, levels=levels, form=form, force=force
-    )
-    if not paths:
-        print("tcpcast: no engine gave a metric to draw", file=sys.stderr)
-    for path in paths:
-        print(f"tcpcast: wrote {path}", file=sys.stderr)
+            groups = [[axis.key for axis in group] for group in plan.grid.groups]
+            check_sweep_figures(groups, self.plot, self.levels, self.form, force=self.force)
+        check_reports(self.html, self.markdown, force=self.force)
 
+    def write(self, plan: Plan, results: Results, again: str) -> None:
+        """Write what was asked for, and say which files."""
+        if self.plot is not None:
+            self._draw(plan, results, self.plot)
+        if (self.html, self.markdown) == (None, None):
+            return
+        from tcpcast.report.swept import sweep_document
+        from tcpcast.sweeps.swept import swept
 
-def _write(  # noqa: PLR0913, PLR0917 - what is written, and where to
-    plan: Plan,
-    results: Results,
-    again: str,
-    html: str | None,
-    markdown: str | None,
-    levels: Levels,
-    *,
-    force: bool,
-) -> None:
-    """Write the reports that were asked for, and say which."""
-    from tcpcast.report.swept import sweep_document
-    from tcpcast.sweeps.swept import swept
+        found = swept(plan.definition, results)
+        document = functools.partial(sweep_document, found, again, levels=self.levels)
+        write_reports(document, self.html, self.markdown, force=self.force)
 
-    found = swept(plan.definition, results)
-    document = functools.partial(sweep_document, found, again, levels=levels)
-    write_reports(document, html, markdown, force=force)
+    def _draw(self, plan: Plan, results: Results, folder: str) -> None:
+        from tcpcast.report.sweep_figures import plot_sweep
+
+        keys = {key: (kind, results.keys[key]) for key, kind in plan.asked.kinds.items()}
+        name = plan.definition["scenario"]["name"]
+        how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
+        paths = plot_sweep(results.to_arrow(), keys, folder, name=name, **how)
+        if not paths:
+            print("tcpcast: no engine gave a metric to draw", file=sys.stderr)
+        for path in paths:
+            print(f"tcpcast: wrote {path}", file=sys.stderr)
 
 
 def exit_code(results: Results) -> int:

@@ -197,8 +197,8 @@ def _intervals(told: dict[float, Answer]) -> Table:
     goodputs = [each.tables["file_goodput"] for each in answers]
     for at, share in enumerate(goodputs[0]["share"].tolist()):
         for end in ends:
-            column = [table[end][at] if end in table else math.nan for table in goodputs]
-            found[f"g_{100 * share:.4g}_bps_{end}"] = np.array(column, dtype=np.float64)
+            told_of = [table[end][at] if end in table else math.nan for table in goodputs]
+            found[f"g_{100 * share:.4g}_bps_{end}"] = np.array(told_of, dtype=np.float64)
     for column, name in METRICS.items():
         metrics = [each.metrics.get(name) for each in answers]
         for end in ends:

@@ -22,7 +22,7 @@ from tcpcast.report.side_by_side import KINDS, interval, marked_value, row_name,
 from tcpcast.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tcpcast.answer import Kind, Metric
     from tcpcast.report.document import Document, Part
@@ -101,7 +101,7 @@ def _table(part: Table) -> str:
         "".join(_cell(_kept(cell), right, cell) for cell, right in zip(row, rights, strict=True))
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
-    return _whole(part.title, heads, rows)
+    return _whole(part.title, heads, rows, part.loud)
 
 
 def _kept(cell: str) -> str:
@@ -151,9 +151,10 @@ def _cell(inner: str, right: bool, text: str = "", kind: str = "") -> str:
     return f"<td{classes}>{inner}</td>"
 
 
-def _whole(title: str, heads: str, rows: Iterable[str]) -> str:
+def _whole(title: str, heads: str, rows: Iterable[str], loud: Sequence[int] = ()) -> str:
     caption = f"<caption>{shown(title)}</caption>" if title else ""
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    marks = dict.fromkeys(loud, ' class="loud"')
+    body = "\n".join(f"<tr{marks.get(at, '')}>{row}</tr>" for at, row in enumerate(rows))
     return (
         f'<div class="scroll"><table>{caption}<thead><tr>{heads}</tr></thead>\n'
         f"<tbody>{body}</tbody></table></div>"

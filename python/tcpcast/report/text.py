@@ -191,14 +191,14 @@ def _table(part: Table, width: int) -> Iterator[Line]:
         yield _line(visible(part.title), "bold")
     columns = _fitting(part, width)
     if not part.repeated:
-        yield from _grid(columns)
+        yield from _grid(columns, loud=part.loud)
         return
     first, rest = columns[: part.repeated], columns[part.repeated :]
     while rest:
         count = len(rest)
         while count > 1 and _least_width([*first, *rest[:count]]) > width:
             count -= 1
-        yield from _grid([*first, *rest[:count]], width)
+        yield from _grid([*first, *rest[:count]], width, part.loud)
         rest = rest[count:]
         if rest:
             yield _line("")
@@ -211,7 +211,7 @@ def _fitting(part: Table, width: int) -> list[Column]:
         for c in part.columns
     ]
     if not part.ends:
-        return columns
+        return _without_spare(columns, width)
     need = min(max(len(ends_text(*pair)) for pair in part.ends), part.least_ends)
     for spare in sorted({column.spare for column in columns} - {0}):
         if table_width(columns) <= width - need - 2:
@@ -220,6 +220,15 @@ def _fitting(part: Table, width: int) -> list[Column]:
     room = width - table_width([Column("", [""], right=False), *columns])
     cells = [both_ends(*pair, room) for pair in part.ends]
     return [Column(ARROW.join(("from", "to")), cells, right=False), *columns]
+
+
+def _without_spare(columns: list[Column], width: int) -> list[Column]:
+    """Return the columns that fit, as far as some may be left out."""
+    for spare in sorted({column.spare for column in columns} - {0}):
+        if table_width(columns) <= width:
+            break
+        columns = [column for column in columns if column.spare != spare]
+    return columns
 
 
 def _least_width(columns: Sequence[Column]) -> int:
@@ -239,7 +248,9 @@ def _broken(columns: Sequence[Column], widths: list[int], width: int | None) -> 
     return [*widths[:at], max(widths[at] - over, heading, 1), *widths[at + 1 :]]
 
 
-def _grid(columns: Sequence[Column], width: int | None = None) -> Iterator[Line]:
+def _grid(
+    columns: Sequence[Column], width: int | None = None, loud: Sequence[int] = ()
+) -> Iterator[Line]:
     """Yield a table: headings that end above a rule, and a line a row."""
     seen = [_seen(column) for column in columns]
     widths = _broken(columns, [max(map(_columns_of, cells)) for cells in seen], width)
@@ -253,7 +264,7 @@ def _grid(columns: Sequence[Column], width: int | None = None) -> Iterator[Line]
         yield _row(columns, widths, heads, heading=True)
     yield _line("─" * _width_of(widths))
     bodies = [cells[own:] for cells, own in zip(seen, heights, strict=True)]
-    for row in zip(*bodies, strict=True):
+    for at, row in enumerate(zip(*bodies, strict=True)):
         lines = [
             textwrap.wrap(cell, room, break_on_hyphens=False)
             if _columns_of(cell) > room
@@ -261,7 +272,7 @@ def _grid(columns: Sequence[Column], width: int | None = None) -> Iterator[Line]
             for cell, room in zip(row, widths, strict=True)
         ]
         for cells in zip_longest(*lines, fillvalue=""):
-            yield _row(columns, widths, cells)
+            yield _row(columns, widths, cells, style="yellow" if at in loud else "")
 
 
 def _width_of(widths: Sequence[int]) -> int:
@@ -276,15 +287,20 @@ def _seen(column: Column) -> list[str]:
 
 
 def _row(
-    columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str], *, heading: bool = False
+    columns: Sequence[Column],
+    widths: Sequence[int],
+    cells: Sequence[str],
+    *,
+    heading: bool = False,
+    style: Style = "",
 ) -> Line:
     spans: list[Span] = [(" ", "")]
     for at, (column, width, cell) in enumerate(zip(columns, widths, cells, strict=True)):
-        style: Style = "bold" if heading else "dim" if _is_marked(cell) else ""
+        own: Style = "bold" if heading else "dim" if _is_marked(cell) else style
         spare = " " * (width - _columns_of(cell))
         gap = _GAP if at else ""
         before, after = (gap + spare, "") if column.right else (gap, spare)
-        spans += [(before, ""), (cell, style), (after, "")]
+        spans += [(before, ""), (cell, own), (after, "")]
     return Line(tuple(spans))
 
 
