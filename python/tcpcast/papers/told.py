@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcpcast.papers.reproduction import Report, Section
     from tcpcast.report.document import Column, Part
 
-_LEAST = 20
+_LEAST = 8
 """Characters of a text that stand on a line of a table at the least."""
 
 

@@ -238,14 +238,20 @@ def _least_width(columns: Sequence[Column]) -> int:
 
 
 def _broken(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
-    """Return the widths of columns, the widest that may be broken as narrow as it has to be."""
+    """Return the widths of columns, the widest that may be broken as narrow as they have to be."""
+    found = list(widths)
     over = 0 if width is None else _width_of(widths) - width
-    may = [at for at, column in enumerate(columns) if 0 < column.least < widths[at]]
-    if over <= 0 or not may:
-        return widths
-    at = max(may, key=widths.__getitem__)
-    heading = max(map(_columns_of, visible(columns[at].heading).split("\n")))
-    return [*widths[:at], max(widths[at] - over, heading, 1), *widths[at + 1 :]]
+    headings = [max(map(_columns_of, visible(c.heading).split("\n"))) for c in columns]
+    for least in ([column.least for column in columns], [1] * len(columns)):
+        floors = [max(pair) for pair in zip(least, headings, strict=True)]
+        while over > 0:
+            may = [at for at, c in enumerate(columns) if c.least and found[at] > floors[at]]
+            if not may:
+                break
+            at = max(may, key=found.__getitem__)
+            less = min(over, found[at] - floors[at])
+            found[at], over = found[at] - less, over - less
+    return found
 
 
 def _grid(
