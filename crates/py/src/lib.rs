@@ -19,8 +19,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{FixedPointConfig, Iterated, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES, RATE_UNITS,
-    SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES,
+    RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
 };
 use tcpcast_sim::{Control, Goal, Replication, RunConfig, Stop};
 
@@ -295,7 +295,11 @@ impl Simulation {
 
     /// How many transfers of each size interval took how long in each replication; of all files
     /// together where `together`, those of on/off sources too.
-    fn time_counts<'py>(&self, py: Python<'py>, together: bool) -> Vec<transfers::TimeColumns<'py>> {
+    fn time_counts<'py>(
+        &self,
+        py: Python<'py>,
+        together: bool,
+    ) -> Vec<transfers::TimeColumns<'py>> {
         let columns = self.runs.runs().into_iter().map(|run| {
             let probes = run.probes();
             if together {

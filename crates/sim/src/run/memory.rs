@@ -39,6 +39,7 @@ pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
     let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64;
     let reported = sources * (config.probes.report_at.len() * size_of::<u32>()) as u64;
     let course = if config.probes.course { Course::bytes(config.classes.len()) as u64 } else { 0 };
-    let each = course + sources * (source as u64 + BESIDE_A_SOURCE) + reported + sums + OF_A_REPLICATION;
+    let each =
+        course + sources * (source as u64 + BESIDE_A_SOURCE) + reported + sums + OF_A_REPLICATION;
     each.saturating_mul(u64::from(replications))
 }
