@@ -166,7 +166,7 @@ class Link(Table):
     )
     queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=queue_words)
     loss_rule: LossRule = Field(
-        default=Bernoulli(model="bernoulli", rate=0.0),
+        default=Bernoulli.model_construct(model="bernoulli", rate=0.0),
         alias="loss",
         examples=["1%"],
         description="random loss of data packets on arrival, before the queue",
