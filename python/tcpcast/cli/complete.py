@@ -15,10 +15,10 @@ VARIABLE = "_TCPCAST_COMPLETE"
 
 def answer(command: Any, asked: str) -> int:
     """Tell a shell what could follow, and return an exit code."""
-    from typer.completion import completion_init, shell_complete
+    from typer import completion
 
-    completion_init()
-    return shell_complete(command, {}, "tcpcast", VARIABLE, asked)
+    completion.completion_init()  # type: ignore[attr-defined]
+    return completion.shell_complete(command, {}, "tcpcast", VARIABLE, asked)
 
 
 def scenario_files(incomplete: str) -> list[str]:

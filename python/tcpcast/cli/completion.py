@@ -21,6 +21,9 @@ def completion(
     For zsh: eval "$(tcpcast completion zsh)" in ~/.zshrc. For fish: into the file
     ~/.config/fish/completions/tcpcast.fish.
     """
-    from typer.completion import get_completion_script  # noqa: PLC0415 - not for the help
+    from typer import completion as shells  # noqa: PLC0415 - not for the help
 
-    print(get_completion_script(prog_name="tcpcast", complete_var=VARIABLE, shell=shell))
+    script = shells.get_completion_script(  # type: ignore[attr-defined]
+        prog_name="tcpcast", complete_var=VARIABLE, shell=shell
+    )
+    print(script)

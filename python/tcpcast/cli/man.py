@@ -32,7 +32,7 @@ def page() -> Iterator[str]:
 
     from tcpcast.cli import app
 
-    top = get_command(app)
+    top: Any = get_command(app)
     context = top.make_context("tcpcast", ["--help"], resilient_parsing=True)
     yield f'.TH TCPCAST 1 "" "tcpcast {tcpcast.__version__}" "User commands"'
     yield from (".SH NAME", f"tcpcast \\- {_plain('what will TCP do here?')}")
