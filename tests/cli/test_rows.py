@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 
-import pandas as pd
 import polars as pl
 import pytest
 import tcpcast
 from tcpcast.report.rows import COLUMNS, csv_text
+
+pandas = pytest.importorskip("pandas")
 
 ANSWERS = tcpcast.run(
     tcpcast.load("two-classes", changes={"run.duration": "30s", "run.warmup": "5s"}),
@@ -19,7 +20,7 @@ ANSWERS = tcpcast.run(
 def test_csv_pandas_and_polars_say_the_same() -> None:
     rows = list(csv.DictReader(csv_text(ANSWERS).splitlines()))
     frame, other = ANSWERS.to_pandas(), ANSWERS.to_polars()
-    assert isinstance(frame, pd.DataFrame)
+    assert isinstance(frame, pandas.DataFrame)
     assert isinstance(other, pl.DataFrame)
     assert list(frame.columns) == other.columns == list(COLUMNS)
     assert len(frame) == len(other) == len(rows)
