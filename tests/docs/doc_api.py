@@ -67,7 +67,8 @@ def _entry(name: str, documented: object) -> str:
     parts = [f"### {name}\n", f"```text\n{kind}{_signature(name, documented)}\n```\n"]
     parts.append(markdown(inspect.getdoc(documented) or ""))
     if inspect.isclass(documented):
-        parts += [_method(found) for found in _methods(documented)]
+        methods = [_method(found) for found in _methods(documented)]
+        parts += ["**Methods**\n", *methods] if methods else []
     return "\n".join(part for part in parts if part) + "\n"
 
 

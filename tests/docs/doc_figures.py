@@ -40,5 +40,8 @@ def look_alike(one: str, other: str) -> bool:
     first, second = (NAMED.sub("", svg) for svg in (one, other))
     if NUMBER.sub("", first) != NUMBER.sub("", second):
         return False
-    numbers = [[float(found) for found in NUMBER.findall(svg)] for svg in (first, second)]
-    return bool(np.allclose(*numbers, rtol=0, atol=WITHIN))
+    return bool(np.allclose(_numbers(first), _numbers(second), rtol=0, atol=WITHIN))
+
+
+def _numbers(svg: str) -> list[float]:
+    return [float(found) for found in NUMBER.findall(svg)]

@@ -27,6 +27,7 @@ from tcpcast.engines.registry import (
     USERS,
 )
 from tcpcast.engines.stacks import Fit, Verdict, fit
+from tcpcast.metrics import METRICS
 from tcpcast.scenario import (
     PRECISION_METRICS,
     PRESETS,
@@ -293,6 +294,12 @@ def engines() -> str:
     return _table(["engine", "family", "what it is", "applies to", "trust"], rows)
 
 
+def metrics() -> str:
+    """Return every metric with its unit and meaning."""
+    rows = [[f"`{name}`", metric.unit, metric.meaning] for name, metric in METRICS.items()]
+    return _table(["metric", "unit", "meaning"], rows)
+
+
 def families() -> str:
     """Return the engines of each family."""
     rows = []
@@ -351,6 +358,7 @@ BEST_FOR = {
 """What each family of engines is asked for."""
 
 TABLES: dict[str, Callable[[], str]] = {
+    "metrics": metrics,
     "families": families,
     "presets": presets,
     "presets.papers": papers,
