@@ -24,7 +24,8 @@ def timeout(w: float, p: float) -> float:
     if w <= 3:
         return 1.0
     kept = 1 - p
-    return min(1, (1 - kept**3) * (1 + kept**3 * (1 - kept ** (w - 3))) / (1 - kept**w))
+    share: float = (1 - kept**3) * (1 + kept**3 * (1 - kept ** (w - 3))) / (1 - kept**w)
+    return min(1.0, share)
 
 
 def backoff(p: float) -> float:
