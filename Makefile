@@ -24,7 +24,7 @@ BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/C
 	$(shell find crates/*/src -name '*.rs')
 
 .PHONY: help setup check-tools demo test test-rust test-python lint lint-rust lint-python \
-	check-long bench docs docs-update peers clean
+	check-long bench docs site docs-update peers clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -42,7 +42,7 @@ $(READY): $(BUILT_FROM) | $(BIN)/python
 		|| $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 	@# Compiled ahead, so that a command answers at once, the first time too.
 	@$(UV) sync --quiet --frozen --extra plot --extra parquet --extra sweep --extra web \
-		--compile-bytecode
+		--group docs --compile-bytecode
 	@$(BIN)/python -m compileall -q python/tcpcast
 	@touch $@
 
@@ -86,7 +86,11 @@ check-long: $(READY) ## Run the long tests and the whole papers, into out/.
 bench: $(READY) ## Print speed and size beside their targets.
 	.venv/bin/python -m benches.bench
 
-docs: $(READY) ## Check the docs: links, commands, outputs, tables; and the Rust docs.
+site: $(READY) ## Build the docs as a site into out/site; any warning is an error.
+	@.venv/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs -d out/doctrees . out/site
+	@echo "Open out/site/index.html."
+
+docs: site ## Build the site, and check the docs: links, commands, outputs, tables; the Rust docs.
 	.venv/bin/pytest tests/docs
 	cargo test --quiet --locked --workspace --exclude tcpcast-py --doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps

@@ -11,58 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from tcpcast.errors import UnknownMetric
+from tcpcast.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
 
-UNITS: dict[str, str] = {
-    "connection_rate_bps": "bit/s",
-    "on_time_s": "s",
-    "completion_time_s": "s",
-    "delivery_time_s": "s",
-    "total_time_s": "s",
-    "offered_load": "1",
-    "utilisation": "1",
-    "loss_ratio": "1",
-    "queue_loss_ratio": "1",
-    "random_loss_ratio": "1",
-    "other_loss_ratio": "1",
-    "return_utilisation": "1",
-    "return_loss_ratio": "1",
-    "return_queue_delay_mean_s": "s",
-    "timeout_ratio": "1",
-    "idle_restart_ratio": "1",
-    "queue_mean_pkts": "packet",
-    "queue_max_pkts": "packet",
-    "queue_delay_mean_s": "s",
-    "queue_delay_p95_s": "s",
-    "queue_delay_p99_s": "s",
-    "ecn_mark_ratio": "1",
-    "rtt_mean_s": "s",
-    "rtt_packet_mean_s": "s",
-    "send_rate_pps": "packet/s",
-    "goodput_pps": "packet/s",
-    "goodput_bps": "bit/s",
-    "loss_indication_ratio": "1",
-    "loss_event_ratio_cumulative": "1",
-    "td_indications": "count",
-    "to_indications": "count",
-    "timeouts": "count",
-    "tail_loss_probes": "count",
-    "spurious_recoveries": "count",
-    "spurious_timeouts": "count",
-    "spurious_retransmissions": "count",
-    "timeout_share": "1",
-    "t0_s": "s",
-    "w_at_loss_mean_pkts": "packet",
-    "retransmit_ratio": "1",
-    "jain_index": "1",
-    "mean_size_pkts": "packet",
-    "transfers": "count",
-}
-"""Every metric an engine may give, with its unit, in the order of the report."""
+UNITS: dict[str, str] = {name: described.unit for name, described in METRICS.items()}
+"""The unit of every metric an engine may give, in the order of the report."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ What is shown is run. On one page, in order and in one folder of its own:
   on the clock apart. ``console needs=tshark`` is skipped where there is no tshark, and
   ``console long`` where nobody has asked for what takes long: ``make docs`` and ``check-long`` do.
   What ``console measured`` prints is of one machine at one time: it is run and not compared.
-- ``python``: run in one namespace a page. A ``text`` block right after it is what it prints.
+- ``python``: run in one namespace a page. A ``text`` block right after it is what it prints. With a
+  first line ``# NAME.py`` it is written to that file instead, for blocks after it to import.
 - ``toml``: a scenario. With a first line ``# NAME.toml`` it is written to that file; without, it
   is a part of one, laid over a packaged scenario.
 
@@ -169,6 +170,10 @@ class Reader:
         return f"{{ cat {out}; cat {err} >&2; }} {plain['shell']}"
 
     def _python(self, block: Block) -> list[str]:
+        named = re.match(r"# (\S+\.py)$", block.lines[0])
+        if named:
+            (self.folder / named[1]).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+            return []
         code = compile("\n" * block.first + "\n".join(block.lines), str(block.page), "exec")
         printed = io.StringIO()
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(printed):

@@ -10,11 +10,24 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from doc_api import MODULES, api
 from doc_differences import differences
 from tcpcast.engines import REGISTRY
+from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
-from tcpcast.engines.registry import FAMILIES
+from tcpcast.engines.registry import (
+    CAPTURES,
+    FAMILIES,
+    FIXED_POINT,
+    MEASUREMENT,
+    PATH,
+    POPULATION,
+    SIMULATION,
+    TRANSFERS,
+    USERS,
+)
 from tcpcast.engines.stacks import Fit, Verdict, fit
+from tcpcast.metrics import METRICS
 from tcpcast.scenario import (
     PRECISION_METRICS,
     PRESETS,
@@ -164,7 +177,7 @@ def _schema() -> dict[str, Any]:
 
 
 def keys(name: str) -> str:
-    """Return the keys of one table of a scenario: an example, the default, what each means."""
+    """Return the keys of one table of a scenario: type, an example, the default, the meaning."""
     schema = _schema()
     table = schema if name == "Scenario" else schema["$defs"][name]
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
@@ -174,8 +187,51 @@ def keys(name: str) -> str:
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"nothing says what {name}.{key} means"
         default = _default(name, key, entry, needed=key in needed)
-        rows.append([f"`{key}`", _example(fields[key], entry), default, meaning])
-    return _table(["key", "example", "default", "meaning"], rows)
+        kind = " or ".join(dict.fromkeys(kinds(entry))).replace("ratio or number", "ratio")
+        rows.append([f"`{key}`", kind, _example(fields[key], entry), default, meaning])
+    return _table(["key", "type", "example", "default", "meaning"], rows)
+
+
+UNITS_TYPED = {
+    "(ns|us": "time",
+    "[bB][iI][tT](/[sS])?|%": "rate, share",
+    "[bB][iI][tT]": "rate",
+    "pkt|bdp": "buffer",
+    "pkt|B": "size",
+    "(pkt)": "packets",
+    "(B|kB": "bytes",
+    "%?": "ratio",
+}
+"""The types of texts with a unit, by a part of their pattern; the first that fits."""
+
+JSON_TYPES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "boolean",
+    "object": "table",
+}
+
+
+def kinds(entry: dict[str, Any]) -> list[str]:
+    """Return the types of a key's values, from its part of the schema."""
+    choices = entry.get("anyOf", entry.get("oneOf", []))
+    if choices:
+        return [kind for choice in choices for kind in kinds(choice)]
+    if "$ref" in entry:
+        return ["table"]
+    if "enum" in entry or isinstance(entry.get("const"), str):
+        return ["word"]
+    if "const" in entry:
+        return []  # 0 may go without a unit
+    if entry.get("type") == "array":
+        return [f"list of {' or '.join(dict.fromkeys(kinds(entry['items'])))}"]
+    pattern = entry.get("pattern", "")
+    return [next((k for part, k in UNITS_TYPED.items() if part in pattern), _plain(entry))]
+
+
+def _plain(entry: dict[str, Any]) -> str:
+    return JSON_TYPES[entry.get("type", "object")]
 
 
 def _default(name: str, key: str, entry: dict[str, Any], *, needed: bool) -> str:
@@ -238,6 +294,28 @@ def engines() -> str:
     return _table(["engine", "family", "what it is", "applies to", "trust"], rows)
 
 
+def metrics() -> str:
+    """Return every metric with its unit and meaning."""
+    rows = [[f"`{name}`", metric.unit, metric.meaning] for name, metric in METRICS.items()]
+    return _table(["metric", "unit", "meaning"], rows)
+
+
+def families() -> str:
+    """Return the engines of each family."""
+    rows = []
+    for family in FAMILIES:
+        names = [f"`{name}`" for name, entry in REGISTRY.items() if entry.family == family]
+        rows.append([family, ", ".join(names), BEST_FOR[family]])
+    return _table(["family", "engines", "best for"], rows)
+
+
+def model(name: str) -> str:
+    """Return where a formula stands, what it answers, and its domain."""
+    entry = FORMULAS[name]
+    row = [f"`{name}`", entry.source, entry.applies, entry.trusted_when(name)]
+    return _table(["engine", "source", "applies to", "trust"], [row])
+
+
 def sizes() -> str:
     """Return the size intervals of the table ``by_size``."""
     lows = [1, *(bound + 1 for bound in SIZE_BOUNDS)]
@@ -267,7 +345,21 @@ def _fit(found: Fit) -> str:
     return found.words or "applies"
 
 
+BEST_FOR = {
+    PATH: "the rate of long flows at a known loss and round-trip time, in milliseconds",
+    TRANSFERS: "the time of files of some packets to some megabytes",
+    USERS: "populations of users with think times",
+    FIXED_POINT: "the schemes of a paper, and their errors",
+    POPULATION: "up to ten million users at the cost of a few thousand",
+    SIMULATION: "everything else, and to check any formula: the reference",
+    MEASUREMENT: "the TCP of the machine itself",
+    CAPTURES: "what really happened on a path",
+}
+"""What each family of engines is asked for."""
+
 TABLES: dict[str, Callable[[], str]] = {
+    "metrics": metrics,
+    "families": families,
     "presets": presets,
     "presets.papers": papers,
     "engines": engines,
@@ -278,6 +370,10 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 for _name in TABLES_OF_KEYS:
     TABLES[f"keys.{_name}"] = lambda name=_name: keys(name)  # type: ignore[misc]
+for _name in MODULES:
+    TABLES[f"api.{_name}"] = lambda name=_name: api(name)  # type: ignore[misc]
+for _name in FORMULAS:
+    TABLES[f"model.{_name}"] = lambda name=_name: model(name)  # type: ignore[misc]
 
 
 def filled(text: str) -> str:

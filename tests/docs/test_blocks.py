@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import pytest
+from doc_figures import figures, images, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
 
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ def read(page: Path, folder: Path, *, long: bool) -> None:
     reader = Reader(folder)
     found = blocks(page)
     missing = set()
+    left_out = False
     for block, after in zip_longest(found, found[1:]):
         if block.is_long and not long:
+            left_out = True
             continue
         if block.needs is not None and shutil.which(block.needs) is None:
             missing.add(block.needs)
@@ -53,8 +56,34 @@ def read(page: Path, folder: Path, *, long: bool) -> None:
             expected = reader.read(block)
             if expected is not None and not block.is_measured:
                 assert timeless(block.lines) == timeless(expected), block.place
+    check_figures(page, folder, all_ran=not (missing or left_out))
     if missing:
         pytest.skip(f"the rest is right; no {', '.join(sorted(missing))} here: make peers")
+
+
+def check_figures(page: Path, folder: Path, *, all_ran: bool) -> None:
+    """What a page shows is what its commands drew."""
+    for written, kept in figures(page).items():
+        drawn = folder / written
+        assert drawn.exists() or not all_ran, f"{page}: no block writes {written}"
+        if drawn.exists():
+            now, before = (path.read_text(encoding="utf-8") for path in (drawn, kept))
+            assert look_alike(now, before), f"{kept} has changed: make docs-update"
+
+
+def test_every_figure_is_drawn_by_a_page_and_shown() -> None:
+    kept = {path.resolve() for path in (ROOT / "docs").rglob("*.svg")}
+    drawn = [path for page in pages() for path in figures(page).values()]
+    assert len(drawn) == len(set(drawn))
+    assert set(drawn) == kept
+    assert {path for page in pages() for path in images(page)} == kept
+
+
+def test_drawings_are_alike_but_for_digits() -> None:
+    drawing = '<path id="p1" d="M 10.25 3"/><use xlink:href="#p1"/>'
+    assert look_alike(drawing, '<path id="p2" d="M 10.26 3"/><use xlink:href="#p2"/>')
+    assert not look_alike(drawing, drawing.replace("10.25", "11.25"))
+    assert not look_alike(drawing, drawing.replace("M", "L"))
 
 
 @pytest.mark.parametrize("page", pages(), ids=name)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import tcpcast
+import typer
+from doc_api import markdown
 from doc_pages import ROOT, pages
 from doc_tables import TABLES, TABLES_OF_KEYS, filled, named, scenario_tables
 from tcpcast.answer import UNITS
+from tcpcast.cli import app
+from tcpcast.engines.formula import FORMULAS
+from tcpcast.metrics import METRICS
 from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules, packaged_names
 from tcpcast.scenario.traffic import LAWS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -63,10 +71,10 @@ def rows(page: str) -> dict[str, list[str]]:
 
 
 def test_every_metric_is_explained() -> None:
-    table = rows("answer.md")
-    assert UNITS.keys() <= table.keys()
-    for name, unit in UNITS.items():
-        assert table[name][0] == unit, name
+    assert UNITS.keys() <= rows("answer.md").keys()
+    for name, described in METRICS.items():
+        assert described.unit, name
+        assert described.meaning, name
 
 
 def test_every_law_is_explained() -> None:
@@ -75,3 +83,49 @@ def test_every_law_is_explained() -> None:
 
 def test_every_packaged_scenario_is_named() -> None:
     assert set(packaged_names()) <= rows("commands.md").keys()
+
+
+def test_every_command_shows_its_help() -> None:
+    text = (REFERENCE / "commands.md").read_text(encoding="utf-8")
+    command = typer.main.get_command(app)
+    assert isinstance(command, typer.core.TyperGroup)
+    for name in called(command, ()):
+        assert f"$ tcpcast {' '.join((*name, '--help'))}\n" in text, name
+
+
+def called(command: Any, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the names of a command and of those below it."""
+    yield name
+    for below, one in getattr(command, "commands", {}).items():
+        yield from called(one, (*name, below))
+
+
+def test_every_formula_has_its_equations() -> None:
+    text = (REFERENCE / "models.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^### (\S+)\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL))
+    assert sections.keys() == FORMULAS.keys()
+    for name, section in sections.items():
+        assert f"<!-- table: model.{name} -->" in section
+        assert section.count("$$\n") >= 2, name
+
+
+def test_every_public_name_is_documented() -> None:
+    text = (REFERENCE / "api.md").read_text(encoding="utf-8")
+    assert set(tcpcast.__all__) <= set(re.findall(r"^### (\w+)$", text, re.MULTILINE))
+
+
+def test_a_docstring_becomes_markdown() -> None:
+    text = """Return B = C*p of :func:`.other`.
+
+    Parameters
+    ----------
+    rtt_s
+        RTT in seconds,
+        above 0.
+    p, q
+        ``None`` for [none].
+    """
+    assert markdown(inspect.cleandoc(text)) == (
+        "Return B = C\\*p of `other`.\n\n\n**Parameters**\n\n"
+        "- `rtt_s`: RTT in seconds, above 0.\n- `p, q`: `None` for \\[none\\].\n"
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
 
+from doc_figures import figures, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
 from doc_tables import filled
 
@@ -37,11 +38,22 @@ def updated(page: Path) -> str:
                 shown = reader.read(block)
                 if shown is not None:
                     changes.append((block, shown))
+        _keep_figures(page, Path(folder))
     for block, shown in reversed(changes):
         # What differs by times on the clock only is left as it is.
         if timeless(block.lines) != timeless(shown):
             lines[block.first : block.last] = shown
     return filled("\n".join(lines) + "\n")
+
+
+def _keep_figures(page: Path, folder: Path) -> None:
+    """Copy the figures that the page's commands drew to where it shows them."""
+    for written, kept in figures(page).items():
+        drawn = (folder / written).read_text(encoding="utf-8")
+        if not kept.exists() or not look_alike(drawn, kept.read_text(encoding="utf-8")):
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_text(drawn, encoding="utf-8")
+            print(f"drew {kept.relative_to(ROOT)}")
 
 
 def main() -> None:

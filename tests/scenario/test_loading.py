@@ -84,7 +84,7 @@ def test_csv_files_are_beside_the_scenario(tmp_path: Path, monkeypatch: pytest.M
         ("web-10mbits", 'did you mean "web-10mbit"?'),
         ("web", 'did you mean "web-10mbit"?'),
         ("scenarios/lossypath.toml", 'did you mean "lossy-path"?'),
-        ("nothing-like-it", "write a file, or one of local-loop, lossy-path, office-50mbit, "),
+        ("nothing-like-it", "write a file, or one of bufferbloat, cubic-and-bbr, "),
         ("/", "a folder, not a scenario file"),
         ("a\0b", "no such file"),
         ("x" * 5000, "cannot be read"),

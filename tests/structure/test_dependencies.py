@@ -21,6 +21,7 @@ QUESTION = {"errors", "units", "scenario"}
 ANSWERING = QUESTION | {
     "models",
     "answer",
+    "metrics",
     "intervals",
     "statistics",
     "quantiles",
@@ -42,7 +43,8 @@ MAY_IMPORT = {
     "intervals": set[str](),
     "statistics": {"errors", "intervals"},
     "quantiles": {"errors", "statistics"},
-    "answer": {"errors"},
+    "metrics": set[str](),
+    "answer": {"errors", "metrics"},
     "captures": QUESTION | {"models", "_native"},
     # The link's process, and who starts it; engines and commands ask.
     "emulation": {"errors", "_native"},

@@ -11,7 +11,7 @@ NOT_OURS = {
     ".venv", "target", "out", ".git", "__pycache__", ".hypothesis", ".mypy_cache", ".pytest_cache",
     ".ruff_cache",
 }  # fmt: skip
-BINARY = {".so", ".png", ".pcap", ".pyc", ".gz", ".zst"}
+BINARY = {".so", ".png", ".pcap", ".pyc", ".gz", ".zst", ".woff"}
 
 MACHINE = re.compile(
     r"(?<![\w.])/(work|root|home|Users|mnt|media|private|scratch)/\w"

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.engines.registry import CAPTURES, MEASUREMENT, SCALED, SIMULATION, EngineEntry, Formula
+from tcpcast.engines.registry import (
+    CAPTURES,
+    FIXED_POINT,
+    MEASUREMENT,
+    POPULATION,
+    SIMULATION,
+    EngineEntry,
+    Formula,
+)
 from tcpcast.errors import (
     DomainError,
     EnvironmentFault,
@@ -76,7 +84,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "mean_field",
         "a scaled population: a few thousand simulated sources with the fluctuations of all",
         "on/off sources on a drop-tail or fair queue; requested by name",
-        SCALED,
+        POPULATION,
         "populations too large for packet; its warnings name the limits",
         quick=False,
     ),
@@ -85,7 +93,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "fixed_point",
         "a few exactly simulated flows among cross flows that repeat their measured values",
         "stack max-plus-reno, on/off sources and bulk flows; requested by name",
-        SCALED,
+        FIXED_POINT,
         "where it converges; else the answer is withheld, with the test that failed",
         quick=False,
     ),

@@ -28,14 +28,20 @@ FEED_MEASURED = "; --feed measured includes its effect on loss and round-trip ti
 PATH = "closed formulas for one path"
 TRANSFERS = "closed formulas for short transfers"
 USERS = "closed formulas for users on a link"
-SIMULATION, SCALED, CAPTURES = "simulation", "scaled simulation", "captures"
-MEASUREMENT = "measurement"
+FIXED_POINT = "fixed point"
+POPULATION = "scaled population"
+SIMULATION = "packet-level simulation"
+MEASUREMENT = "real kernel"
+CAPTURES = "captures"
 
 CONTROLS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Congestion controls other than Reno's that have a formula, and its engine."""
 
 OUTSIDE = "engines of other packages"
-FAMILIES = (PATH, TRANSFERS, USERS, SIMULATION, SCALED, MEASUREMENT, CAPTURES, OUTSIDE)
+FAMILIES = (
+    *(PATH, TRANSFERS, USERS, FIXED_POINT, POPULATION, SIMULATION, MEASUREMENT, CAPTURES),
+    OUTSIDE,
+)
 """Kinds of engines, in the order of ``tcpcast engines``."""
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import (
     CONTROLS,
+    FIXED_POINT,
     OUTSIDE,
     PATH,
-    SCALED,
+    POPULATION,
     TRANSFERS,
     USERS,
     Formula,
@@ -69,7 +70,7 @@ MEASURED: dict[tuple[str, str], str] = {
 transfers over those of tests/agreement/test_todays_transfers.py."""
 
 _UNCHECKED = Fit(Verdict.UNCHECKED, "applies, but is not checked beside this stack")
-_TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, SCALED)}
+_TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}
 """Families of engines that take a kind of traffic."""
 
 

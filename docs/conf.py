@@ -1,0 +1,128 @@
+"""How Sphinx lays the documentation out as a site: ``make docs`` builds it into ``out/site``.
+
+The pages are plain Markdown that a forge shows as it stands, so nothing in them is for Sphinx
+alone. What a site needs beside them is made here: the navigation, from the lists of links in
+``docs/README.md``; equations as MathML, which browsers draw without a script; the start page.
+The source folder is the repository's root, so that links between its top and ``docs/`` hold.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from docutils import nodes
+from docutils.utils.math import latex2mathml
+from pygments.lexer import RegexLexer, bygroups, using
+from pygments.lexers.shell import BashLexer
+from pygments.token import Generic
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.writers.html5 import HTML5Translator
+
+ROOT = Path(__file__).parents[1]
+START, CONTENTS = "README", "docs/README"
+
+project = "tcpcast"
+project_copyright = "the authors of tcpcast"
+extensions = ["myst_parser"]
+root_doc = START
+include_patterns = ["*.md", "docs/**.md"]
+exclude_patterns = [
+    *(path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "docs"),
+    "**/__pycache__",
+]
+source_suffix = {".md": "markdown"}
+suppress_warnings = ["config.cache"]  # the renderer of equations is a function
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+
+html_theme = "furo"
+html_title = "tcpcast"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_math_renderer = "mathml"
+html_domain_indices = False
+html_use_index = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+
+HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+ITEM = re.compile(r"^(?:-|\d+\.) .*(?:\n  .*)*", re.MULTILINE)
+PAGE = re.compile(r"\]\(([^)#\s]+\.md)\)")
+
+
+def navigation(text: str) -> str:
+    """Return a hidden table of contents for each heading with a list of links to pages."""
+    parts = HEADING.split(text)[1:]
+    trees = []
+    for caption, part in zip(parts[::2], parts[1::2], strict=True):
+        links = (link for item in ITEM.findall(part) for link in PAGE.findall(item))
+        pages = "\n".join(f"/{_from_root(link)}" for link in links)
+        if pages:
+            trees.append(f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n")
+    return "\n".join(trees)
+
+
+def _from_root(link: str) -> str:
+    target = (ROOT / "docs" / link).resolve()
+    return target.relative_to(ROOT).as_posix()
+
+
+def add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
+    """Give the start page the contents of the documentation."""
+    if name == START:
+        app.env.note_dependency(ROOT / f"{CONTENTS}.md")
+        contents = (ROOT / f"{CONTENTS}.md").read_text(encoding="utf-8")
+        whole = f"```{{toctree}}\n:hidden:\n\n/{CONTENTS}\n```"
+        source[0] += f"\n{whole}\n\n{navigation(contents)}"
+
+
+class Session(RegexLexer):
+    """A block of commands with what they print: a line that begins with ``$`` is a command."""
+
+    tokens: ClassVar = {
+        "root": [
+            (r"(\$ )((?:.*\\\n)*.*\n)", bygroups(Generic.Prompt, using(BashLexer))),
+            (r".*\n", Generic.Output),
+        ]
+    }
+
+
+def inline(writer: HTML5Translator, node: nodes.math) -> None:
+    """Write an equation within a line."""
+    writer.body.append(_mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def displayed(writer: HTML5Translator, node: nodes.math_block) -> None:
+    """Write an equation on lines of its own."""
+    writer.body.append(f'<div class="math">{_mathml(node.astext(), as_block=True)}</div>\n')
+    raise nodes.SkipNode
+
+
+def _mathml(latex: str, *, as_block: bool) -> str:
+    mathml: str = latex2mathml.tex2mathml(latex, as_block=as_block)
+    return mathml
+
+
+def write_index(app: Sphinx, error: Exception | None) -> None:
+    """Make the start page what a browser opens in a folder."""
+    if error is None and app.builder.format == "html":
+        shutil.copyfile(app.outdir / f"{START}.html", app.outdir / "index.html")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Add to Sphinx what the site needs."""
+    app.add_lexer("console", Session)
+    app.add_html_math_renderer("mathml", (inline, None), (displayed, None))
+    app.connect("source-read", add_navigation)
+    app.connect("build-finished", write_index)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,47 @@
+"""The figures of the documentation: each is a file that a command on its page writes.
+
+A comment ``<!-- figure: FOLDER/NAME.svg -->`` stands before an image. It names the file in the
+folder in which the page's blocks run; ``make docs-update`` copies it to where the image is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIGURE = re.compile(r"^<!-- figure: (\S+) -->\n!\[[^\]]+\]\(([^)\s]+)\)$", re.MULTILINE)
+IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+NAMED = re.compile(r'\b(?:id|clip-path|xlink:href)="[^"]*"')
+"""What is named after a digest of a drawing, and images within it."""
+WITHIN = 0.05
+"""By how much of a point a drawing may differ from another machine's."""
+
+
+def figures(page: Path) -> dict[str, Path]:
+    """Return the figures of a page: where its blocks write each, and where it is kept."""
+    text = page.read_text(encoding="utf-8")
+    return {written: (page.parent / kept).resolve() for written, kept in FIGURE.findall(text)}
+
+
+def images(page: Path) -> list[Path]:
+    """Return the files that a page shows."""
+    text = page.read_text(encoding="utf-8")
+    return [(page.parent / shown).resolve() for shown in IMAGE.findall(text)]
+
+
+def look_alike(one: str, other: str) -> bool:
+    """Say whether two SVG files are the same drawing, but for the last digits of coordinates."""
+    first, second = (NAMED.sub("", svg) for svg in (one, other))
+    if NUMBER.sub("", first) != NUMBER.sub("", second):
+        return False
+    return bool(np.allclose(_numbers(first), _numbers(second), rtol=0, atol=WITHIN))
+
+
+def _numbers(svg: str) -> list[float]:
+    return [float(found) for found in NUMBER.findall(svg)]

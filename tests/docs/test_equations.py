@@ -1,0 +1,198 @@
+"""The equations of ``docs/reference/models.md``, written out here, are those of the code."""
+
+from __future__ import annotations
+
+from math import exp, factorial, inf, log, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from tcpcast.models import bbr, cardwell, cubic, engset, local_loop, mathis, parallel, pftk, short
+
+RTT, T0 = 0.08, 0.4
+LOSSES = [0.0003, 0.004, 0.03, 0.12]
+ACKED = [1, 2]
+WINDOWS = [8.0, 40.0, inf]
+
+
+def unlimited(p: float, b: float) -> float:
+    first = (2 + b) / (3 * b)
+    return first + sqrt(8 * (1 - p) / (3 * b * p) + first * first)
+
+
+def timeout(w: float, p: float) -> float:
+    if w <= 3:
+        return 1.0
+    kept = 1 - p
+    share: float = (1 - kept**3) * (1 + kept**3 * (1 - kept ** (w - 3))) / (1 - kept**w)
+    return min(1.0, share)
+
+
+def backoff(p: float) -> float:
+    return 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
+
+
+def rounds(p: float, b: float, most: float) -> float:
+    window = unlimited(p, b)
+    return b / 2 * window if window < most else b / 8 * most + (1 - p) / (p * most) + 1
+
+
+@pytest.mark.parametrize("most", WINDOWS)
+@pytest.mark.parametrize("b", ACKED)
+@pytest.mark.parametrize("p", LOSSES)
+def test_one_path(p: float, b: int, most: float) -> None:
+    root = min(most / RTT, sqrt(3 / (2 * b * p)) / RTT)
+    path: dict[str, Any] = {"rtt_s": RTT, "loss_indication_ratio": p, "packets_per_ack": b}
+    limited = {**path, "receiver_window_pkts": most}
+    assert mathis.mathis_rate_pps(**limited) == pytest.approx(root)
+    free = unlimited(p, b)
+    td = ((1 - p) / p + free) / (RTT * (b / 2 * free + 1))
+    assert pftk.td_only_rate_pps(**path) == pytest.approx(td)
+    window = min(free, most)
+    q = timeout(window, p)
+    waiting = q * T0 * backoff(p) / (1 - p)
+    full = ((1 - p) / p + window + q / (1 - p)) / (RTT * (rounds(p, b, most) + 1) + waiting)
+    assert pftk.throughput(t0_s=T0, **limited).rate_pps == pytest.approx(full)
+    timer = T0 * min(1, 3 * sqrt(3 * b * p / 8)) * p * (1 + 32 * p**2)
+    short_form = min(most / RTT, 1 / (RTT * sqrt(2 * b * p / 3) + timer))
+    assert pftk.approximate_rate_pps(t0_s=T0, **limited) == pytest.approx(short_form)
+
+
+@pytest.mark.parametrize("most", WINDOWS)
+@pytest.mark.parametrize("p", LOSSES)
+def test_cubic_and_bbr(p: float, most: float) -> None:
+    grown = (0.4 * (3 + 0.7) / (4 * (1 - 0.7))) ** 0.25 * (RTT / p) ** 0.75
+    rate = min(max(grown, sqrt(3 / (2 * p))), most) / RTT
+    response = cubic.cubic_response(rtt_s=RTT, loss_ratio=p, receiver_window_pkts=most)
+    assert response.rate_pps == pytest.approx(rate)
+    link, flows, buffer = 1000.0, 3, 300.0
+    path: dict[str, Any] = {
+        "bottleneck_pps": link, "rtt_s": RTT, "loss_ratio": p, "flows": flows,
+    }  # fmt: skip
+    assert bbr.bbr_bound(**path).rate_pps == pytest.approx(link * (1 - p) / flows)
+    share = 1 - max(0, 0.5 - link * RTT / (2 * buffer) - 4 * flows / buffer)
+    beside = bbr.bbr_bound(**path, buffer_pkts=buffer, beside_loss_based=True)
+    assert beside.rate_pps == pytest.approx(link * (1 - p) * share / flows)
+
+
+@pytest.mark.parametrize("n", [1, 4, 30])
+@pytest.mark.parametrize("b", ACKED)
+@pytest.mark.parametrize("p", LOSSES[:3])
+def test_parallel_flows(p: float, b: int, n: int) -> None:
+    def between(j: float) -> float:
+        u = p * b * j
+        root = sqrt(u * (24 * n**2 + u * (n - 2 * j) ** 2))
+        return (u * (2 * j - n) + root) / (6 * n**2 * p)
+
+    def rate(x: float, q: float) -> float:
+        sequence = T0 * (1 + 32 * p**2) / (1 - p)
+        waiting = min(n, q * sequence / (x * RTT))
+        return (1 - waiting / n) / (p * x * RTT) + waiting / (sequence * (1 - p))
+
+    x = between(1)
+    kept = 1 - 1 / max(1.0, 2 * n * x / b)
+    q = min(1, (1 - kept**3) * (1 + kept**3 - kept ** (2 * n * x / b)))
+    path: dict[str, Any] = {"flows": n, "rtt_s": RTT, "t0_s": T0, "packets_per_ack": b}
+    own = parallel.parallel_throughput(loss_event_ratio=p, **path)
+    assert own.rate_pps == pytest.approx(rate(x, q))
+    lost = 2.5 * p
+    j = min(n, lost / p)
+    window = n * between(j) / (2 * b) * (1 + 3 * n / j)
+    together = parallel.cumulative_throughput(
+        loss_event_ratio_cumulative=p, loss_ratio=lost, **path
+    )
+    q = min(1, lost / p * n / window)
+    assert together.rate_pps == pytest.approx(rate(between(j), q))
+
+
+@pytest.mark.parametrize("most", [6.0, inf])
+@pytest.mark.parametrize("b", ACKED)
+@pytest.mark.parametrize("p", LOSSES)
+def test_cardwell(p: float, b: int, most: float) -> None:
+    d, first, gamma = 60, 2, 1 + 1 / b
+    lossy = 1 - (1 - p) ** d
+    begun = min(d, lossy * (1 - p) / p + 1)
+    grown = (begun + b * first) / (b + 1)
+    start = log(1 + begun / (b * first), gamma)
+    if grown > most:
+        start = log(most / first, gamma) + 1 + (begun - b * (gamma * most - first)) / most
+    q = timeout(min(grown, most), p)
+    lost = lossy * (q * T0 * backoff(p) / (1 - p) + (1 - q) * RTT)
+    window = min(unlimited(p, b), most)
+    q = timeout(window, p)
+    cycle = RTT * (rounds(p, b, most) + 1) + q * T0 * backoff(p) / (1 - p)
+    rest = (d - begun) * cycle / ((1 - p) / p + window / 2 + q)
+    wait = 0.1 if first < b else 0.0
+    got = cardwell.cardwell_latency(
+        size_pkts=d, rtt_s=RTT, t0_s=T0, loss_ratio=p, initial_window_pkts=first,
+        packets_per_ack=b, receiver_window_pkts=most, connection=False,
+    )  # fmt: skip
+    assert got.latency_s == pytest.approx(RTT * start + lost + rest + wait)
+
+
+def test_a_handshake() -> None:
+    got = cardwell.connection_latency_s(
+        rtt_s=RTT, forward_loss_ratio=0.1, reverse_loss_ratio=0.2, syn_timeout_s=1.0
+    )
+    assert got == pytest.approx(RTT + 0.1 / (1 - 0.2) + 0.2 / (1 - 0.4))
+
+
+@pytest.mark.parametrize("b", ACKED)
+def test_short_transfers(b: int) -> None:
+    w0, threshold, most, n = 2.0, 6.0, 9.0, 120.0
+    transfer = short.ShortTransfer(
+        rtt_s=RTT, initial_window_pkts=w0, initial_ssthresh_pkts=threshold,
+        receiver_window_pkts=most, acked_packets=b,
+    )  # fmt: skip
+    full = b * (threshold - w0 + (most**2 - threshold**2) / 2)
+    rounds_of_n = log(threshold / w0, 1 + 1 / b) + b * (most - threshold) + (n - full) / most
+    assert short.lossless_latency_s(transfer, n) == pytest.approx(RTT * rounds_of_n)
+    p, k = 0.05, np.arange(6)
+    theta = p * n
+    found = short.loss_probability(k, size_pkts=n, loss=p)
+    for each, probability in zip(k.tolist(), found, strict=True):
+        mass = theta * (theta + each * p) ** (each - 1) * exp(-theta - each * p)
+        assert probability == pytest.approx(mass / factorial(each))
+
+
+def test_users() -> None:
+    law = local_loop.restarting_goodput_pps(
+        rtt_s=RTT, loss_ratio=0.01, timeout_ratio=0.005, idle_restart_ratio=0.02
+    )
+    assert law == pytest.approx(sqrt(3 / (2 * 0.02)) / RTT)
+    n, link, think, size, p = 400, 800.0, 5.0, 20.0, 0.02
+    users = {"sources": n, "link_pps": link, "mean_off_s": think, "mean_size_pkts": size}
+    sent = size / (1 - p)
+    fair = local_loop.fair_send_rate_pps(**users, loss_ratio=p)
+    assert fair == pytest.approx(sent / (n * sent / link - think))
+    bound = local_loop.overload_goodput_pps(**users, loss_ratio=p)
+    assert bound == pytest.approx(size / (n * size / (link * (1 - p)) - think))
+
+
+def test_engset() -> None:
+    path = engset.Path(
+        rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=10e6, ingress_bps=100e6, egress_bps=2e6
+    )
+    n, off, files, loss = 134, 1.0, 12.0, 0.01
+    got = engset.engset(
+        path=path, sources=n, mean_off_s=off, mean_size_pkts=files, receiver_window_pkts=44
+    )
+    bits, alone, link = 8 * files * 1500, got.alone, 10e6
+    first = alone.rounds * 0.05 + alone.tail_pkts * path.slowest_delta_s
+    assert alone.on_time_s == pytest.approx(first)
+    rate = bits / first
+    servers = link / rate
+    j = np.arange(n + 1)
+    born, died = (n - j) / off, np.minimum(j, servers) / first
+    states = np.cumprod(np.concatenate([[1.0], born[:-1] / died[1:]]))
+    states /= states.sum()
+    short_of = j > servers
+    one = states @ np.minimum(j * rate, link) / (states @ j)
+    two = link * states[short_of].sum() / (states[short_of] @ j[short_of])
+    assert got.rate_bps == pytest.approx((one + two) / 2)
+    on = (bits / one + bits / two) / 2
+    queue = (on - first) / (alone.queue_rounds * path.delta_s)
+    assert got.queue_mean_pkts == pytest.approx(queue)
+    load = n * bits / ((off + bits / two) * link)
+    assert got.time_above(50) == pytest.approx(load * exp(-50 * load / queue))
+    assert got.buffer_for_loss(loss) == pytest.approx(queue / load * log(load / loss))

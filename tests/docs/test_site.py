@@ -1,0 +1,113 @@
+"""The documentation builds as a site without warnings, and needs nothing from outside."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from doc_pages import ROOT, pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import BrowserContext
+
+pytest.importorskip("sphinx", reason="needs sphinx: make setup")
+pytest.importorskip("myst_parser", reason="needs myst-parser: make setup")
+pytest.importorskip("furo", reason="needs furo: make setup")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+LOADED = re.compile(r"<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)=\"(https?:)?//[^\"]*\"")
+PHONE, DESK = 380, 1200
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the site, built as ``make site`` builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going"),
+            *("-c", "docs", "-d", str(folder / "doctrees"), ".", str(folder / "html")),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    return folder / "html"
+
+
+def test_every_page_is_there(site: Path) -> None:
+    for page in pages():
+        assert (site / page.relative_to(ROOT)).with_suffix(".html").exists(), page
+    assert (site / "index.html").read_bytes() == (site / "README.html").read_bytes()
+
+
+def test_every_page_is_in_the_navigation(site: Path) -> None:
+    sidebar = (site / "index.html").read_text(encoding="utf-8")
+    for page in pages():
+        if page != ROOT / "README.md":
+            link = page.relative_to(ROOT).with_suffix(".html").as_posix()
+            assert f'class="reference internal" href="{link}"' in sidebar, page
+
+
+def test_no_page_loads_anything_from_outside(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert not LOADED.search(page.read_text(encoding="utf-8")), page
+    for style in site.rglob("*.css"):
+        assert "url(http" not in style.read_text(encoding="utf-8"), style
+
+
+def test_equations_are_mathml(site: Path) -> None:
+    text = (site / "docs" / "reference" / "models.html").read_text(encoding="utf-8")
+    assert text.count("<math") > 50
+    assert "$$" not in text
+    assert "MathJax" not in text
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[BrowserContext]:
+    """Yield a browser without a network, which counts what it would have asked for."""
+    if CHROMIUM is None:
+        pytest.skip("needs chromium: make peers")
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium.new_context(offline=True)
+        chromium.close()
+
+
+def test_the_search_works_from_files_and_asks_nobody(site: Path, browser: BrowserContext) -> None:
+    asked: list[str] = []
+    browser.on("request", lambda request: asked.append(request.url))
+    page = browser.new_page()
+    page.goto(f"{(site / 'search.html').as_uri()}?q=bufferbloat")
+    page.wait_for_selector("#search-results li")
+    found = page.locator("#search-results li a").all_inner_texts()
+    assert "Gallery" in found
+    page.close()
+    assert asked
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_pages_fit_and_ask_nobody(site: Path, browser: BrowserContext, width: int) -> None:
+    asked: list[str] = []
+    browser.on("request", lambda request: asked.append(request.url))
+    page = browser.new_page()
+    page.set_viewport_size({"width": width, "height": 900})
+    for name in ("index", "docs/gallery", "docs/reference/models", "docs/reference/commands"):
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        broken = "[...document.images].filter(i => i.complete && !i.naturalWidth).length"
+        assert page.evaluate(broken) == 0, name
+    page.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
