@@ -17,7 +17,7 @@ from tcpcast import output, statistics
 from tcpcast.answer import Answer
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.counted import MOST_LIMITED, Counted
-from tcpcast.engines.kernel.question import check, question
+from tcpcast.engines.kernel.question import check, question, run_s
 from tcpcast.engines.kernel.single import Transfers
 from tcpcast.engines.packet import figures
 from tcpcast.errors import EnvironmentFault, NotApplicable
@@ -37,17 +37,10 @@ BURST_S, MOST_IN_BURSTS = 2e-4, 1e-3
 FEWEST_SLOTS = 3
 """Fewer snapshots of a run that was cut short tell nothing."""
 
-HANDSHAKE_AND_REST = 5.0
-"""Round trips of a short transfer with the pauses around it."""
-
 
 def seconds(scenario: Scenario) -> float:
     """Return about how long a run takes, in seconds."""
-    alone = scenario.transfers_alone
-    if alone is not None:
-        each = HANDSHAKE_AND_REST * scenario.populations[0].rtt_s
-        return scenario.run.replications * alone.total * each
-    return scenario.run.replications * (scenario.run.duration_s or 0.0)
+    return scenario.run.replications * run_s(scenario)
 
 
 def kernel(scenario: Scenario, options: RunOptions) -> Answer:
@@ -56,7 +49,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     Parameters
     ----------
     scenario
-        Bulk flows, or transfers that are each alone, over one bottleneck.
+        Bulk flows, on/off sources or transfers over one bottleneck.
     options
         Progress, deadline.
 
@@ -113,11 +106,7 @@ class _Runs:
         outcomes: list[TrafficOutcome] = []
         for number in range(self._scenario.run.replications):
             self._done = number
-            asked = question(
-                self._scenario,
-                self._scenario.run.seed + number,
-                run_s=self._scenario.run.duration_s or 0.0,
-            )
+            asked = question(self._scenario, number)
             if capture is not None and number == 0:
                 side = {"sender": "near", "receiver": "far"}
                 asked["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
@@ -132,11 +121,14 @@ class _Runs:
     def _advanced(self, outcome: TrafficOutcome) -> str | None:
         """Show progress; say why the run is to be cut short, if it is."""
         scenario, alone = self._scenario, self._scenario.transfers_alone
-        if outcome.snapshots:
-            first, last = outcome.snapshots[0]["now_ns"], outcome.snapshots[-1]["now_ns"]
-            part = (last - first) * 1e-9 / (scenario.run.duration_s or 1.0)
+        if alone is not None:
+            part = len(outcome.transfers) / alone.total
         else:
-            part = len(outcome.transfers) / (alone.total if alone is not None else 1)
+            times = [
+                snapshot["now_ns"]
+                for snapshot in outcome.snapshots[:: len(outcome.snapshots) - 1 or 1]
+            ]
+            part = (times[-1] - times[0]) * 1e-9 / run_s(scenario) if times else 0.0
         if self._options.progress is not None:
             self._options.progress((self._done + min(part, 1.0)) / scenario.run.replications)
         if self._deadline is not None and time.perf_counter() > self._deadline:

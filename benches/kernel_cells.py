@@ -1,0 +1,177 @@
+"""Recorded cells of the kernel once more: the same conditions by engine kernel, on this machine.
+
+``python benches/kernel_cells.py [--seconds 30] [--minutes 10] [--list] [WORD ...]`` runs the cells
+whose series, name or kind has a word, or a set over stacks, queues, loss, RTT, numbers of flows and
+short transfers. What agrees is within the tolerances of ``tcpcast reproduce kernel`` and both
+half-widths. Run it as root for TUN, as another user for veth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.answer import Metric
+from tcpcast.engines import RunOptions
+from tcpcast.engines.kernel import kernel, seconds
+from tcpcast.errors import NotApplicable, ScenarioError
+from tcpcast.papers.kernel.agreement import COUNTS, half_width, quantity
+from tcpcast.papers.kernel.cells import LOSS, STARTUP, TRANSFERS, Cell, packaged
+from tcpcast.papers.kernel.comparison import AGREES, DIFFERS, Compared, of_cell
+from tcpcast.papers.kernel.runs import Effort, Replied
+from tcpcast.papers.kernel.scenarios import tables
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tcpcast.answer import Answer
+
+CHOSEN = (
+    ("D", "linux-reno-classic iw10 p0 10segs"),
+    ("D", "linux-reno-classic iw2 p0 30segs"),
+    ("D", "linux-reno-classic iw10 p0.02 30segs"),
+    ("F5", "cubic 20M 60ms p0 30segs"),
+    ("E", "linux-reno n20"),
+    ("C2", "n1"),
+    ("C2", "n4"),
+    ("F1", "cubic 20M 60ms B100"),
+    ("F1", "reno 20M 60ms B100"),
+    ("F1", "bbr 20M 60ms B100"),
+    ("F2", "B100"),
+    ("F4", "codel"),
+    ("F4", "fqcodel"),
+    ("A", "60ms p0.01"),
+    ("A", "200ms p0.01"),
+    ("A", "20ms p0.03"),
+    ("B", "linux-cubic 60ms p0.01"),
+    ("C1", "n4"),
+    ("F6", "bbr"),
+)
+"""Series and words of the usual set: the first cell that has them each."""
+
+TRANSFERS_EACH = 40
+"""Transfers of a cell of short ones."""
+
+
+def chosen(words: Sequence[str]) -> list[Cell]:
+    """Return the cells that words say, or the usual set."""
+    cells = [cell for cell in packaged() if cell.kind != STARTUP and not cell.unlike]
+    if words:
+        return [
+            cell
+            for cell in cells
+            if any(word in f"{cell.series} {cell.name} {cell.kind}" for word in words)
+        ]
+    found: list[Cell] = []
+    for series, word in CHOSEN:
+        same = [c for c in cells if c.series == series and word in c.name and c not in found]
+        found += same[:1]
+    return found
+
+
+def shorter(cell: Cell, at_most_s: float) -> Cell:
+    """Return a cell whose run is shorter."""
+    if cell.kind == TRANSFERS:
+        return cell
+    warmup_s = min(cell.warmup_s, at_most_s / 3, 10.0)
+    return replace(cell, warmup_s=warmup_s, duration_s=min(cell.duration_s, at_most_s))
+
+
+def asked(cell: Cell, at_most_s: float) -> Scenario:
+    """Return the scenario of a cell."""
+    effort = Effort(loss_runs=1, queue_runs=1, transfers=TRANSFERS_EACH)
+    wanted: dict[str, Any] = {"name": "cell", **tables(shorter(cell, at_most_s), effort)}
+    if cell.kind == TRANSFERS:
+        wanted.setdefault("tcp", {})["handshake"] = "tcp"
+    return Scenario.from_dict(wanted)
+
+
+def scaled(cell: Cell, answer: Answer) -> Answer:
+    """Return an answer whose counts are those of a run as long as was measured."""
+    if cell.kind not in {LOSS}:
+        return answer
+    longer = cell.duration_s / (answer.measured_s or cell.duration_s)
+    names = ("td_indications", "to_indications", *COUNTS)
+    for name in names:
+        found = answer.metrics.get(name)
+        if found is not None:
+            low, high = (None if e is None else e * longer for e in (found.low, found.high))
+            answer.metrics[name] = Metric(found.value * longer, low, high)
+    return answer
+
+
+def once_more(cell: Cell, at_most_s: float) -> tuple[list[Compared], str]:
+    """Run a cell; return its quantities beside the recorded ones, or why there are none."""
+    try:
+        answer = kernel(asked(cell, at_most_s), RunOptions())
+    except (NotApplicable, ScenarioError) as reason:
+        return [], "; ".join(str(reason).splitlines())
+    if not answer.metrics:
+        return [], str(answer.partial)
+    return list(of_cell(cell, Replied(scaled(cell, answer)))), ""
+
+
+def rows(cell: Cell, lines: Sequence[Compared]) -> Iterator[str]:
+    """Yield a line for each quantity."""
+    for line in lines:
+        known = quantity(line.name)
+        if known is None or line.own is None:
+            continue
+        cells = (
+            line.kernel.mean,
+            line.kernel.half_width,
+            line.own.value,
+            half_width(line.own),
+        )
+        figures = "  ".join(f"{known.scale * value:9.4g}" for value in cells)
+        apart = f"{line.ratio:6.3f}" if math.isfinite(line.ratio) else "     -"
+        yield (
+            f"{cell.series:3} {cell.name[:44]:44} {known.title[:22]:22} {known.unit:7}"
+            f"{figures}  {apart}  {line.verdict}"
+        )
+
+
+def main() -> None:
+    """Run the cells one after another until the time is over."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--seconds", type=float, default=30.0, help="longest measurement")
+    parser.add_argument("--minutes", type=float, default=10.0, help="no cell begins after that")
+    parser.add_argument("--list", action="store_true", help="say which cells, and how long")
+    options = parser.parse_args()
+    cells = chosen(options.words)
+    if options.list:
+        for cell in cells:
+            print(f"{cell.series:3} {cell.name:50} {seconds(asked(cell, options.seconds)):6.0f} s")
+        return
+    began, verdicts, late, refused = time.monotonic(), [], 0, 0
+    device = "TUN" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "veth"
+    print(f"{os.uname().sysname} {os.uname().release}, {device}, user {os.geteuid()}")
+    print(f"{'':48} {'':22} {'':7} recorded       95 %        now       95 %   ratio")
+    for cell in cells:
+        if time.monotonic() - began > 60 * options.minutes:
+            print(f"{cell.series:3} {cell.name[:44]:44} not run: the time is over")
+            continue
+        lines, reason = once_more(cell, options.seconds)
+        for row in rows(cell, lines):
+            print(row)
+        verdicts += [line.verdict for line in lines]
+        if reason:
+            print(f"{cell.series:3} {cell.name[:44]:44} no numbers: {reason}")
+            late += "late" in reason or "still" in reason
+            refused += "late" not in reason and "still" not in reason
+        sys.stdout.flush()
+    print(
+        f"{verdicts.count(AGREES)} of {verdicts.count(AGREES) + verdicts.count(DIFFERS)} quantities "
+        f"agree; {late} cells were late on this machine, {refused} cannot be asked of the kernel"
+    )
+
+
+if __name__ == "__main__":
+    main()
