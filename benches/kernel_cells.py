@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
 from tcpcast.engines import RunOptions
@@ -33,25 +33,27 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
 CHOSEN = (
-    ("D", "linux-reno-classic iw10 p0 10segs"),
     ("D", "linux-reno-classic iw2 p0 30segs"),
-    ("D", "linux-reno-classic iw10 p0.02 30segs"),
-    ("F5", "cubic 20M 60ms p0 30segs"),
+    ("D", "linux-reno iw10 p0 10segs"),
+    ("D", "linux-reno iw10 p0.05 30segs"),
+    ("F5", "cubic 20M 60ms p0 140segs"),
     ("E", "linux-reno n20"),
-    ("C2", "n1"),
-    ("C2", "n4"),
+    ("E", "linux-reno-classic n20"),
+    ("C2", "linux-reno-classic 60ms B100 n1"),
+    ("C2", "linux-cubic 60ms B100 n5"),
     ("F1", "cubic 20M 60ms B100"),
-    ("F1", "reno 20M 60ms B100"),
-    ("F1", "bbr 20M 60ms B100"),
-    ("F2", "B100"),
-    ("F4", "codel"),
-    ("F4", "fqcodel"),
-    ("A", "60ms p0.01"),
-    ("A", "200ms p0.01"),
-    ("A", "20ms p0.03"),
-    ("B", "linux-cubic 60ms p0.01"),
-    ("C1", "n4"),
-    ("F6", "bbr"),
+    ("F1", "bbr 20M 60ms B50"),
+    ("F2", "cubic60+bbr60 20M B100"),
+    ("F2", "reno20+reno80 20M B50"),
+    ("F4", "codel drop cubic 20M"),
+    ("F4", "fqcodel drop 4cubic"),
+    ("F4", "fqcodel ecn cubic+bbr"),
+    ("A", "delack linux-reno-classic 60ms p0.01"),
+    ("A", "delack linux-reno-classic 200ms p0.01"),
+    ("A", "delack linux-reno-classic 20ms p0.06"),
+    ("B", "1gbit linux-cubic 60ms p0.01"),
+    ("B", "20mbit linux-bbr 60ms p0.01"),
+    ("C1", "linux-reno-classic 60ms p0.03 n5"),
 )
 """Series and words of the usual set: the first cell that has them each."""
 
@@ -86,15 +88,12 @@ def shorter(cell: Cell, at_most_s: float) -> Cell:
 def asked(cell: Cell, at_most_s: float) -> Scenario:
     """Return the scenario of a cell."""
     effort = Effort(loss_runs=1, queue_runs=1, transfers=TRANSFERS_EACH)
-    wanted: dict[str, Any] = {"name": "cell", **tables(shorter(cell, at_most_s), effort)}
-    if cell.kind == TRANSFERS:
-        wanted.setdefault("tcp", {})["handshake"] = "tcp"
-    return Scenario.from_dict(wanted)
+    return Scenario.from_dict({"name": "cell", **tables(shorter(cell, at_most_s), effort)})
 
 
 def scaled(cell: Cell, answer: Answer) -> Answer:
     """Return an answer whose counts are those of a run as long as was measured."""
-    if cell.kind not in {LOSS}:
+    if cell.kind != LOSS:
         return answer
     longer = cell.duration_s / (answer.measured_s or cell.duration_s)
     names = ("td_indications", "to_indications", *COUNTS)
@@ -167,9 +166,9 @@ def main() -> None:
             late += "late" in reason or "still" in reason
             refused += "late" not in reason and "still" not in reason
         sys.stdout.flush()
+    checked = verdicts.count(AGREES) + verdicts.count(DIFFERS)
     print(
-        f"{verdicts.count(AGREES)} of {verdicts.count(AGREES) + verdicts.count(DIFFERS)} quantities "
-        f"agree; {late} cells were late on this machine, {refused} cannot be asked of the kernel"
+        f"{verdicts.count(AGREES)} of {checked} quantities agree; {late} cells were late on this machine, {refused} cannot be asked of the kernel"
     )
 
 

@@ -41,10 +41,10 @@ def test_each_end_has_its_address_and_finds_the_other(run: Run, tmp_path: Path) 
 
 
 def test_ipv6_goes_over_the_link(run: Run) -> None:
-    serve = "import socket; own = socket.create_server(('::', 7), family=socket.AF_INET6)\n"
+    serve = "import socket; own = socket.create_server(('::', 7007), family=socket.AF_INET6)\n"
     serve += "peer, address = own.accept(); peer.sendall(address[0].encode()); peer.close()"
     ask = "import os, socket\n"
-    ask += "own = socket.create_connection((os.environ['TCPCAST_PEER6'], 7), timeout=20)\n"
+    ask += "own = socket.create_connection((os.environ['TCPCAST_PEER6'], 7007), timeout=20)\n"
     ask += "print(own.recv(100).decode(), own.getpeername()[0])"
     ran = run([*FAST, "--far", shlex.join(python(serve))], python(ask))
     if "KeyError" in ran.err:

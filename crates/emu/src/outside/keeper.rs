@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
 /// The end of a conversation with the keeper; it sets everything back when this is closed.
@@ -108,7 +109,8 @@ fn keep(its: &UnixStream) -> io::Result<()> {
 }
 
 fn write(setting: &Flock<File>, value: &str) -> io::Result<()> {
-    (&mut &**setting).write_all(value.as_bytes())
+    // Behind its beginning a setting is not written.
+    setting.write_all_at(value.as_bytes(), 0)
 }
 
 /// Interfaces with a route that forward nothing, or do because another link has them do so; with
