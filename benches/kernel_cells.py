@@ -78,11 +78,10 @@ def chosen(words: Sequence[str]) -> list[Cell]:
 
 
 def shorter(cell: Cell, at_most_s: float) -> Cell:
-    """Return a cell whose run is shorter."""
+    """Return a cell whose run is shorter, its warm-up as it was."""
     if cell.kind == TRANSFERS:
         return cell
-    warmup_s = min(cell.warmup_s, at_most_s / 3, 10.0)
-    return replace(cell, warmup_s=warmup_s, duration_s=min(cell.duration_s, at_most_s))
+    return replace(cell, duration_s=min(cell.duration_s, at_most_s))
 
 
 def asked(cell: Cell, at_most_s: float) -> Scenario:
@@ -113,7 +112,9 @@ def once_more(cell: Cell, at_most_s: float) -> tuple[list[Compared], str]:
         return [], "; ".join(str(reason).splitlines())
     if not answer.metrics:
         return [], str(answer.partial)
-    return list(of_cell(cell, Replied(scaled(cell, answer)))), ""
+    lines = of_cell(cell, Replied(scaled(cell, answer)))
+    # Of few transfers no percentile is told.
+    return [line for line in lines if line.own is None or math.isfinite(line.own.value)], ""
 
 
 def rows(cell: Cell, lines: Sequence[Compared]) -> Iterator[str]:
@@ -168,7 +169,8 @@ def main() -> None:
         sys.stdout.flush()
     checked = verdicts.count(AGREES) + verdicts.count(DIFFERS)
     print(
-        f"{verdicts.count(AGREES)} of {checked} quantities agree; {late} cells were late on this machine, {refused} cannot be asked of the kernel"
+        f"{verdicts.count(AGREES)} of {checked} quantities agree; {late} cells were late on this "
+        f"machine, {refused} cannot be asked of the kernel"
     )
 
 

@@ -244,12 +244,7 @@ fn reap(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
     }
 }
 
-fn start(
-    host: &Host,
-    program: &[OsString],
-    peer: &Host,
-    input: Stdio,
-) -> Result<Pid, LinkError> {
+fn start(host: &Host, program: &[OsString], peer: &Host, input: Stdio) -> Result<Pid, LinkError> {
     let Some((name, arguments)) = program.split_first() else {
         return Err(LinkError::Program("nothing".to_owned(), io::ErrorKind::NotFound.into()));
     };

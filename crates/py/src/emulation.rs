@@ -92,8 +92,8 @@ mod linux {
     use std::io::{self, Write};
     use std::os::fd::OwnedFd;
     use tcpcast_emu::command::LinkCommand;
-    use tcpcast_emu::outside::Outside;
     use tcpcast_emu::network::Way;
+    use tcpcast_emu::outside::Outside;
     use tcpcast_emu::path::Side;
     use tcpcast_emu::sandbox;
 

@@ -77,9 +77,7 @@ impl Firewall {
             Self { socket, table: table.to_owned(), batch: Vec::new(), last: 0, sequence: 0 };
         made.message(BATCH_BEGIN, REQUEST, &[]);
         made.message(NEW_TABLE, REQUEST | CREATE, &[text(1, table), number(2, OWNED)]);
-        for (name, (kind, hook, priority)) in
-            [("forward", FORWARD), ("postrouting", POSTROUTING)]
-        {
+        for (name, (kind, hook, priority)) in [("forward", FORWARD), ("postrouting", POSTROUTING)] {
             let hooks = nested(4, &[number(1, hook), number(2, priority as u32)]);
             let parts = [text(1, table), text(3, name), hooks, text(7, kind)];
             made.message(NEW_CHAIN, REQUEST | CREATE, &parts);

@@ -64,9 +64,7 @@ fn detach(kept: RawFd) -> io::Result<()> {
     for ignored in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
         // SAFETY: no handler is installed.
         #[allow(unsafe_code)]
-        unsafe {
-            signal(ignored, SigHandler::SigIgn)
-        }?;
+        unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
     chdir("/")?;
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;

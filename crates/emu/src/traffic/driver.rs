@@ -106,7 +106,8 @@ impl<'a> Driver<'a> {
             self.wait(until)?;
             let mut events = [EpollEvent::empty(); EVENTS];
             let found = self.epoll.wait(&mut events, EpollTimeout::ZERO);
-            let found = found.or_else(|fault| if fault == Errno::EINTR { Ok(0) } else { Err(fault) });
+            let found =
+                found.or_else(|fault| if fault == Errno::EINTR { Ok(0) } else { Err(fault) });
             for event in &events[..found.map_err(failed)?] {
                 self.happens(*event).map_err(failed)?;
             }

@@ -152,11 +152,7 @@ impl TrafficCommand {
     ///
     /// # Errors
     /// [`LinkError`] says what failed.
-    pub fn run(
-        self,
-        lifeline: &OwnedFd,
-        answer: &mut (dyn Write + Send),
-    ) -> Result<(), LinkError> {
+    pub fn run(self, lifeline: &OwnedFd, answer: &mut (dyn Write + Send)) -> Result<(), LinkError> {
         let ports = self.ports();
         let (network, devices) =
             Network::new(&ports, self.mtu, self.way).map_err(LinkError::Network)?;
@@ -175,9 +171,9 @@ impl TrafficCommand {
         let (done, outcome) = thread::scope(|scope| {
             let (asked, observer) = (stop.clone(), &mut observer);
             let loops = scope.spawn(move || forwarding.run(&asked, observer));
-            let done = far.namespace.within(|| {
-                Ok(Driver::new(flows, schedule, tally, lifeline, &mut *answer)?.run())
-            });
+            let done = far
+                .namespace
+                .within(|| Ok(Driver::new(flows, schedule, tally, lifeline, &mut *answer)?.run()));
             stop.stop();
             (done, loops.join())
         });

@@ -60,7 +60,8 @@ pub(super) fn files(
         }
         Traffic::Arrivals { gap, size, rounding } => {
             let of_class = |purpose| stream(source.class, purpose);
-            let (mut gaps, mut sizes) = (of_class(Purpose::Arrival), of_class(Purpose::ArrivalSize));
+            let (mut gaps, mut sizes) =
+                (of_class(Purpose::Arrival), of_class(Purpose::ArrivalSize));
             let (gap, size, rounding) = (gap.clone(), size.clone(), *rounding);
             let next = move || {
                 let after = nanoseconds(gap.draw(&mut gaps));

@@ -161,7 +161,7 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome]) -> Answer:
         answer.metrics = figures.metrics(dict(single.estimates()))
         answer.tables = single.tables()
         return answer
-    answer.warnings += _bbr_warnings(scenario, answer.provenance["lateness_packets"])
+    answer.warnings += bbr_warnings(scenario, answer.provenance["lateness_packets"])
     _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
     return answer
 
@@ -182,12 +182,7 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
             "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
             "run.warmup"
         )
-    correlated = [name for name, e in found.items() if e is not None and e.correlated]
-    if correlated:
-        answer.warnings.append(
-            f"the run is short beside its fluctuations; check the intervals of "
-            f"{', '.join(correlated)}"
-        )
+    answer.warnings += figures.warnings(found, counted.seen)
     limited = counted.limited_ratio()
     if limited > MOST_LIMITED:
         answer.warnings.append(
@@ -200,16 +195,28 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
         answer.partial = answer.partial or f"run.precision was not reached ({shortfall})"
 
 
-def _bbr_warnings(scenario: Scenario, lateness: Sequence[int]) -> list[str]:
-    """Warn of the queue of BBR where packets were late by less than distorts other stacks."""
+def bbr_warnings(scenario: Scenario, lateness: Sequence[int]) -> list[str]:
+    """Warn of the queue of BBR where packets were late by less than distorts other stacks.
+
+    Its bandwidth is the largest rate of delivery in ten round trips, each over about one of them.
+    Acks that come late and together shorten the time that a rate is taken over, by their lateness.
+    """
+    rtts = [group.rtt_s for group in scenario.populations if group.tcp.control == "bbr"]
+    total = sum(lateness)
     bursts = sum(lateness[LATENESS_S.index(BURST_S) + 1 :])
-    has_bbr = any(group.tcp.control == "bbr" for group in scenario.populations)
-    if not has_bbr or bursts <= MOST_IN_BURSTS * sum(lateness):
+    if not rtts or bursts <= MOST_IN_BURSTS * total:
         return []
+    beyond = [sum(lateness[at + 1 :]) for at in range(len(LATENESS_S))]
+    late_s = next(
+        (end for end, n in zip(LATENESS_S, beyond, strict=True) if n <= MOST_IN_BURSTS * total),
+        LATENESS_S[-1],
+    )
+    excess = late_s / max(min(rtts) - late_s, late_s)
     return [
-        f"{bursts / sum(lateness):.1%} of the packets were more than {BURST_S * 1000:g} ms late: "
-        "bbr takes its largest rate sample for the bandwidth, which bursts raise, so its queueing "
-        "delays and RTT are too long; check them on a quiet machine"
+        f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late: bbr takes "
+        f"its largest rate sample for the bandwidth, and packets {late_s * 1000:g} ms late raise "
+        f"one by up to {excess:.1%}, which lengthens its queue until the window holds it; its "
+        "queueing delays and RTT are too long: check them on a quiet machine"
     ]
 
 

@@ -13,7 +13,8 @@ from tcpcast.engines.kernel import files
 from tcpcast.engines.kernel.files import Files, senders
 from tcpcast.engines.packet import figures
 from tcpcast.engines.packet.configuration import size_bounds
-from tcpcast.engines.packet.figures import CLASS, LINK, SIZE, Units
+from tcpcast.engines.packet.figures import CLASS, LINK, SIZE, Seen, Units
+from tcpcast.engines.packet.reliability import judged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +146,12 @@ class Counted:
         begins_ns = round(max(self.warm_ups_s) * 1e9)
         self.units = Units(rows, len(scenario.populations), begins_ns=begins_ns)
         self.flows = [flows_of(o)[-1] - flows_of(o)[at] for o, at in cut]
-        self._waits = [o.snapshots[at + 1 :] for o, at in cut]
+        self._waits = self._counted_waits([o.snapshots[at + 1 :] for o, at in cut])
+        longest = self._longest_queue()
+        # What is judged of an answer: its cells, and how long the queue was.
+        nothing = np.zeros(longest + 1, dtype=np.uint64)
+        totals = {"queue_time_ns": nothing, "queue_seen": nothing}
+        self.seen = Seen(self.units, totals, [], [], [])
 
     def estimates(self) -> figures.Estimates:
         """Return every metric that is measured, None where nothing was seen to tell it from."""
@@ -157,7 +163,8 @@ class Counted:
         found |= self._jain() | self._of_files()
         if not figures.has_queue(scenario) or scenario.network.bottleneck.varying is not None:
             found["queue_mean_pkts"] = None
-        return {name: found[name] for name in METRICS if found.get(name) is not None}
+        known = {name: found[name] for name in METRICS if found.get(name) is not None}
+        return judged(scenario, self.seen, known)
 
     def _jain(self) -> figures.Estimates:
         """Return Jain's index of flows without end."""
@@ -183,12 +190,26 @@ class Counted:
             found["offered_load"] = figures.bare(self.scenario.arriving_load)
         return found
 
-    def _percentiles(self) -> figures.Estimates:
-        """Return the 95th and 99th percentile of the wait, to 20 us."""
+    @staticmethod
+    def _counted_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
+        """Return how many packets waited for so many steps."""
         counts: dict[int, int] = {}
-        for snapshot in (s for snapshots in self._waits for s in snapshots):
+        for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
             for steps, count in snapshot["waits"]:
                 counts[steps] = counts.get(steps, 0) + count
+        return counts
+
+    def _longest_queue(self) -> int:
+        """Return the packets that the longest wait is worth, and the one in transmission."""
+        rate = self.scenario.network.bottleneck.rate_bps
+        if math.isinf(rate) or not self._waits:
+            return 0
+        longest_s = max(self._waits) * WAIT_STEP_S
+        return 1 + round(longest_s * rate / (8.0 * self.scenario.network.packet_bytes))
+
+    def _percentiles(self) -> figures.Estimates:
+        """Return the 95th and 99th percentile of the wait, to 20 us."""
+        counts = self._waits
         if not counts:
             return {}
         steps = np.array(sorted(counts))
@@ -212,7 +233,15 @@ class Counted:
 
     def _by_class(self) -> Table:
         groups = self.scenario.populations
-        each = [figures.class_estimates(self.scenario, self.units, at) for at in range(len(groups))]
+        each = [
+            judged(
+                self.scenario,
+                self.seen,
+                figures.class_estimates(self.scenario, self.units, at),
+                (at,),
+            )
+            for at in range(len(groups))
+        ]
         table: Table = {
             "name": np.array([group.name for group in groups]),
             "sources": np.array([group.count for group in groups]),
