@@ -134,6 +134,19 @@ def test_on_off_sources_send_the_files_of_the_packet_engine(connection: str) -> 
     assert quantities == ["on_time", "connection_rate"]
 
 
+@pytest.mark.parametrize("correlation", [0.0, -0.6])
+def test_files_are_drawn_from_the_streams_of_the_packet_engine(correlation: float) -> None:
+    traffic = {**FILES["traffic"], "sources": 1, "correlation": correlation}
+    traffic["off"] = {"law": "exponential", "mean": "20ms"}
+    run = {"connections": 25, "warmup": "0s", "seed": 7}
+    scenario = Scenario.from_dict({**BASE, "traffic": traffic, "run": run})
+    answer = measured(scenario)
+    [packet] = tcpcast.run(scenario, ["packet"])
+    # The same 25 files, with the same times between them.
+    assert answer["mean_size_pkts"] == pytest.approx(packet["mean_size_pkts"], rel=1e-12)
+    assert answer.measured_s == pytest.approx(packet.measured_s, rel=0.1)
+
+
 def test_transfers_arrive_and_share_the_link() -> None:
     traffic = {
         "kind": "transfers",
