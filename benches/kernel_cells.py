@@ -146,12 +146,11 @@ def rows(cell: Cell, lines: Sequence[Compared]) -> Iterator[str]:
             line.own.value,
             half_width(line.own),
         )
-        figures = "  ".join(f"{known.scale * value:9.4g}" for value in cells)
+        figures = " ".join(f"{known.scale * value:7.4g}" for value in cells)
         apart = f"{line.ratio:6.3f}" if math.isfinite(line.ratio) else "     -"
-        yield (
-            f"{cell.series:3} {cell.name[:44]:44} {known.title[:22]:22} {known.unit:7}"
-            f"{figures}  {apart}  {verdict(line)}"
-        )
+        title = f"{known.title.removeprefix('mean ')}, {known.unit}"
+        begins = f"{cell.series:2} {cell.name[:34]:34} {title[:25]:25}"
+        yield f"{begins} {figures} {apart} {verdict(line)}"
 
 
 def main() -> None:
@@ -170,17 +169,17 @@ def main() -> None:
     began, verdicts, late, refused = time.monotonic(), [], 0, 0
     device = "TUN" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "veth"
     print(f"{os.uname().sysname} {os.uname().release}, {device}, user {os.geteuid()}")
-    print(f"{'':48} {'':22} {'':7} recorded       95 %        now       95 %   ratio")
+    print(f"{'':64}recorded  95 %     now    95 %  ratio")
     for cell in cells:
         if time.monotonic() - began > 60 * options.minutes:
-            print(f"{cell.series:3} {cell.name[:44]:44} not run: the time is over")
+            print(f"{cell.series:2} {cell.name[:34]:34} not run: the time is over")
             continue
         lines, reason = once_more(cell, options.seconds)
         for row in rows(cell, lines):
             print(row)
         verdicts += [verdict(line) for line in lines]
         if reason:
-            print(f"{cell.series:3} {cell.name[:44]:44} no numbers: {reason}")
+            print(f"{cell.series:2} {cell.name[:34]:34} no numbers: {reason}")
             late += "late" in reason or "still" in reason
             refused += "late" not in reason and "still" not in reason
         sys.stdout.flush()

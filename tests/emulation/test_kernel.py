@@ -238,14 +238,17 @@ def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -
         }
         for at in range(1, 80)
     ]
-    found = TrafficOutcome(snapshots=snapshots, ended={})
+    ended = {"away_ns": 10**8, "elapsed_ns": 10**10, "pauses": 50}
+    found = TrafficOutcome(snapshots=snapshots, ended=ended)
     monkeypatch.setattr(module, "check", lambda _: None)
     monkeypatch.setattr(module, "run_traffic", lambda *_: found)
     late = module.kernel(asked(tcp={"stack": "linux-bbr"}), RunOptions())
     [said] = [w for w in late.warnings if "more than 0.2 ms late" in w]
-    assert said.startswith("1.0% of the packets were")
+    assert said.startswith("bbr: 1.0% of the packets were")
     # Half a millisecond of a round trip of 20.
-    assert "packets 0.5 ms late raise one by up to 2.6%" in said
+    assert "acks 0.5 ms late raise its largest rate sample" in said
+    assert "by up to 2.6%" in said
+    assert "the link stood still for 1.0% of the time, 2.0 ms each time" in said
     # 100 packets in each tenth of a second, each of which waited for 10 ms.
     assert late["send_rate_pps"] == pytest.approx(1000.0)
     assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)

@@ -34,16 +34,11 @@ duration = "1h"
 """
 
 
-def own_processes() -> list[int]:
-    """The processes of links and their first children."""
-    return processes("tcpcast.emulation.process")
-
-
 @pytest.mark.parametrize("whom", ["command", "process", "sandbox"])
 def test_a_killed_run_leaves_nothing(mode: Mode, tmp_path: Path, whom: str) -> None:
     if mode.name == "veth":
         pytest.skip("the engine takes what is there: TUN as root, veth as another user")
-    before, others = outside(), set(own_processes())
+    before = outside()
     file = tmp_path / "long.toml"
     file.write_text(SCENARIO)
     run = subprocess.Popen(
@@ -55,7 +50,7 @@ def test_a_killed_run_leaves_nothing(mode: Mode, tmp_path: Path, whom: str) -> N
     )
     process = sandbox = 0
     for _ in within(120):
-        started = set(own_processes()) - others
+        started = processes("tcpcast.emulation.process")
         process = next((p for p in started if parent(p) == run.pid), 0)
         sandbox = next((p for p in started if process and parent(p) == process), 0)
         if sandbox and len(namespaces(sandbox)) > 0:
@@ -64,7 +59,7 @@ def test_a_killed_run_leaves_nothing(mode: Mode, tmp_path: Path, whom: str) -> N
             pytest.skip(f"this machine has no link: {run.communicate()}")
     os.kill({"command": run.pid, "process": process, "sandbox": sandbox}[whom], signal.SIGKILL)
     for _ in within(60):
-        if not set(own_processes()) - others:
+        if not {process, sandbox} & set(processes("tcpcast.emulation.process")):
             break
     out, err = run.communicate(timeout=60)
     assert run.returncode == {"command": -signal.SIGKILL}.get(whom, run.returncode)

@@ -23,7 +23,7 @@ from tcpcast.engines.packet import figures
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
@@ -33,6 +33,9 @@ MOST_LATE = 0.01
 
 BURST_S, MOST_IN_BURSTS = 2e-4, 1e-3
 """More packets than this that are so late raise the rate samples of BBR."""
+
+MOST_PACED_ON = 2e-3
+"""A larger share of time in which the link's clock stood still lengthens the queue of BBR."""
 
 FEWEST_SLOTS = 3
 """Fewer snapshots of a run that was cut short tell nothing."""
@@ -161,7 +164,7 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome]) -> Answer:
         answer.metrics = figures.metrics(dict(single.estimates()))
         answer.tables = single.tables()
         return answer
-    answer.warnings += bbr_warnings(scenario, answer.provenance["lateness_packets"])
+    answer.warnings += bbr_warnings(scenario, answer.provenance)
     _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
     return answer
 
@@ -195,29 +198,49 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
         answer.partial = answer.partial or f"run.precision was not reached ({shortfall})"
 
 
-def bbr_warnings(scenario: Scenario, lateness: Sequence[int]) -> list[str]:
-    """Warn of the queue of BBR where packets were late by less than distorts other stacks.
+def bbr_warnings(scenario: Scenario, provenance: Mapping[str, Any]) -> list[str]:
+    """Warn of the queue of BBR where the link was late by less than distorts other stacks.
 
     Its bandwidth is the largest rate of delivery in ten round trips, each over about one of them.
     Acks that come late and together shorten the time that a rate is taken over, by their lateness.
+    While the link's clock stands still acks do, too, and what waits for them; but pacing goes on.
     """
     rtts = [group.rtt_s for group in scenario.populations if group.tcp.control == "bbr"]
-    total = sum(lateness)
-    bursts = sum(lateness[LATENESS_S.index(BURST_S) + 1 :])
-    if not rtts or bursts <= MOST_IN_BURSTS * total:
+    if not rtts:
         return []
+    found = [*_raised(min(rtts), provenance["lateness_packets"]), *_paced_on(provenance["link"])]
+    ends = "its queueing delays, RTT and losses are too large: check them on a quiet machine"
+    return [f"bbr: {'; '.join(found)}; {ends}"] if found else []
+
+
+def _raised(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:
+    """Say by how much late acks raise a rate sample of BBR, whose round trip is so long."""
+    total = sum(lateness)
     beyond = [sum(lateness[at + 1 :]) for at in range(len(LATENESS_S))]
-    late_s = next(
-        (end for end, n in zip(LATENESS_S, beyond, strict=True) if n <= MOST_IN_BURSTS * total),
-        LATENESS_S[-1],
+    bursts = beyond[LATENESS_S.index(BURST_S)]
+    if bursts <= MOST_IN_BURSTS * total:
+        return
+    rare = (end for end, n in zip(LATENESS_S, beyond, strict=True) if n <= MOST_IN_BURSTS * total)
+    late_s = next(rare, LATENESS_S[-1])
+    yield (
+        f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late, and acks "
+        f"{late_s * 1000:g} ms late raise its largest rate sample, which it takes for the "
+        f"bandwidth, by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
     )
-    excess = late_s / max(min(rtts) - late_s, late_s)
-    return [
-        f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late: bbr takes "
-        f"its largest rate sample for the bandwidth, and packets {late_s * 1000:g} ms late raise "
-        f"one by up to {excess:.1%}, which lengthens its queue until the window holds it; its "
-        "queueing delays and RTT are too long: check them on a quiet machine"
-    ]
+
+
+def _paced_on(links: Sequence[Mapping[str, int] | None]) -> Iterator[str]:
+    """Say how long BBR sent at its pace while the link stood still."""
+    told = [link for link in links if link is not None]
+    away, elapsed, pauses = (
+        sum(link[key] for link in told) for key in ("away_ns", "elapsed_ns", "pauses")
+    )
+    if away > MOST_PACED_ON * elapsed:
+        yield (
+            f"the link stood still for {away / elapsed:.1%} of the time, "
+            f"{away / pauses * 1e-6:.1f} ms each time on average, while pacing went on and "
+            "lengthened the queue by as much each time"
+        )
 
 
 def _distortion(outcomes: list[TrafficOutcome]) -> str | None:
