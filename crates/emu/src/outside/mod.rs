@@ -7,7 +7,7 @@
 //!
 //! The host gets a device, a table of nftables, and forwarding where it has none. Device and table
 //! go with the process that holds them, however it ends; what forwards is set back by the
-//! [`keeper`], a process of its own.
+//! keeper, a process of its own.
 
 mod firewall;
 mod keeper;
