@@ -27,8 +27,15 @@ impl Sender {
         self.publish_window(now, probe);
     }
 
+    /// Any other, and the same for a plain one.
     #[inline(never)]
-    fn on_any_ack(&mut self, now: Nanos, ack: &Ack, stack: &Stack, probe: &mut impl Probe) {
+    pub(super) fn on_any_ack(
+        &mut self,
+        now: Nanos,
+        ack: &Ack,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
         let mut heard = Heard::begin(now, self);
         heard.echo = ack.timestamps.map(|stamps| stamps.echo);
         if ack.ack < self.una {

@@ -494,6 +494,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn flight(lengths: &[u32]) -> Flight {
         let mut flight = Flight::new(u64::from(u32::MAX) - 500);
@@ -532,13 +533,7 @@ mod tests {
         assert_eq!(flight.to_repair(), Some(1));
         flight.retransmit(9, 1);
         assert_eq!(flight.to_repair(), None);
-        let mut order = vec![];
-        let mut at = flight.oldest();
-        while let Some(number) = at {
-            order.push(number);
-            at = flight.sent_after(number);
-        }
-        assert_eq!(order, [0, 3, 4, 5, 1]);
+        assert_eq!(order(&flight), [0, 3, 4, 5, 1]);
         assert_eq!((flight.out(), flight.in_flight()), (6, 5));
         assert!(flight.mark_lost(1), "the retransmission is lost, too");
         assert_eq!((flight.in_flight(), flight.lost_total), (4, 2));
@@ -546,6 +541,41 @@ mod tests {
             flight.take_first(u64::MAX);
         }
         assert_eq!((flight.oldest(), flight.in_flight(), flight.left()), (None, 0, 0));
+    }
+
+    fn order(flight: &Flight) -> Vec<u32> {
+        std::iter::successors(flight.oldest(), |&number| flight.sent_after(number)).collect()
+    }
+
+    proptest! {
+        /// Linked or not, the order of sending is that of a list.
+        #[test]
+        fn the_order_of_sending_is_a_list(
+            steps in prop::collection::vec((0_u8..7, 0_u32..50), 1..300),
+        ) {
+            let (mut flight, mut list) = (Flight::new(1), Vec::new());
+            for (step, at) in steps {
+                let number = flight.first() + at % flight.out().max(1);
+                match step {
+                    0..=2 => list.push(flight.push(0, 10, Marks::default())),
+                    _ if flight.out() == 0 => (),
+                    3 => {
+                        list.retain(|&n| n != flight.first());
+                        flight.take_first(u64::MAX);
+                    }
+                    _ => {
+                        list.retain(|&n| n != number);
+                        match step {
+                            4 => flight.unlink(number),
+                            5 => flight.retransmit(0, number),
+                            _ => flight.probe(0, number),
+                        }
+                        list.extend((step != 4).then_some(number));
+                    }
+                }
+                prop_assert_eq!(order(&flight), list.clone());
+            }
+        }
     }
 
     #[test]

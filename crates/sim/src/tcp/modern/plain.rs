@@ -62,3 +62,72 @@ impl Sender {
         self.rack.on_delivered_once(heard.now, taken.last.sent_at, taken.end);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::{SackBlock, SackBlocks, Timestamps, stamp};
+    use super::super::stack::{MILLISECOND, Preset};
+    use super::*;
+    use proptest::prelude::*;
+
+    const RTT: Nanos = 50 * MILLISECOND;
+
+    fn sender(stack: &Stack) -> Sender {
+        let mut sender = Sender::new(0, 1, 7, stack);
+        sender.establish(0, Some(RTT), 1 << 40, stack);
+        sender.write(0, 900 * u64::from(stack.mss) - 100, stack, &mut ());
+        sender
+    }
+
+    fn send(sender: &mut Sender, now: Nanos, stack: &Stack) {
+        if sender.deadline() <= now {
+            sender.on_deadline(now, stack, &mut ());
+        }
+        while sender.poll_transmit(now, stack, &mut ()).is_some() {}
+    }
+
+    /// Acknowledges so many packets and perhaps some bytes, and has perhaps a packet beyond.
+    fn ack(sender: &Sender, now: Nanos, step: (u64, bool, bool), stack: &Stack) -> Ack {
+        let mss = u64::from(stack.mss);
+        let (packets, partly, gap) = step;
+        let more = packets * mss + if partly { 100 } else { 0 };
+        let ack = (sender.una() + more).min(sender.next());
+        let (start, end) = (ack + mss, ack + 2 * mss);
+        let block = (gap && end <= sender.next()).then_some(SackBlock { start, end });
+        let stamps = Timestamps { value: 1, echo: stamp(now.saturating_sub(RTT)) };
+        Ack {
+            ack,
+            window: 1 << 40,
+            seq: 1,
+            sacks: block.into_iter().collect::<SackBlocks>(),
+            timestamps: stack.timestamps.then_some(stamps),
+            ..Ack::default()
+        }
+    }
+
+    proptest! {
+        /// Both ways of an acknowledgement lead to the same sender, whatever came before.
+        #[test]
+        fn the_plain_way_is_the_long_way(
+            preset in 0..Preset::ALL.len(),
+            steps in prop::collection::vec(
+                (0_u64..60, 0_u64..4, prop::bool::weighted(0.1), prop::bool::weighted(0.2)),
+                1..200,
+            ),
+        ) {
+            let stack = Preset::ALL[preset].stack();
+            let (mut either, mut long) = (sender(&stack), sender(&stack));
+            let (mut now, mut plain) = (RTT, 0);
+            for (gap, packets, partly, sacks) in steps {
+                send(&mut either, now, &stack);
+                send(&mut long, now, &stack);
+                now += gap * MILLISECOND;
+                let ack = ack(&either, now, (packets, partly, sacks), &stack);
+                plain += u32::from(either.is_plain(&ack, &stack));
+                either.on_ack(now, &ack, &stack, &mut ());
+                long.on_any_ack(now, &ack, &stack, &mut ());
+                prop_assert_eq!(format!("{either:?}"), format!("{long:?}"), "{} plain", plain);
+            }
+        }
+    }
+}

@@ -257,6 +257,18 @@ mod tests {
     }
 
     #[test]
+    fn a_timeout_is_in_whole_ticks_whatever_came_before() {
+        let stack = Preset::LinuxCubic.stack();
+        let mut rtt = RttEstimator::new(&stack);
+        for at in 0..2000_u64 {
+            let sample = (at * at * 7919) % (90 * MILLISECOND) + (at / 500) * 30 * MILLISECOND;
+            rtt.sample(sample, at * 3, at * 3 + 30, &stack);
+            let exact = rtt.srtt().unwrap() + rtt.variation as Nanos;
+            assert_eq!(rtt.rto(), stack.in_ticks(exact));
+        }
+    }
+
+    #[test]
     fn rfc_6298_first_sample_and_floor() {
         let stack = Stack { min_rto: 0, ..Preset::RfcSack.stack() };
         let mut rtt = RttEstimator::new(&stack);
