@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 import stat
 import warnings
 from contextlib import contextmanager
@@ -288,6 +287,8 @@ def _check_writable(wanted: Path, folder: Path) -> None:
 
 def _new_file(folder: Path) -> Path:
     """Make an empty file of a name of its own, with the rights that any new file gets."""
+    import secrets  # noqa: PLC0415 - takes longer than all else that a help text needs
+
     path = folder / f".tcpcast-{secrets.token_hex(8)}"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     return path

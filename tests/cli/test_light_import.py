@@ -46,6 +46,56 @@ def test_help_of_a_command_loads_nothing_but_what_typer_itself_does(command: str
     assert heavy_after(MAIN.format(arguments=f"['{command}', '--help']")) <= {"pydantic"}
 
 
+PREDICT = ["predict", "--rtt", "60ms", "--loss", "1%"]
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--size", "100kB"], ["--stack", "rfc-reno", "--size", "9kB"]]
+)
+def test_a_prediction_loads_no_scipy_and_no_simulator(more: list[str]) -> None:
+    # scipy.sparse alone takes longer than numpy.
+    assert heavy_after(MAIN.format(arguments=PREDICT + more)) == {"numpy", "pydantic"}
+
+
+def test_a_command_loads_no_other() -> None:
+    code = f"""
+import sys
+{MAIN.format(arguments=PREDICT)}
+others = "run plan sweep query trace report serve reproduce link new migrate engines schema"
+assert not [name for name in others.split() if f"tcpcast.cli.{{name}}" in sys.modules]
+# No search for plugins in all that is installed, no grammar of Python for a signature.
+assert "tokenize" not in sys.modules or not sys.modules["tokenize"]._compile.cache_info().currsize
+import pydantic.plugin._loader
+assert pydantic.plugin._loader._plugins is None
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_command_looks_for_no_garbage_among_what_it_imports() -> None:
+    code = f"""
+import gc, sys
+sys.argv = ["tcpcast", *{PREDICT}]
+from tcpcast.__main__ import main
+before = sum(generation["collections"] for generation in gc.get_stats())
+assert main() == 0
+assert sum(generation["collections"] for generation in gc.get_stats()) - before < 5
+assert gc.isenabled()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_tables_are_validated_by_what_is_built_when_one_is_read() -> None:
+    code = """
+import tcpcast.scenario as all_tables
+from tcpcast.scenario.table import Table
+found = [t for t in vars(all_tables).values() if isinstance(t, type) and issubclass(t, Table)]
+assert len(found) > 20
+built = [t.__name__ for t in found if t.__pydantic_complete__]
+assert set(built) <= {"Law"}, built  # whose parameters need it
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_probe_sees_what_is_loaded() -> None:
     assert heavy_after("import numpy, rich.table") == {"numpy", "rich"}
 

@@ -7,30 +7,18 @@ Exit codes: 0 done; 1 a requested check failed or the answer is partial; 2 usage
 # Commands import what they need when they run: `tcpcast --help` loads nothing heavy.
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.main import get_command
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
 import tcpcast
-from tcpcast.cli import (
-    engines,
-    link,
-    migrate,
-    new,
-    plan,
-    predict,
-    query,
-    report,
-    reproduce,
-    run,
-    schema,
-    serve,
-    sweep,
-    trace,
-)
+from tcpcast.cli import complete
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.streams import Stream, abandon, own_streams
 from tcpcast.errors import EnvironmentFault, TcpcastError
@@ -41,16 +29,45 @@ if TYPE_CHECKING:
 
 ORDER = (
     *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve"),
-    *("reproduce", "link", "new", "migrate", "engines", "schema"),
+    *("reproduce", "link", "new", "migrate", "engines", "schema", "completion", "man"),
 )
 
 
 class TopCommands(Commands):
-    """The commands themselves."""
+    """The commands themselves, each imported when it is named."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order in which they are wanted; typer puts groups last."""
-        return sorted(super().list_commands(ctx), key=ORDER.index)
+    def list_commands(self, _: Any) -> list[str]:
+        """Return the names in the order in which they are wanted."""
+        return list(ORDER)
+
+    def get_command(self, _: Any, name: str) -> Any:
+        """Return a command with all its options, or None where there is none of that name."""
+        return _built(name) if name in ORDER else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List what each command does, without its options: to build them all takes longer."""
+        listed = [TyperCommand(name, help=_summary(name)) for name in ORDER]
+        TyperGroup(commands=listed).format_commands(ctx, formatter)
+
+
+@functools.cache
+def _built(name: str) -> Any:
+    """Build a command from the module of its name."""
+    module = importlib.import_module(f"tcpcast.cli.{name}")
+    alone = typer.Typer(rich_markup_mode=None)
+    epilog = f"Example: {module.EXAMPLE}"
+    if hasattr(module, "app"):
+        alone.add_typer(module.app, name=name, epilog=epilog)
+    else:
+        class_ = getattr(module, "COMMAND_CLASS", None)
+        alone.command(name, cls=class_, epilog=epilog)(getattr(module, name))
+    return get_group(alone).commands[name]
+
+
+def _summary(name: str) -> str:
+    """Return the help of a command, of which the list shows the beginning."""
+    module = importlib.import_module(f"tcpcast.cli.{name}")
+    return str(module.app.info.help if hasattr(module, "app") else getattr(module, name).__doc__)
 
 
 app = typer.Typer(
@@ -61,20 +78,6 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("run", epilog=f"Example: {run.EXAMPLE}")(run.run)
-app.command("predict", epilog=f"Example: {predict.EXAMPLE}")(predict.predict)
-app.add_typer(plan.app, name="plan", epilog=f"Example: {plan.EXAMPLE}")
-app.command("sweep", epilog=f"Example: {sweep.EXAMPLE}")(sweep.sweep)
-app.command("query", epilog=f"Example: {query.EXAMPLE}")(query.query)
-app.command("trace", epilog=f"Example: {trace.EXAMPLE}")(trace.trace)
-app.command("report", epilog=f"Example: {report.EXAMPLE}")(report.report)
-app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
-app.command("link", cls=link.LinkCommand, epilog=f"Example: {link.EXAMPLE}")(link.link)
-app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)
-app.command("migrate", epilog=f"Example: {migrate.EXAMPLE}")(migrate.migrate)
-app.command("serve", epilog=f"Example: {serve.EXAMPLE}")(serve.serve)
-app.command("engines", epilog=f"Example: {engines.EXAMPLE}")(engines.engines)
-app.command("schema", epilog=f"Example: {schema.EXAMPLE}")(schema.schema)
 
 
 def _print_version(asked: bool) -> None:
@@ -87,7 +90,9 @@ def _print_version(asked: bool) -> None:
 def _tcpcast(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print version."),
+        typer.Option(
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print version."
+        ),
     ] = False,
 ) -> None:
     """Hold the options of tcpcast itself; the help stands above."""
@@ -102,11 +107,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         What follows the program's name; None takes it from ``sys.argv``.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["help"]:
+        given = [*given[1:], "--help"]
     # numpy's BLAS starts a thread a core when it is loaded. Nothing here has large matrices, and
     # without it an answer is there 50 ms earlier.
+    # Nor has anything here plugins of pydantic, which would be looked for in all that is installed.
     # What `link` runs has the environment as it is.
     if given[:1] != ["link"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     with Interrupts() as seen, own_streams() as out:
         code = _told(lambda: _dispatch(given), seen, out)
         flushed = _told(lambda: _flush(out), seen, out)
@@ -147,6 +156,8 @@ def _flush(out: Stream) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     command = get_command(app)
+    if (asked := os.environ.get(complete.VARIABLE)) is not None:
+        return complete.answer(command, asked)
     try:
         with command.make_context("tcpcast", arguments) as context:
             command.invoke(context)

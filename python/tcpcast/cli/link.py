@@ -59,6 +59,9 @@ class LinkCommand(TyperCommand):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
 
+COMMAND_CLASS = LinkCommand
+
+
 File = Annotated[
     str | None,
     typer.Argument(

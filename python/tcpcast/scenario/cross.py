@@ -20,7 +20,7 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.laws import PlainNumber
 from tcpcast.scenario.quantities import Duration, PositiveDuration, counted
 from tcpcast.scenario.recording import MOST_ROWS, read_recording
-from tcpcast.scenario.table import Table, choice, fault, faults, reading
+from tcpcast.scenario.table import Table, choice, fault, faults, no_entries, reading
 
 LAWS = ("poisson", "fgn", "pareto", "trace")
 MOST_CROSS_SOURCES = 100_000
@@ -285,10 +285,10 @@ class TraceCross(Cross):
     law: Literal["trace"]
     file: str | None = Field(default=None, exclude=True, examples=["cross.csv"])
     times: list[Seconds] = Field(
-        default_factory=list, min_length=1, max_length=MOST_ROWS, examples=[[0, 0.1]]
+        default_factory=no_entries, min_length=1, max_length=MOST_ROWS, examples=[[0, 0.1]]
     )
     sizes: list[CrossBytes] = Field(
-        default_factory=list, alias="bytes", max_length=MOST_ROWS, examples=[[3000, 1500]]
+        default_factory=no_entries, alias="bytes", max_length=MOST_ROWS, examples=[[3000, 1500]]
     )
     period: PositiveDuration | None = Field(
         default=None,

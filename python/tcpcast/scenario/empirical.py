@@ -12,7 +12,7 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.laws import Law, Quantity
-from tcpcast.scenario.table import fault, faults, reading
+from tcpcast.scenario.table import fault, faults, no_entries, reading
 
 MOST_VALUES = 100_000
 _WEIGHT_NAMES = ("weight", "probability")
@@ -42,8 +42,8 @@ class Empirical(Law[Quantity]):
 
     law: Literal["empirical"]
     file: str | None = Field(default=None, exclude=True)
-    values: list[Quantity] = Field(default_factory=list, min_length=1, max_length=MOST_VALUES)
-    weights: list[Weight] = Field(default_factory=list, max_length=MOST_VALUES)
+    values: list[Quantity] = Field(default_factory=no_entries, min_length=1, max_length=MOST_VALUES)
+    weights: list[Weight] = Field(default_factory=no_entries, max_length=MOST_VALUES)
 
     @model_validator(mode="before")
     @classmethod

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import (
+    ConfigDict,
     PlainSerializer,
     PlainValidator,
     TypeAdapter,
@@ -18,7 +19,7 @@ from tcpcast.scenario.table import fault, faults, not_a_word
 from tcpcast.scenario.traffic import TimeLaw
 
 _LAWS = ("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical")
-_TIMES: TypeAdapter[Law[float]] = TypeAdapter(TimeLaw)
+_TIMES: TypeAdapter[Law[float]] = TypeAdapter(TimeLaw, config=ConfigDict(defer_build=True))
 
 
 _PLAIN: dict[str, Any] = {"type": "number", "minimum": 0}

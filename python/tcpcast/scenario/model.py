@@ -106,7 +106,7 @@ class Scenario(Table):
     traffic: Traffic = Field(examples=[{"kind": "bulk", "flows": 10}])
     tcp: Tcp = Field(default_factory=lambda: Tcp.model_validate({}))
     run: Run = Field(examples=[{"duration": "300s"}])
-    probes: Probes = Probes()
+    probes: Probes = Probes.model_construct()
     mean_field: MeanField | None = Field(default=None, examples=[{"flows": 10000}])
     fixed_point: FixedPoint | None = Field(default=None, examples=[{"scheme": 2}])
     classes: list[UserClass] = Field(

@@ -51,10 +51,10 @@ class Network(Table):
     )
     ack: AckSize = Field(default=40, examples=["40B"], description="an ack, headers included")
     ingress: Link = Field(
-        default=Link(), examples=[{"rate": "100mbit"}], description="one per source"
+        default=Link.model_construct(), examples=[{"rate": "100mbit"}], description="one per source"
     )
     bottleneck_link: Link = Field(
-        default=Link(),
+        default=Link.model_construct(),
         alias="bottleneck",
         examples=[{"rate": "10mbit", "buffer": "150pkt"}],
         description="shared by all",
@@ -73,7 +73,7 @@ class Network(Table):
         description="hops in series, in the order of the forward path, in place of bottleneck",
     )
     egress: Link = Field(
-        default=Link(), examples=[{"rate": "2mbit"}], description="one per receiver"
+        default=Link.model_construct(), examples=[{"rate": "2mbit"}], description="one per receiver"
     )
     return_link: ReturnLink | None = Field(
         default=None,

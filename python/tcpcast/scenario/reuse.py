@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from tcpcast.scenario.traffic import CAPTURE, Traffic
 
@@ -24,7 +24,7 @@ _APART = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_poi
 LINKS = {"ingress": "ingress", "bottleneck": "bottleneck_link", "egress": "egress"}
 """Tables in ``network`` of which the same holds, and what they are called there in Python."""
 
-_TRAFFIC: TypeAdapter[Any] = TypeAdapter(Traffic)
+_TRAFFIC: TypeAdapter[Any] = TypeAdapter(Traffic, config=ConfigDict(defer_build=True))
 
 
 def plain(tables: Mapping[str, Any], before: Any = None) -> dict[str, Any]:

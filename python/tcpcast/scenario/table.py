@@ -71,7 +71,9 @@ def reading(info: ValidationInfo) -> Reading:
 class Table(BaseModel):
     """A table of the scenario; its faults are worded here."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Most commands read few kinds of tables: what validates one is built when the first is read.
+    # Defaults that are tables come by ``model_construct``, which needs no validator.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     later: ClassVar[Mapping[str, str]] = {}
     """Keys that the interface names and that are not built yet, with what to do meanwhile."""
@@ -107,6 +109,11 @@ class Table(BaseModel):
         """Return a value that a key might have, for messages; None where there is none."""
         field = cls.key_names().get(key)
         return field.examples[0] if field is not None and field.examples else None
+
+
+def no_entries() -> list[Any]:
+    """Return the list of a key left out. Pydantic reads a signature, which ``list`` has as text."""
+    return []
 
 
 def canonical(value: Any) -> str:

@@ -138,7 +138,7 @@ class TcpRules(Table):
         return [key for key in _CLASSIC if getattr(self, key) != getattr(_DEFAULTS, key)]
 
 
-_DEFAULTS = TcpRules()
+_DEFAULTS = TcpRules.model_construct()
 _CLASSIC = [key for key in TcpRules.model_fields if key != "max_plus"]
 
 _TODAYS_INSTEAD = {

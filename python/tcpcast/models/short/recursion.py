@@ -55,9 +55,7 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
     follows = None
     for k in range(1, losses + 1):
         if not (stages and stages[0].lasts(k)):
-            stages = [
-                Stage.of(transfer, tables, rows, losses=k, tabulated=losses > 1) for rows in wanted
-            ]
+            stages = [Stage.of(transfer, tables, rows, losses=k, most=losses) for rows in wanted]
         own, *others = (stage.latency(k, follows) for stage in stages)
         yield beside + own + first_stage_wait_s(transfer, sizes, k)
         if others:

@@ -60,11 +60,11 @@ class Shared:
         # As many lost in flight leave duplicates enough.
         self._spare = np.floor(behind - (transfer.recovery_window_pkts - 1) + 1e-9)
         self._kept = left / (left + 1)  # a loss is not that of the retransmitted packet
-        self._halved = matrix(*tables.timed_out[0].stencil(left + 1, window + 1), tables.tail)
+        first = tables.timed_out[0]
+        self._halved = matrix(*first.stencil(left + 1, window + 1), tables.tail, few=True)
         ends = np.arange(1.0, tables.tails + 1)
-        self._tail = matrix(
-            *tables.timed_out[0].stencil(ends, np.full_like(ends, 2.0)), tables.tail
-        )
+        last = first.stencil(ends, np.full_like(ends, 2.0))
+        self._tail = matrix(*last, tables.tail, few=True)
         # L_k, L_(k-1), ... of the tables, of transfers timed out here, of the last packets.
         self._latency = np.zeros((MOST_SHARED + 1, sum(self._cut)))
         self._timed_out = np.zeros((MOST_SHARED + 1, len(left)))

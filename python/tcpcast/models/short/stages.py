@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.models.short.growth import Growth, ShortTransfer
-from tcpcast.models.short.mesh import Mesh, graded, matrix
+from tcpcast.models.short.mesh import FewProducts, Mesh, graded, matrix
 from tcpcast.models.short.waits import rest_latency_s, restart_latency_s
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 MOST_DOUBLINGS = 6
 """The RTO doubles up to 64 times its first value, as in PFTK."""
+
+
+FEW_LOSSES = 40
+"""Up to so many losses their products take less than the import of scipy's sparse matrices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +191,14 @@ class Stage:
     rows: Rows
     exponent: int
     _nodes: _Nodes
-    _follows: sparse.csr_array | None
+    _follows: sparse.csr_array | FewProducts | None
     _weight: Floats
 
     @classmethod
     def of(
-        cls, transfer: ShortTransfer, tables: Tables, rows: Rows, *, losses: int, tabulated: bool
+        cls, transfer: ShortTransfer, tables: Tables, rows: Rows, *, losses: int, most: int
     ) -> Stage:
-        """Return the stage from k = ``losses`` on; ``tabulated`` if it is to read tables."""
+        """Return the stage from k = ``losses`` on, of ``most``; for more than one it has tables."""
         exponent = max(1, losses // 3)
         groups = [
             _nodes(transfer, tables, rows, part, exponent)
@@ -205,8 +209,9 @@ class Stage:
             *(np.concatenate([getattr(g, name) for g in groups]) for name in _Nodes.__slots__)
         )
         follows = None
-        if tabulated:
-            follows = matrix(nodes.places, nodes.parts, tables.tail + tables.tails)
+        if most > 1:
+            size = tables.tail + tables.tails
+            follows = matrix(nodes.places, nodes.parts, size, few=most <= FEW_LOSSES)
         weight = nodes.weight * nodes.share ** (losses - exponent)
         return cls(rows, exponent, nodes, follows, weight)
 
