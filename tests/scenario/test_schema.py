@@ -2,12 +2,14 @@
 
 import json
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, load, packaged_names, packaged_text, scenario_schema
+from tcpcast.scenario.table import TAGS
 
 SCHEMA = scenario_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -193,3 +195,20 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
             table = table.setdefault(part, {})
         table[key] = value
     return tables
+
+
+def test_names_that_pydantic_puts_into_paths_are_those_of_the_unions() -> None:
+    names: set[str] = set()
+
+    def walk(part: object) -> None:
+        if isinstance(part, Mapping):
+            if part.get("type") == "tagged-union":
+                names.update(str(name) for name in part["choices"])
+            for inner in part.values():
+                walk(inner)
+        elif isinstance(part, list | tuple):
+            for inner in part:
+                walk(inner)
+
+    walk(Scenario.__pydantic_core_schema__)
+    assert names == TAGS

@@ -34,16 +34,18 @@ class Verdict(Enum):
 class Printed:
     """A figure as a paper prints it: the digits matter.
 
-    ``source`` is the word for where it comes from.
+    ``source`` is the word for where it comes from; ``unrounded`` the figure behind the text, where
+    that is known: it is what is compared.
     """
 
     text: str
     source: str = "published"
+    unrounded: float | None = None
 
     @property
     def value(self) -> float:
         """The figure as a number."""
-        return float(self.text)
+        return float(self.text) if self.unrounded is None else self.unrounded
 
     @property
     def decimals(self) -> int:

@@ -70,7 +70,7 @@ def _row(line: Compared) -> Row:
     return Row(
         (line.cell.series, line.cell.name, title),
         unit,
-        Printed(_text(kernel.mean * scale), SOURCE),
+        Printed(_text(kernel.mean * scale), SOURCE, kernel.mean * scale),
         None if own is None else own.value * scale,
         low,
         high,
@@ -119,7 +119,7 @@ def _predicted(each: Predicted) -> Row:
     return Row(
         (each.model, each.feed, each.cell.series, each.cell.name),
         unit,
-        Printed(_text(each.kernel * scale), SOURCE),
+        Printed(_text(each.kernel * scale), SOURCE, each.kernel * scale),
         each.value * scale,
         note="" if each.trusted else "outside the model's domain",
     )

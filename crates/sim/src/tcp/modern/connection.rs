@@ -238,8 +238,8 @@ impl Connection {
             if attempts.deadline <= now {
                 *due = true;
                 match self.state {
-                    State::SynSent => attempts.back_off_syn(&self.stack),
-                    _ => attempts.back_off_syn_ack(&self.stack),
+                    State::SynSent => attempts.time_out_syn(&self.stack),
+                    _ => attempts.time_out_syn_ack(&self.stack),
                 }
             }
             return;
@@ -400,7 +400,7 @@ impl Connection {
         let rtt = self.handshake.attempts.rtt(now, echoed);
         self.sender = Sender::new(now, 1, self.seed, &self.stack);
         self.sender.establish(now, rtt, window, &self.stack);
-        if self.handshake.attempts.sends > 2 {
+        if self.handshake.attempts.restart_window(echoed) {
             self.sender.restart_window();
         }
         self.receiver = Receiver::new(1, &self.stack);

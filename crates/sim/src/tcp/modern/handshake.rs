@@ -70,8 +70,11 @@ impl Handshake {
 /// A timer of an unanswered SYN or SYN-ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempts {
-    /// How many have been sent, and the last one when.
+    /// How many have been sent: because the timer expired, or in answer to a repeated SYN.
     pub sends: u32,
+    timeouts: u32,
+    first_stamp: u32,
+    /// When the last one was sent.
     sent_at: Nanos,
     rto: Nanos,
     pub deadline: Nanos,
@@ -79,11 +82,15 @@ pub(super) struct Attempts {
 
 impl Attempts {
     pub fn new(deadline: Nanos, stack: &Stack) -> Self {
-        Self { sends: 0, sent_at: 0, rto: stack.initial_rto, deadline }
+        let rto = stack.initial_rto;
+        Self { sends: 0, timeouts: 0, first_stamp: 0, sent_at: 0, rto, deadline }
     }
 
     /// One is sent now; returns for how long it is waited for.
     pub fn send(&mut self, now: Nanos) -> Nanos {
+        if self.sends == 0 {
+            self.first_stamp = stamp(now);
+        }
         self.sends += 1;
         self.sent_at = now;
         self.rto
@@ -91,15 +98,31 @@ impl Attempts {
 
     /// A SYN was not answered in time. Linux doubles the timeout only after some of them:
     /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
-    pub fn back_off_syn(&mut self, stack: &Stack) {
+    pub fn time_out_syn(&mut self, stack: &Stack) {
+        self.timeouts += 1;
         if self.sends > stack.linear_syns {
-            self.back_off_syn_ack(stack);
+            self.back_off(stack);
         }
     }
 
-    /// SYN-ACK was not answered in time: RFC 6298 (5.5).
-    pub fn back_off_syn_ack(&mut self, stack: &Stack) {
+    /// SYN-ACK was not answered in time.
+    pub fn time_out_syn_ack(&mut self, stack: &Stack) {
+        self.timeouts += 1;
+        self.back_off(stack);
+    }
+
+    /// RFC 6298 (5.5).
+    fn back_off(&mut self, stack: &Stack) {
         self.rto = (self.rto * 2).min(stack.max_rto);
+    }
+
+    /// Whether data begin with a window of one packet: RFC 5681, section 3.1, once two have been sent
+    /// again, since the first timeout is 1 s (RFC 6298, appendix A). As in Linux these may answer
+    /// repeated SYNs, a timeout must be among the causes, and it was not spurious: what comes back
+    /// does not echo the first one's stamp (RFC 7323, section 3).
+    pub fn restart_window(&self, stamps: Option<Timestamps>) -> bool {
+        let echoes_first = stamps.is_some_and(|stamps| stamps.echo == self.first_stamp);
+        self.sends > 2 && self.timeouts > 0 && !echoes_first
     }
 
     /// The round-trip time: of a retransmitted segment only a stamp tells it (RFC 7323,
@@ -125,8 +148,8 @@ pub(super) struct Accepting {
 enum Server {
     /// No SYN has come.
     Listen,
-    /// Its answer is due or has been sent; `timeouts` of these expired.
-    SynReceived { attempts: Attempts, timeouts: u32, due: bool },
+    /// Its answer is due or has been sent.
+    SynReceived { attempts: Attempts, due: bool },
     /// So many flights of TLS have been sent.
     Securing { flights: usize },
 }
@@ -174,11 +197,8 @@ impl PacketSender {
     ) -> bool {
         let Some(accepting) = &mut self.accepting else { return header.syn };
         if header.syn {
-            let new = Server::SynReceived {
-                attempts: Attempts::new(NEVER, &tcp.stack),
-                timeouts: 0,
-                due: true,
-            };
+            let attempts = Attempts::new(NEVER, &tcp.stack);
+            let new = Server::SynReceived { attempts, due: true };
             match &mut accepting.state {
                 Server::Listen => accepting.state = new,
                 // The client has not got the answer.
@@ -187,12 +207,13 @@ impl PacketSender {
             }
             return true;
         }
-        if let Server::SynReceived { attempts, timeouts, .. } = accepting.state {
+        if let Server::SynReceived { attempts, .. } = accepting.state {
             let stack = &tcp.stack;
-            let rtt = attempts.rtt(now, header.timestamps().filter(|_| stack.timestamps));
+            let stamps = header.timestamps().filter(|_| stack.timestamps);
+            let rtt = attempts.rtt(now, stamps);
             self.sender = Sender::new(now, 1, accepting.seed, stack);
             self.sender.establish(now, rtt, stack.receiving.buffer, stack);
-            if timeouts > 1 {
+            if attempts.restart_window(stamps) {
                 self.sender.restart_window();
             }
             accepting.state = Server::Securing { flights: 0 };
@@ -245,11 +266,8 @@ impl PacketSender {
     /// SYN-ACK was not answered in time.
     pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcp) -> bool {
         let Some(accepting) = &mut self.accepting else { return false };
-        let Server::SynReceived { attempts, timeouts, due } = &mut accepting.state else {
-            return false;
-        };
-        attempts.back_off_syn_ack(&tcp.stack);
-        *timeouts += 1;
+        let Server::SynReceived { attempts, due } = &mut accepting.state else { return false };
+        attempts.time_out_syn_ack(&tcp.stack);
         *due = true;
         true
     }
@@ -287,7 +305,9 @@ impl PacketReceiver {
     #[inline(never)]
     pub(super) fn send_syn(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
         let Connecting { attempts, clock } = self.connecting.as_deref_mut()?;
-        attempts.back_off_syn(&tcp.stack);
+        if attempts.sends > 0 {
+            attempts.time_out_syn(&tcp.stack);
+        }
         let wait = attempts.send(now);
         attempts.deadline = clock.expiry(Span::new(now, wait));
         Some((0, AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp)))
