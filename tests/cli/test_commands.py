@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve", "reproduce"),
-    *("link", "new", "migrate", "engines", "schema"),
+    *("link", "new", "migrate", "engines", "schema", "completion", "man"),
 ]
 
 
@@ -46,9 +46,18 @@ def test_no_command_at_all_shows_the_help_and_exits_2(capsys: Capture) -> None:
     assert "Commands:" in capsys.readouterr().out
 
 
-def test_version(capsys: Capture) -> None:
-    assert main(["--version"]) == 0
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version(option: str, capsys: Capture) -> None:
+    assert main([option]) == 0
     assert capsys.readouterr().out == f"tcpcast {tcpcast.__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["run"], ["plan", "users"], []])
+def test_help_is_a_word_too(words: list[str], capsys: Capture) -> None:
+    assert main(["help", *words]) == 0
+    said = capsys.readouterr().out
+    assert main([*words, "--help"]) == 0
+    assert said == capsys.readouterr().out
 
 
 def test_commands_of_later_versions_are_refused_by_name(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from typing import TYPE_CHECKING
 
@@ -255,7 +256,8 @@ def test_an_engine_of_what_is_not_simulated_points_to_its_formula(
     [
         ("tcp.stack=cubic", ["not a stack", "engine cubic-response", "linux-cubic"]),
         ("tcp.stack=bbr2", ["not a stack", "engine bbr-bound"]),
-        ("network.bottleneck.buffer=50ms", ["is a time", '"62500B"', "10mbit", '"1bdp"']),
+        ("network.bottleneck.buffer=2h", ["is too long", '"50ms"', '"unlimited"']),
+        ("network.bottleneck={buffer='50ms'}", ["a buffer in time needs a rate", "10mbit"]),
     ],
 )
 def test_what_is_not_there_points_to_what_is(
@@ -264,3 +266,23 @@ def test_what_is_not_there_points_to_what_is(
     assert main(["run", "web-10mbit", "--set", change]) == 2
     said = capsys.readouterr().err
     assert all(word in said for word in words), said
+
+
+@pytest.mark.usefixtures("made_engines")
+def test_csv_has_a_row_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "web-10mbit", "--engine", "engset,packet,pftk", "--csv"]) == 0
+    out, err = capsys.readouterr()
+    rows = list(csv.DictReader(out.splitlines()))
+    assert list(rows[0]) == ["engine", "class", "metric", "value", "low", "high", "unit", "trusted"]
+    found = {(row["engine"], row["metric"]): row for row in rows}
+    rate = found["packet", "connection_rate_bps"]
+    assert [rate[name] for name in ("value", "low", "high", "unit")] == [
+        *("158213.1", "156900.0", "159526.2", "bit/s"),
+    ]
+    assert "pftk: it needs bulk flows" in err
+    assert not any(row["engine"] == "pftk" for row in rows)
+
+
+def test_csv_and_json_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "web-10mbit", "--csv", "--json"]) == 2
+    assert "write one of them" in capsys.readouterr().err

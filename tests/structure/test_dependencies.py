@@ -29,9 +29,11 @@ ANSWERING = QUESTION | {
     "engines",
     "output",
     "visible",
+    "extras",
 }
 MAY_IMPORT = {
     "errors": set[str](),
+    "extras": {"errors"},
     "units": {"errors"},
     "visible": set[str](),
     "output": {"errors", "visible"},
@@ -64,6 +66,7 @@ MAY_IMPORT = {
 
 FROM_OUTSIDE = {
     "errors": set[str](),
+    "extras": {"errors"},
     "units": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),

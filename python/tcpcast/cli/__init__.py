@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 import tcpcast
+from tcpcast.cli import complete
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.streams import Stream, abandon, own_streams
 from tcpcast.errors import EnvironmentFault, TcpcastError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 ORDER = (
     *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve"),
-    *("reproduce", "link", "new", "migrate", "engines", "schema"),
+    *("reproduce", "link", "new", "migrate", "engines", "schema", "completion", "man"),
 )
 
 
@@ -89,7 +90,9 @@ def _print_version(asked: bool) -> None:
 def _tcpcast(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print version."),
+        typer.Option(
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print version."
+        ),
     ] = False,
 ) -> None:
     """Hold the options of tcpcast itself; the help stands above."""
@@ -104,6 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         What follows the program's name; None takes it from ``sys.argv``.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["help"]:
+        given = [*given[1:], "--help"]
     # numpy's BLAS starts a thread a core when it is loaded. Nothing here has large matrices, and
     # without it an answer is there 50 ms earlier.
     # Nor has anything here plugins of pydantic, which would be looked for in all that is installed.
@@ -151,6 +156,8 @@ def _flush(out: Stream) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     command = get_command(app)
+    if (asked := os.environ.get(complete.VARIABLE)) is not None:
+        return complete.answer(command, asked)
     try:
         with command.make_context("tcpcast", arguments) as context:
             command.invoke(context)

@@ -3,6 +3,8 @@
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
+import sys
+
 from tcpcast.cli.options import Json
 
 EXAMPLE = "tcpcast engines"
@@ -12,8 +14,10 @@ def engines(
     as_json: Json = False,
 ) -> None:
     """List the engines by family, when each applies, and when to trust it."""
-    from tcpcast.engines import REGISTRY
+    from tcpcast.engines import REGISTRY, add_outside
 
+    for fault in add_outside():
+        print(f"tcpcast: {fault}", file=sys.stderr)
     if as_json:
         _print_json()
         return
@@ -24,6 +28,8 @@ def engines(
     from tcpcast.report.terminal import show
 
     for family in FAMILIES:
+        if not any(entry.family == family for entry in REGISTRY.values()):
+            continue
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, title=family, title_justify="left")
         table.add_column("engine", no_wrap=True, min_width=19)
         for column in ("what it is", "applies to", "trust"):

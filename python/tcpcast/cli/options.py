@@ -6,16 +6,25 @@ from typing import Annotated, Literal
 
 import typer
 
+from tcpcast.cli.complete import engine_lists, keys, scenario_files
+from tcpcast.errors import TcpcastError
+
 File = Annotated[
     str,
     typer.Argument(
         metavar="FILE|NAME",
         help="A scenario file, or the name of a packaged one (`tcpcast new` lists them).",
+        autocompletion=scenario_files,
     ),
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key; may be repeated.",
+        autocompletion=keys,
+    ),
 ]
 Engines = Annotated[
     list[str] | None,
@@ -23,6 +32,7 @@ Engines = Annotated[
         "--engine",
         metavar="A,B",
         help="Engines, separated by commas; see `tcpcast engines`.",
+        autocompletion=engine_lists,
     ),
 ]
 Seed = Annotated[
@@ -59,3 +69,16 @@ Markdown = Annotated[
     typer.Option(metavar="FILE", help="Write the report as Markdown, without figures."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
+
+
+def check_one_form(*, as_csv: bool, as_json: bool) -> None:
+    """Refuse two forms for programs at once.
+
+    Raises
+    ------
+    TcpcastError
+        Both are asked for.
+    """
+    if as_csv and as_json:
+        raise TcpcastError("--csv and --json are both given; write one of them")

@@ -1,6 +1,6 @@
 """``tcpcast predict``: one path, answered at once by every formula that applies."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Force, Format, Json
+from tcpcast.cli.options import Csv, Force, Format, Json, check_one_form
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 from tcpcast.path.options import PathOptions, bulk_scenario, curve_points, points
@@ -55,7 +55,6 @@ Explain = Annotated[bool, typer.Option("--explain", help="Show each quantity wit
 Plot = Annotated[
     str | None, typer.Option(metavar="DIR", help="Draw rate against loss into a folder.")
 ]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
 
 
 def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
@@ -115,8 +114,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
     """Refuse options that do not go together before anything is asked."""
-    if as_csv and as_json:
-        raise TcpcastError("--csv and --json are both given; write one of them")
+    check_one_form(as_csv=as_csv, as_json=as_json)
     if explain and (options.ranges or as_csv or as_json):
         other = f"--{options.ranges[0]} is a range" if options.ranges else "--csv and --json do not"
         what = "give one value" if options.ranges else "--json has every step in its provenance"

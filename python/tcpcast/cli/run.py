@@ -1,6 +1,6 @@
 """``tcpcast run``: a scenario, answered by several engines, side by side."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
@@ -10,6 +10,7 @@ import typer
 
 from tcpcast.cli.options import (
     Changes,
+    Csv,
     Engines,
     Feed,
     File,
@@ -20,6 +21,7 @@ from tcpcast.cli.options import (
     Markdown,
     Seed,
     Threads,
+    check_one_form,
 )
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import again_text, check_reports, write_run
@@ -44,6 +46,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     seed: Seed = None,
     feed: Feed = "scenario",
     as_json: Json = False,
+    as_csv: Csv = False,
     plot: Annotated[
         str | None, typer.Option(metavar="DIR", help="Write figures into a folder.")
     ] = None,
@@ -65,6 +68,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     from tcpcast.compare import compare_all
 
+    check_one_form(as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     if show:
         _show(scenario, as_json=as_json)
@@ -81,7 +85,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         print(f"tcpcast: {said}", file=sys.stderr)
     answers = answers_to(scenario, engine_names(engine), threads, feed, force=force)
     compared = compare_all(answers)
-    _report(compared, scenario, as_json=as_json, every=every)
+    _report(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
     if plot is not None:
         _plot(answers, scenario, plot, form, force=force)
     again = again_text(file, answers, changes, seed, feed)
@@ -128,9 +132,11 @@ def _say_how_long(scenario: Scenario) -> None:
     print(f"tcpcast: {said}", file=sys.stderr)
 
 
-def _report(compared: Compared, scenario: Scenario, *, as_json: bool, every: bool) -> None:
+def _report(
+    compared: Compared, scenario: Scenario, *, as_json: bool, as_csv: bool, every: bool
+) -> None:
     answers = compared.answers
-    if not as_json:
+    if not (as_json or as_csv):
         from tcpcast.report.answered import run_parts
         from tcpcast.report.text import print_parts
 
@@ -139,9 +145,13 @@ def _report(compared: Compared, scenario: Scenario, *, as_json: bool, every: boo
             print(f"tcpcast: {reason}", file=sys.stderr)
         return
     from tcpcast.report.json import json_report
+    from tcpcast.report.rows import csv_text
     from tcpcast.report.summary import caveats
 
-    print(json_report(answers, scenario))
+    if as_json:
+        print(json_report(answers, scenario))
+    else:
+        print(csv_text(answers), end="")
     for warning in scenario.warnings():
         print(f"tcpcast: {warning}", file=sys.stderr)
     for answer in answers:

@@ -1,6 +1,6 @@
 """``tcpcast trace``: what TCP did in packet captures."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Force, Format, Html, Json, Markdown
+from tcpcast.cli.options import Csv, Force, Format, Html, Json, Markdown, check_one_form
 from tcpcast.cli.reports import check_reports, write_captures
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.cli.trace_files import check_outputs, check_table, write_files
@@ -44,7 +44,6 @@ After = Annotated[
         help="A capture of the same packets after the bottleneck: losses in between.",
     ),
 ]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
 TableName = Annotated[
     str | None,
     typer.Option(
@@ -178,8 +177,7 @@ def _again(
 
 def _check_forms(files: Sequence[str], after: str | None, *, as_csv: bool, as_json: bool) -> None:
     """Refuse what cannot be read or printed together."""
-    if as_csv and as_json:
-        raise TcpcastError("--csv and --json: only one of them can be printed")
+    check_one_form(as_csv=as_csv, as_json=as_json)
     if after is not None and len(files) > 1:
         raise TcpcastError("--after: belongs to one capture; give one FILE, taken before it")
     if after == "-":

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import CAPTURES, MEASUREMENT, SCALED, SIMULATION, EngineEntry, Formula
-from tcpcast.errors import DomainError, NotApplicable, TcpcastError, UnknownEngine
+from tcpcast.errors import (
+    DomainError,
+    EnvironmentFault,
+    NotApplicable,
+    TcpcastError,
+    UnknownEngine,
+)
 from tcpcast.interrupts import raise_what_was_dropped
 
 if TYPE_CHECKING:
@@ -212,8 +218,46 @@ _INSTEAD = {
 """What there is instead of engines that people ask for, by a part of the name."""
 
 
+def add_outside() -> list[str]:
+    """Add the engines and models of other packages to the registry.
+
+    Returns
+    -------
+    list[str]
+        Why one is left out: its package cannot be imported, or the name is taken.
+    """
+    from tcpcast.engines.outside import entry_points  # noqa: PLC0415 - looks at all packages
+
+    faults = []
+    for name in entry_points():
+        try:
+            _add(name)
+        except EnvironmentFault as fault:
+            faults.append(str(fault))
+    return faults
+
+
+def _add(name: str) -> bool:
+    """Add an engine of another package, and say whether there is one of this name.
+
+    Raises
+    ------
+    EnvironmentFault
+        It cannot be imported, or tcpcast has an engine of the name.
+    """
+    from tcpcast.engines import outside  # noqa: PLC0415 - looks at all packages
+
+    point = outside.entry_points().get(name)
+    if point is None:
+        return False
+    if not isinstance(REGISTRY.get(name), outside.OutsideEntry | None):
+        raise EnvironmentFault(f"engine '{name}' of {point.value} has the name of one of tcpcast's")
+    REGISTRY[name] = outside.entry(point)
+    return True
+
+
 def _check_name(name: str) -> None:
-    if isinstance(name, str) and name in REGISTRY:
+    if isinstance(name, str) and (name in REGISTRY or _add(name)):
         return
     text = str(name)
     hint = next((words for part, words in _INSTEAD.items() if part in text.lower()), None)

@@ -34,7 +34,8 @@ MEASUREMENT = "measurement"
 CONTROLS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Congestion controls other than Reno's that have a formula, and its engine."""
 
-FAMILIES = (PATH, TRANSFERS, USERS, SIMULATION, SCALED, MEASUREMENT, CAPTURES)
+OUTSIDE = "engines of other packages"
+FAMILIES = (PATH, TRANSFERS, USERS, SIMULATION, SCALED, MEASUREMENT, CAPTURES, OUTSIDE)
 """Kinds of engines, in the order of ``tcpcast engines``."""
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import (
     CONTROLS,
+    OUTSIDE,
     PATH,
     SCALED,
     TRANSFERS,
@@ -90,6 +91,8 @@ def fit(engine: str, stack: str) -> Fit:
     entry, preset = REGISTRY[engine], STACKS[stack]
     if isinstance(entry, Formula):
         return _of_formula(engine, entry, stack, delayed_acks=preset["delayed_acks"])
+    if entry.family == OUTSIDE:
+        return Fit(Verdict.UNCHECKED, "its package says")
     if engine == "fixed-point" and stack != MAX_PLUS:
         return Fit(Verdict.REFUSED, f"models {MAX_PLUS} alone")
     if engine == "kernel" and stack not in KERNEL_STACKS:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 from tcpcast.answer import Answer
 from tcpcast.compare import compare_all
 from tcpcast.errors import UnknownEngine
+from tcpcast.extras import frame_package
 from tcpcast.report.answered import run_parts
 from tcpcast.report.html import html
+from tcpcast.report.rows import COLUMNS, answer_rows
 from tcpcast.report.text import text
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast.scenario import Scenario
+
+_NUMBERS = {"value": "float64", "low": "float64", "high": "float64"}
 
 
 class Answers(list[Answer]):
@@ -63,6 +67,33 @@ class Answers(list[Answer]):
         from tcpcast.report.json import document  # noqa: PLC0415 - needed by few
 
         return document(self, self.scenario)
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame`` with a row a metric: what ``tcpcast run --csv`` prints.
+
+        Columns engine, class (empty for all sources together), metric, value, low, high, unit and
+        trusted.
+
+        Raises
+        ------
+        EnvironmentFault
+            pandas is not installed.
+        """
+        pandas = frame_package("pandas")
+        return pandas.DataFrame(answer_rows(self), columns=list(COLUMNS)).astype(_NUMBERS)
+
+    def to_polars(self) -> Any:
+        """Return the same as a ``polars.DataFrame``.
+
+        Raises
+        ------
+        EnvironmentFault
+            polars is not installed.
+        """
+        polars = frame_package("polars")
+        kinds = dict.fromkeys(_NUMBERS, polars.Float64)
+        rows = answer_rows(self)
+        return polars.DataFrame(rows, list(COLUMNS), schema_overrides=kinds, orient="row")
 
     def plot(self, folder: str | Path, *, force: bool = False, form: str = "png") -> list[Path]:
         """Write figures into a folder and return their paths; needs the extra ``plot``.

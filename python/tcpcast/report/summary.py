@@ -99,6 +99,8 @@ def _buffer(scenario: Scenario) -> str:
     buffer = scenario.network.bottleneck.buffer
     if buffer.unit == "unlimited":
         return "unlimited buffer"
+    if buffer.unit == "seconds":
+        return f"buffer {amount(buffer.amount, 's')}, {scenario.buffer_pkts:g} packets"
     unit = {"bdp": "BDP", "packets": "packets", "bytes": "bytes"}[buffer.unit]
     if buffer.unit == "packets" and buffer.amount == 1:
         unit = "packet"

@@ -10,7 +10,6 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
-    ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
@@ -24,17 +23,19 @@ from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, mean_bps
 from tcpcast.scenario.table import Table, fault, faults
 
 MOST_BUFFER_PKTS = 10**9
+LONGEST_BUFFER_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """The most a queue holds, the packet in transmission included.
 
-    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (times link rate and ``network.rtt``) or
-    ``"unlimited"``, in which case ``amount`` is inf.
+    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (times link rate and ``network.rtt``),
+    ``"seconds"`` (what the link sends in that time) or ``"unlimited"``, in which case ``amount`` is
+    inf.
     """
 
-    unit: Literal["packets", "bytes", "bdp", "unlimited"]
+    unit: Literal["packets", "bytes", "bdp", "seconds", "unlimited"]
     amount: float
 
     def packets(self, *, packet_bytes: int, rate_bps: float, rtt_s: float) -> float:
@@ -45,8 +46,8 @@ class Buffer:
         packet_bytes
             Size of a data packet.
         rate_bps, rtt_s
-            Of the link and the path, for a buffer in bandwidth-delay products, which is rounded
-            up to whole packets.
+            Of the link and the path, for a buffer in bandwidth-delay products or in seconds,
+            which is rounded up to whole packets.
 
         Returns
         -------
@@ -55,16 +56,24 @@ class Buffer:
         """
         if self.unit == "bytes":
             return float(self.amount // packet_bytes)
-        if self.unit == "bdp":
+        if self.needs_rate:
+            over_s = (self.amount, rtt_s) if self.unit == "bdp" else (self.amount,)
             # Decimal, because 12 Mbit/s x 50 ms is exactly 50 packets and not a little more.
-            bits = math.prod(units.exact_fraction(x) for x in (self.amount, rate_bps, rtt_s))
+            bits = math.prod(units.exact_fraction(x) for x in (*over_s, rate_bps))
             return float(max(1, math.ceil(bits / (8 * packet_bytes))))
         return self.amount
+
+    @property
+    def needs_rate(self) -> bool:
+        """Whether it depends on the rate of its link."""
+        return self.unit in {"bdp", "seconds"}
 
     def __str__(self) -> str:
         """Write it as people type it."""
         if self.unit == "unlimited":
             return "unlimited"
+        if self.unit == "seconds":
+            return units.format_duration(self.amount)
         suffix = {"packets": "pkt", "bytes": "B", "bdp": "bdp"}[self.unit]
         return f"{units.plain(units.exact(self.amount))}{suffix}"
 
@@ -72,7 +81,7 @@ class Buffer:
 UNLIMITED = Buffer("unlimited", math.inf)
 
 
-def _read_buffer(value: object, info: ValidationInfo) -> Buffer:
+def _read_buffer(value: object) -> Buffer:
     if isinstance(value, Buffer):
         return value
     if value == "unlimited":
@@ -93,7 +102,7 @@ def _read_buffer(value: object, info: ValidationInfo) -> Buffer:
         _check_room(value, size)
         return Buffer("bytes", float(size))
     if re.fullmatch(rf"\s*{units.NUMBER}\s*({'|'.join(units.TIME_UNITS)})\s*", value):
-        raise UnitError(_instead_of_time(value, mean_bps(info.data.get("rate_rule", math.inf))))
+        return _read_time(value)
     packets = units.parse_packets(value)
     _check_room(value, packets)
     if packets != int(packets):
@@ -103,16 +112,12 @@ def _read_buffer(value: object, info: ValidationInfo) -> Buffer:
     return Buffer("packets", packets)
 
 
-def _instead_of_time(value: str, rate_bps: float) -> str:
-    """Say what to write for a buffer that was given as the time in which it drains."""
-    refused = f"{units.show(value)} is a time, and a buffer is in packets or bytes"
-    if not math.isfinite(rate_bps):
-        return f'{refused}; write "100pkt", "200KB" or "1bdp"'
-    size = math.ceil(units.parse_duration(value) * rate_bps / 8)
-    return (
-        f'{refused}; write "{size}B", the bytes that {units.format_rate(rate_bps)} sends in '
-        'that time, or "1bdp"'
-    )
+def _read_time(value: str) -> Buffer:
+    seconds = units.parse_duration(value)
+    _check_room(value, seconds)
+    if seconds > LONGEST_BUFFER_S:
+        raise UnitError(f'{units.show(value)} is too long; write "50ms", or "unlimited"')
+    return Buffer("seconds", seconds)
 
 
 def _check_room(value: object, amount: float) -> None:
@@ -130,8 +135,8 @@ BufferSize = Annotated[
     WithJsonSchema(
         {
             "type": "string",
-            "pattern": r"^\s*\+?" + units.NUMBER + r"\s*(pkt|bdp|B|kB|KB|MB|GB|KiB|MiB|GiB)\s*$"
-            r"|^unlimited$",
+            "pattern": r"^\s*\+?" + units.NUMBER + r"\s*(pkt|bdp|B|kB|KB|MB|GB|KiB|MiB|GiB"
+            r"|ns|[uµμ]s|ms|s|min|h)\s*$|^unlimited$",
             "examples": ["150pkt"],
         }
     ),
@@ -213,8 +218,9 @@ class Link(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.buffer.unit == "bdp" and math.isinf(self.rate):
-            message = 'a bandwidth-delay product needs a rate; write rate = "10mbit"'
+        if self.buffer.needs_rate and math.isinf(self.rate):
+            what = "a bandwidth-delay product" if self.buffer.unit == "bdp" else "a buffer in time"
+            message = f'{what} needs a rate; write rate = "10mbit"'
             raise faults([fault(message, "buffer")])
         for key, typed in (
             ("buffer", self.buffer != UNLIMITED),

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import EnvironmentFault
+from tcpcast.extras import frame_package
 from tcpcast.sweeps.table import ENDS, METRICS, modules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-    from types import ModuleType
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Results:
         EnvironmentFault
             pandas is not installed.
         """
-        _installed("pandas")
+        frame_package("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
@@ -84,7 +84,7 @@ class Results:
         EnvironmentFault
             polars is not installed.
         """
-        return _installed("polars").from_arrow(self.to_arrow())
+        return frame_package("polars").from_arrow(self.to_arrow())
 
 
 def count_statuses(parts: Sequence[bytes | Path]) -> dict[str, int]:
@@ -117,14 +117,3 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
     names = set(whole.column_names) & metrics
     empty = [name for name in names if whole[name].null_count == whole.num_rows]
     return whole.drop_columns(empty).replace_schema_metadata(None)
-
-
-def _installed(name: str) -> ModuleType:
-    import importlib  # noqa: PLC0415 - with what it imports
-
-    try:
-        return importlib.import_module(name)
-    except ImportError as missing:
-        raise EnvironmentFault(
-            f"to_{name} needs {name}, which is not installed: pip install {name}"
-        ) from missing

@@ -116,10 +116,10 @@ impl Attempts {
         self.rto = (self.rto * 2).min(stack.max_rto);
     }
 
-    /// Whether data begin with a window of one packet: RFC 5681, section 3.1, once two have been sent
-    /// again, since the first timeout is 1 s (RFC 6298, appendix A). As in Linux these may answer
-    /// repeated SYNs, a timeout must be among the causes, and it was not spurious: what comes back
-    /// does not echo the first one's stamp (RFC 7323, section 3).
+    /// Whether data begin with a window of one packet: RFC 5681, section 3.1, once two were
+    /// retransmitted, since the first timeout is 1 s (RFC 6298, appendix A). As in Linux these may
+    /// answer repeated SYNs, a timeout must be among the causes, and it was not spurious: what comes
+    /// back does not echo the first one's stamp (RFC 7323, section 3).
     pub fn restart_window(&self, stamps: Option<Timestamps>) -> bool {
         let echoes_first = stamps.is_some_and(|stamps| stamps.echo == self.first_stamp);
         self.sends > 2 && self.timeouts > 0 && !echoes_first

@@ -1,0 +1,29 @@
+"""``tcpcast completion``: a script by which a shell completes commands, options and names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from tcpcast.cli.complete import VARIABLE
+
+EXAMPLE = "tcpcast completion bash > ~/.local/share/bash-completion/completions/tcpcast"
+
+
+def completion(
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
+    ],
+) -> None:
+    """Print the script that makes a shell complete tcpcast.
+
+    For zsh: eval "$(tcpcast completion zsh)" in ~/.zshrc. For fish: into the file
+    ~/.config/fish/completions/tcpcast.fish.
+    """
+    from typer import completion as shells  # noqa: PLC0415 - not for the help
+
+    script = shells.get_completion_script(  # type: ignore[attr-defined]
+        prog_name="tcpcast", complete_var=VARIABLE, shell=shell
+    )
+    print(script)

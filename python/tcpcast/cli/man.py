@@ -1,0 +1,81 @@
+"""``tcpcast man``: the manual page, made of the same words as ``--help``."""
+
+# ruff: noqa: PLC0415 - every command is built here, and for nothing else
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tcpcast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXAMPLE = "tcpcast man | man -l -"
+
+EXIT_STATUS = {
+    "0": "done",
+    "1": "a requested check failed, or the answer is partial",
+    "2": "the command line or the scenario is wrong; the message says what to write instead",
+    "3": "something that the command needs is not there, or the machine was too busy to answer",
+    "130": "interrupted",
+}
+
+
+def man() -> None:
+    """Print the manual page, for man(1)."""
+    print("\n".join(page()))
+
+
+def page() -> Iterator[str]:
+    """Return the lines of the page, in the macros of man(7)."""
+    from typer.main import get_command
+
+    from tcpcast.cli import app
+
+    top: Any = get_command(app)
+    context = top.make_context("tcpcast", ["--help"], resilient_parsing=True)
+    yield f'.TH TCPCAST 1 "" "tcpcast {tcpcast.__version__}" "User commands"'
+    yield from (".SH NAME", f"tcpcast \\- {_plain('what will TCP do here?')}")
+    yield from (".SH SYNOPSIS", ".B tcpcast", _plain("COMMAND [ARGUMENT]..."))
+    yield from (".SH DESCRIPTION", _plain(str(top.help)))
+    yield from _options(top, context)
+    yield ".SH COMMANDS"
+    for name in top.list_commands(context):
+        yield from _command(top.get_command(context, name), context, name)
+    yield ".SH EXIT STATUS"
+    for code, meaning in EXIT_STATUS.items():
+        yield from (".TP", f".B {code}", _plain(meaning))
+
+
+def _command(command: Any, above: Any, name: str) -> Iterator[str]:
+    """Return the part of a command, and those of the commands below it."""
+    context = command.make_context(name, ["--help"], parent=above, resilient_parsing=True)
+    inner = [(each, command.get_command(context, each)) for each in _below(command, context)]
+    usage = "" if inner else f" {' '.join(command.collect_usage_pieces(context))}"
+    yield f".SS {_plain(context.command_path + usage)}"
+    for paragraph in str(command.help or "").split("\n\n"):
+        yield from (".PP", _plain(paragraph))
+    if not inner:
+        yield from _options(command, context)
+    if command.epilog:
+        yield from (".PP", _plain(command.epilog))
+    for each, below in inner:
+        yield from _command(below, context, each)
+
+
+def _below(command: Any, context: Any) -> list[str]:
+    return list(command.list_commands(context)) if hasattr(command, "commands") else []
+
+
+def _options(command: Any, context: Any) -> Iterator[str]:
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None:
+            name, meaning = record
+            yield from (".TP", f".B {_plain(name)}", _plain(meaning))
+
+
+def _plain(text: str) -> str:
+    """Return a line that troff prints as it is."""
+    line = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{line}" if line.startswith((".", "'")) else line

@@ -1,0 +1,164 @@
+"""Engines and models of other packages, found by their entry points.
+
+A package offers an engine in the group ``tcpcast.engines``: a callable ``answer(scenario, options)
+-> Answer``. A model of one path stands in ``tcpcast.models``: a callable that returns the packets
+that one flow sends per second, from inputs that it names, any of :data:`INPUTS`. Both are asked by
+the name of the entry point, and may have an attribute ``applies``, to what they apply in words;
+an engine may have ``metrics``, the unit of each metric of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.answer import Answer
+from tcpcast.engines.registry import OUTSIDE, EngineEntry
+from tcpcast.errors import DomainError, EnvironmentFault, TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+
+ENGINES, MODELS = "tcpcast.engines", "tcpcast.models"
+"""Groups of entry points."""
+
+INPUTS = ("loss_indication_ratio", "rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
+"""What a model of one path may ask for: p, RTT, T0, b and W_max."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideEntry(EngineEntry):
+    """A row of the registry that another package offers; ``package`` has its name and version."""
+
+    point: metadata.EntryPoint
+    package: str
+    units: dict[str, str] = field(default_factory=dict)
+    is_model: bool = False
+
+    def trusted_when(self, name: str) -> str:  # noqa: ARG002 - it is its own
+        """Return who says when to trust it."""
+        return self.trust
+
+    def load(self) -> Callable[..., Any]:
+        """Import the package."""
+        function: Callable[..., Any] = self.point.load()
+        return function
+
+    def ask(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
+        """Answer a scenario.
+
+        Raises
+        ------
+        NotApplicable
+            The engine does not cover the scenario.
+        TcpcastError
+            What it returned is no answer.
+        """
+        function = self.load()
+        if self.is_model:
+            found = _of_path(self.point.name, function, scenario, measured)
+        else:
+            found = function(scenario, options)
+        if not isinstance(found, Answer):
+            raise TcpcastError(
+                f"engine '{self.point.name}' of {self.package} returned {type(found).__name__}; "
+                "it has to return tcpcast.Answer"
+            )
+        found.engine = self.point.name
+        for name, unit in self.units.items():
+            if name in found.metrics and not found.metrics[name].unit:
+                found.metrics[name] = replace(found.metrics[name], unit=unit)
+        found.provenance = {
+            **found.provenance,
+            "package": self.package,
+            "scenario": scenario.digest(),
+        }
+        return found
+
+
+@functools.cache
+def entry_points() -> dict[str, metadata.EntryPoint]:
+    """Return the entry points of both groups by name; the first of a name counts."""
+    found: dict[str, metadata.EntryPoint] = {}
+    for group in (ENGINES, MODELS):
+        for point in metadata.entry_points(group=group):
+            found.setdefault(point.name, point)
+    return found
+
+
+def entry(point: metadata.EntryPoint) -> OutsideEntry:
+    """Return the row of an entry point, whose package is imported for it.
+
+    Raises
+    ------
+    EnvironmentFault
+        It cannot be imported, or is nothing that can be called.
+    """
+    package = "another package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+    try:
+        function = point.load()
+    except Exception as fault:
+        raise EnvironmentFault(
+            f"engine '{point.name}' of {package} cannot be imported: {fault}"
+        ) from fault
+    if not callable(function):
+        raise EnvironmentFault(
+            f"engine '{point.name}' of {package} cannot be called: {point.value}"
+        )
+    is_model = point.group == MODELS
+    doc = (inspect.getdoc(function) or f"{point.name} of {package}").partition("\n")[0]
+    applies = getattr(function, "applies", None)
+    return OutsideEntry(
+        point.module,
+        point.attr,
+        doc.removesuffix("."),
+        str(applies or ("bulk flows over one path" if is_model else "what its package says")),
+        OUTSIDE,
+        trust=f"as {package} says",
+        quick=False,
+        point=point,
+        package=package,
+        units=dict(getattr(function, "metrics", {})),
+        is_model=is_model,
+    )
+
+
+def _of_path(
+    name: str, rate_pps: Callable[..., Any], scenario: Scenario, measured: Answer | None
+) -> Answer:
+    """Answer by a model of one path, for all flows together and at most at the link's rate."""
+    from tcpcast.engines.formula import rates  # noqa: PLC0415 - imports numpy
+    from tcpcast.engines.formula.feed import path_inputs  # noqa: PLC0415
+    from tcpcast.engines.formula.inputs import step  # noqa: PLC0415
+
+    fed = path_inputs(name, scenario, measured)
+    values = (fed.loss, fed.rtt_s, fed.t0_s, fed.packets_per_ack, fed.window_pkts)
+    given = dict(zip(INPUTS, values, strict=True))
+    rate = float(rate_pps(**{key: given[key] for key in _asked(name, rate_pps)}))
+    if not rate >= 0:
+        raise DomainError(f"model '{name}' returned {rate}; it has to return packets per second")
+    steps = [*fed.used("p", "RTT", "T0", "b", "W_max", "n"), step("B", rate, "packet/s", name)]
+    return rates.of_one(name, fed, rate_pps=rate, regime="", steps=steps)
+
+
+def _asked(name: str, rate_pps: Callable[..., Any]) -> list[str]:
+    """Return the inputs that a model asks for.
+
+    Raises
+    ------
+    EnvironmentFault
+        It needs another one.
+    """
+    asked = inspect.signature(rate_pps).parameters.values()
+    unknown = [p.name for p in asked if p.default is p.empty and p.name not in INPUTS]
+    if unknown:
+        raise EnvironmentFault(
+            f"model '{name}' asks for {', '.join(unknown)}; it may ask for {', '.join(INPUTS)}"
+        )
+    return [p.name for p in asked if p.name in INPUTS]

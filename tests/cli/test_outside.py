@@ -1,0 +1,137 @@
+"""Engines and models of other packages, found by their entry points."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OWN = '''
+    """One file, one engine, one model."""
+
+    from tcpcast import Answer, Metric, NotApplicable
+
+
+    def answer(scenario, options):
+        """Count the packets that are on their way when the link is full."""
+        link = scenario.network.bottleneck
+        if link.rate_bps == float("inf"):
+            raise NotApplicable("it needs a link with a rate; write network.bottleneck.rate")
+        bits = 8 * scenario.network.packet_bytes
+        on_way = link.rate_bps * scenario.network.rtt_s / bits
+        return Answer("any", metrics={"pipe_pkts": Metric(on_way), "heaps": Metric(on_way / 100)})
+
+
+    answer.applies = "links with a rate"
+    answer.metrics = {"heaps": "heap"}
+
+
+    def half_mathis(*, loss_indication_ratio, rtt_s, more=2.0):
+        """Half of the square-root law."""
+        return 0.5 * (1.5 / loss_indication_ratio) ** 0.5 / rtt_s
+
+
+    def lost(scenario, options):
+        return "nothing"
+
+
+    def odd(*, temperature):
+        return temperature
+
+
+    nothing = 5
+'''
+POINTS = """
+    [tcpcast.engines]
+    pipe = own_engine:answer
+    lost = own_engine:lost
+    packet = own_engine:answer
+    broken = own_engine:is_not_there
+    number = own_engine:nothing
+
+    [tcpcast.models]
+    half-mathis = own_engine:half_mathis
+    odd = own_engine:odd
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Return a folder with an installed package of one file."""
+    (tmp_path / "own_engine.py").write_text(dedent(OWN))
+    info = tmp_path / "own_engine-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-engine\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(dedent(POINTS))
+    return tmp_path
+
+
+def tcpcast(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tcpcast", *arguments],
+        env=os.environ | {"PYTHONPATH": str(site), "COLUMNS": "200"},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+
+
+def test_an_engine_of_another_package_answers_beside_the_others(site: Path) -> None:
+    done = tcpcast(site, "run", "web-10mbit", "--engine", "engset,pipe", "--all")
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if "heap" in line)
+    assert line.split() == ["heaps", "heap", "–", "0.4167"]
+    told = tcpcast(site, "run", "web-10mbit", "--engine", "pipe", "--json")
+    (answer,) = json.loads(told.stdout)["answers"]
+    assert answer["engine"] == "pipe"
+    assert answer["metrics"]["heaps"]["unit"] == "heap"
+    assert answer["metrics"]["pipe_pkts"]["value"] == pytest.approx(10e6 * 0.05 / 12000)
+    assert answer["provenance"]["package"] == "own-engine 1.2"
+
+
+def test_a_model_of_another_package_is_fed_like_the_others(site: Path) -> None:
+    change = ("--set", "network.bottleneck.loss=2%")
+    done = tcpcast(site, "run", "one-path", "--engine", "mathis,half-mathis", "--json", *change)
+    assert done.returncode == 0, done.stderr
+    mathis, half = json.loads(done.stdout)["answers"]
+    rate = "send_rate_pps"
+    assert half["metrics"][rate]["value"] <= mathis["metrics"][rate]["value"]
+    assert half["metrics"]["goodput_bps"]["value"] > 0
+
+
+def test_they_are_listed_and_what_is_wrong_with_one_is_said(site: Path) -> None:
+    done = tcpcast(site, "engines")
+    assert done.returncode == 0
+    assert "engines of other packages" in done.stdout
+    assert "links with a rate" in done.stdout
+    assert "Half of the square-root law" in done.stdout
+    assert "engine 'broken' of own-engine 1.2 cannot be imported" in done.stderr
+    assert "engine 'number' of own-engine 1.2 cannot be called" in done.stderr
+    assert "'packet'" in done.stderr
+    assert "has the name of one of tcpcast's" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "code"),
+    [
+        ("lost", "it has to return tcpcast.Answer", 2),
+        ("odd", "asks for temperature; it may ask for loss_indication_ratio, rtt_s", 3),
+        ("broken", "cannot be imported", 3),
+        ("pip", "no engine 'pip'", 2),
+    ],
+)
+def test_what_is_wrong_with_an_engine_is_said_when_it_is_asked(
+    name: str, words: str, code: int, site: Path
+) -> None:
+    done = tcpcast(site, "run", "one-path", "--engine", name)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

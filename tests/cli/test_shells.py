@@ -1,0 +1,98 @@
+"""What shells and man(1) are given: completion, and the manual page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from tcpcast.cli import ORDER, complete, main
+from tcpcast.cli.man import EXIT_STATUS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Capture = pytest.CaptureFixture[str]
+
+
+def offered(monkeypatch: pytest.MonkeyPatch, capsys: Capture, *words: str) -> list[str]:
+    """What bash is offered for the last word."""
+    monkeypatch.setenv(complete.VARIABLE, "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", " ".join(["tcpcast", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["pre"], "predict"),
+        (["plan", "us"], "users"),
+        (["predict", "--rt"], "--rtt"),
+        (["run", "web"], "web-10mbit"),
+        (["run", "web-10mbit", "--engine", "packet,cu"], "packet,cubic-response"),
+        (["run", "web-10mbit", "--set", "network.bottleneck.bu"], "network.bottleneck.buffer="),
+        (["run", "web-10mbit", "--set", "traffic.siz"], "traffic.size="),
+        (["completion", "f"], "fish"),
+    ],
+)
+def test_a_shell_is_offered_what_may_follow(
+    words: list[str], expected: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    found = offered(monkeypatch, capsys, *words)
+    assert expected in found
+    assert all(each.startswith(words[-1]) for each in found)
+
+
+def test_files_of_scenarios_and_folders_are_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own[1].toml").touch()
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "own.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert complete.scenario_files("own[") == ["own[1].toml"]
+    assert complete.scenario_files("mor") == ["more/"]
+    assert complete.scenario_files("more/o") == ["more/own.toml"]
+    assert complete.scenario_files("notes") == []
+    assert complete.scenario_files("not/there") == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_asks_tcpcast(shell: str, capsys: Capture) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert complete.VARIABLE in script
+    if shutil.which(shell) is not None:
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_another_shell_is_refused(capsys: Capture) -> None:
+    assert main(["completion", "csh"]) == 2
+    assert "bash" in capsys.readouterr().err
+
+
+def test_the_manual_page_has_every_command_and_exit_code(capsys: Capture) -> None:
+    assert main(["man"]) == 0
+    page = capsys.readouterr().out
+    for command in ORDER:
+        assert re.search(rf"^\.SS tcpcast {command}\b", page, re.MULTILINE), command
+    assert ".SS tcpcast plan users " in page
+    assert all(f".B {code}\n" in page for code in EXIT_STATUS)
+    assert all(line.isprintable() for line in page.splitlines())
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_groff_has_nothing_to_say_of_the_manual_page(capsys: Capture) -> None:
+    assert main(["man"]) == 0
+    page = capsys.readouterr().out
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww"], input=page, text=True, capture_output=True, check=True
+    )
+    assert done.stderr == ""
