@@ -60,6 +60,8 @@ test-rust: | $(BIN)/python
 	cargo test --quiet --locked --workspace --exclude tcpcast-py --lib --tests
 
 test-python: $(READY)
+	@# What was edited since the build, once and not in each process that a test starts.
+	@$(BIN)/python -m compileall -q python/tcpcast
 	.venv/bin/pytest -m "not long" --numprocesses=auto --dist=worksteal
 
 lint: lint-rust lint-python ## Check format, types and manners.

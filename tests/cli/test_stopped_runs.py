@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,12 +43,18 @@ def interrupted(
         capture_output=True,
         text=True,
         check=False,
-        timeout=10 + after_s,
+        timeout=60 + after_s,  # for one that does not end; a busy machine takes 10 s to begin
     )
     assert "Traceback" not in run.stderr
     if not run.stdout and after_s < 10:
         return interrupted(*arguments, after_s=2 * after_s, number=number)
     return json.loads(run.stdout), run.stderr, run.returncode
+
+
+def processor_s() -> float:
+    """What ended commands have taken, whatever else the machine does."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -67,11 +73,11 @@ def test_ctrl_c_prints_what_was_finished(threads: str, number: int) -> None:
 
 
 def test_ctrl_c_while_the_warm_up_is_looked_for() -> None:
-    began = time.monotonic()
+    began = processor_s()
     document, _, code = interrupted(*ENDLESS, "--set=run.warmup=mser-5")
     assert code == 130
     assert document["answers"][0]["partial"].startswith("interrupted")
-    assert time.monotonic() - began < 8
+    assert processor_s() - began < 8
 
 
 def test_ctrl_c_within_the_warm_up() -> None:

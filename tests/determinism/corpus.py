@@ -128,7 +128,9 @@ LAWS: dict[str, Any] = {
 }
 MIXED = 60
 STACKS = ("rfc-reno", "rfc-newreno", "rfc-newreno-patient", "max-plus-reno")
-TODAYS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "rfc-sack", "dctcp")
+TODAYS = (
+    "linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "rfc-sack", "bbr3", "dctcp",
+)  # fmt: skip
 TODAYS_TCP: dict[str, Changes] = {
     "iw4": {"tcp.initial_window": 4},
     "each-ack": {"tcp.delayed_acks": False},
@@ -379,7 +381,7 @@ MANAGED: dict[str, Any] = {
 def _managed() -> Iterator[Case]:
     """Active queue management with stacks of both kinds, marks, a hop and cross traffic."""
     for name, queue in MANAGED.items():
-        for stack in ("rfc-newreno", "linux-cubic", "linux-bbr", "dctcp"):
+        for stack in ("rfc-newreno", "linux-cubic", "linux-bbr", "bbr3", "dctcp"):
             ecn = {} if stack == "rfc-newreno" else {"tcp.ecn": True}
             changes = {"network.bottleneck.queue": queue, "tcp": {"stack": stack}} | ecn
             yield _run(f"managed-{name}-{stack}", "narrow", changes)

@@ -6,8 +6,9 @@ What is shown is run. On one page, in order and in one folder of its own:
   on the clock apart. ``console needs=tshark`` is skipped where there is no tshark, and
   ``console long`` where nobody has asked for what takes long: ``make docs`` and ``check-long`` do.
   What ``console measured`` prints is of one machine at one time: it is run and not compared.
-- ``python``: run in one namespace a page. A ``text`` block right after it is what it prints. With a
-  first line ``# NAME.py`` it is written to that file instead, for blocks after it to import.
+- ``python``: run in one namespace a page. A ``text`` block right after it is what it prints. It may
+  be ``measured`` and ``long``, too. With a first line ``# NAME.py`` it is written to that file
+  instead, for blocks after it to import.
 - ``toml``: a scenario. With a first line ``# NAME.toml`` it is written to that file; without, it
   is a part of one, laid over a packaged scenario.
 

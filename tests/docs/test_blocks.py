@@ -51,7 +51,7 @@ def read(page: Path, folder: Path, *, long: bool) -> None:
         if block.language == "python":
             printed = reader.output(block)
             said = after.lines if after is not None and follows(block, after) else []
-            assert timeless(said) == timeless(printed), block.place
+            assert block.is_measured or timeless(said) == timeless(printed), block.place
         else:
             expected = reader.read(block)
             if expected is not None and not block.is_measured:

@@ -81,16 +81,102 @@ def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
         {"name": "far", "flows": 2, "rtt": "80ms", "tcp": {"stack": "linux-bbr"}},
     ]
     scenario = asked(**{"class": classes, "traffic": {"kind": "bulk"}})
-    flows = question(scenario, 1, run_s=3.0)["flows"]
+    asks = question(scenario, 1)
+    flows = asks["flows"]
     assert [flow["class"] for flow in flows] == [0, 1, 1]
+    assert [flow["source"] for flow in flows] == [0, 1, 2]
+    assert [flow["place"] for flow in flows] == [0, 0, 1]
     assert [flow["control"] for flow in flows] == ["cubic", "bbr", "bbr"]
     assert {flow["initial_window"] for flow in flows} == {10}
-    starts = [flow["start_ns"] * 1e-9 for flow in flows]
-    assert starts[0] < 0.02
-    assert all(start < 0.08 for start in starts[1:])
-    # The same seed, the same question.
-    assert flows == question(scenario, 1, run_s=3.0)["flows"]
-    assert flows != question(scenario, 2, run_s=3.0)["flows"]
+    # Streams of the packet engine: its seed, and the replication.
+    assert asks["draws"] == (1, 1)
+
+
+def test_files_need_an_end_that_is_known() -> None:
+    counted = {"run": {"connections": 50, "duration": None, "warmup": "mser-5"}}
+    [answer] = tcpcast.run(Scenario.from_dict({**BASE, **FILES, **counted}), ["kernel"])
+    assert answer.not_applicable is not None
+    assert "run.connections are counted after the warm-up" in answer.not_applicable
+    scenario = Scenario.from_dict({**BASE, **FILES, "run": {"connections": 50, "warmup": "1s"}})
+    schedule = question(scenario, 0)["schedule"]
+    assert schedule["wanted"] == (10**9, 50)
+    assert schedule["until_ns"] is None
+    # 8 sources, of which each has a file every 0.24 s at the most.
+    assert seconds(scenario) == pytest.approx(1 + 50 * 0.24 / 8, rel=0.01)
+
+
+FILES: dict[str, Any] = {
+    "traffic": {
+        "kind": "on-off",
+        "sources": 8,
+        "off": {"law": "exponential", "mean": "200ms"},
+        "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+    }
+}
+
+
+@pytest.mark.parametrize("connection", ["new", "persistent"])
+def test_on_off_sources_send_the_files_of_the_packet_engine(connection: str) -> None:
+    traffic = {**FILES["traffic"], "connection": connection}
+    run = {"duration": "5s", "warmup": "1s"}
+    scenario = Scenario.from_dict({**BASE, "traffic": traffic, "run": run})
+    answer = measured(scenario)
+    [packet] = tcpcast.run(scenario, ["packet"])
+    # Another number of files of the same lists ended.
+    assert answer["transfers"] == pytest.approx(packet["transfers"], rel=0.2)
+    assert answer["mean_size_pkts"] == pytest.approx(packet["mean_size_pkts"], rel=0.2)
+    assert answer["on_time_s"] == pytest.approx(packet["on_time_s"], rel=0.35)
+    assert 0.3 < answer["utilisation"] < 1.0
+    assert ("total_time_s" in answer.metrics) is (connection == "new")
+    assert "jain_index" not in answer.metrics
+    assert answer.tables["by_size"]["transfers"].sum() == answer["transfers"]
+    quantities = answer.tables["percentiles"]["quantity"].tolist()
+    assert quantities == ["on_time", "connection_rate"]
+
+
+@pytest.mark.parametrize("correlation", [0.0, -0.6])
+def test_files_are_drawn_from_the_streams_of_the_packet_engine(correlation: float) -> None:
+    traffic = {**FILES["traffic"], "sources": 1, "correlation": correlation}
+    traffic["off"] = {"law": "exponential", "mean": "20ms"}
+    run = {"connections": 25, "warmup": "0s", "seed": 7}
+    scenario = Scenario.from_dict({**BASE, "traffic": traffic, "run": run})
+    answer = measured(scenario)
+    [packet] = tcpcast.run(scenario, ["packet"])
+    # The same 25 files, with the same times between them.
+    assert answer["mean_size_pkts"] == pytest.approx(packet["mean_size_pkts"], rel=1e-12)
+    assert answer.measured_s == pytest.approx(packet.measured_s, rel=0.1)
+
+
+def test_transfers_arrive_and_share_the_link() -> None:
+    traffic = {
+        "kind": "transfers",
+        "size": ["2pkt", "20pkt"],
+        "arrivals": {"law": "poisson", "rate": "30/s"},
+    }
+    run = {"connections": 100, "warmup": "0.5s"}
+    answer = measured(Scenario.from_dict({**BASE, "traffic": traffic, "run": run}))
+    assert answer["transfers"] == pytest.approx(100, abs=3)
+    assert answer["offered_load"] == pytest.approx(30 * 11 * 1500 * 8 / 10e6)
+    sizes = answer.tables["by_size"]
+    assert sizes["size_pkts"].tolist() == [2, 20]
+    # Two packets and an ack; 20 packets need a second round at the least.
+    assert 0.02 < sizes["completion_time_s"][0] < 0.06
+    assert 0.04 < sizes["completion_time_s"][1] < 0.12
+    assert (sizes["total_time_s"] > sizes["delivery_time_s"] + 0.0195).all()
+    assert answer["goodput_bps"] == pytest.approx(30 * 11 * 1448 * 8, rel=0.4)
+
+
+def test_flows_start_and_stop_with_their_class() -> None:
+    classes = [
+        {"name": "always", "flows": 1},
+        {"name": "between", "flows": 1, "start": "1s", "stop": "2s"},
+    ]
+    scenario = asked(**{"class": classes, "traffic": {"kind": "bulk"}})
+    flows = measured(scenario).tables["by_flow"]
+    assert flows["class"].tolist() == ["always", "between"]
+    # In its second it has a share; alone the other has all.
+    assert 1e6 < flows["goodput_bps"][1] < 9.7e6
+    assert flows["goodput_bps"].tolist()[0] > 4e6
 
 
 def test_a_bulk_flow_fills_the_link() -> None:
@@ -152,11 +238,17 @@ def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -
         }
         for at in range(1, 80)
     ]
-    found = TrafficOutcome(snapshots=snapshots, ended={})
+    ended = {"away_ns": 10**8, "elapsed_ns": 10**10, "pauses": 50}
+    found = TrafficOutcome(snapshots=snapshots, ended=ended)
     monkeypatch.setattr(module, "check", lambda _: None)
     monkeypatch.setattr(module, "run_traffic", lambda *_: found)
     late = module.kernel(asked(tcp={"stack": "linux-bbr"}), RunOptions())
-    assert any("1.0% of the packets were more than 0.2 ms late" in w for w in late.warnings)
+    [said] = [w for w in late.warnings if "more than 0.2 ms late" in w]
+    assert said.startswith("bbr: 1.0% of the packets were")
+    # Half a millisecond of a round trip of 20.
+    assert "acks 0.5 ms late raise its largest rate sample" in said
+    assert "by up to 2.6%" in said
+    assert "the link stood still for 1.0% of the time, 2.0 ms each time" in said
     # 100 packets in each tenth of a second, each of which waited for 10 ms.
     assert late["send_rate_pps"] == pytest.approx(1000.0)
     assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)

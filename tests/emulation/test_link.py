@@ -40,6 +40,20 @@ def test_each_end_has_its_address_and_finds_the_other(run: Run, tmp_path: Path) 
     assert (tmp_path / "far").read_text() == "10.0.0.1\n"
 
 
+def test_ipv6_goes_over_the_link(run: Run) -> None:
+    serve = "import socket; own = socket.create_server(('::', 7007), family=socket.AF_INET6)\n"
+    serve += "peer, address = own.accept(); peer.sendall(address[0].encode()); peer.close()"
+    ask = "import os, socket\n"
+    ask += "own = socket.create_connection((os.environ['TCPCAST_PEER6'], 7007), timeout=20)\n"
+    ask += "print(own.recv(100).decode(), own.getpeername()[0])"
+    ran = run([*FAST, "--far", shlex.join(python(serve))], python(ask))
+    if "KeyError" in ran.err:
+        pytest.skip("this machine has no IPv6")
+    assert (ran.code, ran.out) == (0, "fd00::a00:1 fd00::a80:1\n")
+    # Neighbours and routers are not looked for, and what is said to all is for no link.
+    assert [ran.numbers[way]["misaddressed"] for way in ("near_to_far", "far_to_near")] == [0, 0]
+
+
 def test_a_program_that_is_not_there_is_named(run: Run) -> None:
     ran = run(FAST, ["no-such-program", "-x"])
     assert ran.code == 3

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from newreno_rounds import Path, Transfer, mean_duration
+from scipy import sparse
 from scipy.integrate import quad
 from tcpcast.errors import DomainError
 from tcpcast.models.short import (
@@ -18,6 +19,8 @@ from tcpcast.models.short import (
     loss_probability,
     lossless_latency_s,
 )
+from tcpcast.models.short.mesh import FewProducts, matrix
+from tcpcast.models.short.stages import Tables
 
 PAPER = ShortTransfer(rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30)
 DELAYED = replace(PAPER, acked_packets=2)
@@ -304,3 +307,18 @@ def test_timers_outside_the_domain(name: str, value: float) -> None:
     changes: dict[str, Any] = {name: value}
     with pytest.raises(DomainError, match=name):
         replace(PAPER, **changes)
+
+
+@pytest.mark.parametrize("transfer", [PAPER, WHOLE])
+def test_few_losses_have_the_bits_of_many(transfer: ShortTransfer) -> None:
+    # Above 40 losses the products are those of scipy's sparse matrices.
+    tables = Tables.of(transfer, 30.0, 3)
+    rng = np.random.default_rng(1)
+    left, window = rng.uniform(1, 30, 500), rng.uniform(1, 20, 500)
+    stencil = tables.recovered.stencil(left, window)
+    vector = rng.uniform(0.1, 10, tables.tail)
+    few = matrix(*stencil, tables.tail, few=True)
+    many = matrix(*stencil, tables.tail, few=False)
+    assert isinstance(few, FewProducts)
+    assert isinstance(many, sparse.csr_array)
+    assert np.array_equal(few @ vector, many @ vector)

@@ -3,7 +3,8 @@
 use crate::capture::Capture;
 use crate::forwarding::{Forwarding, Outcome, Stop};
 use crate::network::{Host, Network, Way};
-use crate::path::{DirectionConfig, Path, Port, Side};
+use crate::outside::Outside;
+use crate::path::{DirectionConfig, Path, Port, Side, ipv6};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -24,8 +25,10 @@ use tcpcast_link::time::Nanos;
 pub const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// That of the far end.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
-/// In which variable a program finds the address of the other end.
+/// In which variables a program finds the addresses of the other end, of IPv4 and of IPv6.
 pub const PEER: &str = "TCPCAST_PEER";
+/// The latter.
+pub const PEER6: &str = "TCPCAST_PEER6";
 
 /// How long the near program waits for the far one to listen.
 const LISTENS_WITHIN: Duration = Duration::from_secs(1);
@@ -54,6 +57,8 @@ pub struct LinkCommand {
     pub way: Option<Way>,
     /// Where packets at one side are written.
     pub capture: Option<(Side, File)>,
+    /// The host, where what it reaches is reached from the near end.
+    pub outside: Option<Outside>,
     /// Most bytes of memory for packets.
     pub memory: usize,
 }
@@ -112,11 +117,17 @@ impl LinkCommand {
             Port { side: Side::Far, address: FAR, forward: 0, back: 0 },
         ];
         let children = Children::new(lifeline).map_err(LinkError::Loop)?;
-        let (network, devices) =
+        let (mut network, devices) =
             Network::new(&ports, self.mtu, self.way).map_err(LinkError::Network)?;
+        network.add_ipv6();
         let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
         let mut capture = capture.transpose().map_err(LinkError::Loop)?;
-        let path = Path::new(self.forward, self.back, ports, self.memory);
+        let mut path = Path::new(self.forward, self.back, ports, self.memory);
+        let mut way_out = None;
+        if let (Some(outside), Some(far)) = (self.outside, network.hosts.last()) {
+            path = path.with_way_out();
+            way_out = Some(outside.join(far).map_err(LinkError::Network)?);
+        }
         let mut forwarding = Forwarding::new(path, devices).map_err(LinkError::Loop)?;
         let stop = Stop::new().map_err(LinkError::Loop)?;
         let (ended, outcome) = thread::scope(|scope| {
@@ -130,6 +141,7 @@ impl LinkCommand {
         let panicked = |_| LinkError::Loop(io::Error::other("its loop panicked"));
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
         outcome.missed += network.drops();
+        drop(way_out);
         let capture_fault = capture.and_then(|capture| capture.end().err());
         Ok(Ended { status: ended?, way: network.way, outcome, capture_fault })
     }
@@ -162,10 +174,10 @@ impl<'a> Children<'a> {
         };
         let mut behind = None;
         if let Some(far) = far {
-            behind = Some(start(there, far, here.address, Stdio::null())?);
+            behind = Some(start(there, far, here, Stdio::null())?);
             wait_for_listener(there);
         }
-        let program = start(here, near, there.address, Stdio::inherit())?;
+        let program = start(here, near, there, Stdio::inherit())?;
         let status = self.wait_for(program, &mut behind, None)?.unwrap_or(3);
         if let Some(far) = behind {
             let left = self.wait_for(far, &mut behind, Some(FAR_GOES_ON))?;
@@ -232,19 +244,18 @@ fn reap(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
     }
 }
 
-fn start(
-    host: &Host,
-    program: &[OsString],
-    peer: Ipv4Addr,
-    input: Stdio,
-) -> Result<Pid, LinkError> {
+fn start(host: &Host, program: &[OsString], peer: &Host, input: Stdio) -> Result<Pid, LinkError> {
     let Some((name, arguments)) = program.split_first() else {
         return Err(LinkError::Program("nothing".to_owned(), io::ErrorKind::NotFound.into()));
     };
     // The child is in the namespace of the thread that starts it.
     let started = host.namespace.within(|| {
         let mut command = Command::new(name);
-        command.args(arguments).env(PEER, peer.to_string()).stdin(input).spawn()
+        command.args(arguments).env(PEER, peer.address.to_string()).stdin(input);
+        if peer.has_ipv6 {
+            command.env(PEER6, ipv6(peer.address).to_string());
+        }
+        command.spawn()
     });
     let named = |fault| LinkError::Program(name.to_string_lossy().into_owned(), fault);
     started.map(|child| Pid::from_raw(child.id() as i32)).map_err(named)

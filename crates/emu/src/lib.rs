@@ -12,7 +12,7 @@
 //! - [`forwarding`] is the loop between devices and path under the real clock.
 //! - [`traffic`] drives the kernel's TCP with a scenario's flows and counts what they did.
 //! - [`sandbox`] makes a process whose namespaces and children die with it, [`network`] what is in
-//!   them, and [`command`] runs programs at both ends.
+//!   them, [`command`] runs programs at both ends, and [`outside`] is the host behind the far one.
 //!
 //! Everything here is for Linux; elsewhere the crate is empty.
 #![cfg(target_os = "linux")]
@@ -24,6 +24,7 @@ pub mod device;
 pub mod forwarding;
 pub mod namespace;
 pub mod network;
+pub mod outside;
 pub mod path;
 pub mod sandbox;
 mod scheduling;

@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod directions;
 #[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
 mod traffic;
 
 use crate::config::Plain;
@@ -26,6 +28,8 @@ pub(crate) struct LinkDict {
     device: Option<String>,
     mtu: u32,
     capture: Option<(String, PathBuf)>,
+    /// Whether what the host reaches is reached from the near end.
+    nat: bool,
     most_bytes: usize,
 }
 
@@ -89,13 +93,25 @@ mod linux {
     use std::os::fd::OwnedFd;
     use tcpcast_emu::command::LinkCommand;
     use tcpcast_emu::network::Way;
+    use tcpcast_emu::outside::Outside;
     use tcpcast_emu::path::Side;
     use tcpcast_emu::sandbox;
 
     pub(super) fn run(py: Python<'_>, link: LinkDict, lifeline: i32, answer: i32) -> PyResult<i32> {
         let lifeline = OwnedFd::from(pipe(lifeline, OpenOptions::new().read(true))?);
-        let answer = pipe(answer, OpenOptions::new().write(true))?;
-        let command = link.into_command()?;
+        let mut answer = pipe(answer, OpenOptions::new().write(true))?;
+        let nat = link.nat;
+        let mut command = link.into_command()?;
+        if nat {
+            // Whoever reads it may have gone; then nobody reads the status either.
+            match Outside::here() {
+                Ok(outside) => command.outside = Some(outside),
+                Err(fault) => {
+                    let _ = writeln!(answer, "fault {fault}");
+                    return Ok(3);
+                }
+            }
+        }
         Ok(py.detach(|| told(command, lifeline, answer)))
     }
 
@@ -145,7 +161,8 @@ mod linux {
                 None => None,
             };
             let (near, far, mtu, memory) = (self.near, self.far, self.mtu, self.most_bytes);
-            Ok(LinkCommand { forward, back, delays, mtu, near, far, way, capture, memory })
+            let outside = None;
+            Ok(LinkCommand { forward, back, delays, mtu, near, far, way, capture, outside, memory })
         }
     }
 

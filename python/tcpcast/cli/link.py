@@ -116,6 +116,10 @@ Device = Annotated[
     Literal["tun", "veth"] | None,
     typer.Option(metavar="tun|veth", help="How ends are joined to the link; else what is there."),
 ]
+Nat = Annotated[
+    bool,
+    typer.Option("--nat", help="Reach this machine and beyond, behind the link; needs root."),
+]
 
 
 def link(  # noqa: PLR0913, PLR0917 - one parameter an option
@@ -136,6 +140,7 @@ def link(  # noqa: PLR0913, PLR0917 - one parameter an option
     pcap_side: PcapSide = "near",
     statistics: Statistics = None,
     device: Device = None,
+    nat: Nat = False,
     changes: Changes = None,
     seed: Seed = None,
     force: Force = False,
@@ -144,7 +149,7 @@ def link(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     COMMAND is what follows --, a shell if nothing does; a single word is a shell command. It runs
     at the near end, 10.0.0.1; the far end is 10.128.0.1, and TCPCAST_PEER has the address of the
-    other end. Its exit status is passed on. Linux; root is not needed.
+    other end, TCPCAST_PEER6 that of IPv6. Its exit status is passed on. Linux; root is not needed.
     """
     from tcpcast.engines.kernel.path import path_configuration
     from tcpcast.output import check_file
@@ -168,6 +173,7 @@ def link(  # noqa: PLR0913, PLR0917 - one parameter an option
         "near": _program(ctx.meta[_COMMAND]),
         "far": None if far is None else ["/bin/sh", "-c", far],
         "device": device,
+        "nat": nat,
         "mtu": scenario.network.packet_bytes,
         "most_bytes": MOST_BYTES,
     }

@@ -33,7 +33,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     ----------
     link
         What ``_native.run_link`` takes: ``config`` (the simulator's configuration),
-        ``both_ways``, ``sender``, ``near``, ``far``, ``device``, ``mtu``, ``capture``,
+        ``both_ways``, ``sender``, ``near``, ``far``, ``device``, ``nat``, ``mtu``, ``capture``,
         ``most_bytes``.
 
     Raises

@@ -22,10 +22,11 @@ FLOW = (
 """What a snapshot has of each flow, in this order, since the beginning of the run."""
 
 TRANSFER = (
-    *("number", "opened_ns", "first_ns", "delivered_ns", "acked_ns"),
+    *("flow", "number", "bytes", "opened_ns", "first_ns", "delivered_ns", "acked_ns"),
     *("arrived", "drops", "retransmitted"),
 )
-"""What a transfer's row has; times are the link's."""
+"""What the row of a file has: the number of its flow, and that among the flow's files; times are
+the link's."""
 
 LATENESS_S = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
 """Ends of the classes of lateness; a last class has what was later."""
@@ -38,7 +39,7 @@ WAIT_STEP_S = 2e-5
 class TrafficOutcome:
     """What a run of flows told.
 
-    ``snapshots`` are those of bulk flows in order of time, ``transfers`` rows as :data:`TRANSFER`.
+    ``snapshots`` are in order of time, ``transfers`` rows as :data:`TRANSFER`.
     ``ended`` is what the link said at its end, None where the run was cut short; ``distortion``
     says why its numbers cannot be trusted, None where they can.
     """

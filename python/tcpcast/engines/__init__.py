@@ -101,7 +101,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "tcpcast.engines.kernel",
         "kernel",
         "this machine's own TCP over an emulated link, in real time",
-        "bulk flows and single transfers over one bottleneck, Linux; requested by name",
+        "one bottleneck, at most 256 senders, Linux; requested by name",
         MEASUREMENT,
         "within its 95 % intervals; withheld where the machine was too busy",
         quick=False,

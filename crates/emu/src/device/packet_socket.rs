@@ -18,6 +18,7 @@ pub const HOST_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// not ask for neighbours, so the kernel passes it to the packet socket alone.
 pub const LINK_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const ETHERTYPE_IPV4: u16 = 0x0800;
+const ETHERTYPE_IPV6: u16 = 0x86dd;
 const HEADER_BYTES: usize = 14;
 const BATCH: usize = 64;
 
@@ -26,7 +27,8 @@ const BATCH: usize = 64;
 pub struct PacketSocket {
     socket: OwnedFd,
     ring: Ring,
-    header: [u8; HEADER_BYTES],
+    /// Of IPv4 and of IPv6.
+    headers: [[u8; HEADER_BYTES]; 2],
 }
 
 /// A request about an interface by its name.
@@ -69,13 +71,19 @@ impl PacketSocket {
             unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, kind, 0))?) };
         let one: libc::c_int = 1;
         set_option(&socket, libc::PACKET_QDISC_BYPASS, &one)?;
+        // What the link itself sends does not come back.
+        set_option(&socket, libc::PACKET_IGNORE_OUTGOING, &one)?;
         let ring = Ring::new(&socket)?;
         bind(&socket, interface)?;
         let mut header = [0; HEADER_BYTES];
         header[..6].copy_from_slice(&HOST_MAC);
         header[6..12].copy_from_slice(&LINK_MAC);
-        header[12..].copy_from_slice(&ETHERTYPE_IPV4.to_be_bytes());
-        Ok(Self { socket, ring, header })
+        let of = |kind: u16| {
+            header[12..].copy_from_slice(&kind.to_be_bytes());
+            header
+        };
+        let headers = [ETHERTYPE_IPV4, ETHERTYPE_IPV6].map(of);
+        Ok(Self { socket, ring, headers })
     }
 }
 
@@ -84,8 +92,7 @@ fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
     #[allow(unsafe_code)]
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
-    // IPv4 alone: what the link itself sends does not come back then.
-    address.sll_protocol = ETHERTYPE_IPV4.to_be();
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
     address.sll_ifindex = interface as i32;
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes of `address`, which are all of it.
@@ -168,7 +175,10 @@ impl Device for PacketSocket {
     fn send(&mut self, slab: &mut Slab, cells: &[u32]) -> usize {
         let mut sent = 0;
         for batch in cells.chunks(BATCH) {
-            batch.iter().for_each(|cell| slab.set_header(*cell, &self.header));
+            for cell in batch {
+                let is_ipv6 = slab.packet(*cell).first().is_some_and(|first| first >> 4 == 6);
+                slab.set_header(*cell, &self.headers[usize::from(is_ipv6)]);
+            }
             let taken = self.send_batch(slab, batch);
             sent += taken;
             if taken < batch.len() {

@@ -4,15 +4,16 @@ mod netlink;
 
 use crate::device::{Device, HOST_MAC, LINK_MAC, PacketSocket, Tun, without_offloads};
 use crate::namespace::Namespace;
-use crate::path::Port;
-use netlink::Netlink;
+use crate::path::{Port, ipv6};
+pub(crate) use netlink::Netlink;
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::link::LinkAttribute;
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The interface of every host.
-const INTERFACE: &str = "link0";
+pub(crate) const INTERFACE: &str = "link0";
 /// Packets that wait in an interface for the link to read them.
 const WAITING: u32 = 10_000;
 
@@ -32,6 +33,8 @@ pub struct Host {
     pub namespace: Namespace,
     /// Its address.
     pub address: Ipv4Addr,
+    /// Whether it has that of IPv6, too.
+    pub has_ipv6: bool,
 }
 
 /// Hosts, in the order of a path's ports.
@@ -60,9 +63,17 @@ impl Network {
         for (number, port) in ports.iter().enumerate() {
             let namespace = Namespace::new()?;
             devices.push(way.join(&namespace, port.address, number, mtu)?);
-            hosts.push(Host { namespace, address: port.address });
+            hosts.push(Host { namespace, address: port.address, has_ipv6: false });
         }
         Ok((Self { way, hosts }, devices))
+    }
+
+    /// Gives all hosts an address of IPv6; where the kernel has none, they go without.
+    pub fn add_ipv6(&mut self) {
+        for host in &mut self.hosts {
+            let address = ipv6(host.address);
+            host.has_ipv6 = host.namespace.within(|| speak_ipv6(address)).is_ok();
+        }
     }
 
     /// Packets that the hosts' interfaces dropped: they got to no link.
@@ -127,6 +138,8 @@ impl Way {
                 let (routing, end) = (Netlink::new()?, format!("link{number}"));
                 routing.make_veth(&end, INTERFACE, namespace.file())?;
                 without_offloads(&end)?;
+                // It would look for neighbours and routers over the link.
+                let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6"), "1");
                 let mtu = vec![LinkAttribute::Mtu(mtu)];
                 routing.bring_up(&end, mtu, Some(LINK_MAC))?;
                 let device = PacketSocket::new(routing.index(&end)?)?;
@@ -156,5 +169,19 @@ fn set_up(
     let routing = Netlink::new()?;
     routing.bring_up("lo", Vec::new(), None)?;
     routing.bring_up(INTERFACE, attributes, hardware)?;
-    routing.route_all(INTERFACE, address)
+    routing.give_address(INTERFACE, address.into(), 32)?;
+    routing.route_all(INTERFACE, AddressFamily::Inet)
+}
+
+/// IPv6 with one address and one route, in the calling thread's network namespace: no routers are
+/// looked for, and no addresses made up.
+fn speak_ipv6(address: Ipv6Addr) -> io::Result<()> {
+    let own = |key: &str| format!("/proc/sys/net/ipv6/conf/{INTERFACE}/{key}");
+    for (key, value) in [("accept_ra", "0"), ("autoconf", "0"), ("addr_gen_mode", "1")] {
+        fs::write(own(key), value)?;
+    }
+    fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0")?;
+    let routing = Netlink::new()?;
+    routing.give_address(INTERFACE, address.into(), 128)?;
+    routing.route_all(INTERFACE, AddressFamily::Inet6)
 }

@@ -4,12 +4,13 @@ use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
     NetlinkPayload,
 };
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64,
 };
 use netlink_packet_route::route::{
-    RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -19,7 +20,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 
 /// A routing socket.
-pub(super) struct Netlink {
+pub(crate) struct Netlink {
     socket: Socket,
 }
 
@@ -29,7 +30,7 @@ fn unexpected() -> io::Error {
 
 impl Netlink {
     /// One in the calling thread's network namespace.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -62,7 +63,7 @@ impl Netlink {
     }
 
     /// Makes a veth pair: one end here, the other of that name and address in `there`.
-    pub(super) fn make_veth(&self, name: &str, peer: &str, there: &File) -> io::Result<()> {
+    pub(crate) fn make_veth(&self, name: &str, peer: &str, there: &File) -> io::Result<()> {
         let mut end = LinkMessage::default();
         end.attributes.push(LinkAttribute::IfName(peer.to_owned()));
         end.attributes.push(LinkAttribute::NetNsFd(there.as_raw_fd()));
@@ -102,7 +103,7 @@ impl Netlink {
 
     /// Changes an interface and brings it up; with `hardware`, it has that address and asks for no
     /// neighbours.
-    pub(super) fn bring_up(
+    pub(crate) fn bring_up(
         &self,
         name: &str,
         mut attributes: Vec<LinkAttribute>,
@@ -120,23 +121,47 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
     }
 
-    /// Gives an interface its address, and sends everything else that way.
-    pub(super) fn route_all(&self, name: &str, address: Ipv4Addr) -> io::Result<()> {
-        let index = self.index(name)?;
+    /// Gives an interface an address in a network of that prefix; one of IPv6 is nobody else's.
+    pub(crate) fn give_address(&self, name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
         let mut given = AddressMessage::default();
-        given.header.family = AddressFamily::Inet;
-        given.header.prefix_len = 32;
-        given.header.index = index;
-        given.attributes.push(AddressAttribute::Local(IpAddr::V4(address)));
-        given.attributes.push(AddressAttribute::Address(IpAddr::V4(address)));
-        self.make(RouteNetlinkMessage::NewAddress(given))?;
-        self.make(RouteNetlinkMessage::NewRoute(route_by(index)))
+        given.header.family = family(address);
+        given.header.prefix_len = prefix;
+        given.header.index = self.index(name)?;
+        if address.is_ipv6() {
+            given.header.flags = AddressHeaderFlags::Nodad;
+        }
+        given.attributes.push(AddressAttribute::Local(address));
+        given.attributes.push(AddressAttribute::Address(address));
+        self.make(RouteNetlinkMessage::NewAddress(given))
+    }
+
+    /// Sends everything of a family by an interface.
+    pub(super) fn route_all(&self, name: &str, family: AddressFamily) -> io::Result<()> {
+        let route = route_by(self.index(name)?, family);
+        self.make(RouteNetlinkMessage::NewRoute(route))
+    }
+
+    /// Sends what goes to one address by an interface.
+    pub(crate) fn route_one(&self, name: &str, to: Ipv4Addr) -> io::Result<()> {
+        let mut route = route_by(self.index(name)?, AddressFamily::Inet);
+        route.header.destination_prefix_length = 32;
+        route.attributes.push(RouteAttribute::Destination(RouteAddress::Inet(to)));
+        self.make(RouteNetlinkMessage::NewRoute(route))
+    }
+
+    /// Sends everything else to a neighbour instead.
+    pub(crate) fn replace_default(&self, name: &str, by: Ipv4Addr) -> io::Result<()> {
+        let mut route = route_by(self.index(name)?, AddressFamily::Inet);
+        route.header.scope = RouteScope::Universe;
+        route.attributes.push(RouteAttribute::Gateway(RouteAddress::Inet(by)));
+        let request = RouteNetlinkMessage::NewRoute(route);
+        self.ask(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
     }
 
     /// Gives the route of [`Self::route_all`] what TCP takes of it: the initial window in packets,
     /// and the least retransmission timeout in milliseconds.
     pub(super) fn tune_route(&self, name: &str, window: u32, least_rto_ms: u32) -> io::Result<()> {
-        let mut route = route_by(self.index(name)?);
+        let mut route = route_by(self.index(name)?, AddressFamily::Inet);
         let metrics = vec![RouteMetric::InitCwnd(window), RouteMetric::RtoMin(least_rto_ms)];
         route.attributes.push(RouteAttribute::Metrics(metrics));
         let request = RouteNetlinkMessage::NewRoute(route);
@@ -144,10 +169,14 @@ impl Netlink {
     }
 }
 
-/// The route of everything by an interface.
-fn route_by(index: u32) -> RouteMessage {
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+/// The route of everything of a family by an interface.
+fn route_by(index: u32, family: AddressFamily) -> RouteMessage {
     let mut route = RouteMessage::default();
-    route.header.address_family = AddressFamily::Inet;
+    route.header.address_family = family;
     route.header.table = RouteHeader::RT_TABLE_MAIN;
     route.header.protocol = RouteProtocol::Boot;
     route.header.scope = RouteScope::Link;

@@ -1,6 +1,6 @@
 //! What a link reads in an IP header, and the one thing that it writes: the ECN mark.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpcast_link::Ecn;
 use tcpcast_link::random::scatter;
 
@@ -12,8 +12,8 @@ const IPV6_HEADER: usize = 40;
 /// What a link has to know of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Where it goes; `None` of IPv6.
-    pub destination: Option<Ipv4Addr>,
+    /// Where it goes.
+    pub destination: IpAddr,
     /// A number of its flow: a hash of addresses, protocol and ports. Fragments have no ports, so
     /// all of a fragmented packet's are left out.
     pub flow: u32,
@@ -40,7 +40,7 @@ impl Header {
         let ports = if is_fragment { 0 } else { ports(packet, header_bytes(packet), protocol) };
         let addresses = u64::from(source) << 32 | u64::from(destination);
         Self {
-            destination: Some(Ipv4Addr::from(destination)),
+            destination: Ipv4Addr::from(destination).into(),
             flow: hash(&[addresses, u64::from(protocol) << 32 | u64::from(ports)]),
             ecn: Ecn::from_bits(packet[1]),
         }
@@ -54,7 +54,8 @@ impl Header {
         let ports = u64::from(ports(packet, IPV6_HEADER, protocol));
         let rest = [u64::from(protocol), if ports == 0 { label } else { ports }];
         let flow = hash(&[pair(8), pair(16), pair(24), pair(32), rest[0], rest[1]]);
-        Self { destination: None, flow, ecn: Ecn::from_bits(packet[1] >> 4) }
+        let to = u128::from(pair(24)) << 64 | u128::from(pair(32));
+        Self { destination: Ipv6Addr::from(to).into(), flow, ecn: Ecn::from_bits(packet[1] >> 4) }
     }
 }
 
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn a_flow_is_its_addresses_protocol_and_ports() {
         let of = |port| Header::read(&segment(port, 2)).unwrap();
-        assert_eq!(of(1).destination, Some(Ipv4Addr::new(10, 128, 0, 1)));
+        assert_eq!(of(1).destination, Ipv4Addr::new(10, 128, 0, 1));
         assert_eq!((of(1).flow, of(1).ecn), (of(1).flow, Ecn::Ect0));
         assert_ne!(of(1).flow, of(2).flow);
         let mut udp = segment(1, 0);
@@ -151,8 +152,9 @@ mod tests {
     fn ipv6_is_read_and_marked_by_its_traffic_class() {
         let mut packet = [0_u8; 48];
         (packet[0], packet[1], packet[6]) = (0x60, 0x20, TCP);
+        packet[24..40].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
         let before = Header::read(&packet).unwrap();
-        assert_eq!((before.ecn, before.destination), (Ecn::Ect0, None));
+        assert_eq!((before.ecn, before.destination), (Ecn::Ect0, Ipv6Addr::LOCALHOST.into()));
         packet[41] = 7;
         assert_ne!(Header::read(&packet).unwrap().flow, before.flow);
         mark(&mut packet);

@@ -17,7 +17,7 @@ pub use slab::{HEADROOM, MOST_BYTES, Slab};
 use direction::{Direction, Leaving};
 use header::{Header, mark};
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpcast_link::time::Nanos;
 
 /// An end of the link.
@@ -34,12 +34,18 @@ pub enum Side {
 pub struct Port {
     /// On which side.
     pub side: Side,
-    /// What packets to it carry as their destination.
+    /// What packets to it carry as their destination; of IPv6, [`ipv6`] of it.
     pub address: Ipv4Addr,
     /// Propagation from it to the far side; of a far port nothing.
     pub forward: Nanos,
     /// Propagation from the far side to it; of a far port nothing.
     pub back: Nanos,
+}
+
+/// The IPv6 address of a port: its other one behind a prefix for private use (RFC 4193).
+#[must_use]
+pub fn ipv6(address: Ipv4Addr) -> Ipv6Addr {
+    Ipv6Addr::from(0xfd00 << 112 | u128::from(u32::from(address)))
 }
 
 /// Listens to packets at both sides.
@@ -76,7 +82,9 @@ pub struct Path {
     /// The packets.
     pub slab: Slab,
     ports: Vec<Port>,
-    by_address: HashMap<Ipv4Addr, u16>,
+    by_address: HashMap<IpAddr, u16>,
+    /// Where packets of the near side go whose destination no port has.
+    way_out: Option<u16>,
     /// From near to far, and back.
     directions: [Direction; 2],
     next_direction: usize,
@@ -96,8 +104,27 @@ impl Path {
         let (there, home) = (near().map(|port| port.forward), near().map(|port| port.back));
         let directions =
             [Direction::new(forward, there.collect()), Direction::new(back, home.collect())];
-        let by_address = (0..).zip(&ports).map(|(at, port)| (port.address, at)).collect();
-        Self { slab: Slab::new(most_bytes), ports, by_address, directions, next_direction: 0 }
+        let addresses = |port: &Port| [IpAddr::from(port.address), ipv6(port.address).into()];
+        let named = (0..).zip(&ports).flat_map(|(at, port)| addresses(port).map(|a| (a, at)));
+        let (by_address, way_out) = (named.collect(), None);
+        let slab = Slab::new(most_bytes);
+        Self { slab, ports, by_address, way_out, directions, next_direction: 0 }
+    }
+
+    /// The same with a way out at the far side: there go the near side's IPv4 packets that no port
+    /// wants.
+    #[must_use]
+    pub fn with_way_out(mut self) -> Self {
+        let far = self.ports.iter().position(|port| port.side == Side::Far);
+        self.way_out = far.and_then(|far| u16::try_from(far).ok());
+        self
+    }
+
+    /// The port that a packet goes to from a side; `None` where nobody wants it.
+    fn port_of(&self, from: Side, to: IpAddr) -> Option<u16> {
+        let has = self.by_address.get(&to).copied();
+        let out = self.way_out.filter(|_| has.is_none() && to.is_ipv4() && !to.is_multicast());
+        has.or(out).filter(|port| self.ports[usize::from(*port)].side != from)
     }
 
     /// Its ports.
@@ -113,10 +140,12 @@ impl Path {
         let packet = self.slab.packet(cell);
         let bytes = packet.len() as u32;
         let header = Header::read(packet);
-        let goes_to = header.and_then(|header| self.by_address.get(&header.destination?).copied());
-        let to = goes_to.filter(|to| self.ports[usize::from(*to)].side != from.side);
+        let to = header.and_then(|header| self.port_of(from.side, header.destination));
         let (Some(header), Some(to)) = (header, to) else {
-            self.directions[at].counters.drop(Cause::Misaddressed);
+            // What IPv6 says to all neighbours of an interface is for no link.
+            if !header.is_some_and(|header| header.destination.is_multicast()) {
+                self.directions[at].counters.drop(Cause::Misaddressed);
+            }
             return self.slab.give(cell);
         };
         observer.enters(now, port, packet);

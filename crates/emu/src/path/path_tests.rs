@@ -217,3 +217,42 @@ fn what_a_device_does_not_take_is_lost_by_the_machinery() {
     let report = path.report();
     assert_eq!((report.forward.machinery_drops, report.back.machinery_drops), (1, 1));
 }
+
+/// An IPv6 packet without a payload.
+fn packet6(to: Ipv6Addr) -> Vec<u8> {
+    let mut bytes = vec![0; 40];
+    (bytes[0], bytes[6]) = (0x60, 59);
+    bytes[8..24].copy_from_slice(&ipv6(NEAR).octets());
+    bytes[24..40].copy_from_slice(&to.octets());
+    bytes
+}
+
+#[test]
+fn a_port_has_an_address_of_ipv6_too() {
+    assert_eq!(ipv6(FAR).to_string(), "fd00::a80:1");
+    let mut path = path(direction(0, Limits::default()));
+    let mut told = Told::default();
+    enter(&mut path, &mut told, 0, 0, &packet6(ipv6(FAR)));
+    drain(&mut path, &mut told, 10 * MILLISECOND);
+    assert_eq!(told.left, [(10 * MILLISECOND, 1, 0)]);
+    // What is for all neighbours is for no link; what nobody has is counted.
+    enter(&mut path, &mut told, 0, 0, &packet6("ff02::16".parse().unwrap()));
+    assert_eq!(path.report().forward.misaddressed, 0);
+    enter(&mut path, &mut told, 0, 0, &packet6("fd00::1".parse().unwrap()));
+    assert_eq!((path.report().forward.misaddressed, told.entered), (1, 1));
+    assert_eq!(path.slab.taken(), 0);
+}
+
+#[test]
+fn a_way_out_takes_what_no_port_wants_from_the_near_side() {
+    let elsewhere = Ipv4Addr::new(192, 0, 2, 7);
+    let mut path = path(direction(0, Limits::default())).with_way_out();
+    let mut told = Told::default();
+    enter(&mut path, &mut told, 0, 0, &packet(1, elsewhere, 0));
+    enter(&mut path, &mut told, 0, 0, &packet(2, Ipv4Addr::new(224, 0, 0, 1), 0));
+    enter(&mut path, &mut told, 0, 0, &packet6("2001:db8::1".parse().unwrap()));
+    // From the far side only what the near one has.
+    enter(&mut path, &mut told, 0, 1, &packet(3, elsewhere, 0));
+    drain(&mut path, &mut told, 10 * MILLISECOND);
+    assert_eq!(told.left, [(10 * MILLISECOND, 1, 1)]);
+}

@@ -6,30 +6,30 @@
 //!   TCP_INFO, /proc/net/netstat                    tally         counts bytes
 //! ```
 //!
-//! Each sender has a namespace of its own, so that the kernel's counters are those of its flow, and
-//! sysctls and routes its own. All sockets are opened by this process, so no program is started.
+//! A flow sends without end, or files: each over a connection of its own, or all over one. Each has
+//! a namespace of its own, so that the kernel's counters are those of its flow, and sysctls and
+//! routes its own. All sockets are opened by this process, so no program is started.
 
-mod bulk;
+mod connection;
+mod driver;
+mod flow;
 mod tally;
 mod tcp_info;
-mod transfers;
 
 use crate::capture::Capture;
 use crate::command::LinkError;
 use crate::forwarding::{Forwarding, Outcome, Stop};
 use crate::network::{Network, Way};
 use crate::path::{DirectionConfig, Path, Port, Side};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{setsockopt, sockopt};
-use std::ffi::OsString;
-use std::fs::File;
+use driver::Driver;
+use flow::Flow;
+use std::fmt;
+use std::fs;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tally::Shared;
 use tcpcast_link::time::Nanos;
 
@@ -40,8 +40,53 @@ const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
 /// Most flows: as many namespaces are made.
 pub const MOST_FLOWS: usize = 256;
 
+/// What a flow sends next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct File {
+    /// How long after the end of the one before it, or after its beginning where files arrive; of
+    /// the first one, after the beginning of the run.
+    pub after: Nanos,
+    /// Its bytes; `None` of a flow that sends without end.
+    pub bytes: Option<u64>,
+}
+
+/// What a flow sends: a file after another, as long as there are any.
+pub struct Files(pub Box<dyn FnMut() -> Option<File> + Send>);
+
+impl Files {
+    fn next(&mut self) -> Option<File> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Files")
+    }
+}
+
+/// What files have to do with connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Session {
+    /// One that never ends.
+    Endless,
+    /// Each has its own, and begins after the end of the one before it.
+    Each,
+    /// All have the same.
+    Persistent,
+    /// Each has its own, however many others there are.
+    Arriving,
+}
+
+impl Session {
+    /// Whether a sender closes its end with the last byte.
+    fn closes(self) -> bool {
+        matches!(self, Self::Each | Self::Arriving)
+    }
+}
+
 /// A sender, and its path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct FlowConfig {
     /// Propagation to the far side, and back.
     pub delays: (Nanos, Nanos),
@@ -53,29 +98,23 @@ pub struct FlowConfig {
     pub initial_window: u32,
     /// The least retransmission timeout.
     pub least_rto_ms: u32,
-    /// When it is asked to begin.
-    pub start: Duration,
+    /// What it sends.
+    pub files: Files,
+    /// Over which connections.
+    pub session: Session,
+    /// When it stops: from then on it sends nothing, not even what was lost.
+    pub stop: Option<Nanos>,
 }
 
-/// What flows do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// They send without end.
-    Bulk {
-        /// How long the run is.
-        until: Duration,
-        /// How often it is told what was counted so far.
-        slot: Duration,
-    },
-    /// The first one sends files one after another, each over a connection of its own.
-    Transfers {
-        /// Bytes of each.
-        sizes: Vec<u64>,
-        /// Silence between two.
-        pause: Duration,
-        /// Whether a sender closes its end with the last byte.
-        close: bool,
-    },
+/// How long a run is, and how often it is told what was counted so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// When it is over; `None` where files end.
+    pub until: Option<Duration>,
+    /// It is over earlier when, after that time, so many files have ended.
+    pub wanted: Option<(Duration, u64)>,
+    /// Between two snapshots; `None` for none.
+    pub slot: Option<Duration>,
 }
 
 /// What is run, over which link.
@@ -89,14 +128,14 @@ pub struct TrafficCommand {
     pub flows: Vec<FlowConfig>,
     /// Sysctls of `net.ipv4` of the receivers.
     pub far_sysctls: Vec<(String, String)>,
-    /// What the flows do.
-    pub work: Work,
+    /// How long it is.
+    pub schedule: Schedule,
     /// Longest packet, with its IP header.
     pub mtu: u32,
     /// How the ends are joined to the link, where it is not left to the machine.
     pub way: Option<Way>,
     /// Where packets at one side are written.
-    pub capture: Option<(Side, File)>,
+    pub capture: Option<(Side, fs::File)>,
     /// Most bytes of memory for packets.
     pub memory: usize,
 }
@@ -107,58 +146,54 @@ fn near(flow: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, (number >> 8) as u8, (number & 255) as u8)
 }
 
-/// What the work needs while the link runs.
-struct Driver<'a> {
-    network: Arc<Network>,
-    flows: &'a [FlowConfig],
-    tally: Shared,
-    lifeline: &'a OwnedFd,
-    answer: &'a mut dyn Write,
-}
-
 impl TrafficCommand {
     /// Runs it in the first process of a sandbox, and writes what was counted to `answer`, a line
     /// at a time: a word and what it is, in JSON. `lifeline` closes when whoever asked has gone.
     ///
     /// # Errors
     /// [`LinkError`] says what failed.
-    pub fn run(self, lifeline: &OwnedFd, answer: &mut dyn Write) -> Result<(), LinkError> {
+    pub fn run(self, lifeline: &OwnedFd, answer: &mut (dyn Write + Send)) -> Result<(), LinkError> {
         let ports = self.ports();
         let (network, devices) =
             Network::new(&ports, self.mtu, self.way).map_err(LinkError::Network)?;
-        for (host, flow) in network.hosts.iter().zip(&self.flows) {
-            let route = (flow.initial_window, flow.least_rto_ms);
-            host.tune(&flow.sysctls, Some(route)).map_err(LinkError::Network)?;
-        }
-        if let Some(far) = network.hosts.last() {
-            far.tune(&self.far_sysctls, None).map_err(LinkError::Network)?;
-        }
+        self.tune(&network).map_err(LinkError::Network)?;
         let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
         let capture = capture.transpose().map_err(LinkError::Loop)?;
         let path = Path::new(self.forward, self.back, ports, self.memory);
         let mut forwarding = Forwarding::new(path, devices).map_err(LinkError::Loop)?;
-        let (network, tally) = (Arc::new(network), Shared::new(self.flows.len()));
+        let tally = Shared::new(self.flows.iter().map(|flow| flow.session != Session::Endless));
         let mut observer = (tally.clone(), capture);
         let stop = Stop::new().map_err(LinkError::Loop)?;
-        let way = network.way;
+        let flows = self.flows.into_iter().zip(&network.hosts).enumerate();
+        let flows = flows.map(|(number, (config, host))| Flow::new(number, config, host));
+        let flows: Vec<Flow> = flows.collect::<io::Result<_>>().map_err(LinkError::Network)?;
+        let (schedule, far) = (self.schedule, &network.hosts[network.hosts.len() - 1]);
         let (done, outcome) = thread::scope(|scope| {
             let (asked, observer) = (stop.clone(), &mut observer);
             let loops = scope.spawn(move || forwarding.run(&asked, observer));
-            let network = Arc::clone(&network);
-            let mut driver =
-                Driver { network, flows: &self.flows, tally, lifeline, answer: &mut *answer };
-            let done = driver.work(&self.work);
+            let done = far
+                .namespace
+                .within(|| Ok(Driver::new(flows, schedule, tally, lifeline, &mut *answer)?.run()));
             stop.stop();
             (done, loops.join())
         });
-        done?;
+        done.map_err(LinkError::Loop)??;
         let panicked = |_| LinkError::Loop(io::Error::other("its loop panicked"));
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
         outcome.missed += network.drops();
         if let Some(fault) = observer.1.and_then(|capture| capture.end().err()) {
             tell(answer, "capture_fault", &fault.to_string())?;
         }
-        ended(answer, way, &outcome)
+        ended(answer, network.way, &outcome)
+    }
+
+    /// Sets what TCP does in each namespace.
+    fn tune(&self, network: &Network) -> io::Result<()> {
+        for (host, flow) in network.hosts.iter().zip(&self.flows) {
+            let route = (flow.initial_window, flow.least_rto_ms);
+            host.tune(&flow.sysctls, Some(route))?;
+        }
+        network.hosts.last().map_or(Ok(()), |far| far.tune(&self.far_sysctls, None))
     }
 
     /// A near port for each flow, and the far one.
@@ -172,54 +207,7 @@ impl TrafficCommand {
     }
 }
 
-impl Driver<'_> {
-    fn work(&mut self, work: &Work) -> Result<(), LinkError> {
-        match work {
-            Work::Bulk { until, slot } => self.bulk(*until, *slot),
-            Work::Transfers { sizes, pause, close } => self.transfers(sizes, *pause, *close),
-        }
-    }
-
-    /// Listens where a flow comes from, with its congestion control.
-    fn listen(&self, flow: usize) -> Result<TcpListener, LinkError> {
-        let control = &self.flows[flow].control;
-        let listener = self.network.hosts[flow].namespace.within(|| {
-            let listener = TcpListener::bind(SocketAddrV4::new(near(flow), SERVICE))?;
-            setsockopt(&listener, sockopt::TcpCongestion, &OsString::from(control)).map_err(
-                |fault| {
-                    io::Error::other(format!(
-                        "the congestion control {control} is refused: {fault}"
-                    ))
-                },
-            )?;
-            Ok(listener)
-        });
-        listener.map_err(LinkError::Network)
-    }
-
-    /// Waits until then, or fails when whoever asked has gone.
-    fn sleep_until(&self, then: Instant) -> Result<(), LinkError> {
-        loop {
-            let left = then.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            let limit = PollTimeout::try_from(left + Duration::from_micros(999));
-            let mut polled = [PollFd::new(self.lifeline.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut polled, limit.unwrap_or(PollTimeout::MAX)) {
-                Ok(0) | Err(Errno::EINTR) => {}
-                Ok(_) => return Err(LinkError::Abandoned),
-                Err(fault) => return Err(LinkError::Loop(fault.into())),
-            }
-        }
-    }
-
-    fn tell(&mut self, word: &str, value: &str) -> Result<(), LinkError> {
-        tell(self.answer, word, value)
-    }
-}
-
-fn tell(answer: &mut dyn Write, word: &str, value: &str) -> Result<(), LinkError> {
+fn tell(answer: &mut (dyn Write + Send), word: &str, value: &str) -> Result<(), LinkError> {
     let line = format!("{word} {value}\n");
     answer.write_all(line.as_bytes()).map_err(|_| LinkError::Abandoned)
 }
@@ -230,7 +218,7 @@ fn list<T: std::fmt::Display>(numbers: impl IntoIterator<Item = T>) -> String {
     format!("[{}]", numbers.join(","))
 }
 
-fn ended(answer: &mut dyn Write, way: Way, outcome: &Outcome) -> Result<(), LinkError> {
+fn ended(answer: &mut (dyn Write + Send), way: Way, outcome: &Outcome) -> Result<(), LinkError> {
     let late = |share| {
         let (forward, back) = (&outcome.path.forward.lateness, &outcome.path.back.lateness);
         forward.quantile(share).max(back.quantile(share))

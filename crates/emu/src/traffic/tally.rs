@@ -1,10 +1,11 @@
 //! What the link sees of each flow, counted while it runs.
 
 use crate::path::{Cause, Observer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use tcpcast_link::time::{MICROSECOND, MILLISECOND, Nanos};
-use tcpcast_wire::ACK;
+use tcpcast_wire::{ACK, SYN};
 
 /// The flag of a reset (RFC 9293, section 3.1).
 const RESET: u8 = 0x04;
@@ -31,24 +32,58 @@ pub(super) struct FlowTally {
     pub passed: u64,
     pub waited: Nanos,
     pub marked: u64,
-    /// When the first entered, and when the last got through.
+}
+
+/// A file on a connection: moments of the link, and data packets in the forward direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileTally {
+    /// When the first packet of the connection came from the far side.
+    pub opened: Nanos,
+    /// When the first data packet entered, and when the last one got through.
     pub first_entered: Option<Nanos>,
     pub last_left: Nanos,
-    /// When the first packet of the connection came from the far side, and the ack of the last byte
-    /// to the near side.
-    pub opened: Option<Nanos>,
+    /// When the ack of the last byte came to the near side.
     pub last_ack: Nanos,
+    pub arrived: u64,
+    pub drops: u64,
     highest_ack: Option<u32>,
     /// The sequence number after the last byte of data.
     end: Option<u32>,
+}
+
+impl FileTally {
+    /// Whether all data that entered so far is acknowledged.
+    pub(super) fn is_acked(&self) -> bool {
+        self.highest_ack.zip(self.end).is_some_and(|(highest, end)| !is_after(end, highest))
+    }
+
+    /// The next file of the connection begins.
+    pub(super) fn begin(&mut self) {
+        let Self { highest_ack, end, opened, .. } = *self;
+        *self = Self { opened, highest_ack, end, ..Self::default() };
+    }
+
+    fn acked(&mut self, due: Nanos, ack: u32) {
+        if self.highest_ack.is_none_or(|highest| is_after(ack, highest)) {
+            // What acknowledges FIN alone is no ack of data.
+            if self.highest_ack.zip(self.end).is_none_or(|(highest, end)| is_after(end, highest)) {
+                self.last_ack = due;
+            }
+            self.highest_ack = Some(ack);
+        }
+    }
 }
 
 /// All flows, and the link as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub flows: Vec<FlowTally>,
-    /// The link's time when a packet was seen last.
-    pub now: Nanos,
+    /// Open connections of each flow by the receiver's port; `None` of a flow without files.
+    pub files: Vec<Option<HashMap<u16, FileTally>>>,
+    /// The link's time when a packet was seen last, and when that was.
+    now: Nanos,
+    seen: Option<Instant>,
+    told: Nanos,
     /// Bytes of all packets that went forward.
     pub carried_bytes: u64,
     /// How many data packets waited so many steps, since it was asked last.
@@ -62,28 +97,28 @@ pub(super) struct Tally {
 pub(super) struct Shared(Arc<Mutex<Tally>>);
 
 impl Shared {
-    /// An empty one, for so many near ports.
-    pub(super) fn new(flows: usize) -> Self {
-        let flows = vec![FlowTally::default(); flows];
-        Self(Arc::new(Mutex::new(Tally { flows, ..Tally::default() })))
+    /// An empty one, of flows with files or without.
+    pub(super) fn new(has_files: impl IntoIterator<Item = bool>) -> Self {
+        let files: Vec<_> =
+            has_files.into_iter().map(|has_files| has_files.then(HashMap::new)).collect();
+        let flows = vec![FlowTally::default(); files.len()];
+        Self(Arc::new(Mutex::new(Tally { flows, files, ..Tally::default() })))
     }
 
     pub(super) fn get(&self) -> MutexGuard<'_, Tally> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Forgets what a flow did.
-    pub(super) fn forget(&self, flow: usize) {
-        self.get().flows[flow] = FlowTally::default();
-    }
 }
 
 /// What is counted of a TCP segment.
 struct Segment {
+    source_port: u16,
+    destination_port: u16,
     payload: usize,
     sequence: u32,
     /// Of all packets but the first of a connection, and resets.
     ack: Option<u32>,
+    opens: bool,
 }
 
 impl Segment {
@@ -95,7 +130,14 @@ impl Segment {
         let word = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
         // Resets may have it, too, and acknowledge nothing.
         let acks = tcp[13] & (ACK | RESET) == ACK;
-        Some(Self { payload, sequence: word(4), ack: acks.then(|| word(8)) })
+        Some(Self {
+            source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
+            destination_port: u16::from_be_bytes([tcp[2], tcp[3]]),
+            payload,
+            sequence: word(4),
+            ack: acks.then(|| word(8)),
+            opens: tcp[13] & (ACK | SYN) == SYN,
+        })
     }
 }
 
@@ -104,60 +146,74 @@ fn is_after(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) as i32 > 0
 }
 
-/// The sequence number after a segment's data.
-fn end_of(packet: &[u8]) -> Option<u32> {
-    Segment::read(packet).map(|s| s.sequence.wrapping_add(s.payload as u32))
-}
-
-fn has_data(packet: &[u8]) -> bool {
-    Segment::read(packet).is_some_and(|segment| segment.payload > 0)
+/// The near port whose address stands there in an IPv4 packet, as the senders have theirs.
+fn near_port(packet: &[u8], at: usize) -> Option<usize> {
+    let address = packet.get(at..at + 4)?;
+    (usize::from(address[2]) * 256 + usize::from(address[3])).checked_sub(1)
 }
 
 impl Tally {
-    /// The flow whose port it is, if that is near and the packet has data.
-    fn sender(&mut self, port: u16, packet: &[u8]) -> Option<&mut FlowTally> {
-        self.flows.get_mut(usize::from(port)).filter(|_| has_data(packet))
+    /// The link's time, as far as it is known between two packets.
+    pub(super) fn now(&mut self) -> Nanos {
+        if let Some(seen) = self.seen {
+            let since = seen.elapsed().as_nanos() as Nanos;
+            self.told = self.told.max(self.now + since);
+        }
+        self.told
     }
 
-    fn acked(&mut self, due: Nanos, port: u16, packet: &[u8]) {
-        let Some(flow) = self.flows.get_mut(usize::from(port)) else { return };
-        let Some(ack) = Segment::read(packet).and_then(|segment| segment.ack) else { return };
-        if flow.highest_ack.is_none_or(|highest| is_after(ack, highest)) {
-            // What acknowledges FIN alone is no ack of data.
-            if flow.highest_ack.zip(flow.end).is_none_or(|(highest, end)| is_after(end, highest)) {
-                flow.last_ack = due;
-            }
-            flow.highest_ack = Some(ack);
-        }
+    fn sees(&mut self, now: Nanos) {
+        self.now = now;
+        self.seen = Some(Instant::now());
+    }
+
+    /// The file on a connection of a flow, by the receiver's port.
+    fn file(&mut self, flow: usize, port: u16) -> Option<&mut FileTally> {
+        self.files.get_mut(flow)?.as_mut()?.get_mut(&port)
+    }
+
+    /// The flow whose port it is, if that is near and the packet has data.
+    fn sender(&mut self, port: u16, packet: &[u8]) -> Option<(&mut FlowTally, Segment)> {
+        let flow = self.flows.get_mut(usize::from(port))?;
+        let segment = Segment::read(packet).filter(|segment| segment.payload > 0)?;
+        Some((flow, segment))
     }
 }
 
 impl Observer for Shared {
     fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
         let mut tally = self.get();
-        tally.now = now;
+        tally.sees(now);
         if usize::from(port) >= tally.flows.len() {
-            let of = packet.get(16..20).map(|to| usize::from(to[2]) * 256 + usize::from(to[3]));
-            let flow = of.and_then(|of| tally.flows.get_mut(of.checked_sub(1)?));
-            if let Some(flow) = flow {
-                flow.opened.get_or_insert(now);
+            let opens = Segment::read(packet).filter(|segment| segment.opens);
+            let (Some(segment), Some(flow)) = (opens, near_port(packet, 16)) else { return };
+            if let Some(Some(files)) = tally.files.get_mut(flow) {
+                let fresh = FileTally { opened: now, ..FileTally::default() };
+                files.entry(segment.source_port).or_insert(fresh);
             }
-        } else if let Some(flow) = tally.sender(port, packet) {
+        } else if let Some((flow, segment)) = tally.sender(port, packet) {
             flow.arrived += 1;
-            flow.first_entered.get_or_insert(now);
-            flow.end = end_of(packet)
-                .filter(|end| flow.end.is_none_or(|e| is_after(*end, e)))
-                .or(flow.end);
+            let ends = segment.sequence.wrapping_add(segment.payload as u32);
+            if let Some(file) = tally.file(port.into(), segment.destination_port) {
+                file.arrived += 1;
+                file.first_entered.get_or_insert(now);
+                if file.end.is_none_or(|end| is_after(ends, end)) {
+                    file.end = Some(ends);
+                }
+            }
         }
     }
 
     fn drops(&mut self, _now: Nanos, port: u16, packet: &[u8], cause: Cause) {
-        if let Some(flow) = self.get().sender(port, packet) {
-            match cause {
-                Cause::Full | Cause::Early => flow.queue_drops += 1,
-                Cause::Random => flow.random_drops += 1,
-                Cause::Misaddressed | Cause::Machinery => {}
-            }
+        let mut tally = self.get();
+        let Some((flow, segment)) = tally.sender(port, packet) else { return };
+        match cause {
+            Cause::Full | Cause::Early => flow.queue_drops += 1,
+            Cause::Random => flow.random_drops += 1,
+            Cause::Misaddressed | Cause::Machinery => return,
+        }
+        if let Some(file) = tally.file(port.into(), segment.destination_port) {
+            file.drops += 1;
         }
     }
 
@@ -167,7 +223,7 @@ impl Observer for Shared {
             return;
         }
         tally.carried_bytes += packet.len() as u64;
-        if let Some(flow) = tally.sender(from, packet) {
+        if let Some((flow, _)) = tally.sender(from, packet) {
             flow.passed += 1;
             flow.waited += waited;
             flow.marked += u64::from(marked);
@@ -177,17 +233,20 @@ impl Observer for Shared {
 
     fn leaves(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
         let mut tally = self.get();
-        tally.now = now;
+        tally.sees(now);
         let class = LATENESS.iter().take_while(|end| now - due > **end).count();
         tally.lateness[class] += 1;
-        if usize::from(port) < tally.flows.len() {
-            return tally.acked(due, port, packet);
-        }
-        // To the far side: whose it is, its source says.
-        let of = packet.get(12..16).map(|from| usize::from(from[2]) * 256 + usize::from(from[3]));
-        let of = of.and_then(|of| u16::try_from(of.checked_sub(1)?).ok());
-        if let Some(flow) = of.and_then(|of| tally.sender(of, packet)) {
-            flow.last_left = due;
+        let Some(segment) = Segment::read(packet) else { return };
+        let near = usize::from(port);
+        if near < tally.flows.len() {
+            let file = tally.file(near, segment.source_port);
+            if let Some((file, ack)) = file.zip(segment.ack) {
+                file.acked(due, ack);
+            }
+        } else if let Some(flow) = near_port(packet, 12).filter(|_| segment.payload > 0) {
+            if let Some(file) = tally.file(flow, segment.destination_port) {
+                file.last_left = due;
+            }
         }
     }
 }
@@ -211,7 +270,7 @@ mod tests {
 
     #[test]
     fn data_packets_are_those_of_their_senders_port() {
-        let mut tally = Shared::new(300);
+        let mut tally = Shared::new([false; 300]);
         let (second, last) = (packet(near(1), FAR, 0, 100), packet(near(299), FAR, 0, 100));
         tally.enters(5, 1, &second);
         tally.enters(6, 299, &last);
@@ -226,29 +285,57 @@ mod tests {
             passed: 1,
             waited: 3 * WAIT_STEP,
             marked: 1,
-            first_entered: Some(5),
-            end: Some(100),
-            last_left: 9,
             ..FlowTally::default()
         };
         assert_eq!(seen.flows[1], expected);
         assert_eq!((seen.flows[299].arrived, seen.flows[299].random_drops), (1, 1));
         assert_eq!((seen.carried_bytes, seen.waits.get(&3), seen.now), (140, Some(&1), 10));
+        assert_eq!(seen.files[1], None);
     }
 
     #[test]
-    fn a_flow_opens_with_a_packet_of_its_receiver_and_ends_with_its_last_new_ack() {
-        let mut tally = Shared::new(2);
+    fn a_file_begins_with_a_packet_of_its_receiver_and_ends_with_its_last_new_ack() {
+        let mut tally = Shared::new([true, true]);
         let ack = |number| packet(FAR, near(1), number, 0);
-        tally.enters(1, 2, &ack(0));
+        let mut open = ack(0);
+        open[33] = SYN;
+        tally.enters(1, 2, &open);
+        tally.enters(2, 2, &open);
         tally.enters(9, 2, &ack(1));
-        tally.enters(12, 1, &packet(near(1), FAR, 0, 101));
+        let data = packet(near(1), FAR, 0, 101);
+        tally.enters(12, 1, &data);
+        tally.drops(12, 1, &data, Cause::Full);
+        tally.leaves(16, 15, 2, &data);
         // The last one is of FIN.
         for (due, number) in [(20, 1), (30, 101), (40, 101), (50, 102)] {
             tally.leaves(due + MILLISECOND, due, 1, &ack(number));
+            assert_eq!(tally.get().files[1].as_ref().unwrap()[&0].is_acked(), due > 20);
         }
-        let seen = tally.get();
-        assert_eq!((seen.flows[1].opened, seen.flows[1].last_ack), (Some(1), 30));
-        assert_eq!(seen.lateness, [0, 0, 0, 4, 0, 0, 0]);
+        let file = tally.get().files[1].as_ref().unwrap()[&0];
+        assert_eq!((file.opened, file.first_entered, file.last_left), (1, Some(12), 15));
+        assert_eq!((file.last_ack, file.arrived, file.drops), (30, 1, 1));
+        assert_eq!(tally.get().lateness, [1, 0, 0, 4, 0, 0, 0]);
+        assert!(tally.get().files[0].as_ref().unwrap().is_empty());
+    }
+
+    #[test]
+    fn files_of_one_connection_are_counted_each() {
+        let mut tally = Shared::new([true]);
+        let mut open = packet(FAR, near(0), 0, 0);
+        open[33] = SYN;
+        tally.enters(1, 1, &open);
+        let mut data = packet(near(0), FAR, 0, 100);
+        tally.enters(5, 0, &data);
+        tally.leaves(9, 9, 0, &packet(FAR, near(0), 100, 0));
+        tally.get().files[0].as_mut().unwrap().get_mut(&0).unwrap().begin();
+        data[24..28].copy_from_slice(&100_u32.to_be_bytes());
+        tally.enters(20, 0, &data);
+        let file = |tally: &Shared| tally.get().files[0].as_ref().unwrap()[&0];
+        assert!(!file(&tally).is_acked());
+        tally.leaves(30, 29, 0, &packet(FAR, near(0), 200, 0));
+        let found = file(&tally);
+        assert!(found.is_acked());
+        assert_eq!((found.opened, found.first_entered, found.last_ack), (1, Some(20), 29));
+        assert_eq!(found.arrived, 1);
     }
 }

@@ -61,11 +61,6 @@ impl TcpInfo {
         (self.long(168), self.long(176) + self.long(184))
     }
 
-    /// Segments in flight.
-    pub(super) fn in_flight(&self) -> u32 {
-        self.word(24)
-    }
-
     /// Sequences of timeouts that are over.
     pub(super) fn timeout_sequences(&self) -> u16 {
         u16::from_ne_bytes([self.0[242], self.0[243]])

@@ -1,39 +1,46 @@
 //! A scenario's flows over a link, sent by the kernel's own TCP.
 
 use super::directions::both;
+use super::files::{Alone, Source, files};
 use super::linux::{pipe, side};
 use crate::config::Plain;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use tcpcast_emu::sandbox;
-use tcpcast_emu::traffic::{FlowConfig, TrafficCommand, Work};
+use tcpcast_emu::traffic::{FlowConfig, Schedule, TrafficCommand};
 use tcpcast_sim::RunConfig;
 
-/// What one flow is beside its path, which is that of its class.
+/// What one flow is beside its path and its traffic, which are those of its class. Of the class it
+/// is the one at `place`; streams of random numbers are those of source `source` in the simulator.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct FlowDict {
     class: usize,
+    place: usize,
+    source: u32,
     control: String,
     sysctls: Vec<(String, String)>,
     initial_window: u32,
     least_rto_ms: u32,
-    start_ns: u64,
+    payload: u32,
 }
 
-/// What flows do: `sizes` in bytes, or else bulk.
+/// How long the run is: so long, or until so many files have ended after a warm-up. Transfers that
+/// are each alone are so many of each size, with pauses between them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct WorkDict {
-    sizes: Option<Vec<u64>>,
+struct ScheduleDict {
+    until_ns: Option<u64>,
+    wanted: Option<(u64, u64)>,
+    slot_ns: Option<u64>,
     pause_ns: u64,
-    close: bool,
-    until_ns: u64,
-    slot_ns: u64,
+    count: u64,
 }
 
 #[derive(FromPyObject)]
@@ -42,7 +49,9 @@ pub(super) struct TrafficDict {
     config: Plain<RunConfig>,
     flows: Vec<FlowDict>,
     far_sysctls: Vec<(String, String)>,
-    work: WorkDict,
+    schedule: ScheduleDict,
+    /// Seed and replication of what is drawn for the flows.
+    draws: (u64, u32),
     mtu: u32,
     capture: Option<(String, PathBuf)>,
     most_bytes: usize,
@@ -51,23 +60,35 @@ pub(super) struct TrafficDict {
 impl TrafficDict {
     fn into_command(self) -> PyResult<TrafficCommand> {
         let config = self.config.0;
-        let paths: Vec<_> = config.classes.iter().map(|c| (c.forward, c.back)).collect();
+        let classes = config.classes.clone();
+        let paths: Vec<_> = classes.iter().map(|c| (c.forward, c.back)).collect();
         let (forward, back, first) = both(config, false)?;
-        let flow = |flow: FlowDict| FlowConfig {
-            delays: paths.get(flow.class).copied().unwrap_or(first),
-            control: flow.control,
-            sysctls: flow.sysctls,
-            initial_window: flow.initial_window,
-            least_rto_ms: flow.least_rto_ms,
-            start: Duration::from_nanos(flow.start_ns),
-        };
-        let WorkDict { sizes, pause_ns, close, until_ns, slot_ns } = self.work;
-        let work = match sizes {
-            Some(sizes) => Work::Transfers { sizes, pause: Duration::from_nanos(pause_ns), close },
-            None => Work::Bulk {
-                until: Duration::from_nanos(until_ns),
-                slot: Duration::from_nanos(slot_ns.max(1)),
-            },
+        let ScheduleDict { until_ns, wanted, slot_ns, pause_ns, count } = self.schedule;
+        let alone = Alone { pause: pause_ns, count };
+        let mut flows = Vec::new();
+        for flow in self.flows {
+            let Some(class) = classes.get(flow.class) else {
+                return Err(PyValueError::new_err(format!("there is no class {}", flow.class)));
+            };
+            let source = Source { class: flow.class as u32, place: flow.place, index: flow.source };
+            let payload = NonZeroU32::new(flow.payload).unwrap_or(NonZeroU32::MIN);
+            let (files, session, stop) =
+                files(&class.traffic, source, self.draws, (payload, alone));
+            flows.push(FlowConfig {
+                delays: paths.get(flow.class).copied().unwrap_or(first),
+                control: flow.control,
+                sysctls: flow.sysctls,
+                initial_window: flow.initial_window,
+                least_rto_ms: flow.least_rto_ms,
+                files,
+                session,
+                stop,
+            });
+        }
+        let schedule = Schedule {
+            until: until_ns.map(Duration::from_nanos),
+            wanted: wanted.map(|(warm_up, files)| (Duration::from_nanos(warm_up), files)),
+            slot: slot_ns.map(|slot| Duration::from_nanos(slot.max(1))),
         };
         let capture = match self.capture {
             Some((at, path)) => Some((side(&at)?, File::create(path)?)),
@@ -76,9 +97,9 @@ impl TrafficDict {
         Ok(TrafficCommand {
             forward,
             back,
-            flows: self.flows.into_iter().map(flow).collect(),
+            flows,
             far_sysctls: self.far_sysctls,
-            work,
+            schedule,
             mtu: self.mtu,
             way: None,
             capture,

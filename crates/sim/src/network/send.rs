@@ -46,7 +46,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             from += 1;
         }
         for number in from..end {
-            self.send_packet(source, path, now, packet(number, Kind::Data));
+            self.send_packet(source, path, now, packet(number, Kind::Data), true);
         }
     }
 
@@ -62,8 +62,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, index);
+        // Packets of a handshake, and FIN alone, are none of the data that is told of.
+        let opening = source.sender.is_opening();
         for packet in &burst {
-            self.send_packet(source, path, now, *packet);
+            self.send_packet(source, path, now, *packet, packet.number != 0 && !opening);
         }
         burst.clear();
         self.burst = burst;
@@ -77,7 +79,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         now: Nanos,
         packet: Packet,
     ) {
-        self.send_packet(source, path, now, packet);
+        self.send_packet(source, path, now, packet, true);
     }
 
     #[inline(always)]
@@ -87,12 +89,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         path: &Path,
         now: Nanos,
         packet: Packet,
+        is_told: bool,
     ) {
         self.lifetime.sent += 1;
         let numbers = TAPS && !S::POLLS && self.watched;
         let packet = if numbers { self.with_serial(packet) } else { packet };
-        // Packets of a handshake, and FIN alone, are none of the data that is told of.
-        if !(S::POLLS && (packet.number == 0 || source.sender.is_opening())) {
+        if !S::POLLS || is_told {
             self.probes.sent(now, &mut source.record, &packet);
             if !S::LOSS_FEEDBACK && packet.kind() == Kind::Data {
                 source.record.enter_flight(now);

@@ -146,7 +146,10 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn finished(&self) -> bool {
-        each!(&self.end, sender => sender.finished(), true)
+        match &self.end {
+            SenderKind::Modern(sender) => sender.finished(),
+            _ => self.classic_finished(),
+        }
     }
 
     fn has_numbers(&self, more: u32) -> bool {
@@ -162,7 +165,7 @@ impl SendingEnd for AnySender {
     fn deadline_at_least(&self) -> Nanos {
         match &self.end {
             SenderKind::Modern(sender) => sender.deadline_at_least(),
-            _ => self.deadline(),
+            _ => self.classic_deadline(),
         }
     }
 
@@ -193,11 +196,11 @@ impl SendingEnd for AnySender {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        ask!(
-            self, tcp,
-            sender => sender.on_ack(now, ack, tcp, probe),
-            (sender, rules) => sender.on_ack(now, &header, rules, probe)
-        );
+        if let (SenderKind::Modern(sender), Some(rules)) = (&mut self.end, &tcp.modern) {
+            sender.on_ack(now, &header, rules, probe);
+        } else {
+            self.on_classic_ack(now, ack, tcp, probe);
+        }
         Transmission::default()
     }
 
@@ -278,6 +281,28 @@ fn labelled(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
         None => Label::with_token(packet.kind, token),
     };
     if packet.header.is_capable() { label.capable() } else { label }
+}
+
+/// What classic ends are asked apart, so that a modern one is asked without a choice among all.
+impl AnySender {
+    #[inline(never)]
+    fn classic_finished(&self) -> bool {
+        each!(&self.end, sender => sender.finished(), true)
+    }
+
+    #[inline(never)]
+    fn classic_deadline(&self) -> Nanos {
+        each!(&self.end, sender => sender.deadline(), NEVER)
+    }
+
+    #[inline(never)]
+    fn on_classic_ack(&mut self, now: Nanos, ack: u32, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
+        match &mut self.end {
+            SenderKind::Packets(sender) => self.released = sender.on_ack(now, ack, tcp, probe),
+            SenderKind::Bytes(sender) => self.released = sender.on_ack(now, ack, tcp, probe),
+            SenderKind::Modern(_) | SenderKind::None => (),
+        }
+    }
 }
 
 impl AnySender {

@@ -17,13 +17,13 @@ from tcpcast import output, statistics
 from tcpcast.answer import Answer
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.counted import MOST_LIMITED, Counted
-from tcpcast.engines.kernel.question import check, question
+from tcpcast.engines.kernel.question import check, question, run_s
 from tcpcast.engines.kernel.single import Transfers
 from tcpcast.engines.packet import figures
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
@@ -34,20 +34,16 @@ MOST_LATE = 0.01
 BURST_S, MOST_IN_BURSTS = 2e-4, 1e-3
 """More packets than this that are so late raise the rate samples of BBR."""
 
+MOST_PACED_ON = 2e-3
+"""A larger share of time in which the link's clock stood still lengthens the queue of BBR."""
+
 FEWEST_SLOTS = 3
 """Fewer snapshots of a run that was cut short tell nothing."""
-
-HANDSHAKE_AND_REST = 5.0
-"""Round trips of a short transfer with the pauses around it."""
 
 
 def seconds(scenario: Scenario) -> float:
     """Return about how long a run takes, in seconds."""
-    alone = scenario.transfers_alone
-    if alone is not None:
-        each = HANDSHAKE_AND_REST * scenario.populations[0].rtt_s
-        return scenario.run.replications * alone.total * each
-    return scenario.run.replications * (scenario.run.duration_s or 0.0)
+    return scenario.run.replications * run_s(scenario)
 
 
 def kernel(scenario: Scenario, options: RunOptions) -> Answer:
@@ -56,7 +52,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     Parameters
     ----------
     scenario
-        Bulk flows, or transfers that are each alone, over one bottleneck.
+        Bulk flows, on/off sources or transfers over one bottleneck.
     options
         Progress, deadline.
 
@@ -113,11 +109,7 @@ class _Runs:
         outcomes: list[TrafficOutcome] = []
         for number in range(self._scenario.run.replications):
             self._done = number
-            asked = question(
-                self._scenario,
-                self._scenario.run.seed + number,
-                run_s=self._scenario.run.duration_s or 0.0,
-            )
+            asked = question(self._scenario, number)
             if capture is not None and number == 0:
                 side = {"sender": "near", "receiver": "far"}
                 asked["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
@@ -132,11 +124,14 @@ class _Runs:
     def _advanced(self, outcome: TrafficOutcome) -> str | None:
         """Show progress; say why the run is to be cut short, if it is."""
         scenario, alone = self._scenario, self._scenario.transfers_alone
-        if outcome.snapshots:
-            first, last = outcome.snapshots[0]["now_ns"], outcome.snapshots[-1]["now_ns"]
-            part = (last - first) * 1e-9 / (scenario.run.duration_s or 1.0)
+        if alone is not None:
+            part = len(outcome.transfers) / alone.total
         else:
-            part = len(outcome.transfers) / (alone.total if alone is not None else 1)
+            times = [
+                snapshot["now_ns"]
+                for snapshot in outcome.snapshots[:: len(outcome.snapshots) - 1 or 1]
+            ]
+            part = (times[-1] - times[0]) * 1e-9 / run_s(scenario) if times else 0.0
         if self._options.progress is not None:
             self._options.progress((self._done + min(part, 1.0)) / scenario.run.replications)
         if self._deadline is not None and time.perf_counter() > self._deadline:
@@ -169,7 +164,7 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome]) -> Answer:
         answer.metrics = figures.metrics(dict(single.estimates()))
         answer.tables = single.tables()
         return answer
-    answer.warnings += _bbr_warnings(scenario, answer.provenance["lateness_packets"])
+    answer.warnings += bbr_warnings(scenario, answer.provenance)
     _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
     return answer
 
@@ -190,12 +185,7 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
             "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
             "run.warmup"
         )
-    correlated = [name for name, e in found.items() if e is not None and e.correlated]
-    if correlated:
-        answer.warnings.append(
-            f"the run is short beside its fluctuations; check the intervals of "
-            f"{', '.join(correlated)}"
-        )
+    answer.warnings += figures.warnings(found, counted.seen)
     limited = counted.limited_ratio()
     if limited > MOST_LIMITED:
         answer.warnings.append(
@@ -208,17 +198,49 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
         answer.partial = answer.partial or f"run.precision was not reached ({shortfall})"
 
 
-def _bbr_warnings(scenario: Scenario, lateness: Sequence[int]) -> list[str]:
-    """Warn of the queue of BBR where packets were late by less than distorts other stacks."""
-    bursts = sum(lateness[LATENESS_S.index(BURST_S) + 1 :])
-    has_bbr = any(group.tcp.control == "bbr" for group in scenario.populations)
-    if not has_bbr or bursts <= MOST_IN_BURSTS * sum(lateness):
+def bbr_warnings(scenario: Scenario, provenance: Mapping[str, Any]) -> list[str]:
+    """Warn of the queue of BBR where the link was late by less than distorts other stacks.
+
+    Its bandwidth is the largest rate of delivery in ten round trips, each over about one of them.
+    Acks that come late and together shorten the time that a rate is taken over, by their lateness.
+    While the link's clock stands still acks do, too, and what waits for them; but pacing goes on.
+    """
+    rtts = [group.rtt_s for group in scenario.populations if group.tcp.control == "bbr"]
+    if not rtts:
         return []
-    return [
-        f"{bursts / sum(lateness):.1%} of the packets were more than {BURST_S * 1000:g} ms late: "
-        "bbr takes its largest rate sample for the bandwidth, which bursts raise, so its queueing "
-        "delays and RTT are too long; check them on a quiet machine"
-    ]
+    found = [*_raised(min(rtts), provenance["lateness_packets"]), *_paced_on(provenance["link"])]
+    ends = "its queueing delays, RTT and losses are too large: check them on a quiet machine"
+    return [f"bbr: {'; '.join(found)}; {ends}"] if found else []
+
+
+def _raised(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:
+    """Say by how much late acks raise a rate sample of BBR, whose round trip is so long."""
+    total = sum(lateness)
+    beyond = [sum(lateness[at + 1 :]) for at in range(len(LATENESS_S))]
+    bursts = beyond[LATENESS_S.index(BURST_S)]
+    if bursts <= MOST_IN_BURSTS * total:
+        return
+    rare = (end for end, n in zip(LATENESS_S, beyond, strict=True) if n <= MOST_IN_BURSTS * total)
+    late_s = next(rare, LATENESS_S[-1])
+    yield (
+        f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late, and acks "
+        f"{late_s * 1000:g} ms late raise its largest rate sample, which it takes for the "
+        f"bandwidth, by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
+    )
+
+
+def _paced_on(links: Sequence[Mapping[str, int] | None]) -> Iterator[str]:
+    """Say how long BBR sent at its pace while the link stood still."""
+    told = [link for link in links if link is not None]
+    away, elapsed, pauses = (
+        sum(link[key] for link in told) for key in ("away_ns", "elapsed_ns", "pauses")
+    )
+    if away > MOST_PACED_ON * elapsed:
+        yield (
+            f"the link stood still for {away / elapsed:.1%} of the time, "
+            f"{away / pauses * 1e-6:.1f} ms each time on average, while pacing went on and "
+            "lengthened the queue by as much each time"
+        )
 
 
 def _distortion(outcomes: list[TrafficOutcome]) -> str | None:

@@ -9,8 +9,12 @@ import numpy as np
 
 from tcpcast import statistics
 from tcpcast.emulation.traffic import FLOW, WAIT_STEP_S
+from tcpcast.engines.kernel import files
+from tcpcast.engines.kernel.files import Files, senders
 from tcpcast.engines.packet import figures
-from tcpcast.engines.packet.figures import CLASS, LINK, Units
+from tcpcast.engines.packet.configuration import size_bounds
+from tcpcast.engines.packet.figures import CLASS, LINK, SIZE, Seen, Units
+from tcpcast.engines.packet.reliability import judged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +45,8 @@ CELLS = {
 """Cells of a class, and what the kernel or its link has for them."""
 
 METRICS = (
+    *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
+    *("transfers", "mean_size_pkts", "offered_load"),
     *("utilisation", "loss_ratio", "queue_loss_ratio", "random_loss_ratio", "timeout_ratio"),
     *("queue_mean_pkts", "queue_delay_mean_s", "queue_delay_p95_s", "queue_delay_p99_s"),
     *("ecn_mark_ratio", "rtt_mean_s", "send_rate_pps", "goodput_pps", "goodput_bps"),
@@ -50,6 +56,7 @@ METRICS = (
 """What is measured."""
 
 OF_CLASS = (
+    *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
     *("loss_ratio", "timeout_ratio", "queue_delay_mean_s", "ecn_mark_ratio", "rtt_mean_s"),
     *("send_rate_pps", "goodput_pps", "goodput_bps"),
 )
@@ -84,14 +91,18 @@ def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, boo
     return end.index, end.found
 
 
-def rows_of(scenario: Scenario, outcome: TrafficOutcome, begin: int) -> NDArray[np.uint64]:
+def rows_of(
+    scenario: Scenario, outcome: TrafficOutcome, begin: int, ended: Files
+) -> NDArray[np.uint64]:
     """Return cumulative cells after the warm-up, ``[slots + 2, cells]``, the end of run last."""
     groups, network = scenario.populations, scenario.network
     kept = outcome.snapshots[begin:]
     flows = flows_of(outcome)[begin:]
     flows -= flows[0]
-    rows = np.zeros((len(kept), len(LINK) + len(groups) * len(CLASS)))
-    rows[:, LINK["time_ns"]] = [s["now_ns"] - kept[0]["now_ns"] for s in kept]
+    sizes = len(SIZE) * (len(size_bounds(scenario)) + 1) if files.has_files(scenario) else 0
+    rows = np.zeros((len(kept), len(LINK) + len(groups) * len(CLASS) + sizes))
+    times_ns = np.array([s["now_ns"] for s in kept], dtype=np.float64)
+    rows[:, LINK["time_ns"]] = times_ns - times_ns[0]
     carried = np.array([s["carried_bytes"] - kept[0]["carried_bytes"] for s in kept])
     link = network.bottleneck
     if not math.isinf(link.rate_bps) and link.varying is None:
@@ -101,14 +112,16 @@ def rows_of(scenario: Scenario, outcome: TrafficOutcome, begin: int) -> NDArray[
     waited = flows[:, :, FLOW.index("waited_ns")].sum(axis=1)
     # Little's law: what waits and what is in transmission.
     rows[:, LINK["queue_integral"]] = waited + rows[:, LINK["busy_ns"]]
-    ends = np.cumsum([group.count for group in groups])
+    ends = np.cumsum([senders(group) for group in groups])
     for at, (group, end) in enumerate(zip(groups, ends, strict=True)):
-        own = flows[:, end - group.count : end].sum(axis=1)
+        own = flows[:, end - senders(group) : end].sum(axis=1)
         first = len(LINK) + at * len(CLASS)
         for cell, name in CELLS.items():
             rows[:, first + CLASS[cell]] = own[:, FLOW.index(name)]
         payload = network.packet_bytes - group.tcp.header_bytes
         rows[:, first + CLASS["delivered"]] = own[:, FLOW.index("received_bytes")] // payload
+    if sizes:
+        ended.put(rows, times_ns, len(LINK), len(groups))
     return np.vstack([rows, rows[-1:]]).astype(np.uint64)
 
 
@@ -124,14 +137,21 @@ class Counted:
             min(slot, len(o.snapshots) - 2) for (slot, _), o in zip(found, outcomes, strict=True)
         ]
         cut = list(zip(outcomes, begins, strict=True))
-        rows = [rows_of(scenario, outcome, begin) for outcome, begin in cut]
+        self.files = [Files(scenario, o, o.snapshots[at]["now_ns"]) for o, at in cut]
+        rows = [rows_of(scenario, *one, own) for one, own in zip(cut, self.files, strict=True)]
         self.warm_ups_s = [
             (o.snapshots[at]["now_ns"] - o.snapshots[0]["now_ns"]) * 1e-9 for o, at in cut
         ]
         self.measured_s = float(sum(row[-1, LINK["time_ns"]] for row in rows)) * 1e-9
-        self.units = Units(rows, len(scenario.populations))
+        begins_ns = round(max(self.warm_ups_s) * 1e9)
+        self.units = Units(rows, len(scenario.populations), begins_ns=begins_ns)
         self.flows = [flows_of(o)[-1] - flows_of(o)[at] for o, at in cut]
-        self._waits = [o.snapshots[at + 1 :] for o, at in cut]
+        self._waits = self._counted_waits([o.snapshots[at + 1 :] for o, at in cut])
+        longest = self._longest_queue()
+        # What is judged of an answer: its cells, and how long the queue was.
+        nothing = np.zeros(longest + 1, dtype=np.uint64)
+        totals = {"queue_time_ns": nothing, "queue_seen": nothing}
+        self.seen = Seen(self.units, totals, [], [], [])
 
     def estimates(self) -> figures.Estimates:
         """Return every metric that is measured, None where nothing was seen to tell it from."""
@@ -140,22 +160,56 @@ class Counted:
         found |= figures.link_estimates(scenario, units) | figures.loss_estimates(units)
         found |= figures.counts(scenario, units)
         found |= self._percentiles()
-        packets = FLOW.index("received_bytes")
-        indices = [figures.jain(flows[:, packets]) for flows in self.flows]
-        if scenario.senders == 1:
-            found["jain_index"] = figures.bare(1.0)
-        elif all(map(math.isfinite, indices)):
-            found["jain_index"] = statistics.mean(indices, replications=len(indices))
+        found |= self._jain() | self._of_files()
         if not figures.has_queue(scenario) or scenario.network.bottleneck.varying is not None:
             found["queue_mean_pkts"] = None
-        return {name: found[name] for name in METRICS if found.get(name) is not None}
+        known = {name: found[name] for name in METRICS if found.get(name) is not None}
+        return judged(scenario, self.seen, known)
+
+    def _jain(self) -> figures.Estimates:
+        """Return Jain's index of flows without end."""
+        groups = self.scenario.populations
+        if any(group.traffic.kind != "bulk" for group in groups):
+            return {}
+        if self.scenario.senders == 1:
+            return {"jain_index": figures.bare(1.0)}
+        received = FLOW.index("received_bytes")
+        indices = [figures.jain(self.units.rates(f[:, received], groups)) for f in self.flows]
+        if not all(map(math.isfinite, indices)):
+            return {}
+        return {"jain_index": statistics.mean(indices, replications=len(indices))}
+
+    def _of_files(self) -> figures.Estimates:
+        """Return how many files ended, and the load that transfers offer."""
+        found: figures.Estimates = {}
+        ended = self.units.per_replication(self.units.of_class("transfers"))
+        if ended is not None and ended.value > 0:
+            asked = self.scenario.run.connections is not None
+            found["transfers"] = figures.bare(ended.value) if asked else ended
+        if self.scenario.arriving_load is not None:
+            found["offered_load"] = figures.bare(self.scenario.arriving_load)
+        return found
+
+    @staticmethod
+    def _counted_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
+        """Return how many packets waited for so many steps."""
+        counts: dict[int, int] = {}
+        for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
+            for steps, count in snapshot["waits"]:
+                counts[steps] = counts.get(steps, 0) + count
+        return counts
+
+    def _longest_queue(self) -> int:
+        """Return the packets that the longest wait is worth, and the one in transmission."""
+        rate = self.scenario.network.bottleneck.rate_bps
+        if math.isinf(rate) or not self._waits:
+            return 0
+        longest_s = max(self._waits) * WAIT_STEP_S
+        return 1 + round(longest_s * rate / (8.0 * self.scenario.network.packet_bytes))
 
     def _percentiles(self) -> figures.Estimates:
         """Return the 95th and 99th percentile of the wait, to 20 us."""
-        counts: dict[int, int] = {}
-        for snapshot in (s for snapshots in self._waits for s in snapshots):
-            for steps, count in snapshot["waits"]:
-                counts[steps] = counts.get(steps, 0) + count
+        counts = self._waits
         if not counts:
             return {}
         steps = np.array(sorted(counts))
@@ -167,16 +221,27 @@ class Counted:
         }
 
     def tables(self) -> dict[str, Table]:
-        """Return ``by_class`` and, of several flows, ``by_flow``."""
+        """Return ``by_class`` and, of several flows, ``by_flow``; those of files."""
         groups = self.scenario.populations
         found = {"by_class": self._by_class()}
-        if self.scenario.senders > 1:
+        if sum(map(senders, groups)) > 1:
             found["by_flow"] = self._by_flow()
-        return found if len(groups) > 1 or self.scenario.senders > 1 else {}
+        found = found if len(groups) > 1 or "by_flow" in found else {}
+        if files.has_files(self.scenario):
+            found |= files.tables(self.scenario, self.units, self.files)
+        return found
 
     def _by_class(self) -> Table:
         groups = self.scenario.populations
-        each = [figures.class_estimates(self.scenario, self.units, at) for at in range(len(groups))]
+        each = [
+            judged(
+                self.scenario,
+                self.seen,
+                figures.class_estimates(self.scenario, self.units, at),
+                (at,),
+            )
+            for at in range(len(groups))
+        ]
         table: Table = {
             "name": np.array([group.name for group in groups]),
             "sources": np.array([group.count for group in groups]),
@@ -192,15 +257,18 @@ class Counted:
 
     def _by_flow(self) -> Table:
         groups = self.scenario.populations
-        names = np.repeat([group.name for group in groups], [group.count for group in groups])
+        counts = [senders(group) for group in groups]
+        names = np.repeat([group.name for group in groups], counts)
+        on_s = np.repeat([float(self.units.seconds_on([g]).sum()) for g in groups], counts)
+        on_s[on_s == 0.0] = math.nan
         totals = np.sum(self.flows, axis=0)
         of = {name: totals[:, at] for at, name in enumerate(FLOW)}
         sent, samples = np.maximum(of["arrived"], 1.0), np.maximum(of["rtt_samples"], 1.0)
         return {
             "class": names,
             "flow": np.arange(len(names)),
-            "goodput_bps": 8.0 * of["received_bytes"] / self.measured_s,
-            "send_rate_pps": of["arrived"] / self.measured_s,
+            "goodput_bps": 8.0 * of["received_bytes"] / on_s,
+            "send_rate_pps": of["arrived"] / on_s,
             "loss_ratio": (of["queue_drops"] + of["random_drops"]) / sent,
             "loss_indication_ratio": (of["recoveries"] + of["timeout_sequences"]) / sent,
             "retransmit_ratio": of["retransmitted"] / sent,

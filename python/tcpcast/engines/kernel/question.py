@@ -6,9 +6,11 @@ What the kernel cannot do is refused by the name of its key, with what the kerne
 from __future__ import annotations
 
 import math
-import random
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tcpcast.engines.kernel.files import senders
 from tcpcast.engines.kernel.path import path_configuration
 from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.stacks import KERNEL_STACKS
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
     from tcpcast.scenario.tcp import Tcp
 
 SLOTS = 256
-"""How often a bulk run tells what it counted; enough for MSER-5."""
+SHORTEST_SLOT_S = 0.005
+"""How often a run tells what it counted; enough for MSER-5."""
+
+HANDSHAKE_AND_REST = 5.0
+"""Round trips of a short transfer with the pauses around it."""
 
 MOST_FLOWS = 256
 LONGEST_PACKET = 1984
@@ -71,76 +77,97 @@ _ENDS = {
 """Of both ends: nothing is kept from one connection to the next, and no buffer is in the way."""
 
 
-def question(scenario: Scenario, seed: int, *, run_s: float) -> dict[str, Any]:
+def question(scenario: Scenario, replication: int) -> dict[str, Any]:
     """Return what ``_native.run_traffic`` takes, of one replication.
+
+    Files, OFF times and start times are drawn from the streams of the packet engine, so both send
+    the same.
 
     Parameters
     ----------
     scenario
         One that :func:`check` has let pass.
-    seed
-        Of random losses, early drops and start times.
-    run_s
-        How long bulk flows send.
+    replication
+        Its number, from 0.
     """
-    groups = scenario.populations
-    draw = random.Random(seed)
-    flows = [
-        _flow(group, place, start)
-        for place, group in enumerate(groups)
-        for start in _starts(group, draw)
-    ]
-    tcp = groups[0].tcp
-    far = _ENDS | _options(tcp)
+    groups, seed = scenario.populations, scenario.run.seed
+    places = [(at, place) for at, group in enumerate(groups) for place in range(senders(group))]
+    before = np.cumsum([0, *(group.count for group in groups)]).tolist()
     return {
-        "config": {**path_configuration(scenario), "seed": seed},
-        "flows": flows,
-        "far_sysctls": list(far.items()),
-        "work": _work(scenario, run_s),
+        "config": {**path_configuration(scenario), "seed": seed + replication},
+        "flows": [
+            {
+                **_flow(groups[at], scenario.network.packet_bytes),
+                "class": at,
+                "place": place,
+                "source": before[at] + place,
+            }
+            for at, place in places
+        ],
+        "far_sysctls": list((_ENDS | _options(groups[0].tcp)).items()),
+        "schedule": _schedule(scenario),
+        "draws": (seed, replication),
         "mtu": scenario.network.packet_bytes,
         "capture": None,
         "most_bytes": MOST_BYTES,
     }
 
 
-def _work(scenario: Scenario, run_s: float) -> dict[str, Any]:
-    alone = scenario.transfers_alone
-    sizes = None
-    if alone is not None:
-        group = scenario.populations[0]
-        payload = scenario.network.packet_bytes - group.tcp.header_bytes
-        each = [file_bytes(size, payload) for size in alone.sizes or []]
-        sizes = each * (alone.count or 0)
+def _schedule(scenario: Scenario) -> dict[str, Any]:
+    alone, run = scenario.transfers_alone, scenario.run
+    until, wanted = run.duration_s, None
+    if run.connections is not None:
+        wanted = (nanoseconds(run.warmup_s or 0.0), run.connections)
+    slot_s = max(run_s(scenario) / SLOTS, SHORTEST_SLOT_S)
+    pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
     return {
-        "sizes": sizes,
-        "pause_ns": nanoseconds(2.0 * scenario.populations[0].rtt_s + 0.01),
-        "close": True,
-        "until_ns": nanoseconds(run_s),
-        "slot_ns": nanoseconds(run_s / SLOTS),
+        "until_ns": None if until is None else nanoseconds(until),
+        "wanted": wanted,
+        "slot_ns": None if alone is not None else nanoseconds(slot_s),
+        "pause_ns": nanoseconds(pause_s),
+        "count": 0 if alone is None else alone.count or 0,
     }
 
 
-def file_bytes(size: int, payload: int) -> int:
-    """Return the bytes of a file that is so many packets long, or was given in bytes."""
-    lacking = getattr(size, "lacking_bytes", None)
-    if lacking is None:
-        return int(size) * payload
-    return int(size.packets(payload)) * payload - int(lacking(payload))  # type: ignore[attr-defined]
+def run_s(scenario: Scenario) -> float:
+    """Return about how long a replication takes: until so many files are over, at the least."""
+    alone, run = scenario.transfers_alone, scenario.run
+    if alone is not None:
+        return HANDSHAKE_AND_REST * scenario.populations[0].rtt_s * alone.total
+    if run.connections is None:
+        return run.duration_s or 0.0
+    per_s, bits = 0.0, 0.0
+    for group in scenario.populations:
+        own = _files_per_s(group)
+        per_s += own
+        size = getattr(group.traffic, "mean_size_pkts", None)
+        if group.traffic.kind == "on-off":
+            size = group.traffic.size.mean_value()
+        bits += 8.0 * scenario.network.packet_bytes * own * (size or 0.0)
+    share = max(1.0, bits / scenario.network.bottleneck.rate_bps)
+    return (run.warmup_s or 0.0) + run.connections * share / per_s
 
 
-def _flow(group: Population, place: int, start_s: float) -> dict[str, Any]:
+def _files_per_s(group: Population) -> float:
+    """Return how many files a second a class sends over an idle link."""
+    if group.traffic.kind == "on-off":
+        return group.count / (group.traffic.off.mean_value() + 2.0 * group.rtt_s)
+    arrivals = getattr(group.traffic, "arrivals", None)
+    return 0.0 if arrivals is None else float(arrivals.rate)
+
+
+def _flow(group: Population, packet_bytes: int) -> dict[str, Any]:
     tcp = group.tcp
     own = {
         "tcp_slow_start_after_idle": "0" if tcp.idle_restart == "never" else "1",
         "tcp_reordering": str(tcp.duplicate_threshold),
     }
     return {
-        "class": place,
         "control": tcp.control,
         "sysctls": list((_ENDS | _options(tcp) | own).items()),
         "initial_window": tcp.initial_window,
         "least_rto_ms": max(1, round(tcp.min_rto_s * 1000)),
-        "start_ns": nanoseconds(start_s),
+        "payload": packet_bytes - tcp.header_bytes,
     }
 
 
@@ -151,20 +178,6 @@ def _options(tcp: Tcp) -> dict[str, str]:
         "tcp_ecn": "1" if tcp.ecn else "0",
     }
     return both | (_CLASSIC if tcp.stack == "linux-reno-classic" else {})
-
-
-def _starts(group: Population, draw: random.Random) -> list[float]:
-    """Return when each flow of a class connects, in seconds."""
-    start = getattr(group.traffic, "start", None)
-    if isinstance(start, list):
-        return [float(time) for time in start]
-    low, high = 0.0, group.rtt_s
-    if start is not None:
-        law = start.parameters()
-        low, high = law.get("low", law.get("value", 0.0)), law.get("high", law.get("value", 0.0))
-    if group.traffic.kind == "transfers":
-        return [0.0]
-    return [draw.uniform(low, high) for _ in range(group.count)]
 
 
 def check(scenario: Scenario) -> None:
@@ -197,23 +210,17 @@ def _problems(scenario: Scenario) -> Iterator[str]:
 
 
 def _problems_of_traffic(scenario: Scenario) -> Iterator[str]:
-    for group in scenario.populations:
-        kind = group.traffic.kind
-        if kind == "on-off" or (kind == "transfers" and scenario.transfers_alone is None):
-            yield (
-                "kernel drives bulk flows, and transfers that are each alone on the path; "
-                'ask packet, or write traffic.kind = "bulk"'
-            )
-        if group.has_span:
-            yield "class start and stop: kernel's flows send until the run is over; ask packet"
-        start = getattr(group.traffic, "start", None)
-        law = {} if start is None or isinstance(start, list) else start.parameters()
-        if law and not ({"low", "high"} <= law.keys() or "value" in law):
-            yield "traffic.start: kernel draws it uniformly; write a time, or a uniform law"
-    if scenario.transfers_alone is None and math.isinf(scenario.run.duration_s or math.inf):
+    run, alone = scenario.run, scenario.transfers_alone
+    if alone is None and run.connections is None and math.isinf(run.duration_s or math.inf):
         yield 'kernel runs in real time; write run.duration = "30s"'
-    if scenario.senders > MOST_FLOWS:
-        yield f"{scenario.senders} flows: kernel has a network namespace each, {MOST_FLOWS} at most"
+    if run.connections is not None and run.warmup_s is None:
+        yield (
+            "run.connections are counted after the warm-up, whose end is not known while kernel "
+            'runs; write run.warmup = "10s", or run.duration in place of run.connections'
+        )
+    count = sum(map(senders, scenario.populations))
+    if count > MOST_FLOWS:
+        yield f"{count} senders: kernel has a network namespace each, {MOST_FLOWS} at most"
 
 
 def _problems_of_link(scenario: Scenario) -> Iterator[str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tcpcast.emulation.traffic import TRANSFER
 from tcpcast.engines.packet.figures import bare
+from tcpcast.engines.packet.reliability import enough_beyond
 from tcpcast.engines.packet.transfers import Sums, estimate
 
 if TYPE_CHECKING:
@@ -89,8 +90,17 @@ class Transfers:
             "transfers": [int((self._size == at).sum()) for at in rows],
             **column,
             **ends,
+            **self._percentiles(rows),
         }
         return {"by_size": {name: np.array(values) for name, values in table.items()}}
+
+    def _percentiles(self, rows: list[int]) -> Table:
+        """Return p50, p95 and p99 of the completion time; nan where fewer than 10 are beyond."""
+        times = self._of["acked_ns"] - self._of["first_ns"]
+        own = [times[self._size == at] for at in rows]
+        found = np.array([np.quantile(each, (0.5, 0.95, 0.99)) * 1e-9 for each in own])
+        told = enough_beyond(found, np.array([each.size for each in own]))
+        return {f"p{q}": told[:, at] for at, q in enumerate((50, 95, 99))}
 
 
 def _part(found: Estimate | None, part: str) -> float:

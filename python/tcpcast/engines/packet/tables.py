@@ -41,7 +41,7 @@ def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
         found["queue"] = _queue(seen.totals)
         if kinds & {"on-off", "transfers"}:
             found |= _of_files(scenario, seen)
-            found |= goodputs.tables(scenario, seen.goodputs, seen.totals, _sizes(scenario))
+            found |= goodputs.tables(scenario, seen.goodputs, seen.totals, size_columns(scenario))
             files = float(seen.units.of_class("transfers").sum())
             found["file_goodput"] = of_quantiles(found["file_goodput"], files)
     if "transfers" in kinds:
@@ -141,7 +141,7 @@ def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     bits = 8.0 * scenario.network.packet_bytes
     kinds = {group.traffic.kind for group in scenario.populations}
     time = "completion_time" if "on-off" not in kinds else "on_time"
-    found = {} if "on-off" not in kinds else {"by_size": _by_size(seen.units, bits)}
+    found = {} if "on-off" not in kinds else {"by_size": by_size_interval(seen.units, bits)}
     return found | {
         "states": _states(seen.units, seen.totals, bits),
         "rates": _rates(seen, bits, of_sources="transfers" not in kinds),
@@ -149,7 +149,7 @@ def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     }
 
 
-def _sizes(scenario: Scenario) -> Table:
+def size_columns(scenario: Scenario) -> Table:
     """Return the columns that say what the size intervals are."""
     listed = listed_sizes(scenario)
     if listed is not None:
@@ -158,9 +158,9 @@ def _sizes(scenario: Scenario) -> Table:
 
 
 def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
-    sizes = _sizes(scenario)
+    sizes = size_columns(scenario)
     alone = scenario.transfers_alone is not None
-    means = {} if alone else _mean_times(seen.units)
+    means = {} if alone else mean_times(seen.units)
     found = {
         "by_size": transfers.by_size(sizes, seen.totals, means),
         "by_losses": transfers.by_losses(sizes, seen.totals, independent=alone),
@@ -170,14 +170,16 @@ def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     return found
 
 
-def _mean_times(units: Units) -> dict[int, Estimate | None]:
+def mean_times(units: Units) -> dict[int, Estimate | None]:
+    """Return the mean completion time of each size interval."""
     return {
         at: units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
         for at in range(units.size_rows)
     }
 
 
-def _by_size(units: Units, bits: float) -> Table:
+def by_size_interval(units: Units, bits: float) -> Table:
+    """Return a row for each size interval that had a file; ``bits`` are those of a packet."""
     rows = [
         _size_row(units, at, low, high, bits)
         for at, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))

@@ -19,6 +19,23 @@ impl Sender {
         if ack.ack > self.flight.end() {
             return;
         }
+        if self.is_plain(ack, stack) {
+            self.on_plain_ack(now, ack, stack, probe);
+        } else {
+            self.on_any_ack(now, ack, stack, probe);
+        }
+        self.publish_window(now, probe);
+    }
+
+    /// Any other, and the same for a plain one.
+    #[inline(never)]
+    pub(super) fn on_any_ack(
+        &mut self,
+        now: Nanos,
+        ack: &Ack,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
         let mut heard = Heard::begin(now, self);
         heard.echo = ack.timestamps.map(|stamps| stamps.echo);
         if ack.ack < self.una {
@@ -26,7 +43,6 @@ impl Sender {
         } else {
             self.on_current_ack(ack, &mut heard, stack, probe);
         }
-        self.publish_window(now, probe);
     }
 
     #[inline(always)]
@@ -56,7 +72,9 @@ impl Sender {
         if matches!(stack.detection, Detection::Rack { static_window: false, .. }) {
             self.rack.adapt(self.delivery.delivered, self.delivery.prior_delivered());
         }
-        self.hear_tail_probe(heard, stack, probe);
+        if self.tail_probe.is_some() {
+            self.hear_tail_probe(heard, stack, probe);
+        }
         self.repair = Repair::Nothing;
         let alert = heard.sacked || heard.ece || heard.dsack;
         let progresses = heard.no_duplicate || heard.acked > 0;
@@ -70,6 +88,7 @@ impl Sender {
     }
 
     /// It acknowledges less than another one before; its blocks count all the same.
+    #[cold]
     fn on_old_ack(&mut self, ack: &Ack, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
         if !stack.detection.uses_sack() || ack.sacks.is_empty() {
             return;
@@ -81,6 +100,7 @@ impl Sender {
     }
 
     /// Nothing was out.
+    #[cold]
     fn on_ack_of_nothing(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
         if heard.dsack {
             self.judge(heard, stack, probe);
@@ -99,7 +119,7 @@ impl Sender {
 
     /// RFC 9293, section 3.10.7.4: the window is what the newest packet says.
     #[inline(always)]
-    fn hear_window(&mut self, ack: &Ack, heard: &mut Heard) {
+    pub(super) fn hear_window(&mut self, ack: &Ack, heard: &mut Heard) {
         let end = ack.ack + ack.window;
         let newer = heard.advanced || ack.seq > self.allowed_by;
         if newer || (ack.seq == self.allowed_by && end > self.allowed) {
@@ -153,13 +173,7 @@ impl Sender {
         if self.flight.out() > 0 && stack.detection.uses_sack() {
             heard.reneged = self.flight.packet(first).marks.any(Marks::SACKED);
         }
-        let single = heard.acked == 1
-            && heard.prior_sacked == 0
-            && self.una - heard.prior_una < u64::from(stack.mss)
-            && self.delivery.prior_delivered().map(|prior| prior.wrapping_add(1))
-                == Some(self.delivery.delivered);
-        heard.maybe_delayed =
-            single && !heard.retransmission_acked && !(heard.sacked || heard.ece || heard.dsack);
+        heard.maybe_delayed = self.may_be_delayed(heard, stack);
         let sampled = self.hear_rtt(heard, stack, probe);
         if heard.acked > 0 {
             heard.set_timer = true;
@@ -179,9 +193,20 @@ impl Sender {
         self.tell_control(heard, stack, probe);
     }
 
+    /// Whether the acknowledgement of a single packet may have been delayed.
+    #[inline(always)]
+    pub(super) fn may_be_delayed(&self, heard: &Heard, stack: &Stack) -> bool {
+        let single = heard.acked == 1
+            && heard.prior_sacked == 0
+            && self.una - heard.prior_una < u64::from(stack.mss)
+            && self.delivery.prior_delivered().map(|prior| prior.wrapping_add(1))
+                == Some(self.delivery.delivered);
+        single && !heard.retransmission_acked && !(heard.sacked || heard.ece || heard.dsack)
+    }
+
     /// The congestion control hears of the round-trip time before the phase is judged.
     #[inline(always)]
-    fn tell_control(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
+    pub(super) fn tell_control(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
         if !self.control.wants_sample(&self.window, heard.rtt) {
             return;
         }
@@ -195,7 +220,12 @@ impl Sender {
 
     /// Karn's rule and RFC 7323, section 4: from packets that were sent once, else from the stamp.
     #[inline(always)]
-    fn hear_rtt(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) -> bool {
+    pub(super) fn hear_rtt(
+        &mut self,
+        heard: &mut Heard,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) -> bool {
         let since = |sent: Nanos| heard.now - sent;
         let acked = heard.acked_sent.filter(|_| !heard.retransmission_acked);
         let mut first = acked.map(|(first, _)| since(first));
@@ -221,29 +251,38 @@ impl Sender {
 
     /// Rate, congestion control, reduction: what the window is after the acknowledgement.
     #[inline(always)]
-    fn control_window(&mut self, heard: &Heard, stack: &Stack) {
+    pub(super) fn control_window(&mut self, heard: &Heard, stack: &Stack) {
         self.tell_losses(heard.now);
         let delivered = self.delivery.delivered.wrapping_sub(heard.prior_delivered);
         let rate = self.delivery.sample(heard.now, delivered, self.rtt.min());
-        let sample = self.sample(heard, delivered, rate, stack);
+        // A sample of its own for each of these, so that nothing is gathered that none asks for.
         if self.control.governs() {
-            self.control.on_ack(&mut self.window, &sample);
+            let sample = self.sample(heard, delivered, rate, stack);
+            self.control.govern(&mut self.window, &sample);
             self.pacer.set_rate(self.control.pacing_rate());
             self.limit_while_probing();
             return;
         }
+        let (lost, in_flight) = (self.newly_lost(heard), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == Reduction::Proportional {
-                let (lost, in_flight) = (sample.lost, sample.in_flight);
                 let progress = Progress { delivered, lost, in_flight, advanced: heard.advanced };
                 prr.on_ack(&mut self.window, progress);
             }
         } else if self.may_grow(heard, stack) {
-            self.control.on_ack(&mut self.window, &sample);
+            let sample = self.sample(heard, delivered, rate, stack);
+            self.control.grow(&mut self.window, &sample);
         }
         if stack.pacing == Pacing::Always {
+            let sample = self.sample(heard, delivered, rate, stack);
             self.pacer.set_rate(Some(sample.window_rate(&self.window)));
         }
+    }
+
+    /// Packets found lost by this acknowledgement.
+    #[inline(always)]
+    fn newly_lost(&self, heard: &Heard) -> u32 {
+        (self.flight.lost_total - heard.prior_lost) as u32
     }
 
     /// A congestion control that asks for it hears of each packet found lost.
@@ -299,7 +338,7 @@ impl Sender {
             now: heard.now,
             phase: self.phase.name(),
             delivered,
-            lost: (self.flight.lost_total - heard.prior_lost) as u32,
+            lost: self.newly_lost(heard),
             total_lost: self.flight.lost_total as u32,
             pace_at: self.pacer.next_at(),
             acked: heard.acked,

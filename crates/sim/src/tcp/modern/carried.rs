@@ -13,53 +13,65 @@ fn byte_near(low: u32, near: u64) -> u64 {
     near.wrapping_add_signed(i64::from(low.wrapping_sub(near as u32) as i32))
 }
 
-/// What a data packet carries beside its number.
+/// What a data packet carries beside its number: five words, which are copied at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DataHeader {
-    timestamps: Option<Timestamps>,
+    stamps: Timestamps,
     /// The lower bits of its first byte, and how many bytes there are.
     start: u32,
     len: u32,
-    fin: bool,
-    ect: bool,
-    cwr: bool,
-    /// A queue has marked the packet on its way.
-    marked: bool,
-    /// It is shorter than others.
-    short: bool,
+    marks: u32,
 }
 
 impl DataHeader {
-    /// That of SYN-ACK.
-    pub(super) fn of_syn_ack(timestamps: Timestamps, tcp: &ModernTcp) -> Self {
-        let timestamps = tcp.stack.timestamps.then_some(timestamps);
-        Self { timestamps, short: true, ..Self::default() }
-    }
+    /// It has stamps.
+    const STAMPED: u32 = 1;
+    /// It ends the stream.
+    const LAST: u32 = 1 << 1;
+    /// A queue may mark the packet, and one on its way has.
+    const CAPABLE: u32 = 1 << 2;
+    const MARKED: u32 = 1 << 3;
+    /// The window was reduced.
+    const REDUCED: u32 = 1 << 4;
+    /// It is shorter than others.
+    const SHORT: u32 = 1 << 5;
 
-    /// That of a packet that is sent.
-    #[inline(always)]
-    pub(super) fn of(sent: &Transmit, timestamps: Option<Timestamps>, tcp: &ModernTcp) -> Self {
-        Self {
-            timestamps,
-            start: sent.start as u32,
-            len: sent.len,
-            fin: sent.fin,
-            ect: sent.ect,
-            cwr: sent.cwr,
-            marked: false,
-            short: sent.len < tcp.stack.mss,
+    /// That of SYN-ACK.
+    pub(super) fn of_syn_ack(stamps: Timestamps, tcp: &ModernTcp) -> Self {
+        if tcp.stack.timestamps {
+            Self { stamps, marks: Self::SHORT | Self::STAMPED, ..Self::default() }
+        } else {
+            Self { marks: Self::SHORT, ..Self::default() }
         }
     }
 
+    /// That of a packet that is sent; `stamps` count where the stack has them.
+    #[inline(always)]
+    pub(super) fn of(sent: &Transmit, stamps: Timestamps, tcp: &ModernTcp) -> Self {
+        let mark = |is_set: bool, mark: u32| if is_set { mark } else { 0 };
+        let marks = mark(tcp.stack.timestamps, Self::STAMPED)
+            | mark(sent.fin, Self::LAST)
+            | mark(sent.ect, Self::CAPABLE)
+            | mark(sent.cwr, Self::REDUCED)
+            | mark(sent.len < tcp.stack.mss, Self::SHORT);
+        Self { stamps, start: sent.start as u32, len: sent.len, marks }
+    }
+
+    #[inline(always)]
+    fn has(&self, mark: u32) -> bool {
+        self.marks & mark != 0
+    }
+
     /// Its stamps.
+    #[inline(always)]
     pub(super) fn timestamps(&self) -> Option<Timestamps> {
-        self.timestamps
+        self.has(Self::STAMPED).then_some(self.stamps)
     }
 
     /// Whether it ends the stream.
     #[inline(always)]
     pub(super) fn is_fin(&self) -> bool {
-        self.fin
+        self.has(Self::LAST)
     }
 
     /// The packet for a receiver that expects byte `next`.
@@ -68,10 +80,10 @@ impl DataHeader {
         Data {
             start: byte_near(self.start, next),
             len: self.len,
-            fin: self.fin,
+            fin: self.is_fin(),
             ecn: self.ecn(),
-            cwr: self.cwr,
-            timestamps: self.timestamps,
+            cwr: self.has(Self::REDUCED),
+            timestamps: self.timestamps(),
         }
     }
 
@@ -79,26 +91,29 @@ impl DataHeader {
     #[inline(always)]
     #[must_use]
     pub fn is_capable(&self) -> bool {
-        self.ect
+        self.has(Self::CAPABLE)
     }
 
     /// Whether it is shorter than others.
     #[inline(always)]
     #[must_use]
     pub fn is_short(&self) -> bool {
-        self.short
+        self.has(Self::SHORT)
     }
 
     /// That of a packet that arrives, marked or not.
     #[inline(always)]
     #[must_use]
-    pub fn arrived(self, marked: bool) -> Self {
-        Self { marked, ..self }
+    pub fn arrived(mut self, marked: bool) -> Self {
+        if marked {
+            self.marks |= Self::MARKED;
+        }
+        self
     }
 
     #[inline(always)]
     fn ecn(&self) -> Ecn {
-        match (self.ect, self.marked) {
+        match (self.is_capable(), self.has(Self::MARKED)) {
             (true, true) => Ecn::Marked,
             (true, false) => Ecn::Capable,
             (false, _) => Ecn::NotCapable,
@@ -110,9 +125,9 @@ impl DataHeader {
     pub fn shown(&self, codepoint: Codepoint) -> Shown {
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         Shown {
-            options: Options { timestamps: stamps(self.timestamps), ..Options::default() },
+            options: Options { timestamps: stamps(self.timestamps()), ..Options::default() },
             data: Some((self.start, self.len)),
-            flags: flag(self.fin, FIN) | flag(self.cwr, CWR),
+            flags: flag(self.is_fin(), FIN) | flag(self.has(Self::REDUCED), CWR),
             codepoint: codepoint as u8,
             ..Shown::default()
         }
@@ -148,6 +163,7 @@ impl AckHeader {
     }
 
     /// The stamps it carries.
+    #[inline(always)]
     pub(super) fn timestamps(&self) -> Option<Timestamps> {
         self.timestamps
     }
@@ -161,30 +177,43 @@ impl AckHeader {
             ece: outgoing.ece,
             ..Self::default()
         };
-        for (place, block) in header.sacks.iter_mut().zip(outgoing.sacks.as_slice()) {
-            *place = (block.start as u32, block.end as u32);
-            header.blocks += 1;
+        if !outgoing.sacks.is_empty() {
+            header.set_blocks(&outgoing.sacks);
         }
         header
+    }
+
+    #[inline(never)]
+    fn set_blocks(&mut self, blocks: &SackBlocks) {
+        for (place, block) in self.sacks.iter_mut().zip(blocks.as_slice()) {
+            *place = (block.start as u32, block.end as u32);
+            self.blocks += 1;
+        }
     }
 
     /// The acknowledgement for a sender whose first byte not acknowledged is `una`.
     #[inline(always)]
     pub(super) fn ack(&self, una: u64) -> Ack {
-        let blocks = &self.sacks[..usize::from(self.blocks)];
-        let block = |&(start, end): &(u32, u32)| SackBlock {
-            start: byte_near(start, una),
-            end: byte_near(end, una),
-        };
+        let sacks = if self.blocks == 0 { SackBlocks::default() } else { self.blocks_near(una) };
         Ack {
             ack: byte_near(self.ack, una),
             window: self.window,
             seq: 1,
             carries_data: false,
-            sacks: blocks.iter().map(block).collect(),
+            sacks,
             timestamps: self.timestamps,
             ece: self.ece,
         }
+    }
+
+    #[inline(never)]
+    fn blocks_near(&self, una: u64) -> SackBlocks {
+        let blocks = &self.sacks[..usize::from(self.blocks)];
+        let block = |&(start, end): &(u32, u32)| SackBlock {
+            start: byte_near(start, una),
+            end: byte_near(end, una),
+        };
+        blocks.iter().map(block).collect()
     }
 
     /// As captures have it, the sequence numbers of a stream that begins with 1.

@@ -120,7 +120,7 @@ impl Connection {
     /// offers; BBR draws from `seed`.
     #[must_use]
     pub fn new(stack: Stack, advertised_mss: u32, window_scale: u8, seed: u64) -> Self {
-        Self {
+        let mut connection = Self {
             state: State::Closed,
             sender: Sender::new(0, 1, seed, &stack),
             receiver: Receiver::new(1, &stack),
@@ -133,7 +133,9 @@ impl Connection {
             peer_stamp: None,
             ecn_offered: false,
             reset: None,
-        }
+        };
+        connection.sender.keep_account();
+        connection
     }
 
     /// The application waits for the other end.
@@ -399,6 +401,7 @@ impl Connection {
         let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
         let rtt = self.handshake.attempts.rtt(now, echoed);
         self.sender = Sender::new(now, 1, self.seed, &self.stack);
+        self.sender.keep_account();
         self.sender.establish(now, rtt, window, &self.stack);
         if self.handshake.attempts.restart_window(echoed) {
             self.sender.restart_window();

@@ -36,15 +36,9 @@ pub struct RateSample {
 /// The newest packet that the current acknowledgement delivers.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
-    sent_at: Nanos,
+    packet: Packet,
+    /// The byte after it.
     end: u64,
-    delivered: u32,
-    delivered_at: Nanos,
-    send_interval: Nanos,
-    app_limited: bool,
-    retransmitted: bool,
-    lost: u32,
-    in_flight: u32,
 }
 
 /// Counts deliveries of a connection.
@@ -61,9 +55,16 @@ pub struct DeliveryCounter {
     /// The application limits until this many are delivered.
     app_limited_until: Option<u32>,
     newest: Option<Newest>,
+    /// Nobody asks for a rate: packets need not tell of times.
+    rough: bool,
 }
 
 impl DeliveryCounter {
+    /// Packets are to tell of the times that a rate follows from.
+    pub fn keep_times(&mut self, keep: bool) {
+        self.rough = !keep;
+    }
+
     /// A packet is sent now; with nothing in flight a new flight begins.
     #[inline(always)]
     pub fn on_sent(&mut self, now: Nanos, nothing_out: bool, packet: &mut Packet) {
@@ -71,7 +72,10 @@ impl DeliveryCounter {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
-        packet.note_delivery(self.delivered, self.first_sent_at, self.delivered_at);
+        packet.delivered = self.delivered;
+        if !self.rough {
+            packet.note_times(self.first_sent_at, self.delivered_at);
+        }
         packet.marks.set(Marks::APP_LIMITED, self.app_limited_until.is_some());
     }
 
@@ -101,20 +105,12 @@ impl DeliveryCounter {
     /// A packet is acknowledged, of either kind, for the first time; `end` is the byte after it.
     #[inline(always)]
     pub fn on_delivered(&mut self, packet: &Packet, end: u64) {
-        let newer =
-            self.newest.is_none_or(|newest| (packet.sent_at, end) > (newest.sent_at, newest.end));
+        let newer = self
+            .newest
+            .as_ref()
+            .is_none_or(|newest| (packet.sent_at, end) > (newest.packet.sent_at, newest.end));
         if newer {
-            self.newest = Some(Newest {
-                sent_at: packet.sent_at,
-                end,
-                delivered: packet.delivered,
-                delivered_at: packet.delivered_at(),
-                send_interval: packet.sent_at - packet.first_sent_at(),
-                app_limited: packet.marks.any(Marks::APP_LIMITED),
-                retransmitted: packet.was_retransmitted(),
-                lost: packet.lost,
-                in_flight: packet.in_flight(),
-            });
+            self.newest = Some(Newest { packet: *packet, end });
         }
     }
 
@@ -123,7 +119,7 @@ impl DeliveryCounter {
     #[inline(always)]
     #[must_use]
     pub fn prior_delivered(&self) -> Option<u32> {
-        self.newest.map(|newest| newest.delivered)
+        self.newest.as_ref().map(|newest| newest.packet.delivered)
     }
 
     /// The acknowledgement is done: what it says of the rate. Where the time is shorter than the
@@ -138,9 +134,12 @@ impl DeliveryCounter {
         if newly > 0 {
             self.delivered_at = now;
         }
-        let Some(newest) = self.newest.take() else { return RateSample::default() };
+        let Some(Newest { packet: newest, .. }) = self.newest.take() else {
+            return RateSample::default();
+        };
         self.first_sent_at = newest.sent_at;
-        let interval = newest.send_interval.max(now - newest.delivered_at);
+        let send_interval = newest.sent_at - newest.first_sent_at();
+        let interval = send_interval.max(now - newest.delivered_at());
         let long_enough = interval > 0 && min_rtt.is_none_or(|min| interval >= min);
         RateSample {
             rate: long_enough.then(|| DeliveryRate {
@@ -148,10 +147,10 @@ impl DeliveryCounter {
                 interval,
             }),
             prior_delivered: Some(newest.delivered),
-            app_limited: newest.app_limited,
-            retransmitted: newest.retransmitted,
+            app_limited: newest.marks.any(Marks::APP_LIMITED),
+            retransmitted: newest.was_retransmitted(),
             prior_lost: newest.lost,
-            in_flight: newest.in_flight,
+            in_flight: newest.in_flight(),
         }
     }
 }

@@ -211,7 +211,7 @@ impl PacketSender {
     }
 
     /// The next packet to send now; to be asked until there is none.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(
         &mut self,
         now: Nanos,
@@ -224,20 +224,27 @@ impl PacketSender {
                 return Some(PacketOut { number: 0, kind: Kind::Data, header, short });
             }
         }
-        let mut ask = |end: &mut Self| {
-            end.tell(probe, |sender, told| sender.poll_transmit(now, &tcp.stack, told))
-        };
-        let mut sent = ask(self);
-        if sent.is_none() && std::mem::take(&mut self.closing) {
-            // What could be sent at once was sent as it was written.
-            self.sender.close();
-            sent = ask(self);
-        }
-        let Some(sent) = sent else {
+        // It publishes nothing then but windows.
+        let sent = self.sender.poll_transmit(now, &tcp.stack, &mut ());
+        let Some(sent) = sent.or_else(|| self.close(now, tcp)) else {
             self.publish_window(now, tcp, probe);
             return None;
         };
         Some(self.packet(now, &sent, tcp, probe))
+    }
+
+    /// What could be sent at once was sent as it was written: if the application has closed the
+    /// connection, FIN follows.
+    #[inline(always)]
+    fn close(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<Transmit> {
+        if self.closing { self.poll_fin(now, tcp) } else { None }
+    }
+
+    #[inline(never)]
+    fn poll_fin(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<Transmit> {
+        self.closing = false;
+        self.sender.close();
+        self.sender.poll_transmit(now, &tcp.stack, &mut ())
     }
 
     /// The packet as the network knows it.
@@ -258,15 +265,15 @@ impl PacketSender {
         if kind == Kind::Retransmission {
             self.note_retransmission(now, probe);
         }
-        let stamps = || Timestamps { value: stamp(now), echo: self.echo };
-        let timestamps = tcp.stack.timestamps.then(stamps);
-        let header = DataHeader::of(sent, timestamps, tcp);
+        let stamps = Timestamps { value: stamp(now), echo: self.echo };
+        let header = DataHeader::of(sent, stamps, tcp);
         let number = if sent.len > 0 { sent.number + 1 } else { 0 };
         let short = header.is_short().then(|| tcp.length(sent.len));
         PacketOut { number, kind, header, short }
     }
 
     /// The first retransmission of a recovery goes with its beginning.
+    #[inline]
     fn note_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         match self.recovery {
             Recovery::None => (),
@@ -295,10 +302,7 @@ impl PacketSender {
         probe: &mut P,
         ask: impl FnOnce(&mut Sender, &mut Told<'_, P>) -> T,
     ) -> T {
-        let all_sent = self.sender.unsent() == 0;
-        let first = self.sender.flight().first() + 1;
-        let recovery = &mut self.recovery;
-        let told = &mut Told { probe, first, size: self.size, all_sent, recovery };
+        let told = &mut Told { probe, size: self.size, recovery: &mut self.recovery };
         ask(&mut self.sender, told)
     }
 }
@@ -306,10 +310,7 @@ impl PacketSender {
 /// Passes on what a sender publishes, in packets.
 struct Told<'a, P> {
     probe: &'a mut P,
-    /// The first packet that is not acknowledged.
-    first: u32,
     size: u32,
-    all_sent: bool,
     recovery: &'a mut Recovery,
 }
 
@@ -333,12 +334,21 @@ impl<P: TcpProbe> Told<'_, P> {
                 *self.recovery = Recovery::Begun;
                 self.probe.tcp(now, TcpEvent::FastRetransmit { window });
             }
-            Event::Timeout { window, slow_start, repeated, in_recovery, rto, .. } => {
-                let number = self.first;
+            Event::Timeout {
+                first,
+                all_sent,
+                window,
+                slow_start,
+                repeated,
+                in_recovery,
+                rto,
+                ..
+            } => {
+                let number = first + 1;
                 let timeout = TcpEvent::Timeout {
                     number,
                     left: self.size.saturating_sub(number),
-                    all_sent: self.all_sent,
+                    all_sent,
                     window,
                     slow_start,
                     repeated,

@@ -53,6 +53,10 @@ pub enum Event {
     Timeout {
         /// The first unacknowledged byte.
         una: u64,
+        /// The number of its packet, from 0.
+        first: u32,
+        /// Whether all that was written has been sent.
+        all_sent: bool,
         /// The window when it expired.
         window: u32,
         /// Whether the sender was in slow start.

@@ -7,8 +7,9 @@
 //!               repair_from     beyond_sacked
 //! ```
 //!
-//! Packets are numbered from 0 in the order of their bytes. A second order, that of sending, links
-//! those that RACK has to look at: a retransmission moves a packet to its end.
+//! Packets are numbered from 0 in the order of their bytes. A second order, that of sending, has
+//! those that RACK has to look at: a retransmission moves a packet to its end. It is a list, whose
+//! end goes without links: where nothing is missing the two orders are the same.
 
 use super::packet::{Link, Marks, Packet, link, linked};
 use crate::clock::Nanos;
@@ -26,6 +27,8 @@ pub struct Flight {
     end: u64,
     oldest: Link,
     newest: Link,
+    /// Behind `newest` the order of sending has all packets from this one on, in their order.
+    in_order_from: u32,
     /// Packets that the receiver holds; without SACK, duplicate acknowledgements.
     pub sacked: u32,
     /// Packets taken for lost.
@@ -51,6 +54,19 @@ pub struct Loss {
     pub total: u64,
 }
 
+/// Packets that were taken together.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// How many.
+    pub packets: u32,
+    /// When the first one was sent.
+    pub first_sent: Nanos,
+    /// The last one.
+    pub last: Packet,
+    /// The byte after it.
+    pub end: u64,
+}
+
 impl Flight {
     /// No packet yet; the first one begins with byte `start`.
     #[must_use]
@@ -64,6 +80,7 @@ impl Flight {
             end: start,
             oldest: None,
             newest: None,
+            in_order_from: 0,
             sacked: 0,
             lost: 0,
             retransmitted: 0,
@@ -207,7 +224,6 @@ impl Flight {
         self.slots[slot] = Packet::sent(now, self.end as u32, marks);
         self.next += 1;
         self.end += u64::from(len);
-        self.link_last(number);
         number
     }
 
@@ -234,7 +250,9 @@ impl Flight {
         if end > una {
             return None;
         }
-        self.unlink(number);
+        if number < self.in_order_from {
+            self.unlink(number);
+        }
         let packet = *self.packet(number);
         if packet.marks.any(Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTED)) {
             self.uncount(packet.marks);
@@ -244,14 +262,56 @@ impl Flight {
         Some((packet, start, end))
     }
 
+    /// Whether nothing is missing, and packets were sent once and in their order.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_in_order(&self) -> bool {
+        (self.sacked | self.lost | self.retransmitted) == 0 && self.in_order_from <= self.first
+    }
+
+    /// Whether the first packet is there and acknowledged up to `una`.
+    #[inline(always)]
+    #[must_use]
+    pub fn acknowledges_first(&self, una: u64) -> bool {
+        self.first < self.next && self.end_of(self.first) <= una
+    }
+
+    /// The same as [`Flight::take_first`] for all packets that are acknowledged up to `una`, where
+    /// they are in order and the first one is.
+    #[inline(always)]
+    pub fn take_in_order(&mut self, una: u64) -> Taken {
+        let first_sent = self.packet(self.first).sent_at;
+        let (mut number, mut end) = (self.first + 1, self.end_of(self.first));
+        while number < self.next {
+            let after = self.end_of(number);
+            if after > una {
+                break;
+            }
+            (number, end) = (number + 1, after);
+        }
+        let last = *self.packet(number - 1);
+        let packets = number - self.first;
+        (self.first, self.first_byte) = (number, end);
+        Taken { packets, first_sent, last, end }
+    }
+
     fn uncount(&mut self, marks: Marks) {
         self.sacked -= u32::from(marks.any(Marks::SACKED));
         self.lost -= u32::from(marks.any(Marks::LOST));
         self.retransmitted -= u32::from(marks.any(Marks::RETRANSMITTED));
     }
 
-    /// Puts the packet last in the order of sending.
-    #[inline(always)]
+    /// Links the packets before `number` that are still in their order.
+    #[inline]
+    fn link_before(&mut self, number: u32) {
+        for at in self.in_order_from.max(self.first)..number {
+            self.link_last(at);
+        }
+        self.in_order_from = self.in_order_from.max(number);
+    }
+
+    /// Puts the packet last in the list.
+    #[inline]
     fn link_last(&mut self, number: u32) {
         let last = self.newest;
         let packet = self.packet_mut(number);
@@ -266,8 +326,13 @@ impl Flight {
     }
 
     /// Takes the packet out of the order of sending.
-    #[inline(always)]
+    #[inline]
     pub fn unlink(&mut self, number: u32) {
+        if number >= self.in_order_from {
+            self.link_before(number);
+            self.in_order_from = number + 1;
+            return;
+        }
         let packet = self.packet_mut(number);
         if !packet.marks.any(Marks::LINKED) {
             return;
@@ -288,14 +353,24 @@ impl Flight {
     #[inline(always)]
     #[must_use]
     pub fn oldest(&self) -> Option<u32> {
-        linked(self.oldest)
+        linked(self.oldest).or_else(|| self.first_in_order())
+    }
+
+    /// The first packet behind the list.
+    #[inline(always)]
+    fn first_in_order(&self) -> Option<u32> {
+        let first = self.in_order_from.max(self.first);
+        (first < self.next).then_some(first)
     }
 
     /// The one that was sent after it.
     #[inline(always)]
     #[must_use]
     pub fn sent_after(&self, number: u32) -> Option<u32> {
-        linked(self.packet(number).later)
+        if number >= self.in_order_from {
+            return (number + 1 < self.next).then_some(number + 1);
+        }
+        linked(self.packet(number).later).or_else(|| self.first_in_order())
     }
 
     /// The receiver holds the packet.
@@ -399,6 +474,7 @@ impl Flight {
         let already = marks.any(Marks::RETRANSMITTED);
         marks.set(Marks::RETRANSMITTED.and(Marks::EVER_RETRANSMITTED), true);
         self.retransmitted += u32::from(!already);
+        self.link_before(self.next);
         self.link_last(number);
     }
 
@@ -409,6 +485,7 @@ impl Flight {
         packet.sent_at = now;
         packet.marks.set(Marks::EVER_RETRANSMITTED, true);
         if !packet.marks.any(Marks::SACKED) {
+            self.link_before(self.next);
             self.link_last(number);
         }
     }
@@ -417,6 +494,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn flight(lengths: &[u32]) -> Flight {
         let mut flight = Flight::new(u64::from(u32::MAX) - 500);
@@ -455,13 +533,7 @@ mod tests {
         assert_eq!(flight.to_repair(), Some(1));
         flight.retransmit(9, 1);
         assert_eq!(flight.to_repair(), None);
-        let mut order = vec![];
-        let mut at = flight.oldest();
-        while let Some(number) = at {
-            order.push(number);
-            at = flight.sent_after(number);
-        }
-        assert_eq!(order, [0, 3, 4, 5, 1]);
+        assert_eq!(order(&flight), [0, 3, 4, 5, 1]);
         assert_eq!((flight.out(), flight.in_flight()), (6, 5));
         assert!(flight.mark_lost(1), "the retransmission is lost, too");
         assert_eq!((flight.in_flight(), flight.lost_total), (4, 2));
@@ -469,6 +541,41 @@ mod tests {
             flight.take_first(u64::MAX);
         }
         assert_eq!((flight.oldest(), flight.in_flight(), flight.left()), (None, 0, 0));
+    }
+
+    fn order(flight: &Flight) -> Vec<u32> {
+        std::iter::successors(flight.oldest(), |&number| flight.sent_after(number)).collect()
+    }
+
+    proptest! {
+        /// Linked or not, the order of sending is that of a list.
+        #[test]
+        fn the_order_of_sending_is_a_list(
+            steps in prop::collection::vec((0_u8..7, 0_u32..50), 1..300),
+        ) {
+            let (mut flight, mut list) = (Flight::new(1), Vec::new());
+            for (step, at) in steps {
+                let number = flight.first() + at % flight.out().max(1);
+                match step {
+                    0..=2 => list.push(flight.push(0, 10, Marks::default())),
+                    _ if flight.out() == 0 => (),
+                    3 => {
+                        list.retain(|&n| n != flight.first());
+                        flight.take_first(u64::MAX);
+                    }
+                    _ => {
+                        list.retain(|&n| n != number);
+                        match step {
+                            4 => flight.unlink(number),
+                            5 => flight.retransmit(0, number),
+                            _ => flight.probe(0, number),
+                        }
+                        list.extend((step != 4).then_some(number));
+                    }
+                }
+                prop_assert_eq!(order(&flight), list.clone());
+            }
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod pacing;
 mod packet;
 mod path;
 mod phase;
+mod plain;
 mod prr;
 mod rack;
 mod reassembly;

@@ -22,6 +22,18 @@ pub struct Pacer {
     sent: u32,
     /// Something waits for `next_at`.
     waits: bool,
+    last: Share,
+}
+
+/// What the rate says of a packet, kept as it is mostly the same for the next one: divisions take
+/// long.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    rate: u64,
+    len: u32,
+    /// How long such a packet takes, and how many are sent at once.
+    time: Nanos,
+    burst: u32,
 }
 
 impl Pacer {
@@ -75,16 +87,20 @@ impl Pacer {
         if self.sent <= UNPACED {
             return;
         }
+        if (self.last.rate, self.last.len) != (rate, len) {
+            let time = Nanos::from(len) * SECOND / rate;
+            self.last = Share { rate, len, time, burst: burst_packets(rate, mss) };
+        }
+        let Share { time, burst, .. } = self.last;
         let left = match self.burst {
             Some((began, left)) if began == now && left > 0 => left,
             _ => {
                 self.credit = now.saturating_sub(self.next_at);
                 self.next_at = now.max(self.next_at);
-                burst_packets(rate, mss)
+                burst
             }
         };
         self.burst = Some((now, left - 1));
-        let time = Nanos::from(len) * SECOND / rate;
         let earlier = self.credit.min(time / 2);
         self.credit -= earlier;
         self.next_at += time - earlier;

@@ -62,6 +62,7 @@ const SPAN_SHIFT: u32 = 6;
 const MOST_IN_FLIGHT: u32 = (1 << 24) - 1;
 
 /// Rounded up, so that no interval that follows is shorter than it was.
+#[inline(always)]
 fn span(nanos: Nanos) -> u32 {
     u32::try_from(nanos.div_ceil(1 << SPAN_SHIFT)).unwrap_or(u32::MAX)
 }
@@ -98,8 +99,7 @@ impl Packet {
 
     /// Where delivery stood when it was sent: see [`super::delivery_rate`].
     #[inline(always)]
-    pub fn note_delivery(&mut self, delivered: u32, first_sent_at: Nanos, delivered_at: Nanos) {
-        self.delivered = delivered;
+    pub fn note_times(&mut self, first_sent_at: Nanos, delivered_at: Nanos) {
         self.first_sent_before = span(self.sent_at.saturating_sub(first_sent_at));
         self.delivered_before = span(self.sent_at.saturating_sub(delivered_at));
     }

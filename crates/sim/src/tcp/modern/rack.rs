@@ -80,6 +80,14 @@ impl Rack {
         self.newest = self.newest.max((packet.sent_at, end));
     }
 
+    /// The same for packets that were sent once, of which this is the last.
+    #[inline(always)]
+    pub fn on_delivered_once(&mut self, now: Nanos, sent_at: Nanos, end: u64) {
+        self.advanced = true;
+        self.rtt = now - sent_at;
+        self.newest = self.newest.max((sent_at, end));
+    }
+
     /// All packets are to be judged anew.
     pub fn judge_again(&mut self) {
         self.advanced = true;

@@ -163,11 +163,15 @@ impl Reassembly {
         self.recent = std::iter::once(merged).chain(others.copied()).collect();
     }
 
+    /// Whether there are blocks to report.
+    #[inline(always)]
+    pub fn has_blocks(&self) -> bool {
+        self.duplicate.is_some() || !self.held.is_empty()
+    }
+
     /// At most `most` blocks: what came twice, then the newest.
+    #[inline(never)]
     pub fn blocks(&self, most: usize) -> SackBlocks {
-        if self.duplicate.is_none() && self.held.is_empty() {
-            return SackBlocks::default();
-        }
         let recent = self.recent.as_slice().iter().copied();
         self.duplicate.into_iter().chain(recent).take(most).collect()
     }

@@ -212,6 +212,7 @@ impl Receiver {
         true
     }
 
+    #[inline(always)]
     fn schedule(&mut self, now: Nanos, placed: Placed, stack: &Stack) {
         if self.due == Due::Now {
             return;
@@ -231,6 +232,7 @@ impl Receiver {
         }
     }
 
+    #[inline(always)]
     fn schedule_linux(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
         let quick = self.delay.quick > 0 && !self.delay.conversation;
@@ -249,6 +251,7 @@ impl Receiver {
         self.read + stack.receiving.buffer >= self.allowed
     }
 
+    #[inline(always)]
     fn delay_ack(&mut self, now: Nanos, stack: &Stack) {
         let mut wait = self.delay.ato.unwrap_or(SHORTEST_DELAY);
         if wait > SHORTEST_DELAY {
@@ -266,6 +269,7 @@ impl Receiver {
     }
 
     /// After three duplicate acknowledgements the next ones wait for each other.
+    #[inline(never)]
     fn compress(&mut self, now: Nanos, stack: &Stack) {
         let can = stack.receiving.sack_compression && stack.detection.uses_sack();
         if !can || self.compressed >= COMPRESSED {
@@ -300,6 +304,7 @@ impl Receiver {
 
     /// Packets that come close to each other keep the delay short: RFC 5681, section 4.2, lets it
     /// be up to 500 ms.
+    #[inline(always)]
     fn hear_arrival(&mut self, now: Nanos, len: u32, stack: &Stack) {
         if stack.receiving.delayed_acks != DelayedAcks::Linux {
             return;
@@ -322,6 +327,7 @@ impl Receiver {
         }
     }
 
+    #[inline(never)]
     fn add_quick_acks(&mut self, most: u32) {
         let window = self.allowed - self.next();
         let acks = window / (2 * u64::from(self.largest));
@@ -407,14 +413,15 @@ impl Receiver {
     }
 
     /// The next acknowledgement to send now; to be asked until there is none.
-    #[inline]
+    #[inline(always)]
     pub fn poll_ack(&mut self, stack: &Stack) -> Option<Outgoing> {
-        if let Some(before) = self.before.take() {
-            return Some(before);
+        if self.before.is_some() {
+            return self.before.take();
         }
         (self.due == Due::Now).then(|| self.acknowledge(stack))
     }
 
+    #[inline(always)]
     fn acknowledge(&mut self, stack: &Stack) -> Outgoing {
         let room = self.read + stack.receiving.buffer;
         self.allowed = self.allowed.max(room);
@@ -437,9 +444,10 @@ impl Receiver {
         outgoing
     }
 
+    #[inline(always)]
     fn outgoing(&self, stack: &Stack) -> Outgoing {
         let most = if stack.timestamps { 3 } else { 4 };
-        let sacks = if stack.detection.uses_sack() {
+        let sacks = if stack.detection.uses_sack() && self.reassembly.has_blocks() {
             self.reassembly.blocks(most)
         } else {
             SackBlocks::default()

@@ -30,6 +30,7 @@ impl Sender {
     }
 
     /// Judges an acknowledgement that is not just progress.
+    #[inline(never)]
     pub(super) fn judge(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
         if heard.ece {
             self.prior_ssthresh = None;

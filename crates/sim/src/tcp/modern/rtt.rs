@@ -20,6 +20,8 @@ pub struct RttEstimator {
     /// The current window ends when this byte is acknowledged.
     window_end: u64,
     rto: Nanos,
+    /// What the last sample led to, in whole ticks.
+    in_ticks: Nanos,
     min: MinFilter,
 }
 
@@ -34,6 +36,7 @@ impl RttEstimator {
             variation: 0,
             window_end: 0,
             rto: stack.initial_rto,
+            in_ticks: 0,
             min: MinFilter::default(),
         }
     }
@@ -142,7 +145,12 @@ impl RttEstimator {
             RttRule::Linux => 0,
             RttRule::Rfc6298 => stack.min_rto,
         };
-        self.rto = stack.in_ticks(rto.max(floor)).min(stack.max_rto);
+        let rto = rto.max(floor);
+        // Most samples lead to the same tick as the one before: a division takes long.
+        if rto > self.in_ticks || self.in_ticks - rto >= stack.tick {
+            self.in_ticks = stack.in_ticks(rto);
+        }
+        self.rto = self.in_ticks.min(stack.max_rto);
     }
 
     /// The timer expired: RFC 6298 (5.5), up to the largest timeout.
@@ -193,8 +201,12 @@ impl MinFilter {
 }
 
 /// The older ones are replaced as the window passes by quarters and halves.
+#[inline(always)]
 fn age(best: &mut [(Nanos, Nanos); 3], new: (Nanos, Nanos), now: Nanos, window: Nanos) {
     let since = now - best[0].0;
+    if since <= window / 4 {
+        return;
+    }
     if since > window {
         *best = [best[1], best[2], new];
         if now - best[0].0 > window {
@@ -242,6 +254,18 @@ mod tests {
         assert_eq!(rtt.rto(), 700 * MILLISECOND, "the largest of the current window");
         rtt.sample(150 * MILLISECOND, 23, 33, &stack);
         assert!(rtt.rto() < 700 * MILLISECOND && rtt.rto() > 500 * MILLISECOND);
+    }
+
+    #[test]
+    fn a_timeout_is_in_whole_ticks_whatever_came_before() {
+        let stack = Preset::LinuxCubic.stack();
+        let mut rtt = RttEstimator::new(&stack);
+        for at in 0..2000_u64 {
+            let sample = (at * at * 7919) % (90 * MILLISECOND) + (at / 500) * 30 * MILLISECOND;
+            rtt.sample(sample, at * 3, at * 3 + 30, &stack);
+            let exact = rtt.srtt().unwrap() + rtt.variation as Nanos;
+            assert_eq!(rtt.rto(), stack.in_ticks(exact));
+        }
     }
 
     #[test]

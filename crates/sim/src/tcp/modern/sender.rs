@@ -134,7 +134,8 @@ pub struct Sender {
     pub(super) burst_open: bool,
     pub(super) pacer: Pacer,
     pub(super) counters: Counters,
-    pub(super) chronograph: Chronograph,
+    /// Kept where it is asked for.
+    pub(super) chronograph: Option<Box<Chronograph>>,
     pub(super) control: AnyControl,
 }
 
@@ -176,12 +177,20 @@ impl Sender {
             burst_open: false,
             pacer: Pacer::default(),
             counters: Counters::default(),
-            chronograph: Chronograph::default(),
+            chronograph: None,
             control: AnyControl::new(stack, now, start, seed),
         };
+        sender.delivery.keep_times(sender.control.governs());
         sender.flight.untold = sender.control.hears_losses().then(Vec::new);
         sender.pacer.set_rate(sender.control.pacing_rate());
         sender
+    }
+
+    /// Keeps account of what nobody but the user of a socket asks for, and of delivery as if any
+    /// congestion control could follow on this one.
+    pub(super) fn keep_account(&mut self) {
+        self.chronograph = Some(Box::default());
+        self.delivery.keep_times(true);
     }
 
     /// The handshake has told the round-trip time, or nothing where it was retransmitted, and the
@@ -325,10 +334,10 @@ impl Sender {
         self.counters
     }
 
-    /// How long it was busy, and held up by the receiver.
+    /// How long it was busy, and held up by the receiver, if it keeps account of that.
     #[must_use]
-    pub fn chronograph(&self) -> &Chronograph {
-        &self.chronograph
+    pub fn chronograph(&self) -> Option<&Chronograph> {
+        self.chronograph.as_deref()
     }
 
     /// Packets delivered.

@@ -139,6 +139,8 @@ impl Sender {
         }
         let event = Event::Timeout {
             una: self.una,
+            first: self.flight.first(),
+            all_sent: self.unsent() == 0,
             window: self.window.cwnd,
             slow_start: self.window.in_slow_start(),
             repeated: self.backoff > 0,

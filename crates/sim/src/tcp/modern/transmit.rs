@@ -33,7 +33,7 @@ enum Held {
 impl Sender {
     /// The next packet to send now. To be asked until there is none: only then does the burst end,
     /// and timers are set for it.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(
         &mut self,
         now: Nanos,
@@ -73,17 +73,25 @@ impl Sender {
         let sent = match self.fresh(stack) {
             Ok(fresh) if self.may_send_new(stack) => Some(self.transmit_new(now, fresh, stack)),
             Ok(_) => None,
-            Err(_) => self.transmit_speculatively(now, stack),
+            Err(_) if matches!(stack.detection, Detection::Sack { .. }) => {
+                self.transmit_speculatively(now, stack)
+            }
+            Err(_) => None,
         };
         if sent.is_none() && self.repair == Repair::UnlessNew && !self.burst_open {
-            // Nothing new could be sent: RFC 5682, section 2.1, step 2.b, the second half.
-            if let Phase::Loss { frto, .. } = &mut self.phase {
-                *frto = false;
-            }
-            self.repair = Repair::Lost;
-            return self.flight.to_repair().map(|number| self.retransmit(now, number, stack));
+            return self.repair_for_want_of_new(now, stack);
         }
         sent
+    }
+
+    /// Nothing new could be sent: RFC 5682, section 2.1, step 2.b, the second half.
+    #[cold]
+    fn repair_for_want_of_new(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
+        if let Phase::Loss { frto, .. } = &mut self.phase {
+            *frto = false;
+        }
+        self.repair = Repair::Lost;
+        self.flight.to_repair().map(|number| self.retransmit(now, number, stack))
     }
 
     /// Whether something that is lost has not been retransmitted. RFC 6675 may retransmit what is
@@ -172,6 +180,7 @@ impl Sender {
     }
 
     /// A lost packet, which counts for the current reduction and its undoing.
+    #[inline(never)]
     fn retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.flight.retransmit(now, number);
         if let Some(prr) = self.phase.prr_mut() {
@@ -204,6 +213,7 @@ impl Sender {
         Transmit { number, start, len, sending, fin, ect: false, cwr: false }
     }
 
+    #[cold]
     fn transmit_forced(
         &mut self,
         now: Nanos,
@@ -257,6 +267,7 @@ impl Sender {
 
     /// RFC 6675, section 4, NextSeg rules (3) and (4): with nothing else to send, a packet below
     /// what the receiver holds that is not lost yet, or once in a recovery the last one.
+    #[inline(never)]
     fn transmit_speculatively(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
         let (Detection::Sack { rescue }, Phase::Recovery { high, .. }) =
             (stack.detection, self.phase)
@@ -288,17 +299,25 @@ impl Sender {
         if sent {
             self.arm_loss_probe(now, false, stack);
         }
-        let activity = self.activity(limited, stack);
-        self.chronograph.change(now, activity);
+        if self.chronograph.is_some() {
+            self.note_activity(now, limited, stack);
+        }
         if self.flight.out() == 0 && self.timer == Timer::Off {
-            let held = activity == Activity::HeldByReceiver;
+            let held = self.activity(limited, stack) == Activity::HeldByReceiver;
             if held && self.forced.is_none() {
                 self.arm_persist(now, stack);
             }
         }
     }
 
-    #[inline(always)]
+    #[cold]
+    fn note_activity(&mut self, now: Nanos, limited: bool, stack: &Stack) {
+        let activity = self.activity(limited, stack);
+        if let Some(chronograph) = &mut self.chronograph {
+            chronograph.change(now, activity);
+        }
+    }
+
     fn activity(&self, limited: bool, stack: &Stack) -> Activity {
         if !limited && self.fresh(stack).err() == Some(Held::ByReceiver) {
             Activity::HeldByReceiver

@@ -168,6 +168,7 @@ fn curve(epoch: &Epoch, elapsed: Nanos, cwnd: u32) -> u32 {
 }
 
 impl CongestionControl for CubicControl {
+    #[inline(always)]
     fn on_sample(&mut self, window: &mut Window, sample: &AckSample) {
         let Some(rtt) = sample.rtt else { return };
         // Right after a reduction the round-trip times are those of the queue that caused it.
@@ -187,7 +188,7 @@ impl CongestionControl for CubicControl {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         if !sample.cwnd_limited {
             return;

@@ -44,6 +44,7 @@ impl DctcpControl {
 
 impl CongestionControl for DctcpControl {
     /// RFC 8257, section 3.3, steps 3 to 7.
+    #[inline(always)]
     fn on_sample(&mut self, _window: &mut Window, sample: &AckSample) {
         if sample.una < self.window_end {
             return;
@@ -62,6 +63,7 @@ impl CongestionControl for DctcpControl {
         self.window_end = sample.next;
     }
 
+    #[inline(always)]
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.reno.on_ack(window, sample);
     }

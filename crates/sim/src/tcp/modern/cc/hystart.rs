@@ -34,6 +34,7 @@ impl HyStart {
     }
 
     /// Whether slow start ends with this acknowledgement.
+    #[inline(always)]
     pub fn ends(&mut self, rules: &Cubic, window: &Window, min: Nanos, ack: &AckSample) -> bool {
         if ack.una > self.round_end {
             *self = Self::begin(ack.now, ack.next);
@@ -47,6 +48,7 @@ impl HyStart {
     }
 
     /// Acknowledgements have come for half a round-trip time, each close to the one before.
+    #[inline(always)]
     fn train_ends(&mut self, window: &Window, min: Nanos, ack: &AckSample) -> bool {
         if ack.now - self.last_ack > TRAIN_GAP {
             return false;
@@ -61,6 +63,7 @@ impl HyStart {
     }
 
     /// The smallest of the first samples of the round is larger than the smallest of all.
+    #[inline(always)]
     fn delay_ends(&mut self, min: Nanos, ack: &AckSample) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         let smallest = self.smallest.map_or(rtt, |smallest| smallest.min(rtt));

@@ -75,6 +75,7 @@ pub struct AckSample {
 impl AckSample {
     /// The rate that Linux computes for each connection, in bytes a second: a window in a smoothed
     /// round-trip time, twice that in the first half of slow start, 1.2 times else.
+    #[inline]
     #[must_use]
     pub fn window_rate(&self, window: &Window) -> u64 {
         let Some(srtt) = self.srtt.filter(|&srtt| srtt > 0) else { return 0 };
@@ -228,13 +229,33 @@ impl AnyControl {
     /// See [`CongestionControl::on_sample`].
     #[inline(always)]
     pub fn on_sample(&mut self, window: &mut Window, sample: &AckSample) {
-        each!(self, control => control.on_sample(window, sample));
+        match self {
+            Self::Cubic(cubic) => cubic.on_sample(window, sample),
+            Self::Dctcp(dctcp) => dctcp.on_sample(window, sample),
+            // These never want one.
+            Self::Reno(_) | Self::Bbr(_) | Self::Bbr3(_) => (),
+        }
     }
 
-    /// See [`CongestionControl::on_ack`].
+    /// See [`CongestionControl::on_ack`], of one that governs.
     #[inline(always)]
-    pub fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
-        each!(self, control => control.on_ack(window, sample));
+    pub fn govern(&mut self, window: &mut Window, sample: &AckSample) {
+        match self {
+            Self::Bbr(bbr) => bbr.on_ack(window, sample),
+            Self::Bbr3(bbr) => bbr.on_ack(window, sample),
+            Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) => (),
+        }
+    }
+
+    /// The same, of one that does not.
+    #[inline(always)]
+    pub fn grow(&mut self, window: &mut Window, sample: &AckSample) {
+        match self {
+            Self::Reno(reno) => reno.on_ack(window, sample),
+            Self::Cubic(cubic) => cubic.on_ack(window, sample),
+            Self::Dctcp(dctcp) => dctcp.on_ack(window, sample),
+            Self::Bbr(_) | Self::Bbr3(_) => (),
+        }
     }
 
     /// See [`CongestionControl::on_lost`].

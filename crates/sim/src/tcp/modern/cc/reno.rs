@@ -20,7 +20,7 @@ impl RenoControl {
 
 impl CongestionControl for RenoControl {
     /// RFC 5681, section 3.1.
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         if !sample.cwnd_limited {
             return;

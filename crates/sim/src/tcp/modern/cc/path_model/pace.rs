@@ -24,7 +24,20 @@ pub fn bandwidth(packets: u32, interval: Nanos) -> u64 {
 
 /// How many packets a bandwidth carries in `time`, rounded up where `gain` is applied.
 #[must_use]
+#[inline]
 pub fn packets(bw: u64, time: Nanos, gain: u64) -> u32 {
+    // Mostly 64 bits are enough.
+    let product = bw.checked_mul(time).and_then(|carried| (carried / 1000).checked_mul(gain));
+    match product {
+        Some(scaled) => {
+            u32::try_from((scaled / UNIT).div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
+        }
+        None => many_packets(bw, time, gain),
+    }
+}
+
+#[cold]
+fn many_packets(bw: u64, time: Nanos, gain: u64) -> u32 {
     let carried = quotient(u128::from(bw) * u128::from(time), 1000);
     let scaled = carried * u128::from(gain) / u128::from(UNIT);
     u32::try_from(scaled.div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
@@ -48,14 +61,27 @@ pub struct Pace {
     first_gain: u64,
     /// Whether the rate follows from a round-trip time.
     has_seen_rtt: bool,
+    /// Packets that are sent at once at this rate.
+    burst: u32,
+    /// The last bandwidth and gain, and the rate that follows: they often stay.
+    last: (u64, u64),
+    follows: u64,
 }
 
 impl Pace {
     /// That of a new connection: a first window in a millisecond, with the gain of startup.
     #[must_use]
     pub fn new(stack: &Stack, first_gain: u64) -> Self {
-        let mut pace = Self { rate: 0, mss: stack.mss, first_gain, has_seen_rtt: false };
-        pace.rate = pace.of_window(stack.initial_window, MILLISECOND);
+        let mut pace = Self {
+            rate: 0,
+            mss: stack.mss,
+            first_gain,
+            has_seen_rtt: false,
+            burst: 0,
+            last: (0, 0),
+            follows: 0,
+        };
+        pace.change(pace.of_window(stack.initial_window, MILLISECOND));
         pace
     }
 
@@ -67,9 +93,18 @@ impl Pace {
     }
 
     /// Packets that are sent at once.
+    #[inline(always)]
     #[must_use]
     pub fn burst(&self) -> u32 {
-        burst_packets(self.rate, self.mss)
+        self.burst
+    }
+
+    #[inline(always)]
+    fn change(&mut self, rate: u64) {
+        if rate != self.rate || self.burst == 0 {
+            self.rate = rate;
+            self.burst = burst_packets(rate, self.mss);
+        }
     }
 
     /// A bandwidth in bytes a second, with the margin.
@@ -89,15 +124,18 @@ impl Pace {
     pub fn hear_rtt(&mut self, cwnd: u32, srtt: Option<Nanos>) {
         if let (false, Some(srtt)) = (self.has_seen_rtt, srtt) {
             self.has_seen_rtt = true;
-            self.rate = self.of_window(cwnd, srtt);
+            self.change(self.of_window(cwnd, srtt));
         }
     }
 
     /// The rate of a bandwidth; as long as the pipe is not `full` it only rises.
     pub fn set(&mut self, bw: u64, gain: u64, full: bool) {
-        let rate = self.of(bw, gain);
-        if full || rate > self.rate {
-            self.rate = rate;
+        if self.last != (bw, gain) {
+            self.last = (bw, gain);
+            self.follows = self.of(bw, gain);
+        }
+        if full || self.follows > self.rate {
+            self.change(self.follows);
         }
     }
 }

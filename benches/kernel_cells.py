@@ -1,0 +1,194 @@
+"""Recorded cells of the kernel once more: the same conditions by engine kernel, on this machine.
+
+``python benches/kernel_cells.py [--seconds 20] [--minutes 10] [--list] [WORD ...]`` runs the cells
+whose series, name or kind has a word, or a set over stacks, queues, loss, RTT, numbers of flows and
+short transfers. What agrees is within the tolerances of ``tcpcast reproduce kernel`` and both
+half-widths. Run it as root for TUN, as another user for veth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Metric
+from tcpcast.engines import RunOptions
+from tcpcast.engines.kernel import kernel, seconds
+from tcpcast.errors import NotApplicable, ScenarioError
+from tcpcast.papers.kernel.agreement import COUNTS, half_width, quantity, reach
+from tcpcast.papers.kernel.cells import LOSS, STARTUP, TRANSFERS, Cell, packaged
+from tcpcast.papers.kernel.comparison import AGREES, DIFFERS, Compared, of_cell
+from tcpcast.papers.kernel.runs import Effort, Replied
+from tcpcast.papers.kernel.scenarios import tables
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tcpcast.answer import Answer
+
+CHOSEN = (
+    ("D", "linux-reno-classic iw2 p0 30segs"),
+    ("D", "linux-reno iw10 p0.05 30segs"),
+    ("F5", "cubic 20M 60ms p0 140segs"),
+    ("E", "linux-reno n20"),
+    ("C2", "linux-reno-classic 60ms B100 n1"),
+    ("C2", "linux-cubic 60ms B100 n5"),
+    ("F1", "cubic 20M 60ms B100"),
+    ("F1", "bbr 20M 60ms B50"),
+    ("F2", "cubic60+bbr60 20M B100"),
+    ("F2", "reno20+reno80 20M B50"),
+    ("F4", "codel drop cubic 20M"),
+    ("F4", "fqcodel drop 4cubic"),
+    ("F4", "fqcodel ecn cubic+bbr"),
+    ("A", "delack linux-reno-classic 60ms p0.01"),
+    ("A", "delack linux-reno-classic 200ms p0.01"),
+    ("A", "delack linux-reno-classic 20ms p0.06"),
+    ("B", "1gbit linux-cubic 60ms p0.01"),
+    ("B", "20mbit linux-bbr 60ms p0.01"),
+    ("C1", "linux-reno-classic 60ms p0.03 n5"),
+)
+"""Series and words of the usual set: the first cell that has them each."""
+
+UNKNOWN = "too little was seen"
+
+TRANSFERS_EACH = 40
+"""Transfers of a cell of short ones."""
+
+
+def chosen(words: Sequence[str]) -> list[Cell]:
+    """Return the cells that words say, or the usual set."""
+    cells = [cell for cell in packaged() if cell.kind != STARTUP and not cell.unlike]
+    if words:
+        return [
+            cell
+            for cell in cells
+            if any(word in f"{cell.series} {cell.name} {cell.kind}" for word in words)
+        ]
+    found: list[Cell] = []
+    for series, word in CHOSEN:
+        same = [c for c in cells if c.series == series and word in c.name and c not in found]
+        found += same[:1]
+    return found
+
+
+def shorter(cell: Cell, at_most_s: float) -> Cell:
+    """Return a cell whose run is shorter, its warm-up as it was."""
+    if cell.kind == TRANSFERS:
+        return cell
+    return replace(cell, duration_s=min(cell.duration_s, at_most_s))
+
+
+def asked(cell: Cell, at_most_s: float) -> Scenario:
+    """Return the scenario of a cell."""
+    effort = Effort(loss_runs=1, queue_runs=1, transfers=TRANSFERS_EACH)
+    return Scenario.from_dict({"name": "cell", **tables(shorter(cell, at_most_s), effort)})
+
+
+def scaled(cell: Cell, answer: Answer) -> Answer:
+    """Return an answer whose counts are those of a run as long as was measured."""
+    if cell.kind != LOSS:
+        return answer
+    longer = cell.duration_s / (answer.measured_s or cell.duration_s)
+    names = ("td_indications", "to_indications", *COUNTS)
+    for name in names:
+        found = answer.metrics.get(name)
+        if found is not None:
+            low, high = (None if e is None else e * longer for e in (found.low, found.high))
+            answer.metrics[name] = Metric(found.value * longer, low, high)
+    return answer
+
+
+def once_more(cell: Cell, at_most_s: float) -> tuple[list[Compared], str]:
+    """Run a cell; return its quantities beside the recorded ones, or why there are none."""
+    try:
+        answer = kernel(asked(cell, at_most_s), RunOptions())
+    except (NotApplicable, ScenarioError) as reason:
+        return [], "; ".join(str(reason).splitlines())
+    if not answer.metrics:
+        return [], str(answer.partial)
+    lines = [counted(line, answer) for line in of_cell(cell, Replied(scaled(cell, answer)))]
+    # Of few transfers no percentile is told.
+    return [line for line in lines if line.own is None or math.isfinite(line.own.value)], ""
+
+
+def counted(line: Compared, answer: Answer) -> Compared:
+    """Return a line of files completed by their count: a short run's mean size varies more."""
+    files = answer.metrics.get("transfers")
+    if line.name != "completions_per_s" or files is None or not answer.measured_s:
+        return line
+    low, high = (None if e is None else e / answer.measured_s for e in (files.low, files.high))
+    own = Metric(files.value / answer.measured_s, low, high)
+    return replace(line, own=own, reach=reach(line.cell, line.name, own))
+
+
+def verdict(line: Compared) -> str:
+    """Return whether both agree; of a short run without an interval nothing is said."""
+    if line.own is not None and line.own.low is None and line.name != "delivery_time_p99_s":
+        return UNKNOWN
+    return line.verdict
+
+
+def rows(cell: Cell, lines: Sequence[Compared]) -> Iterator[str]:
+    """Yield a line for each quantity."""
+    for line in lines:
+        known = quantity(line.name)
+        if known is None or line.own is None:
+            continue
+        cells = (
+            line.kernel.mean,
+            line.kernel.half_width,
+            line.own.value,
+            half_width(line.own),
+        )
+        figures = " ".join(f"{known.scale * value:7.4g}" for value in cells)
+        apart = f"{line.ratio:6.3f}" if math.isfinite(line.ratio) else "     -"
+        title = f"{known.title.removeprefix('mean ')}, {known.unit}"
+        begins = f"{cell.series:2} {cell.name[:34]:34} {title[:25]:25}"
+        yield f"{begins} {figures} {apart} {verdict(line)}"
+
+
+def main() -> None:
+    """Run the cells one after another until the time is over."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--seconds", type=float, default=20.0, help="longest measurement")
+    parser.add_argument("--minutes", type=float, default=10.0, help="no cell begins after that")
+    parser.add_argument("--list", action="store_true", help="say which cells, and how long")
+    options = parser.parse_args()
+    cells = chosen(options.words)
+    if options.list:
+        for cell in cells:
+            print(f"{cell.series:3} {cell.name:50} {seconds(asked(cell, options.seconds)):6.0f} s")
+        return
+    began, verdicts, late, refused = time.monotonic(), [], 0, 0
+    device = "TUN" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "veth"
+    print(f"{os.uname().sysname} {os.uname().release}, {device}, user {os.geteuid()}")
+    print(f"{'':64}recorded  95 %     now    95 %  ratio")
+    for cell in cells:
+        if time.monotonic() - began > 60 * options.minutes:
+            print(f"{cell.series:2} {cell.name[:34]:34} not run: the time is over")
+            continue
+        lines, reason = once_more(cell, options.seconds)
+        for row in rows(cell, lines):
+            print(row)
+        verdicts += [verdict(line) for line in lines]
+        if reason:
+            print(f"{cell.series:2} {cell.name[:34]:34} no numbers: {reason}")
+            late += "late" in reason or "still" in reason
+            refused += "late" not in reason and "still" not in reason
+        sys.stdout.flush()
+    checked = verdicts.count(AGREES) + verdicts.count(DIFFERS)
+    print(
+        f"{verdicts.count(AGREES)} of {checked} quantities agree; {late} cells were late on this "
+        f"machine, {refused} cannot be asked of the kernel"
+    )
+
+
+if __name__ == "__main__":
+    main()

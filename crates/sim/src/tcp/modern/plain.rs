@@ -1,0 +1,133 @@
+//! The way of most acknowledgements: nothing is missing, and this one says of nothing that is. Each
+//! step is one of [`super::ack`]; those that would find nothing to do are left out, so that what
+//! was heard need not be kept together for them.
+
+use super::event::Probe;
+use super::heard::Heard;
+use super::phase::Phase;
+use super::segment::Ack;
+use super::sender::{Repair, Sender};
+use super::stack::{Detection, Stack};
+use crate::clock::Nanos;
+
+impl Sender {
+    /// Whether an acknowledgement takes this way: it acknowledges a packet or more, and packets in
+    /// flight have been sent once and all in their order.
+    #[inline(always)]
+    pub(super) fn is_plain(&self, ack: &Ack, stack: &Stack) -> bool {
+        self.phase == Phase::Open
+            && ack.sacks.is_empty()
+            && !(ack.ece && stack.ecn)
+            && self.tail_probe.is_none()
+            && stack.detection.uses_sack()
+            && self.flight.is_in_order()
+            && self.flight.acknowledges_first(ack.ack)
+    }
+
+    /// Such an acknowledgement arrives.
+    #[inline(always)]
+    pub(super) fn on_plain_ack(
+        &mut self,
+        now: Nanos,
+        ack: &Ack,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
+        let mut heard = Heard::begin(now, self);
+        heard.echo = ack.timestamps.map(|stamps| stamps.echo);
+        heard.advanced = true;
+        self.backoff = 0;
+        self.hear_window(ack, &mut heard);
+        self.una = ack.ack;
+        self.take_in_order(&mut heard);
+        heard.maybe_delayed = self.may_be_delayed(&heard, stack);
+        self.hear_rtt(&mut heard, stack, probe);
+        self.tell_control(&heard, stack, probe);
+        if matches!(stack.detection, Detection::Rack { static_window: false, .. }) {
+            self.rack.adapt(self.delivery.delivered, self.delivery.prior_delivered());
+        }
+        self.repair = Repair::Nothing;
+        self.arm_after_ack(now, stack);
+        self.control_window(&heard, stack);
+    }
+
+    /// Of packets that were sent once and in their order the last one says it all.
+    #[inline(always)]
+    fn take_in_order(&mut self, heard: &mut Heard) {
+        let taken = self.flight.take_in_order(self.una);
+        heard.acked = taken.packets;
+        heard.acked_sent = Some((taken.first_sent, taken.last.sent_at));
+        self.delivery.count(taken.packets, false);
+        self.delivery.on_delivered(&taken.last, taken.end);
+        self.rack.on_delivered_once(heard.now, taken.last.sent_at, taken.end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::{SackBlock, SackBlocks, Timestamps, stamp};
+    use super::super::stack::{MILLISECOND, Preset};
+    use super::*;
+    use proptest::prelude::*;
+
+    const RTT: Nanos = 50 * MILLISECOND;
+
+    fn sender(stack: &Stack) -> Sender {
+        let mut sender = Sender::new(0, 1, 7, stack);
+        sender.establish(0, Some(RTT), 1 << 40, stack);
+        sender.write(0, 900 * u64::from(stack.mss) - 100, stack, &mut ());
+        sender
+    }
+
+    fn send(sender: &mut Sender, now: Nanos, stack: &Stack) {
+        if sender.deadline() <= now {
+            sender.on_deadline(now, stack, &mut ());
+        }
+        while sender.poll_transmit(now, stack, &mut ()).is_some() {}
+    }
+
+    /// Acknowledges so many packets and perhaps some bytes, and has perhaps a packet beyond.
+    fn ack(sender: &Sender, now: Nanos, step: (u64, bool, bool), stack: &Stack) -> Ack {
+        let mss = u64::from(stack.mss);
+        let (packets, partly, gap) = step;
+        let more = packets * mss + if partly { 100 } else { 0 };
+        let ack = (sender.una() + more).min(sender.next());
+        let (start, end) = (ack + mss, ack + 2 * mss);
+        let block = (gap && end <= sender.next()).then_some(SackBlock { start, end });
+        let stamps = Timestamps { value: 1, echo: stamp(now.saturating_sub(RTT)) };
+        Ack {
+            ack,
+            window: 1 << 40,
+            seq: 1,
+            sacks: block.into_iter().collect::<SackBlocks>(),
+            timestamps: stack.timestamps.then_some(stamps),
+            ..Ack::default()
+        }
+    }
+
+    proptest! {
+        /// Both ways of an acknowledgement lead to the same sender, whatever came before.
+        #[test]
+        fn the_plain_way_is_the_long_way(
+            preset in 0..Preset::ALL.len(),
+            steps in prop::collection::vec(
+                (0_u64..60, 0_u64..4, prop::bool::weighted(0.1), prop::bool::weighted(0.2)),
+                1..200,
+            ),
+        ) {
+            let stack = Preset::ALL[preset].stack();
+            let (mut either, mut long) = (sender(&stack), sender(&stack));
+            let (mut now, mut plain) = (RTT, 0);
+            for (gap, packets, partly, sacks) in steps {
+                send(&mut either, now, &stack);
+                send(&mut long, now, &stack);
+                now += gap * MILLISECOND;
+                let ack = ack(&either, now, (packets, partly, sacks), &stack);
+                plain += u32::from(either.is_plain(&ack, &stack));
+                either.on_ack(now, &ack, &stack, &mut ());
+                long.on_any_ack(now, &ack, &stack, &mut ());
+                prop_assert_eq!(format!("{either:?}"), format!("{long:?}"), "{} plain", plain);
+            }
+        }
+    }
+}

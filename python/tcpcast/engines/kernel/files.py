@@ -1,0 +1,202 @@
+"""Files over the kernel's TCP: of on/off sources, and transfers that arrive at random times."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast import _native
+from tcpcast.emulation.traffic import TRANSFER
+from tcpcast.engines.packet import transfers
+from tcpcast.engines.packet.configuration import size_bounds
+from tcpcast.engines.packet.figures import CLASS, SIZE
+from tcpcast.engines.packet.reliability import enough_beyond
+from tcpcast.engines.packet.tables import by_size_interval, mean_times, size_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.emulation.traffic import TrafficOutcome
+    from tcpcast.engines.packet.figures import Units
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
+
+    Floats = NDArray[np.float64]
+    Table = dict[str, NDArray[Any]]
+
+
+def senders(group: Population) -> int:
+    """Return how many senders a class has: all transfers that arrive come from one."""
+    return 1 if group.traffic.kind == "transfers" else group.count
+
+
+def has_files(scenario: Scenario) -> bool:
+    """Say whether there are files that share the network."""
+    kinds = {group.traffic.kind for group in scenario.populations}
+    return scenario.transfers_alone is None and bool(kinds & {"on-off", "transfers"})
+
+
+class Files:
+    """The files of one replication that ended after its warm-up."""
+
+    def __init__(self, scenario: Scenario, outcome: TrafficOutcome, begin_ns: int) -> None:
+        """Take those whose last ack came after ``begin_ns`` by the link's clock."""
+        rows = np.array(outcome.transfers, dtype=np.int64).reshape(-1, len(TRANSFER))
+        of = {name: rows[:, at] for at, name in enumerate(TRANSFER)}
+        groups = scenario.populations
+        counts = [senders(group) for group in groups]
+        payloads = [scenario.network.packet_bytes - group.tcp.header_bytes for group in groups]
+        late = of["acked_ns"] > begin_ns
+        self.of = {name: column[late] for name, column in of.items()}
+        self.group = np.repeat(np.arange(len(groups)), counts)[self.of["flow"]]
+        payload = np.array(payloads)[self.group]
+        self.packets = -(-self.of["bytes"] // payload)
+        self.on_ns = np.maximum(self.of["acked_ns"] - self.of["first_ns"], 1)
+        self.delivery_ns = self.of["delivered_ns"] - self.of["first_ns"]
+        self.total_ns = self.of["delivered_ns"] - self.of["opened_ns"]
+        self.row = np.searchsorted(np.array(size_bounds(scenario)), self.packets)
+        opens = np.array([group.opens_each for group in groups])
+        self.opened = opens[self.group]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return int(self.packets.size)
+
+    def put(self, rows: Floats, times_ns: Floats, first: int, classes: int) -> None:
+        """Put what had ended by each time into cumulative cells.
+
+        Parameters
+        ----------
+        rows
+            Cells, ``[times, cells]``: those of the link, of classes, of size intervals.
+        times_ns
+            By the link's clock, ``[times]``.
+        first
+            Where the cells of the first class begin.
+        classes
+            How many there are; cells of size intervals are behind them.
+        """
+        of_class = {
+            "transfers": np.ones_like(self.packets),
+            "transfer_packets": self.packets,
+            "on_time_ns": self.on_ns,
+            "delivery_time_ns": self.delivery_ns,
+            "total_time_ns": self.total_ns,
+        }
+        for at in range(classes):
+            for name, values in of_class.items():
+                column = first + at * len(CLASS) + CLASS[name]
+                rows[:, column] = self._sums(values, self.group == at, times_ns)
+        rates = self.packets / (self.on_ns * 1e-9) * _native.RATE_UNITS
+        of_size = {
+            "transfers": of_class["transfers"],
+            "packets": self.packets,
+            "on_time_ns": self.on_ns,
+            "rate_sum": rates.astype(np.int64),
+            "arrived": self.of["arrived"],
+            "drops": self.of["drops"],
+        }
+        sizes = first + classes * len(CLASS)
+        for at in np.unique(self.row):
+            for name, values in of_size.items():
+                column = sizes + int(at) * len(SIZE) + SIZE[name]
+                rows[:, column] = self._sums(values, self.row == at, times_ns)
+
+    def _sums(self, values: NDArray[Any], chosen: NDArray[np.bool_], times_ns: Floats) -> Floats:
+        ends = self.of["acked_ns"][chosen]
+        order = np.argsort(ends, kind="stable")
+        sums = np.concatenate([[0.0], np.cumsum(values[chosen][order])])
+        found: Floats = sums[np.searchsorted(ends[order], times_ns, "right")]
+        return found
+
+
+def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str, Table]:
+    """Return the tables of files that the packet engine has, of all replications.
+
+    Parameters
+    ----------
+    scenario
+        With files.
+    units
+        Whose cells :meth:`Files.put` has filled.
+    runs
+        The files of each replication.
+    """
+    if not any(map(len, runs)):
+        return {}
+    kinds = {group.traffic.kind for group in scenario.populations}
+    bits = 8.0 * scenario.network.packet_bytes
+    found: dict[str, Table] = {"percentiles": _percentiles(runs, bits, "on-off" in kinds)}
+    if "on-off" in kinds:
+        return found | {"by_size": by_size_interval(units, bits)}
+    sizes, totals = size_columns(scenario), _totals(scenario, runs)
+    return found | {
+        "by_size": transfers.by_size(sizes, totals, mean_times(units)),
+        "by_losses": transfers.by_losses(sizes, totals, independent=False),
+        "transfer_times": transfers.percentiles(sizes, totals),
+    }
+
+
+def _joined(runs: Sequence[Files], name: str) -> NDArray[Any]:
+    return np.concatenate([getattr(files, name) for files in runs])
+
+
+def _percentiles(runs: Sequence[Files], bits: float, is_on_off: bool) -> Table:
+    """Return percentiles; nan where fewer than 10 files are beyond."""
+    on_s, packets = _joined(runs, "on_ns") * 1e-9, _joined(runs, "packets")
+    rows = [
+        ("on_time" if is_on_off else "completion_time", on_s, "s"),
+        ("connection_rate", bits * packets / on_s, "bit/s"),
+    ]
+    levels = (0.5, 0.95, 0.99)
+    values = [
+        enough_beyond(np.quantile(row[1], levels).reshape(1, 3), np.array([on_s.size]))[0]
+        for row in rows
+    ]
+    return {
+        "quantity": np.array([row[0] for row in rows]),
+        **{f"p{q}": np.array([row[at] for row in values]) for at, q in enumerate((50, 95, 99))},
+        "unit": np.array([row[2] for row in rows]),
+    }
+
+
+def _totals(scenario: Scenario, runs: Sequence[Files]) -> dict[str, Any]:
+    """Return the sums of the simulator that its tables of transfers are made of."""
+    rows, on_ns, delivery_ns = (_joined(runs, n) for n in ("row", "on_ns", "delivery_ns"))
+    total_ns, opened = _joined(runs, "total_ns"), _joined(runs, "opened")
+    losses = np.concatenate([files.of["drops"] for files in runs])
+    count = len(size_bounds(scenario)) + 1
+    of_row = [rows == at for at in range(count)]
+    times = {"completion": on_ns, "delivery": delivery_ns, "total": total_ns}
+    cells = sorted(set(zip(rows.tolist(), losses.tolist(), strict=True)))
+    chosen = {cell: (rows == cell[0]) & (losses == cell[1]) for cell in cells}
+    return {
+        "transfers": [
+            (*cell, int(own.sum()), _moments(on_ns[own]), _moments(delivery_ns[own]))
+            for cell, own in chosen.items()
+        ],
+        "opened": [(int((own & opened).sum()), _moments(total_ns[own & opened])) for own in of_row],
+        "completion_percentiles": [_quantiles(on_ns[own], (0.5, 0.95, 0.99)) for own in of_row],
+        "time_percentiles": [
+            [
+                _quantiles(values[own & (opened | (name != "total"))], (0.5, 0.9, 0.95, 0.99))
+                for name, values in times.items()
+            ]
+            for own in of_row
+        ],
+    }
+
+
+def _moments(times_ns: NDArray[np.int64]) -> tuple[int, int]:
+    values = times_ns.tolist()
+    return sum(values), sum(value * value for value in values)
+
+
+def _quantiles(times_ns: NDArray[np.int64], levels: tuple[float, ...]) -> list[float]:
+    if not times_ns.size:
+        return [math.nan] * len(levels)
+    return [float(value) * 1e-9 for value in np.quantile(times_ns, levels)]

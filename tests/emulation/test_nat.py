@@ -1,0 +1,199 @@
+"""``tcpcast link --nat``: the host and what it reaches, and nothing of it afterwards.
+
+The host is a network namespace with another one behind it, so that this machine stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from emulation.conftest import TCPCAST, is_open, user_prefix, works
+from emulation.test_nothing_left import changing, parent, processes, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOST, WORLD = "203.0.113.1", "203.0.113.2"
+
+ANSWERS = """
+import socket
+own = socket.create_server(("", 7))
+while True:
+    peer, address = own.accept()
+    peer.sendall(address[0].encode())
+    peer.close()
+"""
+"""Says to whoever connects which address that is."""
+
+ASKS = """
+import socket, sys, time
+for address in sys.argv[2:]:
+    with socket.create_connection((address, 7), timeout=20) as peer:
+        print(address, peer.recv(100).decode(), flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+
+TABLES = """
+import json, socket, struct
+own = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
+own.bind((0, 0))
+own.send(struct.pack("=IHHIIBBH", 20, 10 << 8 | 1, 0x301, 1, 0, 0, 0, 0))
+found, done = [], False
+while not done:
+    data = own.recv(1 << 16)
+    while data:
+        length, kind = struct.unpack_from("=IH", data)
+        done |= kind == 3
+        if kind == 10 << 8:
+            found.append(data[20:length].hex())
+        data = data[(length + 3) // 4 * 4:]
+print(json.dumps(found))
+"""
+"""All tables of nftables."""
+
+STATE = "import json; from emulation.test_nothing_left import outside; print(json.dumps(outside()))"
+
+
+class Host:
+    """A namespace that is the host, and one behind it."""
+
+    def __init__(self) -> None:
+        """Make both, and what joins them."""
+        sleeps = ["unshare", "-n", "sleep", "3600"]
+        self.processes = [subprocess.Popen(sleeps) for _ in range(2)]
+        for process in self.processes:
+            for _ in within(10):
+                if os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net"):
+                    break
+        host, world = self.processes
+        join = f"ip link add out type veth peer name in netns {world.pid}; ip link set lo up"
+        self.run(host, "sh", "-c", f"{join}; ip addr add {HOST}/24 dev out; ip link set out up")
+        self.run(world, "sh", "-c", f"ip addr add {WORLD}/24 dev in; ip link set in up")
+        for process in (host, world):
+            command = [*self.prefix(process), sys.executable, "-c", ANSWERS]
+            self.processes.append(subprocess.Popen(command))
+        # So that the two know each other.
+        for _ in within(20):
+            with suppress(subprocess.CalledProcessError):
+                self.run(host, sys.executable, "-c", ASKS, "0", WORLD)
+                break
+
+    @staticmethod
+    def prefix(process: subprocess.Popen[bytes]) -> list[str]:
+        """Return what makes a command run in a namespace."""
+        return ["nsenter", "-t", str(process.pid), "-n"]
+
+    def run(self, process: subprocess.Popen[bytes], *command: str) -> str:
+        """Run something in a namespace, and return what it prints."""
+        done = subprocess.run(
+            [*self.prefix(process), *command],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        return done.stdout
+
+    def state(self) -> dict[str, str]:
+        """Interfaces, routes, settings, tables of nftables."""
+        host = self.processes[0]
+        found = json.loads(self.run(host, sys.executable, "-c", STATE))
+        return {**found, "tables": self.run(host, sys.executable, "-c", TABLES)}
+
+    def changed(self, before: dict[str, str]) -> set[str]:
+        """What differs from before, but for what the kernel changes by itself."""
+        after = self.state()
+        differ = {name for name in before | after if before.get(name) != after.get(name)}
+        return {name for name in differ if not changing(name)}
+
+    def end(self) -> None:
+        """End both."""
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    """A host where this machine lets the tests make one."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("the test of --nat makes namespaces as root")
+    if not (works("nsenter", "-V") and works("ip", "-V") and works("unshare", "-n", "true")):
+        pytest.skip("nsenter, ip or unshare is not there")
+    if not works("unshare", "-n", sys.executable, "-c", TABLES):
+        pytest.skip("this machine's kernel has no nftables")
+    if not is_open("/dev/net/tun"):
+        pytest.skip("no /dev/net/tun can be opened")
+    made = Host()
+    yield made
+    made.end()
+
+
+def children(process: int) -> list[int]:
+    """The processes of a link that another one started."""
+    return [p for p in processes("tcpcast.emulation.process") if parent(p) == process]
+
+
+@pytest.mark.parametrize("whom", ["nobody", "command", "process", "sandbox"])
+def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, whom: str) -> None:
+    before, own = host.state(), set[int]()
+    lasts = "0" if whom == "nobody" else "3600"
+    asks = [sys.executable, "-c", ASKS, lasts, HOST, WORLD]
+    link = subprocess.Popen(
+        [*host.prefix(host.processes[0]), *TCPCAST, "link", "--rtt", "5ms", "--nat", "--", *asks],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert link.stdout is not None
+    lines = [link.stdout.readline().split() for _ in range(2)]
+    # The host sees the link's device, what is behind it the host.
+    assert lines[0][:1] == [HOST], link.communicate()
+    assert lines[0][1].startswith("198.18.")
+    assert lines[1] == [WORLD, HOST]
+    if whom != "nobody":
+        during = host.state()
+        assert during["/proc/sys/net/ipv4/conf/out/forwarding"] == "1\n"
+        assert during["tables"] != before["tables"]
+        (process,) = children(link.pid)
+        own = {process, *children(process)}
+        # Its other child keeps the settings of the host.
+        outer = os.readlink(f"/proc/{host.processes[0].pid}/ns/net")
+        (sandbox,) = [p for p in children(process) if os.readlink(f"/proc/{p}/ns/net") != outer]
+        victim = {"command": link.pid, "process": process, "sandbox": sandbox}[whom]
+        os.kill(victim, signal.SIGKILL)
+    link.communicate(timeout=60)
+    assert (link.returncode == 0) is (whom == "nobody")
+    until = time.monotonic() + 30
+    while (changed := host.changed(before)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not changed
+    for _ in within(10):
+        if not own & set(processes("tcpcast.emulation.process")):
+            break
+
+
+def test_without_root_it_says_so(tmp_path: Path) -> None:
+    prefix = user_prefix()
+    if sys.platform != "linux" or prefix is None:
+        pytest.skip("no namespaces for another user on this machine")
+    done = subprocess.run(
+        [*prefix, *TCPCAST, "link", "--rtt", "1ms", "--nat", "--", "true"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 3
+    assert "--nat makes a device and rules on this machine, which needs root" in done.stderr
