@@ -218,6 +218,6 @@ fn a_course_changes_nothing_and_begins_with_the_run() {
     assert_eq!(ends[ends.len() - 1][1], held);
     let delivered = |row: &[u64]| row[2];
     assert!(ends.windows(2).all(|pair| delivered(pair[0]) <= delivered(pair[1])));
-    let warm = ends.iter().filter(|row| row[0] <= config.warmup).next_back();
+    let warm = ends.iter().rfind(|row| row[0] <= config.warmup);
     assert!(warm.is_some_and(|row| delivered(row) > 500), "{warm:?}");
 }
