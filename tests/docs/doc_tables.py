@@ -305,7 +305,8 @@ def families() -> str:
     rows = []
     for family in FAMILIES:
         names = [f"`{name}`" for name, entry in REGISTRY.items() if entry.family == family]
-        rows.append([family, ", ".join(names), BEST_FOR[family]])
+        if names:
+            rows.append([family, ", ".join(names), BEST_FOR[family]])
     return _table(["family", "engines", "best for"], rows)
 
 
