@@ -670,6 +670,7 @@ def small_runs(draw: st.DrawFn) -> Numbers:
         "probes": {
             "size_bounds": [2, 6, 14, 30],
             "traced": list(range(sum(group["sources"] for group in classes))),
+            "course": False,
             "captures": [(tap, 10**6) for tap in TAPS],
             "goodput_packets": 0,
             "goodput_least": 0,
