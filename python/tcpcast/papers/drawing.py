@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.errors import EnvironmentFault
 from tcpcast.output import save_figure
+from tcpcast.report.axes import figure_class, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,19 +35,12 @@ def panels(
     EnvironmentFault
         matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
-    except ImportError as missing:
-        raise EnvironmentFault(
-            "reproducing a paper draws figures with matplotlib, which is not installed: "
-            "pip install tcpcast[plot]"
-        ) from missing
-    figure = Figure(figsize=(width * columns, height * rows), dpi=_DPI, layout="constrained")
+    figure = figure_class()(
+        figsize=(width * columns, height * rows), dpi=_DPI, layout="constrained"
+    )
     axes = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
     for panel in axes:
-        panel.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
+        lay_out(panel)
     return figure, axes
 
 
