@@ -24,7 +24,7 @@ BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/C
 	$(shell find crates/*/src -name '*.rs')
 
 .PHONY: help setup check-tools demo test test-rust test-python lint lint-rust lint-python \
-	check-long bench docs site docs-update peers clean
+	check-long bench docs site docs-update release-check peers clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -99,6 +99,9 @@ docs: site ## Build the site, and check the docs: links, commands, outputs, tabl
 
 docs-update: $(READY) ## Write into the docs what their commands print now.
 	.venv/bin/python tests/docs/update.py
+
+release-check: $(READY) ## Build what a release uploads, install it in a clean place, and hold it.
+	@sh .ci/release-check $(BIN)/python $(UV)
 
 peers: ## Install the programs that results are compared with (Debian; root or sudo).
 	sh .ci/install-peers
