@@ -41,10 +41,6 @@ class OutsideEntry(EngineEntry):
     units: dict[str, str] = field(default_factory=dict)
     is_model: bool = False
 
-    def trusted_when(self, name: str) -> str:  # noqa: ARG002 - it is its own
-        """Return who says when to trust it."""
-        return self.trust
-
     def load(self) -> Callable[..., Any]:
         """Import the package."""
         function: Callable[..., Any] = self.point.load()

@@ -84,11 +84,6 @@ def swept(definition: Mapping[str, Any], results: Results) -> Swept:
     )
 
 
-def holds_sweep(path: Path) -> bool:
-    """Say whether a folder is that of a sweep."""
-    return path.is_dir() and read_definition(path) is not None
-
-
 def read_sweep(path: Path) -> Swept:
     """Return the sweep of a folder.
 

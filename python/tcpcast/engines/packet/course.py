@@ -14,6 +14,7 @@ from scipy.special import ndtri, stdtrit
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration, listed_sizes
 from tcpcast.engines.packet.figures import has_queue
+from tcpcast.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ FEWEST_TRANSFERS = 10
 
 _SECOND = 1e9
 _LINK_COLUMNS = 2
-_CONFIDENCE = 0.975
+_QUANTILE = (1.0 + LEVEL) / 2.0
 
 
 def watched_flows(scenario: Scenario) -> list[int]:
@@ -144,7 +145,7 @@ def _estimates(
         value = part.sum(axis=0) / total
         residuals = np.where(whole > 0, part - value * whole, 0.0)
         spread = np.sqrt((residuals**2).sum(axis=0) * there / (there - 1)) / total
-        half = stdtrit(np.maximum(there - 1, 1), _CONFIDENCE) * spread
+        half = stdtrit(np.maximum(there - 1, 1), _QUANTILE) * spread
     half[there < FEWEST_REPLICATIONS] = np.nan
     return value, np.maximum(value - half, 0.0), np.minimum(value + half, at_most)
 
@@ -294,7 +295,7 @@ def _within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
 
 def _wilson(share: Floats, count: int) -> tuple[Floats, Floats]:
     """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927)."""
-    z2 = float(ndtri(_CONFIDENCE)) ** 2
+    z2 = float(ndtri(_QUANTILE)) ** 2
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = np.sqrt(z2 / count * (share * (1 - share) + z2 / (4 * count))) / (1 + z2 / count)
     return np.clip(middle - half, 0.0, share), np.clip(middle + half, share, 1.0)
