@@ -33,8 +33,9 @@ def tcpcast(
     environment: Mapping[str, str],
     out: Path | None,
     err: Path | None,
+    timeout: float | None = None,
 ) -> int:
-    """Run a command line in a folder and return its exit code.
+    """Run a command line in a folder and return its exit code; one that lasts too long fails.
 
     ``out`` and ``err`` take what it prints; they may be the same file, and None is a closed stream.
     """
@@ -42,7 +43,10 @@ def tcpcast(
         target=_command, args=(list(arguments), folder, dict(environment), out, err)
     )
     process.start()
-    process.join()
+    process.join(timeout)
+    if process.exitcode is None:
+        process.kill()
+        pytest.fail(f"{arguments} did not end in {timeout} s")
     code: int = process.exitcode
     return code
 

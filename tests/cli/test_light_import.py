@@ -57,6 +57,13 @@ def test_a_prediction_loads_no_scipy_and_no_simulator(more: list[str]) -> None:
     assert heavy_after(MAIN.format(arguments=PREDICT + more)) == {"numpy", "pydantic"}
 
 
+def test_a_link_loads_no_scipy() -> None:
+    code = (
+        "from tcpcast.cli import link; from tcpcast.engines.kernel.path import path_configuration"
+    )
+    assert heavy_after(code) == {"numpy", "pydantic", "tcpcast._native"}
+
+
 def test_a_command_loads_no_other() -> None:
     code = f"""
 import sys
