@@ -74,6 +74,7 @@ def _command(
     os.environ.update(environment)
     sys.stdout = _stream(1, out, "strict")
     sys.stderr = _stream(2, err, "backslashreplace")
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = ["tcpcast", *arguments]
     from tcpcast.__main__ import main  # noqa: PLC0415 - in the forked process alone
 
