@@ -38,7 +38,12 @@ LIGHT = [
 ]
 COMMANDS = ["run", "plan", "trace", "new", "engines", "schema", "reproduce", "serve"]
 PREDICT = ["predict", "--rtt", "60ms", "--loss", "1%"]
-PREDICTIONS = [[], ["--size", "100kB"], ["--stack", "rfc-reno", "--size", "9kB"]]
+PREDICTIONS = [
+    [],
+    ["--rate", "1gbit", "--explain"],
+    ["--size", "100kB"],
+    ["--stack", "rfc-reno", "--size", "9kB"],
+]
 
 
 @pytest.fixture(scope="module")
