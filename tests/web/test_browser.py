@@ -42,6 +42,8 @@ class Served:
     asked: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     empty: list[Page] = field(default_factory=list)
+    kept: Page | None = None
+    """A tab that a test goes on with where the one before left it."""
 
     @property
     def origin(self) -> str:
@@ -61,10 +63,10 @@ class Served:
         return tab
 
     def leave(self) -> None:
-        """Empty all tabs."""
-        for tab in self.context.pages:
+        """Empty all tabs but the one that is kept."""
+        self.empty = [tab for tab in self.context.pages if tab != self.kept]
+        for tab in self.empty:
             tab.goto("about:blank")
-        self.empty = list(self.context.pages)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +117,9 @@ def state(tab: Page) -> dict[str, str]:
 
 @pytest.mark.parametrize("question", ["path", "flows", "transfer", "winner", "users", "buffer"])
 def test_each_question_is_answered(served: Served, question: str) -> None:
-    tab = served.tab()
+    if served.kept is None:
+        served.kept = served.tab()
+    tab = served.kept
     answered(tab)
     tab.select_option("#question", question)
     tab.wait_for_url(re.compile(f"question={question}"))
