@@ -7,7 +7,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -261,13 +261,10 @@ ONE_RUN = ["run", "web-10mbit", "--engine", "engset,packet", "--set", "run.conne
 
 def outline(name: str, figure: Drawn) -> Figure:
     """Return a figure as all that it would draw, and what its curves are called; not drawn."""
-    lines = [np.asarray(line.get_xydata()) for line in figure.findobj(Line2D)]  # type: ignore[attr-defined]
-    lines += [patch.get_path().vertices for patch in figure.findobj(Patch)]  # type: ignore[attr-defined]
-    lines += [
-        path.vertices
-        for collection in figure.findobj(Collection)
-        for path in collection.get_paths()  # type: ignore[attr-defined]
-    ]
+    lines: list[Any] = [line.get_xydata() for line in figure.findobj(Line2D)]
+    lines += [patch.get_path().vertices for patch in figure.findobj(Patch)]
+    for collection in figure.findobj(Collection):
+        lines += [path.vertices for path in collection.get_paths()]
     names = [axes.get_legend_handles_labels()[1] for axes in figure.axes]
     data = hashlib.sha256(b"".join(np.asarray(line, dtype=float).tobytes() for line in lines))
     return Figure(f"<svg>{name} {names} {data.hexdigest()}</svg>", figure.get_suptitle())

@@ -32,7 +32,7 @@ sys.exit(main(arguments))
 
 
 def interrupted(
-    *arguments: str, after_s: float = 0.6, number: int = signal.SIGINT
+    *arguments: str, after_s: float = 0.4, number: int = signal.SIGINT
 ) -> tuple[dict[str, Any], str, int]:
     """The document, the words and the exit code of a command that gets a Ctrl-C.
 

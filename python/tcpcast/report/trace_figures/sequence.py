@@ -95,7 +95,8 @@ def _upright(axes: Axes, at: Floats, low: Floats, high: Floats, **look: Any) -> 
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - optional, slow to import
 
     ends = (np.column_stack([at, low]), np.column_stack([at, high]))
-    axes.add_collection(LineCollection(np.stack(ends, axis=1), **look), autolim=False)
+    segments: Any = np.stack(ends, axis=1)
+    axes.add_collection(LineCollection(segments, **look), autolim=False)
 
 
 def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float], sent_is: str) -> None:
