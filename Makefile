@@ -78,6 +78,7 @@ lint-python: $(READY)
 
 check-long: $(READY) ## Run the long tests and the whole papers, into out/.
 	.venv/bin/pytest -m long
+	.venv/bin/pytest -m "not long" --hypothesis-profile=many tests/properties tests/papers
 	.venv/bin/tcpcast reproduce pftk --output out/pftk-paper
 	.venv/bin/tcpcast reproduce short --output out/short-paper
 	.venv/bin/tcpcast reproduce fixed-point --output out/fixed-point-paper
