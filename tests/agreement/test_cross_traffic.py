@@ -160,8 +160,8 @@ def test_a_router_of_each_source_s_own_is_not_the_same_for_all() -> None:
     # Were one noise for all of them, its chance would be in all and in no interval: of twelve
     # intervals, each of a run with another seed, ten or eleven would miss the mean of all.
     noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
-    asked = scenario(noise, **own_router(shared=False, sources=100))
-    asked = asked.with_changes({"run.duration": "70s"})
+    asked = scenario(noise, **own_router(shared=False, sources=60))
+    asked = asked.with_changes({"run.duration": "60s"})
     seeds = range(1, 13)
     answers = [simulated(asked.with_changes({"run.seed": seed})) for seed in seeds]
     found = [answer.metrics["on_time_s"] for answer in answers]

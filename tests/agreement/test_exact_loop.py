@@ -33,7 +33,7 @@ def answered(sources: int, rule: str, drop: str, **run: Any) -> Answer:
     tables = scenario.resolved()
     tables["network"]["bottleneck"]["queue"] = {"kind": "fq", "drop": drop}
     tables["tcp"]["rules"] = {"max_plus": RULES[rule]}
-    tables["run"] = {"duration": "120s", "warmup": "80s", **run}
+    tables["run"] = {"duration": "110s", "warmup": "80s", **run}
     return simulated(Scenario.from_dict(tables))
 
 
