@@ -57,7 +57,7 @@ demo: $(READY) ## Answer the question that the project begins with.
 test: test-rust test-python ## Run all tests but the long ones.
 
 test-rust: | $(BIN)/python
-	cargo test --quiet --locked --workspace --exclude tcpcast-py --lib --tests
+	cargo test --quiet --locked $(TEST_RUST_FLAGS) --workspace --exclude tcpcast-py --lib --tests
 
 test-python: $(READY)
 	@# What was edited since the build, once and not in each process that a test starts.
@@ -78,6 +78,7 @@ lint-python: $(READY)
 
 check-long: $(READY) ## Run the long tests and the whole papers, into out/.
 	.venv/bin/pytest -m long
+	.venv/bin/pytest -m "not long" --hypothesis-profile=many tests/properties tests/papers
 	.venv/bin/tcpcast reproduce pftk --output out/pftk-paper
 	.venv/bin/tcpcast reproduce short --output out/short-paper
 	.venv/bin/tcpcast reproduce fixed-point --output out/fixed-point-paper

@@ -19,8 +19,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Tables are laid out for a terminal of the width that the environment tells of, if it does.
 os.environ.pop("COLUMNS", None)
 
-# An example that takes long on a busy machine is no fault.
-settings.register_profile("untimed", deadline=None)
+# An example that takes long on a busy machine is no fault. Each run draws other examples: few of
+# them in each, and many where `make check-long` asks for them.
+settings.register_profile("untimed", deadline=None, max_examples=40)
+settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("untimed")
 
 

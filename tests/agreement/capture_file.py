@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import struct
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tcpcast import _native
@@ -15,10 +14,13 @@ NANOSECOND_MAGIC = 0xA1B23C4D
 RAW_IP = 101
 FILE_HEADER, RECORD_HEADER = 24, 16
 HEADERS = 40
+RECORD = struct.Struct(f"<IIII{HEADERS}s")
+ADDRESSES_PORTS_NUMBERS = struct.Struct(">12xIIHHII8x")
+ADDRESS_BITS = 0xFFFFFF
+"""Of an address, those that are of the source and not of the network."""
 
 
-@dataclass(frozen=True)
-class Captured:
+class Captured(NamedTuple):
     """A packet of the capture; ``number`` counts packets from 1, as the simulator does."""
 
     time_ns: int
@@ -51,33 +53,25 @@ def read_capture(content: bytes, packet_bytes: int) -> list[Captured]:
     """Return the packets of a capture; a wrong header or a cut record is an error."""
     magic, major, minor, _, _, _, link = struct.unpack_from("<IHHiIII", content)
     assert (magic, major, minor, link) == (NANOSECOND_MAGIC, 2, 4, RAW_IP)
-    packets, at = [], FILE_HEADER
-    while at < len(content):
-        seconds, nanoseconds, kept, length = struct.unpack_from("<IIII", content, at)
-        at += RECORD_HEADER
-        packet = content[at : at + kept]
-        assert len(packet) == kept == HEADERS
-        at += kept
-        packets.append(_read(packet, seconds * 10**9 + nanoseconds, length, packet_bytes))
-    return packets
+    found = []
+    for seconds, nanoseconds, kept, length, header in RECORD.iter_unpack(content[FILE_HEADER:]):
+        assert kept == HEADERS
+        found.append(_read(header, seconds * 10**9 + nanoseconds, length, packet_bytes))
+    return found
 
 
-def _read(packet: bytes, time_ns: int, length: int, packet_bytes: int) -> Captured:
-    source, destination = packet[12:16], packet[16:20]
-    ports = struct.unpack_from(">HH", packet, 20)
-    sequence, acknowledgement = struct.unpack_from(">II", packet, 24)
+def _read(header: bytes, time_ns: int, length: int, packet_bytes: int) -> Captured:
+    source, destination, from_port, to_port, sequence, acknowledgement = (
+        ADDRESSES_PORTS_NUMBERS.unpack(header)
+    )
     is_data = length == packet_bytes
-    assert (is_data and ports[1] == 80) or (length == HEADERS and ports[0] == 80)
-    sender = source if is_data else destination
-    offset = sequence if is_data else acknowledgement
+    if is_data:
+        assert to_port == 80
+        sender, port, offset = source, from_port, sequence
+    else:
+        assert (length, from_port) == (HEADERS, 80)
+        sender, port, offset = destination, to_port, acknowledgement
     number, rest = divmod(offset - 1, packet_bytes - HEADERS)
     assert rest == 0
-    return Captured(
-        time_ns=time_ns,
-        flow=int.from_bytes(sender[1:]) - 1,
-        connection=ports[0 if is_data else 1] - 1024,
-        number=number + 1,
-        is_data=is_data,
-        length=length,
-        header=packet,
-    )
+    flow = (sender & ADDRESS_BITS) - 1
+    return Captured(time_ns, flow, port - 1024, number + 1, is_data, length, header)

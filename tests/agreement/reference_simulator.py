@@ -13,10 +13,8 @@ a whole number of them for each packet; timeouts are in whole nanoseconds, each 
 from __future__ import annotations
 
 import heapq
-import math
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,7 +71,7 @@ class Link:
         self._agenda, self._rate, self._then, self._exact = agenda, rate_bps, then, exact
         self._most, self._dropped = most, dropped
         self._held: deque[Packet] = deque()
-        self._ends = Fraction(0)
+        self._ends = 0  # in nanoseconds by the rate: whole numbers
 
     def __len__(self) -> int:
         return len(self._held)
@@ -88,13 +86,15 @@ class Link:
             return
         self._held.append(packet)
         if len(self._held) == 1:
-            self._begin(Fraction(self._agenda.now))
+            self._begin(self._agenda.now * self._rate)
 
-    def _begin(self, start: Fraction) -> None:
+    def _begin(self, start: int) -> None:
         assert self._rate is not None
-        span = Fraction(self._held[0].size * 8 * SECOND, self._rate)
-        self._ends = start + (span if self._exact else math.floor(span + Fraction(1, 2)))
-        self._agenda.at(math.floor(self._ends), DEPARTURE, self._depart)
+        span = self._held[0].size * 8 * SECOND
+        if not self._exact:
+            span = rounded(span, self._rate) * self._rate
+        self._ends = start + span
+        self._agenda.at(self._ends // self._rate, DEPARTURE, self._depart)
 
     def _depart(self) -> None:
         packet = self._held.popleft()
@@ -127,7 +127,7 @@ class FairLink:
         self._came_to: dict[int, int] = {}
         self._changes = 0
         self._sending: Packet | None = None
-        self._ends = Fraction(0)
+        self._ends = 0  # in nanoseconds by the rate: whole numbers
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values())) + (self._sending is not None)
@@ -155,7 +155,7 @@ class FairLink:
             self._came_to[flow] = before
         if self._sending is None and self._waiting[flow]:
             self._credit[flow] += self._rules["quantum_bytes"]
-            self._begin(Fraction(self._agenda.now))
+            self._begin(self._agenda.now * self._rate)
 
     def _make_room(self, flow: int) -> Packet:
         """The packet is in already: someone's first or last goes."""
@@ -171,13 +171,13 @@ class FairLink:
             self._round.remove(flow)
         return gone
 
-    def _begin(self, start: Fraction) -> None:
+    def _begin(self, start: int) -> None:
         flow = self._round[0]
         packet = self._sending = self._waiting[flow].popleft()
         self._note(flow)
         self._credit[flow] -= packet.size
-        self._ends = start + Fraction(packet.size * 8 * SECOND, self._rate)
-        self._agenda.at(math.floor(self._ends), DEPARTURE, self._depart)
+        self._ends = start + packet.size * 8 * SECOND
+        self._agenda.at(self._ends // self._rate, DEPARTURE, self._depart)
 
     def _depart(self) -> None:
         packet, self._sending = self._sending, None
@@ -200,15 +200,17 @@ class Receiver:
 
     def __init__(self, tcp: dict[str, Any]) -> None:
         self.arrived: set[int] = set()
+        self.highest = 0
         self.expected = 1
         self.waiting = 0
         self.deadline: int | None = None
         self._tcp = tcp
 
     def on_data(self, number: int, now: int) -> int | None:
-        ahead_before = any(held > self.expected for held in self.arrived)
+        ahead_before = self.highest > self.expected
         in_order = number == self.expected
         self.arrived.add(number)
+        self.highest = max(self.highest, number)
         while self.expected in self.arrived:
             self.expected += 1
         if not self._tcp["delayed_acks"] or not in_order or ahead_before:
@@ -632,8 +634,7 @@ class Network:
         """Return what an ack takes over some hops, where it never waits."""
         total = 0
         for hop in self._numbers[which]:
-            span = Fraction(self.ack_bytes * 8 * SECOND, hop["rate_bps"])
-            total += math.floor(span + Fraction(1, 2)) + hop["delay_ns"]
+            total += rounded(self.ack_bytes * 8 * SECOND, hop["rate_bps"]) + hop["delay_ns"]
         return total
 
     def enter(self, packet: Packet) -> None:
@@ -667,6 +668,11 @@ class Network:
 
 def nanoseconds(seconds: float) -> int:
     return round(seconds * SECOND)
+
+
+def rounded(dividend: int, divisor: int) -> int:
+    """Return the whole number next to a quotient, the larger of two as near."""
+    return (2 * dividend + divisor) // (2 * divisor)
 
 
 def _first_start(group: dict[str, Any], at: int) -> float:

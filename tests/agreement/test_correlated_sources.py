@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def scenario(correlation: float | None, **traffic: Any) -> Scenario:
     return Scenario.from_dict(tables)
 
 
+@cache
 def sizes_and_silences(correlation: float | None) -> tuple[Any, Any]:
     """Return the size of each file and the silence after it, to within the time of a file's end."""
     table = simulated(scenario(correlation)).tables["sequences"]

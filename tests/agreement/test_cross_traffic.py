@@ -53,7 +53,7 @@ def columns(answer: Answer) -> dict[str, Any]:
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
 def test_a_probe_waits_among_poisson_packets_as_pollaczek_and_khinchine_say(load: float) -> None:
-    asked = scenario({"law": "poisson", "mean": f"{100 * load:g}%"}, **probe(20_000))
+    asked = scenario({"law": "poisson", "mean": f"{100 * load:g}%"}, **probe(8000))
     answer = simulated(asked)
     # M/D/1: a wait of rho s / (2 (1 - rho)), and the probe's own load, 0.2 %, beside it.
     own = PACKET_S / (0.5 + 0.02)
@@ -88,7 +88,7 @@ def test_a_full_buffer_loses_as_many_as_the_link_cannot_carry() -> None:
 
 def test_a_noise_has_the_mean_and_deviation_of_a_normal_variable_cut_at_nought() -> None:
     noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.6, "bin": "10ms"}
-    answer = simulated(scenario(noise, **probe(5000)))
+    answer = simulated(scenario(noise, **probe(2000)))
     row = columns(answer)
     # Two deviations from 0.
     mean = norm.cdf(2) + norm.pdf(2) / 2
@@ -105,7 +105,7 @@ def own_router(*, shared: bool, sources: int = 1) -> dict[str, Any]:
     """An 80 Mbit/s router, of all sources or of each, before a link that nobody fills."""
     router = {"name": "router", "rate": "80mbit", "buffer": "1000pkt", "shared": shared}
     link = {"name": "link", "rate": "1gbit", "measured": True}
-    seconds = (3000 if shared else 6000) // sources
+    seconds = (1500 if shared else 3000) // sources
     tables = probe(seconds, mean_off_s=0.25)
     tables["traffic"]["sources"] = sources
     return tables | {"network": {"rtt": "20ms", "hop": [router, link]}}
@@ -115,7 +115,7 @@ def own_router(*, shared: bool, sources: int = 1) -> dict[str, Any]:
 def mean_work_s(mean: float, sd: float, bin_s: float) -> float:
     """Return the mean work before a link, in time, whose load in each bin is normal, cut at 0."""
     generator = np.random.default_rng(1)
-    drift = (np.maximum(0.0, generator.normal(mean, sd, 4_000_000)) - 1.0) * bin_s
+    drift = (np.maximum(0.0, generator.normal(mean, sd, 1_000_000)) - 1.0) * bin_s
     walk = np.concatenate([[0.0], np.cumsum(drift)])
     begins = (walk - np.minimum.accumulate(walk))[:-1]
     within = begins + drift * generator.random(drift.size)
@@ -160,8 +160,8 @@ def test_a_router_of_each_source_s_own_is_not_the_same_for_all() -> None:
     # Were one noise for all of them, its chance would be in all and in no interval: of twelve
     # intervals, each of a run with another seed, ten or eleven would miss the mean of all.
     noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
-    asked = scenario(noise, **own_router(shared=False, sources=200))
-    asked = asked.with_changes({"run.duration": "70s"})
+    asked = scenario(noise, **own_router(shared=False, sources=60))
+    asked = asked.with_changes({"run.duration": "60s"})
     seeds = range(1, 13)
     answers = [simulated(asked.with_changes({"run.seed": seed})) for seed in seeds]
     found = [answer.metrics["on_time_s"] for answer in answers]
@@ -181,7 +181,7 @@ def test_a_full_router_loses_as_many_of_a_source_as_it_does_packet_by_packet() -
             "off": {"law": "exponential", "mean": "50ms"},
             "size": {"law": "constant", "value": "20pkt"},
         }
-        tables["run"] = {"duration": "1000s", "warmup": "20s", "replications": 2}
+        tables["run"] = {"duration": "500s", "warmup": "20s", "replications": 2}
         answer = simulated(scenario(noise, **tables))
         lost.append(answer["other_loss_ratio"])
         others += columns(answer)["loss_ratio"]
@@ -240,7 +240,7 @@ def test_at_a_hop_beside_the_bottleneck_it_is_the_same_queue() -> None:
         {"name": "second", "rate": "1gbit", "measured": True},
     ]
     network = {"rtt": "20ms", "hop": hops}
-    tables = probe(5000)
+    tables = probe(1000)
     there = simulated(scenario(stream | {"hop": "first"}, **tables | {"network": network}))
     del hops[1]["measured"]
     here = simulated(scenario(stream, **tables | {"network": network}))
@@ -274,8 +274,8 @@ def test_threads_make_no_difference(queue: Any, stack: str) -> None:
 
 def test_threads_make_no_difference_to_hops_of_sources_own() -> None:
     noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
-    asked = scenario(noise, **own_router(shared=False, sources=100))
-    asked = asked.with_changes({"run.replications": 3, "run.duration": "60s"})
+    asked = scenario(noise, **own_router(shared=False, sources=30))
+    asked = asked.with_changes({"run.replications": 3, "run.duration": "30s"})
     once, thrice = (simulated(asked, threads=n) for n in (1, 3))
     assert dict(once.metrics) == dict(thrice.metrics)
     other = simulated(asked.with_changes({"run.seed": 2}))

@@ -33,7 +33,7 @@ def answered(sources: int, rule: str, drop: str, **run: Any) -> Answer:
     tables = scenario.resolved()
     tables["network"]["bottleneck"]["queue"] = {"kind": "fq", "drop": drop}
     tables["tcp"]["rules"] = {"max_plus": RULES[rule]}
-    tables["run"] = {"duration": "180s", "warmup": "80s", **run}
+    tables["run"] = {"duration": "110s", "warmup": "80s", **run}
     return simulated(Scenario.from_dict(tables))
 
 
@@ -120,7 +120,7 @@ def test_variance_alone_loses_nothing(size_sd: int, off_sd: int, published_rtt_s
             "off": {"law": "lognormal", "mean": "30s", "sd": f"{off_sd}s"},
             "size": {"law": "lognormal", "mean": "50pkt", "sd": f"{size_sd}pkt"},
         },
-        run={"duration": "600s", "warmup": "120s"},
+        run={"duration": "240s", "warmup": "120s"},
     )
     answer = simulated(scenario)
     assert answer["loss_ratio"] == 0

@@ -171,7 +171,7 @@ def runs_in_series(draw: st.DrawFn) -> Any:
 unhurried = partial(settings, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 
 
-@unhurried(max_examples=15, derandomize=True)
+@unhurried(max_examples=10, derandomize=True)
 @given(runs_in_series())
 def test_any_small_run(numbers: dict[str, Any]) -> None:
     compared(numbers, 4.0, unseen_s=1.5)

@@ -24,7 +24,7 @@ RULE_C = {"growth": "every-ack", "whole_halves": False, "timeout": False}
 
 def local_loop(sources: int, **changes: Any) -> Scenario:
     """The local loop: 30 ms and two hops to the shared router, 10 ms on, 60 ms back."""
-    tables = LocalLoop(sources).scenario(Length(180.0, 120.0, 1), {}).resolved()
+    tables = LocalLoop(sources).scenario(Length(120.0, 100.0, 1), {}).resolved()
     # Other stacks do not have it.
     del tables["tcp"]["rules"]
     for name, change in changes.items():
@@ -60,7 +60,7 @@ def test_an_overload_is_shared_and_the_buffer_full() -> None:
     assert answer["loss_ratio"] == within(0.0463, 0.05)
     assert answer["rtt_mean_s"] == within(1.29, 0.01)
     assert answer["connection_rate_bps"] == within(39.9e3, 0.02)
-    timeouts = answer["timeouts"] / (answer["send_rate_pps"] * 180)
+    timeouts = answer["timeouts"] / (answer["send_rate_pps"] * 120)
     assert 0.001 < timeouts < 0.0025  # 0.00154
     # Little's law: what is in the queue has waited for it, and for the empty path.
     waited_s = answer["queue_mean_pkts"] / answer["goodput_pps"]

@@ -511,7 +511,7 @@ def test_a_sweep_with_another_seed_gives_the_same_population() -> None:
             "traffic.sources": sources,
             "probes.goodput_shares": [share],
             "run.seed": 77,
-            "run.replications": 8,
+            "run.replications": 4,
         }
         (answer,) = tcpcast.run(loop(changes), ["packet"])
         found[sources] = float(answer.tables["file_goodput"]["goodput_bps"][0])

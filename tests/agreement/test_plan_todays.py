@@ -22,7 +22,7 @@ TABLES: dict[str, Any] = {
         "off": {"law": "exponential", "mean": "1s"},
         "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
     },
-    "run": {"connections": 8000, "warmup": "10s"},
+    "run": {"connections": 4000, "warmup": "10s"},
 }
 
 

@@ -16,7 +16,7 @@ from tcpcast.papers.kernel.runs import Effort, Reply
 if TYPE_CHECKING:
     from tcpcast.papers.kernel.cells import Cell
 
-EFFORT = Effort(loss_runs=12, queue_runs=3, transfers=3000)
+EFFORT = Effort(loss_runs=6, queue_runs=3, transfers=1500)
 PAIRS_EFFORT = Effort(loss_runs=12, queue_runs=6, transfers=3000)
 
 CELLS = {(cell.series, cell.name): cell for cell in packaged()}

@@ -69,10 +69,10 @@ def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict
             "probes": {"pcap": [{"link": "sender", "file": str(file)}]},
         }
     )
-    file.unlink(missing_ok=True)
-    tcpcast.run(question, ["packet"])
     run = _native.Simulation(configuration(question, 0.0), 1)
-    run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
+    run.begin_capture(0, file)
+    assert run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1) == "done"
+    assert not run.end_capture(0)
     cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     counted = dict(zip(_native.CLASS_CELLS, cells, strict=False))
     table = tcpcast.trace(file).connections

@@ -354,7 +354,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=5), st.one_of(st.just(np.nan), st.floats(0, 1)))
 def test_whatever_is_measured_a_sentence_has_only_figures(
     given_rows: list[dict[str, Any]], part: float

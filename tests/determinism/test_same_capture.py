@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ import tcpcast
 from tcpcast.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 BLOCK = 1 << 17
@@ -42,52 +43,62 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Hundreds of connections of users who share a link."""
     file = tmp_path_factory.mktemp("captured") / NAME
     changes = {
-        "run.connections": 1500,
+        "run.connections": 400,
         "run.replications": 1,
         "network.bottleneck.loss": "1%",
-        "probes.pcap": [{"link": "sender", "file": str(file), "packets": 20_000}],
+        "probes.pcap": [{"link": "sender", "file": str(file), "packets": 5000}],
     }
     tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     return file.read_bytes()
 
 
-def printed(
-    form: str, *files: str, folder: Path, piped: bytes | None = None, hash_seed: str = "0"
-) -> bytes:
+def process(*command: str, folder: Path, piped: bytes | None = None, hash_seed: str = "0") -> bytes:
     """Return what a process of its own prints."""
-    command = [sys.executable, "-m", "tcpcast", "trace", form, *files]
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     run = subprocess.run(
-        command, input=piped, capture_output=True, check=True, cwd=folder, env=environment
+        [sys.executable, *command],
+        input=piped,
+        capture_output=True,
+        check=True,
+        cwd=folder,
+        env=environment,
     )
     return run.stdout
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_in_two_processes(form: str, content: bytes, tmp_path: Path) -> None:
-    (tmp_path / NAME).write_bytes(content)
-    once = printed(form, NAME, folder=tmp_path, hash_seed="1")
-    assert len(once) > 100_000
-    assert printed(form, NAME, folder=tmp_path, hash_seed="2") == once
+@contextmanager
+def standard_input(file: Path) -> Iterator[None]:
+    """Let this process read a file as its standard input."""
+    before = os.dup(0)
+    with file.open("rb") as opened:
+        os.dup2(opened.fileno(), 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
 
 
-def test_two_taps_in_two_processes(content: bytes, tmp_path: Path) -> None:
+ALL = """
+import json, sys
+from tcpcast.cli import main
+for arguments in json.loads(sys.argv[1]):
+    print("exit", main(["trace", *arguments]), flush=True)
+"""
+
+
+def test_in_two_processes(content: bytes, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(content)
     (tmp_path / "after.pcap").write_bytes(content[: len(content) // 2])
-    arguments = (NAME, "--after", "after.pcap")
-    once = subprocess.run(
-        [sys.executable, "-m", "tcpcast", "trace", "--json", *arguments],
-        capture_output=True,
-        check=False,
-        cwd=tmp_path,
+    asked = [*([form, NAME] for form in FORMS), ["--json", NAME, "--after", "after.pcap"]]
+    once, again = (
+        process("-c", ALL, json.dumps(asked), folder=tmp_path, hash_seed=seed) for seed in "12"
     )
-    again = subprocess.run(once.args, capture_output=True, check=False, cwd=tmp_path)
-    assert b'"under_way": ' in once.stdout
-    assert (again.returncode, again.stdout, again.stderr) == (
-        once.returncode,
-        once.stdout,
-        once.stderr,
-    )
+    assert again == once
+    forms = once.split(b"exit ")
+    assert len(forms) == len(asked) + 1
+    assert all(len(form) > 20_000 for form in forms[:-1])
+    assert b'"under_way": ' in forms[-2]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -106,17 +117,24 @@ def test_from_a_file_standard_input_gzip_and_zstd(
         monkeypatch.chdir(folder)
         assert main(["trace", form, NAME]) == 0
         found.add(capfdbinary.readouterr().out)
-    piped = printed(form, "-", folder=tmp_path, piped=gzip.compress(content))
     if form == "--json":
+        command = ("-m", "tcpcast", "trace", form, "-")
+        piped = process(*command, folder=tmp_path, piped=gzip.compress(content))
         found.add(piped.replace(b'"file": "-"', f'"file": "{NAME}"'.encode(), 1))
     else:
-        found.add(piped.replace(b"\n-,", f"\n{NAME},".encode()))
+        # From a pipe there is one form; how it is named there is another's.
+        with standard_input(tmp_path / "gzip" / NAME):
+            assert main(["trace", form, "-"]) == 0
+        found.add(capfdbinary.readouterr().out.replace(b"\n-,", f"\n{NAME},".encode()))
     assert len(found) == 1
 
 
-def test_from_bytes(content: bytes, tmp_path: Path) -> None:
+def test_from_bytes(
+    content: bytes, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     (tmp_path / NAME).write_bytes(content)
-    told = json.loads(printed("--json", NAME, folder=tmp_path))
+    assert main(["trace", "--json", str(tmp_path / NAME)]) == 0
+    told = json.loads(capfdbinary.readouterr().out)
     for write in WRITTEN.values():
         document = json.loads(json.dumps(tcpcast.trace(write(content)).to_json()))
         assert [capture.pop("file") for capture in document["captures"]] == ["<bytes>"]

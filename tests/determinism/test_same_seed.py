@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SECOND = 10**9
 CHANGES = {
-    "run.connections": 3000,
+    "run.connections": 1500,
     "run.replications": 2,
     "network.bottleneck.loss": "0.5%",
     "probes.flows": [0, 5],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def without_layout() -> Iterator[None]:
-    """Draw figures whose labels may overlap.
+    """Draw figures whose labels may overlap, of few dots.
 
     Most of what a short report takes is the search for room between a figure's parts. Reports of
     whole papers are drawn with it, in the long tests.
     """
     figure = pytest.importorskip("matplotlib.figure").Figure
-    with pytest.MonkeyPatch.context() as patch:
+    matplotlib = importlib.import_module("matplotlib")
+    with matplotlib.rc_context({"savefig.dpi": 30}), pytest.MonkeyPatch.context() as patch:
         patch.setattr(figure, "get_layout_engine", lambda _: None)
         yield
 

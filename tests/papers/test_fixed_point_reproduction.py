@@ -63,11 +63,12 @@ SMALL = Effort(
 
 TINY = replace(
     SMALL,
-    checked=Length(6.0, 4.0, 1),
-    varied=Length(4.0, 2.0, 1),
-    variance=Length(4.0, 2.0, 1),
-    fixed_loop=Iterated(Length(8.0, 2.0, 1), steps=2, step_s=1, references=50),
+    checked=Length(3.0, 2.0, 1),
+    varied=Length(2.0, 1.0, 1),
+    variance=Length(2.0, 1.0, 1),
+    fixed_loop=Iterated(Length(4.0, 1.0, 1), steps=2, step_s=1, references=20),
     ftp=Length(250.0, 100.0, 1),
+    traced_s=20.0,
 )
 """As many simulations of the local loop, of some seconds: for how the report is put together."""
 

@@ -50,11 +50,11 @@ BRIEF = replace(
     losses=(0.001, 0.01, 0.1),
     rates_mbit=(1, 8, 32),
     replications=2,
-    loss_events=600,
+    loss_events=300,
     cycles=1,
-    packets=25_000,
+    packets=12_000,
     shortest_s=6.0,
-    traced_packets=25_000,
+    traced_packets=12_000,
 )
 
 

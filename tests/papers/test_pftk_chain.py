@@ -21,7 +21,7 @@ RTTS_S = (0.02, 0.05, 0.2)
 FLOWS = 2000
 PERIODS = 80
 """Periods a flow, about."""
-OWN_ERROR = 0.002
+OWN_ERROR = 0.003
 """Flows are added until this is the walk's relative standard error, of every rate."""
 
 SEQUENCE = np.cumsum([0, *(min(2**i, 64) for i in range(200))])
@@ -115,14 +115,21 @@ def rates(walked: Walked) -> dict[str, tuple[float, float]]:
 
 
 def long_walk(
-    p: float, b: int, most: float, losses: Losses, after: AfterTimeout, *, steps: int
+    p: float,
+    b: int,
+    most: float,
+    losses: Losses,
+    after: AfterTimeout,
+    *,
+    steps: int,
+    own_error: float,
 ) -> Walked:
     sums: list[NDArray[np.float64]] = []
     for seed in range(20):
         more = astuple(walk(p, b, most, losses, after, steps=steps, seed=seed))
         sums = [np.concatenate(both) for both in zip(sums, more, strict=True)] if sums else [*more]
         walked = Walked(*sums)
-        if all(error < OWN_ERROR * value for value, error in rates(walked).values()):
+        if all(error < own_error * value for value, error in rates(walked).values()):
             return walked
     raise AssertionError("the walk is too short to tell")
 
@@ -135,7 +142,13 @@ def assert_agrees(what: str, exact: float, walked: tuple[float, float]) -> None:
 
 
 def assert_chain_is_walk(
-    p: float, b: int, most: float, losses: Losses, after: AfterTimeout
+    p: float,
+    b: int,
+    most: float,
+    losses: Losses,
+    after: AfterTimeout,
+    *,
+    own_error: float = OWN_ERROR,
 ) -> None:
     exact = window_chain(
         loss_probability=p,
@@ -144,7 +157,8 @@ def assert_chain_is_walk(
         losses=losses,
         after_timeout=after,
     )
-    walked = long_walk(p, b, most, losses, after, steps=math.ceil(PERIODS * exact.rounds))
+    steps = math.ceil(PERIODS * exact.rounds)
+    walked = long_walk(p, b, most, losses, after, steps=steps, own_error=own_error)
     for (what, simulated), (name, rtt) in zip(
         rates(walked).items(), product(("rate_pps", "goodput_pps"), RTTS_S), strict=True
     ):
@@ -192,7 +206,8 @@ def test_the_chain_is_the_walk(
 def test_the_chain_is_the_walk_over_the_grid(
     p: float, b: int, most: float, losses: Losses, after: AfterTimeout
 ) -> None:
-    assert_chain_is_walk(p, b, most, losses, after)
+    # Of its many comparisons some would be 1 % off by chance.
+    assert_chain_is_walk(p, b, most, losses, after, own_error=0.002)
 
 
 def rounds_of(start: int, b: int, most: int, alpha: int) -> list[int]:

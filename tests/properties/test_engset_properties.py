@@ -116,7 +116,7 @@ def test_log_space_is_exact_arithmetic(sources: int, ratio: Fraction, servers: F
 @given(
     sources=st.integers(1, 200_000), path=paths(), size=st.floats(1, 1000), off=st.floats(0.01, 100)
 )
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 def test_probabilities_sum_to_one(sources: int, path: Path, size: float, off: float) -> None:
     result = ask(path, sources, size, off, 44.0)
     assert result.probability.sum() == pytest.approx(1.0, abs=1e-12)

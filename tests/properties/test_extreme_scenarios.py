@@ -18,7 +18,7 @@ from tcpcast.scenario import Scenario
 from test_packet_properties import OFF, QUEUE, RANDOM_LOSS, SIZE
 
 EXTREME = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

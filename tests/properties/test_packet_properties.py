@@ -19,7 +19,7 @@ from tcpcast.scenario import Scenario
 
 SECOND = 10**9
 UNHURRIED = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -78,7 +78,7 @@ def test_the_buckets_are_as_fine_as_is_said_and_reach_both_ends() -> None:
     assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKETS - 1]
 
 
-@pytest.mark.parametrize(("alike", "runs"), [(False, RUNS // 10), (True, RUNS // 20)])
+@pytest.mark.parametrize(("alike", "runs"), [(False, RUNS // 20), (True, RUNS // 40)])
 def test_coverage(alike: bool, runs: int) -> None:
     """Four standard errors; the long tests have the rest."""
     off = 4 * math.sqrt(0.95 * 0.05 / runs)

@@ -52,9 +52,9 @@ fn silences_follow_their_law() {
     let exponential = Distribution::Exponential { minimum: 2.0, scale: 8.0 };
     for (distribution, mean) in [(lognormal(), 30.0), (exponential, 10.0)] {
         for scale in [1.0, 25.0] {
-            let lengths: Vec<f64> = ends(&distribution, scale, 40_000)
+            let lengths: Vec<f64> = ends(&distribution, scale, 20_000)
                 .iter()
-                .skip(5000)
+                .skip(3000)
                 .map(|(_, length)| *length)
                 .collect();
             let n = lengths.len() as f64;

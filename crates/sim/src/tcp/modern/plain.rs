@@ -106,6 +106,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// Both ways of an acknowledgement lead to the same sender, whatever came before.
         #[test]
         fn the_plain_way_is_the_long_way(
