@@ -106,14 +106,11 @@ def _figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
     """Yield the figure of a plan that has a curve."""
     if "curve" not in plan.tables or not all(map(len, plan.tables["curve"].values())):
         return
-    from tcpcast.report import streams, users  # noqa: PLC0415 - matplotlib is slow to import
-    from tcpcast.report.figures import inline  # noqa: PLC0415
+    from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.plan_figures import FILES, plan_figure  # noqa: PLC0415
 
     yield Heading("Figure")
-    if plan.unit == "sources":
-        yield inline(users.FILE, users.users_figure(plan, scenario))
-    else:
-        yield inline(streams.FILE, streams.streams_figure(plan, scenario))
+    yield inline(FILES[plan.unit], plan_figure(plan, scenario))
 
 
 def _advice(plan: Plan) -> list[Part]:
@@ -126,8 +123,9 @@ def _advice(plan: Plan) -> list[Part]:
 
 def _tables(plan: Plan) -> Iterator[Part]:
     """Yield the tables that a plan has for people."""
-    # Where ``streams`` shows some rows of the curve, all of it is for a figure.
-    told = set(plan.tables) - ({"curve"} if "streams" in plan.tables else set())
+    # Where other tables show some rows of the curve, all of it is for a figure.
+    drawn = {"curve"} if plan.target is not None or "streams" in plan.tables else set()
+    told = set(plan.tables) - drawn
     for name in sorted(told & set(_ORDER), key=_ORDER.index):
         columns = plan.tables[name]
         if all(len(column) for column in columns.values()):
