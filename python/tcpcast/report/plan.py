@@ -23,6 +23,7 @@ from tcpcast.report.quantity import (
     value_text,
 )
 from tcpcast.report.summary import describe
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -236,8 +237,12 @@ def _column(name: str, columns: Columns) -> Column:
         return Column(label(name), [str(text) for text in column], right=False, least=_LEAST_TEXT)
     scale = _scale(name, column)
     values = [float(v) / scale.factor for v in column]
-    decimals = _decimals([abs(v) for v in values if math.isfinite(v)])
+    sizes = [abs(v) for v in values if math.isfinite(v)]
+    decimals = _decimals(sizes)
     cells = [f"{v:,.{decimals}f}" if math.isfinite(v) else ABSENT for v in values]
+    if decimals and any(0 < size < 10.0 ** (1 - decimals) for size in sizes):
+        # The decimals of the largest would leave nothing of the smallest.
+        cells = [digits(v) if math.isfinite(v) else ABSENT for v in values]
     heading = "\n".join([*label(name).split(), *([f"({scale.unit})"] if scale.unit else [])])
     return Column(heading, cells, right=True)
 
