@@ -52,7 +52,9 @@ MAY_IMPORT = {
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
     "ranges": QUESTION,
-    "sweeps": ANSWERING | {"ranges"},
+    # The process that workers are forked from.
+    "forks": set[str](),
+    "sweeps": ANSWERING | {"ranges", "forks"},
     # It lays out what engines said, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
     "path": ANSWERING | {"report", "ranges"},

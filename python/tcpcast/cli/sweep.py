@@ -88,7 +88,12 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     standard output, or with --out into a folder.
     """
     import tcpcast
+    from tcpcast import forks
     from tcpcast.cli.progress import progress_bar
+    from tcpcast.engines import any_simulates
+
+    if dask is None and processes != 1 and any_simulates(engine_names(engine)):
+        forks.begin()
     from tcpcast.sweeps import prepare
 
     scenario = read_scenario(file, changes, seed)

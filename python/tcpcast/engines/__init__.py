@@ -198,6 +198,12 @@ def check_names(names: Sequence[str]) -> None:
         _check_name(name)
 
 
+def any_simulates(engines: str | Sequence[str] | None) -> bool:
+    """Say whether some engine takes longer than a formula; None and names that are none may."""
+    names = None if engines is None else _names(engines)
+    return not names or not all(isinstance(REGISTRY.get(name), Formula) for name in names)
+
+
 def check_feed(feed: str) -> None:
     """Raise TcpcastError unless ``feed`` is one of :data:`FEEDS`."""
     if feed not in FEEDS:
