@@ -62,7 +62,7 @@ MAY_IMPORT = {
     "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
     "cli": ANSWERING
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
-    | {"emulation"},
+    | {"emulation", "forks"},
     "interrupts": set[str](),
     "__main__": {"cli", "interrupts"},
 }
@@ -74,6 +74,7 @@ FROM_OUTSIDE = {
     "units": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),
+    "forks": set[str](),
     "visible": set[str](),
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
