@@ -39,7 +39,7 @@ SIMULATED_POINTS = 5
 SIMULATE_S = 60.0
 """Once so long was simulated, no other point begins."""
 
-OVER_TIME_S = 10
+OVER_TIME_S = 5
 """Seconds of a run that is simulated once more for a report."""
 
 _LIMITS = {"bottleneck": "link"}
