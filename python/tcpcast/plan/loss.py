@@ -167,14 +167,26 @@ def _goodput_bps(path: PlannedPath, law: Law, losses: Floats) -> Floats:
     return np.where(np.isfinite(goodput), goodput, np.nan)
 
 
+def _crossed(losses: Floats, goodput: Floats, target: float) -> float:
+    """Return up to which loss a goodput that falls is enough, NaN for none."""
+    enough = int(np.count_nonzero(~(goodput < target)))
+    if enough in {0, len(losses)}:
+        return math.nan if not enough else float(losses[-1])
+    ends = slice(enough - 1, enough + 1)
+    above, below = np.log(np.maximum(goodput[ends], 1e-300) / target)
+    share = above / (above - below) if math.isfinite(above) else 0.0
+    return float(losses[enough - 1] * (losses[enough] / losses[enough - 1]) ** share)
+
+
 def _isoline(path: PlannedPath, scenario: Scenario, law: Law, goodput_bps: float) -> Table:
     """Return the loss that is tolerated at each round-trip time, NaN where none is."""
     losses = np.geomspace(RAREST, 1, FINE, endpoint=False)
     tcp, found = scenario.populations[0].tcp, []
     for rtt in path.rtt_s * ROUND_TRIPS:
         there = replace(path, rtt_s=rtt, t0_s=tcp.timeout_s(rtt))
-        enough = ~(_goodput_bps(there, LAWS[law.engine](there), losses) < goodput_bps)
-        found.append(losses[np.count_nonzero(enough) - 1] if enough[0] else math.nan)
+        found.append(
+            _crossed(losses, _goodput_bps(there, LAWS[law.engine](there), losses), goodput_bps)
+        )
     return {"rtt_s": path.rtt_s * ROUND_TRIPS, "loss_ratio": np.array(found)}
 
 

@@ -24,6 +24,7 @@ from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from tcpcast.plan import Plan
@@ -181,7 +182,16 @@ def _frame(
         return
     axes.set_yscale("log")
     axes.set_ylim(float(shown.min()) / 1.3, 1.3 * float(shown.max()))
-    axes.yaxis.set_major_formatter(lambda value, _at: digits(value))
+    _log_ticks(axes.yaxis)
+
+
+def _log_ticks(axis: Axis) -> None:
+    """Give a logarithmic axis ticks at 1, 2 and 5, in plain digits."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415 - slow to import
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(lambda value, _at: digits(value))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _isoline(axes: Axes, plan: Plan, scenario: Scenario) -> None:
@@ -207,7 +217,7 @@ def _isoline(axes: Axes, plan: Plan, scenario: Scenario) -> None:
     lay_out(axes)
     axes.set_ylim(bottom=floor)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _at: digits(value))
+        _log_ticks(axis)
     axes.set_xlabel("RTT (ms)")
     axes.set_ylabel("loss (%)")
     axes.legend(frameon=False, fontsize=8, loc="upper right")
