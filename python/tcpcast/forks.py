@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SIMULATING = ("tcpcast.sweeps.work", "tcpcast.engines.packet", "pyarrow.parquet")
+SIMULATING = (
+    "tcpcast.sweeps.warm",
+    "tcpcast.sweeps.work",
+    "tcpcast.engines.packet",
+    "pyarrow.parquet",
+)
 """What a worker of a sweep needs that simulates packets."""
 
 

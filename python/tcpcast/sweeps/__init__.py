@@ -44,7 +44,7 @@ SIMULATED_BATCHES = 1000
 TRIED = 50
 """So many values of each key are tried before anything is run."""
 
-_EVERY_WORKER = ("tcpcast.sweeps.work", "pyarrow.parquet")
+_EVERY_WORKER = ("tcpcast.sweeps.warm", "tcpcast.sweeps.work", "pyarrow.parquet")
 """What every worker of this machine needs, beside its engines."""
 
 _RECORDED: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
