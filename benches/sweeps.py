@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -44,3 +46,20 @@ def rows() -> Iterator[Row]:
     began = time.perf_counter()
     tcpcast.sweep(scenario, vary, engines="pftk")
     yield Row("sweep of 10,000 cells of pftk", "s", time.perf_counter() - began, 5.0)
+    yield _on_two_cores()
+
+
+def _on_two_cores() -> Row:
+    """Return what 200 simulated cells take on two cores, the command's start included."""
+    command = [sys.executable, "-m", "tcpcast", "sweep", "one-path", "--engine", "packet"]
+    command += ["--set", "traffic.flows=2", "--set", "run.duration=60s", "--processes"]
+    vary = ["--vary", "network.rtt=10ms..200ms log 200"]
+    took = []
+    for count in ("1", "2"):
+        began = time.perf_counter()
+        done = [*command, count, *vary]
+        subprocess.run(done, stdout=subprocess.DEVNULL, check=True)
+        took.append(time.perf_counter() - began)
+    one, two = took
+    note = f"{one:.1f} s on one, {two:.1f} s on two: {one / two:.2f} times as fast"
+    return Row("200 packet cells on two cores", "of the time on one", two / one, 1 / 1.8, note)

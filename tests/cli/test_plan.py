@@ -316,7 +316,10 @@ def test_verification_exit_codes(
             ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
             ["--share: belongs to", "leave one of the two out"],
         ),
-        (["users", "web-10mbit", "--rate", "1mbit", "--plot", "x"], ["--plot: belongs to"]),
+        (
+            ["users", "web-10mbit", "--rate", "1mbit", "--engine", "packet"],
+            ["--engine: belongs to"],
+        ),
         (
             ["users", "web-10mbit", "--share", "95", "--above", "1mbit"],
             ["--share", "write"],

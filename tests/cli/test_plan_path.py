@@ -86,19 +86,28 @@ def test_quantities(value: float, unit: str, text: str) -> None:
     assert quantity_text(value, unit) == text
 
 
+FIGURE = {"curve", "isoline"}
+"""What a figure is drawn from."""
+
+
 @pytest.mark.parametrize(
     ("arguments", "title", "unit", "tables"),
     [
         (STREAMS, "Parallel flows that are worth it", "flows", {"streams", "curve"}),
         (["streams", "lossy-path"], "Parallel flows", "flows", {"streams", "curve"}),
-        (LOSS, "Largest loss for a goodput of 50mbit", "1", {"tolerated", "ways"}),
+        (LOSS, "Largest loss for a goodput of 50mbit", "1", {"tolerated", "ways", *FIGURE}),
         (
             [*LOSS, "--flows", "4", "--rwnd", "256KiB", "--rate", "1gbit", "--mss", "8960"],
             "Largest loss",
             "1",
-            {"tolerated", "ways"},
+            {"tolerated", "ways", *FIGURE},
         ),
-        (["loss", "one-path", "--goodput", "5mbit"], "Largest loss", "1", {"tolerated", "ways"}),
+        (
+            ["loss", "one-path", "--goodput", "5mbit"],
+            "Largest loss",
+            "1",
+            {"tolerated", "ways", *FIGURE},
+        ),
     ],
 )
 def test_each_question_by_the_models(

@@ -53,7 +53,9 @@ MAY_IMPORT = {
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
     "ranges": QUESTION,
-    "sweeps": ANSWERING | {"ranges"},
+    # The process that workers are forked from.
+    "forks": set[str](),
+    "sweeps": ANSWERING | {"ranges", "forks"},
     # It lays out what engines said, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
     "path": ANSWERING | {"report", "ranges"},
@@ -61,7 +63,7 @@ MAY_IMPORT = {
     "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
     "cli": ANSWERING
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
-    | {"emulation"},
+    | {"emulation", "forks"},
     "interrupts": set[str](),
     "__main__": {"cli", "interrupts"},
 }
@@ -73,6 +75,7 @@ FROM_OUTSIDE = {
     "units": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),
+    "forks": set[str](),
     "visible": set[str](),
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},

@@ -59,6 +59,7 @@ def test_a_range_of_ten_thousand_has_ten_thousand_different_values() -> None:
         ({"a.b": "10ms..5ms"}, "runs backwards; write 5ms..10ms"),
         ({"a.b": "0..5"}, 'write "0..10 lin 11" for equal steps'),
         ({"a.b": "1ms..5mbit"}, "ends that are not of one kind"),
+        ({"a.b": "1ms..5ms latin 8"}, '"latin" is no spacing; write log or lin, as in "1ms..5ms'),
         ({"a.b": "1ms..2ms log 1"}, "write from 2 to"),
         ({"a.b": "1.."}, "has no end"),
         ({"a.b": []}, "a list of 0 values"),

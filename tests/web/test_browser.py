@@ -260,3 +260,19 @@ def test_every_control_has_a_name_and_can_be_reached(served: Served) -> None:
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.id") == "answer"
     assert state(tab)["question"] == "winner", "the fragment is the state, not a place"
+
+
+def test_on_paper_the_page_is_light_and_without_buttons(served: Served) -> None:
+    tab = served.tab()
+    answered(tab)
+    tab.emulate_media(color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert tab.evaluate(ground) == "rgb(21, 23, 26)"
+    tab.emulate_media(media="print", color_scheme="dark")
+    assert tab.evaluate(ground) == "rgb(255, 255, 255)"
+    assert tab.locator("#simulate").is_hidden()
+    assert tab.locator("#sentences").is_visible()
+    # The curve is drawn anew, in the colours of light.
+    line = tab.locator("#legend path").first
+    playwright.expect(line).to_have_attribute("stroke", "#0072B2")
+    tab.close()

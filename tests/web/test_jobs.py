@@ -138,4 +138,4 @@ def test_the_report_is_one_file_with_what_is_shown(page: Page, simulated: dict[s
     assert "script" not in document.tags
     assert "tcpcast predict --rtt 20ms" in told["html"]
     assert simulated["points"][0]["values"][0]["text"] in told["html"]
-    assert len(told["html"]) < 100_000
+    assert len(told["html"]) < 200_000

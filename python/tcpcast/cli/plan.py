@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +21,6 @@ from tcpcast.path.options import PathOptions, bulk_scenario, points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from tcpcast.plan import Plan
     from tcpcast.scenario import Scenario
@@ -54,6 +54,9 @@ _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 Stack = Annotated[
     str | None, typer.Option(metavar="NAME", help="TCP preset; linux-cubic if left out.")
 ]
+Plot = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Draw what the models say into a folder.")
+]
 Verify = Annotated[
     bool, typer.Option("--verify", help="Check by simulation, and solve by simulation, too.")
 ]
@@ -68,6 +71,8 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
+    plot: Plot = None,
+    form: Format = "png",
     html: Html = None,
     markdown: Markdown = None,
     force: Force = False,
@@ -84,7 +89,9 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     target = _read("--loss", parse_ratio, loss)
     scenario = _scenario("buffer", file, changes, seed)
     how = {"loss": target, "verify": verify, **_connections(changes)}
-    _answer(plan_buffer, scenario, how, threads, report, as_json=as_json)
+    _check_plot("packet", plot, form, force=force)
+    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
+    _answer(plan_buffer, scenario, how, threads, report, **shown)
 
 
 @app.command("users", epilog="Example: tcpcast plan users local-loop --share 95% --above 200kbit")
@@ -109,10 +116,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Draw file goodput against users into a folder."),
-    ] = None,
+    plot: Plot = None,
     form: Format = "png",
     force: Force = False,
     html: Html = None,
@@ -125,16 +129,16 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     --above) by simulating one population after another.
     """
     report = _report(context, html, markdown, force=force)
+    _check_plot("sources", plot, form, force=force)
+    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
     if rate is None:
         from tcpcast.plan import plan_quality
 
         quality = {"engine": engine, **_quality(share, above), "verify": verify}
-        _check_plot(plot, form, force=force)
         scenario = _scenario("quality", file, changes, seed)
-        shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
         _answer(plan_quality, scenario, quality, threads, report, **shown)
         return
-    others = {"share": share, "above": above, "engine": engine, "plot": plot}
+    others = {"share": share, "above": above, "engine": engine}
     for name in [name for name, value in others.items() if value is not None]:
         raise TcpcastError(
             f"--{name}: belongs to the quality of files, --rate to a mean rate; leave one of the "
@@ -146,7 +150,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("users", file, changes, seed)
     how = {"rate_bps": target, "verify": verify, **_connections(changes)}
-    _answer(plan_users, scenario, how, threads, report, as_json=as_json)
+    _answer(plan_users, scenario, how, threads, report, **shown)
 
 
 def _quality(share: str | None, above: str | None) -> dict[str, Any]:
@@ -174,6 +178,8 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
+    plot: Plot = None,
+    form: Format = "png",
     html: Html = None,
     markdown: Markdown = None,
     force: Force = False,
@@ -187,7 +193,9 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("rate", file, changes, seed)
     how = {"rate_bps": target, "verify": verify, **_connections(changes)}
-    _answer(plan_rate, scenario, how, threads, report, as_json=as_json)
+    _check_plot("bit/s", plot, form, force=force)
+    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
+    _answer(plan_rate, scenario, how, threads, report, **shown)
 
 
 @app.command(
@@ -212,9 +220,7 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
-    plot: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Draw rate against flows into a folder.")
-    ] = None,
+    plot: Plot = None,
     form: Format = "png",
     force: Force = False,
     html: Html = None,
@@ -230,7 +236,7 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "loss": loss}
     path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto, "stack": stack}
-    _check_plot(plot, form, force=force)
+    _check_plot("flows", plot, form, force=force)
     path["delayed_acks"] = delayed_acks or None
     needed = ("rate", "rtt", "loss")
     scenario = _path_scenario("streams", file, path, needed, changes, seed)
@@ -263,6 +269,8 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
+    plot: Plot = None,
+    form: Format = "png",
     html: Html = None,
     markdown: Markdown = None,
     force: Force = False,
@@ -283,7 +291,9 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     scenario = _path_scenario("loss", file, path, ("rtt",), changes, seed)
     notes = _unused("loss", scenario, changes) if verify and file is not None else ()
     how = {"goodput_bps": target, "verify": verify, "least_s": _least_s(scenario, changes)}
-    _answer(plan_loss, scenario, how, threads, report, as_json=as_json, notes=notes)
+    _check_plot("1", plot, form, force=force)
+    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
+    _answer(plan_loss, scenario, how, threads, report, notes=notes, **shown)
 
 
 def _scenario(question: str, file: str, changes: list[str] | None, seed: int | None) -> Scenario:
@@ -421,26 +431,23 @@ def _by_option(text: str) -> str:
     return re.sub(r"\b(rate|goodput|above)_bps\b", r"--\1", text)
 
 
-def _check_plot(folder: str | None, form: str, *, force: bool) -> None:
+def _check_plot(unit: str, folder: str | None, form: str, *, force: bool) -> None:
     """Refuse, before anything is simulated, a figure that cannot be written."""
     if folder is None:
         return
-    from tcpcast.report import streams, users
     from tcpcast.report.figures import check_figures
+    from tcpcast.report.plan_figures import FILES
 
-    names = [f"{name}.{form}" for name in (streams.FILE, users.FILE)]
-    check_figures(folder, names, force=force)
+    check_figures(folder, [f"{FILES[unit]}.{form}"], force=force)
     outlive_reader()
 
 
 def _plotted(plan: Plan, scenario: Scenario, folder: str, form: str, *, force: bool) -> Path:
-    if plan.unit == "sources":
-        from tcpcast.report.users import plot_users
+    from tcpcast.output import save_figure
+    from tcpcast.report.plan_figures import FILES, plan_figure
 
-        return plot_users(plan, scenario, folder, force=force, form=form)
-    from tcpcast.report.streams import plot_streams
-
-    return plot_streams(plan, scenario, folder, force=force, form=form)
+    path = Path(folder) / f"{FILES[plan.unit]}.{form}"
+    return save_figure(plan_figure(plan, scenario), path, force=force)
 
 
 @dataclass(frozen=True, slots=True)

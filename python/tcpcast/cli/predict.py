@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -100,7 +100,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
         _check_plot(options, plot, form, force=force)
         outlive_reader()
     asked = points(options, count)
-    predictions = _predictions(options, asked, packet=packet)
+    predictions = _predictions(options, asked, packet=packet, tables=as_json)
     if as_json or as_csv:
         _print_data(predictions, as_json=as_json)
     else:
@@ -133,7 +133,7 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
 
 
 def _predictions(
-    options: PathOptions, asked: Sequence[Mapping[str, str]], *, packet: bool
+    options: PathOptions, asked: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
 ) -> list[Prediction]:
     """Ask every formula, and the simulation if it is wanted, at every point.
 
@@ -145,8 +145,9 @@ def _predictions(
     with progress_bar("path") as progress:
         for done, point in enumerate(asked):
             advance = _part(progress, done, len(asked)) if packet else None
+            how: dict[str, Any] = {"packet": packet, "progress": advance, "tables": tables}
             try:
-                found.append(predict_point(options, point, packet=packet, progress=advance))
+                found.append(predict_point(options, point, **how))
             except KeyboardInterrupt:
                 if not found:
                     raise

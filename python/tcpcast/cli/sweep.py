@@ -28,6 +28,8 @@ from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcpcast.sweeps import Plan
     from tcpcast.sweeps.results import Results
 
@@ -87,9 +89,9 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     What varies is in the file's table [sweep], or in --vary. The table of the results goes to
     standard output, or with --out into a folder.
     """
-    import tcpcast
+    _begin_workers(engine, processes, dask)
+    from tcpcast import sweeps
     from tcpcast.cli.progress import progress_bar
-    from tcpcast.sweeps import prepare
 
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_assignment, vary or ()))
@@ -97,16 +99,25 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     asked |= {"feed": feed}
     levels = _levels(level, drawn=plot is not None or html is not None)
     shown = _Shown(plot, html, markdown, levels, form, force)
-    plan = prepare(scenario, varied, **asked) if shown.wanted else None
+    plan = sweeps.prepare(scenario, varied, **asked) if shown.wanted else None
     shown.check(plan)
     with progress_bar(scenario.name) as progress:
-        results = tcpcast.sweep(
+        results = sweeps.sweep(
             scenario, varied, out=out, processes=processes, dask=dask, progress=progress, **asked
         )
     _report(results, as_json=as_json)
     if plan is not None:
         shown.write(plan, results, command_text(context))
     raise typer.Exit(exit_code(results))
+
+
+def _begin_workers(engine: Sequence[str] | None, processes: int | None, dask: str | None) -> None:
+    """Have workers that simulate import what they need while this process does, too."""
+    from tcpcast import forks
+    from tcpcast.engines import any_simulates
+
+    if dask is None and processes != 1 and any_simulates(engine_names(engine)):
+        forks.begin()
 
 
 def _levels(typed: list[str] | None, *, drawn: bool) -> Levels:

@@ -44,7 +44,8 @@ class RunOptions:
     ``progress`` is called with the share done, from 0 to 1; ``deadline`` is when all is to be over,
     by :func:`time.perf_counter`, where several runs share one ``run.max_wall``; ``force`` lets
     files of ``[[probes.pcap]]`` replace any file; ``over_time`` adds the tables of ``packet`` that
-    figures over time and of completion times are drawn from.
+    figures over time and of completion times are drawn from; without ``tables`` a formula may leave
+    out tables that take as long as its metrics, for who shows these alone.
     """
 
     threads: int | None = None
@@ -52,6 +53,7 @@ class RunOptions:
     deadline: float | None = None
     force: bool = False
     over_time: bool = False
+    tables: bool = True
 
     def __post_init__(self) -> None:
         """Refuse numbers of threads that are none."""
@@ -194,6 +196,12 @@ def check_names(names: Sequence[str]) -> None:
     """Raise UnknownEngine unless each name is in the registry, with the nearest one that is."""
     for name in names:
         _check_name(name)
+
+
+def any_simulates(engines: str | Sequence[str] | None) -> bool:
+    """Say whether some engine takes longer than a formula; None and names that are none may."""
+    names = None if engines is None else _names(engines)
+    return not names or not all(isinstance(REGISTRY.get(name), Formula) for name in names)
 
 
 def check_feed(feed: str) -> None:

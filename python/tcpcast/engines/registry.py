@@ -102,13 +102,14 @@ class Formula(EngineEntry):
     scenario asks. One that models the TCP of
     a ``stack`` other than Reno's answers any scenario that asks for it by name, and by default
     those of that stack; ``controls`` are the congestion controls for which a model of Reno's window
-    answers.
+    answers. The function of one that is ``tabled`` takes :attr:`RunOptions.tables`, too.
     """
 
     source: str
     fed: bool = False
     stack: str = ""
     controls: tuple[str, ...] = ("reno",)
+    tabled: bool = False
 
     def by_default(self, scenario: Scenario) -> bool:
         """Say whether a run that names no engine asks this one."""
@@ -121,7 +122,7 @@ class Formula(EngineEntry):
     def ask(
         self,
         scenario: Scenario,
-        options: RunOptions,  # noqa: ARG002 - a simulator's
+        options: RunOptions,
         measured: Answer | None,
     ) -> Answer:
         """Answer a scenario, by the simulator's p, RTT and T0 where ``measured`` holds them."""
@@ -130,8 +131,9 @@ class Formula(EngineEntry):
         refusal = other_control(self, scenario)
         if refusal is not None:
             raise NotApplicable(refusal)
-        calculate = self.load()
-        answer: Answer = calculate(scenario, measured) if self.fed else calculate(scenario)
+        inputs = (scenario, measured) if self.fed else (scenario,)
+        told = {"tables": options.tables} if self.tabled else {}
+        answer: Answer = self.load()(*inputs, **told)
         if scenario.cross and measured is None:
             answer.warnings.append(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
         if scenario.captured is None and scenario.network.has_return and measured is None:

@@ -22,9 +22,11 @@ def predict_point(
     *,
     packet: bool = False,
     progress: Callable[[float], None] | None = None,
+    tables: bool = True,
 ) -> Prediction:
     """Ask at one point; once a simulation was interrupted, no other begins.
 
+    ``progress`` and ``tables`` are those of :class:`tcpcast.engines.RunOptions`.
     Where only its size limits a transfer, there is no rate in the long run to ask for.
     """
     from tcpcast.engines.formula.sizing import path_sizing
@@ -36,13 +38,13 @@ def predict_point(
         steady = Answers([], transfer_scenario(options, point))
     else:
         bulk = bulk_scenario(options, point)
-        steady = _answers(bulk, path_formulas("bulk") + simulated, progress)
+        steady = _answers(bulk, path_formulas("bulk") + simulated, progress, tables)
     transfer = None
     if options.size is not None:
         if any(answer.interrupted for answer in steady):
             simulated = []
         names = path_formulas("transfers") + simulated
-        transfer = _answers(transfer_scenario(options, point), names, progress)
+        transfer = _answers(transfer_scenario(options, point), names, progress, tables)
     shown = {name: point[name] for name in options.ranges}
     sizing = path_sizing(steady.scenario) if steady else None
     return Prediction(steady, transfer, shown, _fed_by_simulation(steady), sizing)
@@ -76,9 +78,12 @@ def path_formulas(kind: str) -> list[str]:
 
 
 def _answers(
-    scenario: Scenario, names: Sequence[str], progress: Callable[[float], None] | None
+    scenario: Scenario,
+    names: Sequence[str],
+    progress: Callable[[float], None] | None,
+    tables: bool,
 ) -> Answers:
     from tcpcast.engines import RunOptions, answer
     from tcpcast.report.answers import Answers
 
-    return Answers(answer(scenario, names, RunOptions(progress=progress)), scenario)
+    return Answers(answer(scenario, names, RunOptions(progress=progress, tables=tables)), scenario)

@@ -13,6 +13,7 @@ from tcpcast import units
 from tcpcast.engines.formula.engset import EngsetInputs, engset_inputs, engset_warnings
 from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
+from tcpcast.plan.curve import between, curve_of, whole
 from tcpcast.plan.nearest import nearest
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
@@ -90,7 +91,8 @@ def plan_buffer(
         ``rules`` (rule, buffer_pkts, size_bytes, delay_s), with the 600 ms and bandwidth-delay
         rules beside it, and BDP/sqrt(n) of Appenzeller, Keslassy and McKeown (2004); ``grid``, the
         rule over the file sizes and round trips of section 5.4.1, with a column for each way to
-        round the number of sources; ``simulated`` (buffer_pkts, loss_ratio, low, high).
+        round the number of sources; ``simulated`` (buffer_pkts, loss_ratio, low, high); ``curve``
+        (buffer_pkts, loss_ratio), the model's, for a figure.
 
     Raises
     ------
@@ -117,6 +119,7 @@ def plan_buffer(
         notes=[_NOTE_ON_ROOT, _NOTE_ON_GRID],
         warnings=[*engset_warnings(modelled, there), *overload],
         untrusted=nearby or _doubts(scenario, overload, {key: f"{value}pkt"}),
+        target=("loss_ratio", loss),
     )
     if verify or nearby:
         runs = Simulations(scenario, key, "{:.0f}pkt".format, "loss_ratio", connections, options)
@@ -124,6 +127,13 @@ def plan_buffer(
         verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "buffer_pkts")
         if nearby and plan.simulated is not None:
             plan.recommendation = _size_text(inputs, round(plan.simulated))
+    simulated = plan.tables.get("simulated", {}).get("buffer_pkts", ())
+    plan.tables["curve"] = curve_of(
+        "buffer_pkts",
+        whole(between(value, simulated)),
+        "loss_ratio",
+        lambda pkts: replace(inputs, buffer_pkts=float(pkts)).solve().loss_ratio,
+    )
     return plan
 
 

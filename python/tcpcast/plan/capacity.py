@@ -11,6 +11,7 @@ import numpy as np
 from tcpcast import units
 from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
 from tcpcast.errors import DomainError
+from tcpcast.plan.curve import between, curve_of, whole
 from tcpcast.plan.nearest import nearest
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
@@ -59,7 +60,8 @@ def plan_users(
     Plan
         The largest N with h >= rate_bps (eq. 10), exactly. Tables: ``model`` (sources,
         connection_rate_bps, utilisation, loss_ratio) for N - 1, N and N + 1; ``simulated``
-        (sources, connection_rate_bps, low, high).
+        (sources, connection_rate_bps, low, high); ``curve`` (sources, connection_rate_bps), the
+        model's, for a figure.
 
     Raises
     ------
@@ -86,11 +88,19 @@ def plan_users(
         tables={"model": _model_table("sources", sources, results)},
         warnings=engset_warnings(modelled, results[sources.index(value)]),
         untrusted=nearby or disowned("engset", scenario, {key: value}),
+        target=("connection_rate_bps", rate_bps),
     )
     if verify or nearby:
         runs = Simulations(scenario, key, int, "connection_rate_bps", connections, options)
         goal = Goal(target=rate_bps, most=MOST_SOURCES)
         verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "sources")
+    simulated = plan.tables.get("simulated", {}).get("sources", ())
+    plan.tables["curve"] = curve_of(
+        "sources",
+        whole(between(value, simulated, most=MOST_SOURCES)),
+        "connection_rate_bps",
+        lambda n: replace(inputs, sources=int(n)).solve().rate_bps,
+    )
     return plan
 
 
@@ -123,7 +133,8 @@ def plan_rate(
         The smallest bottleneck rate with h >= rate_bps (eq. 10), in whole bit/s, found to one
         part in a billion. Tables: ``model`` (bottleneck_bps, connection_rate_bps, utilisation,
         loss_ratio) at 95, 100 and 105 % of it; ``simulated`` (bottleneck_bps,
-        connection_rate_bps, low, high).
+        connection_rate_bps, low, high); ``curve`` (bottleneck_bps, connection_rate_bps), the
+        model's, for a figure.
 
     Raises
     ------
@@ -154,6 +165,7 @@ def plan_rate(
         tables={"model": _model_table("bottleneck_bps", rates, results)},
         warnings=engset_warnings(modelled, results[rates.index(value)]),
         untrusted=nearby or disowned("engset", scenario, {_LINK: units.format_rate(value)}),
+        target=("connection_rate_bps", rate_bps),
     )
     if value <= math.ceil(least):
         plan.warnings.append(
@@ -165,6 +177,11 @@ def plan_rate(
         runs = Simulations(scenario, _LINK, units.format_rate, metric, connections, options)
         goal = Goal(target=rate_bps, rises=True, smallest=True, least=math.ceil(least))
         verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "bottleneck_bps")
+    simulated = plan.tables.get("simulated", {}).get("bottleneck_bps", ())
+    links = between(value, simulated, least=least, most=LARGEST_RATE_BPS)
+    plan.tables["curve"] = curve_of(
+        "bottleneck_bps", links, "connection_rate_bps", lambda c: at(c).rate_bps
+    )
     return plan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +14,8 @@ from tcpcast.engines.formula.parallel import FEW_WAITING
 from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.models.bbr import BOTTLENECK, TOLERATED_LOSS_RATIO
-from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
-from tcpcast.models.mathis import mathis_tolerated_loss_ratio
-from tcpcast.models.parallel import parallel_tolerated_loss_ratio
-from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES, throughput, tolerated_loss_ratio
+from tcpcast.plan.curve import between
+from tcpcast.plan.laws import LAWS, Law, bbr_law, cubic_law, mathis_law, parallel_law, pftk_law
 from tcpcast.plan.path import (
     VALIDATED_LOSS,
     PlannedPath,
@@ -38,15 +35,13 @@ from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import Simulations, verify_by_simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from tcpcast.engines import RunOptions
     from tcpcast.plan.result import Table
     from tcpcast.scenario import Scenario
 
-    Inverse = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    Floats = NDArray[np.float64]
 
 MODEL = "plan loss"
 _KEY = "network.bottleneck.loss"
@@ -67,21 +62,20 @@ ROUNDING = 1e-9
 LEAST = 1e-12
 """The least loss that the simulation looks at."""
 
+AROUND = 30
+"""By this factor below and above the answer the curve has losses."""
+
+RAREST = 1e-9
+"""Losses that are rarer have no place in the isoline."""
+
+ROUND_TRIPS = np.geomspace(0.1, 4, 33)
+"""Of the path's own RTT: for which the isoline has the loss that is tolerated."""
+
 STEEP = 2.5
 """Loss goes by this power of the goodput, or a little less: the square-root law has 2."""
 
 RUNS = 8
 """About how many losses a check simulates."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Law:
-    """A model of loss for a path: the p at which its flows send so many packets/s together."""
-
-    name: str
-    engine: str
-    inverse: Inverse
-    regime: Callable[[float], str]
 
 
 def plan_loss(
@@ -116,7 +110,8 @@ def plan_loss(
         them in RTO; then, with a warning, by n times PFTK. Tables: ``tolerated``
         (model, loss_ratio, packets_per_loss, rate_bps, regime); ``ways`` (change, loss_ratio,
         times), the same with one thing changed; ``simulated`` (loss_ratio, goodput_bps, low,
-        high).
+        high); for figures ``curve``, the goodput by the loss, a column a model, and ``isoline``
+        (rtt_s, loss_ratio), at which round-trip times and losses the first model has this goodput.
 
     Raises
     ------
@@ -147,10 +142,52 @@ def plan_loss(
         warnings=[*path.warnings, *_warnings(value), *waiting],
         untrusted=_untrusted(scenario, laws[0], value),
         scenario=scenario.with_changes({_KEY: units.format_ratio(value)}),
+        target=("goodput_bps", goodput_bps),
     )
     if verify:
         _verify(plan, path, goodput_bps, least_s, options)
+    simulated = plan.tables.get("simulated", {}).get("loss_ratio", ())
+    plan.tables["curve"] = _curve(path, laws, between(value, simulated, AROUND, most=LARGEST))
+    plan.tables["isoline"] = _isoline(path, scenario, laws[0], goodput_bps)
     return plan
+
+
+def _curve(path: PlannedPath, laws: list[Law], losses: Floats) -> Table:
+    """Return the goodput at each loss, by each model."""
+    return {
+        "loss_ratio": losses,
+        **{f"{law.column}_bps": _goodput_bps(path, law, losses) for law in laws},
+    }
+
+
+def _goodput_bps(path: PlannedPath, law: Law, losses: Floats) -> Floats:
+    """Return what a model says that the link and the windows let through, NaN for no limit."""
+    most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
+    goodput = path.goodput_bps(np.minimum(law.rate(losses), most), losses)
+    return np.where(np.isfinite(goodput), goodput, np.nan)
+
+
+def _crossed(losses: Floats, goodput: Floats, target: float) -> float:
+    """Return up to which loss a goodput that falls is enough, NaN for none."""
+    enough = int(np.count_nonzero(~(goodput < target)))
+    if enough in {0, len(losses)}:
+        return math.nan if not enough else float(losses[-1])
+    ends = slice(enough - 1, enough + 1)
+    above, below = np.log(np.maximum(goodput[ends], 1e-300) / target)
+    share = above / (above - below) if math.isfinite(above) else 0.0
+    return float(losses[enough - 1] * (losses[enough] / losses[enough - 1]) ** share)
+
+
+def _isoline(path: PlannedPath, scenario: Scenario, law: Law, goodput_bps: float) -> Table:
+    """Return the loss that is tolerated at each round-trip time, NaN where none is."""
+    losses = np.geomspace(RAREST, 1, FINE, endpoint=False)
+    tcp, found = scenario.populations[0].tcp, []
+    for rtt in path.rtt_s * ROUND_TRIPS:
+        there = replace(path, rtt_s=rtt, t0_s=tcp.timeout_s(rtt))
+        found.append(
+            _crossed(losses, _goodput_bps(there, LAWS[law.engine](there), losses), goodput_bps)
+        )
+    return {"rtt_s": path.rtt_s * ROUND_TRIPS, "loss_ratio": np.array(found)}
 
 
 def _with_some_loss(scenario: Scenario) -> Scenario:
@@ -204,13 +241,13 @@ def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
 
 def _tolerated_by_each(
     path: PlannedPath, goodput_bps: float
-) -> tuple[list[_Law], list[float], list[str]]:
+) -> tuple[list[Law], list[float], list[str]]:
     """Return the models, the one that answers first, what each tolerates, and a warning of that."""
     if path.control != "reno":
-        laws = [_bbr(path), _cubic(path)]
+        laws = [bbr_law(path), cubic_law(path)]
         laws = laws if path.control == "bbr" else laws[::-1]
         return laws, [_tolerated(path, law, goodput_bps) for law in laws], []
-    parallel, *each = [_parallel(path), _pftk(path), _mathis(path), _cubic(path)]
+    parallel, *each = [parallel_law(path), pftk_law(path), mathis_law(path), cubic_law(path)]
     own = _tolerated(path, parallel, goodput_bps)
     others = [_tolerated(path, law, goodput_bps) for law in each]
     pftk_first = [each[0], parallel, *each[1:]], [others[0], own, *others[1:]]
@@ -225,83 +262,16 @@ def _tolerated_by_each(
 def _answered(path: PlannedPath, goodput_bps: float) -> float:
     """Return what the model tolerates that answers for this path."""
     if path.control != "reno":
-        law = _bbr(path) if path.control == "bbr" else _cubic(path)
+        law = bbr_law(path) if path.control == "bbr" else cubic_law(path)
         return _tolerated(path, law, goodput_bps)
     if path.flows > 1:
-        own = _tolerated(path, _parallel(path), goodput_bps)
+        own = _tolerated(path, parallel_law(path), goodput_bps)
         if waiting_share(path, flows=path.flows, loss_ratio=own) <= FEW_WAITING:
             return own
-    return _tolerated(path, _pftk(path), goodput_bps)
+    return _tolerated(path, pftk_law(path), goodput_bps)
 
 
-def _pftk(path: PlannedPath) -> _Law:
-    inputs, window = path.model_inputs(), path.window_pkts
-    below = np.nextafter(window / path.rtt_s, 0)  # at W_max/RTT itself no loss is tolerated
-    return _Law(
-        f"PFTK (31){_each(path)}",
-        "pftk",
-        lambda rate: tolerated_loss_ratio(
-            rate_pps=np.minimum(rate / path.flows, below), receiver_window_pkts=window, **inputs
-        ),
-        lambda p: str(
-            throughput(loss_indication_ratio=p, receiver_window_pkts=window, **inputs).regime
-        ),
-    )
-
-
-def _parallel(path: PlannedPath) -> _Law:
-    inputs = path.model_inputs()
-
-    def regime(p: float) -> str:
-        share = waiting_share(path, flows=path.flows, loss_ratio=p)
-        return TIMEOUTS if share > 0.5 else TRIPLE_DUPLICATES
-
-    return _Law(
-        f"parallel, algorithm 1, n = {path.flows}",
-        "parallel",
-        lambda rate: parallel_tolerated_loss_ratio(flows=path.flows, rate_pps=rate, **inputs),
-        regime,
-    )
-
-
-def _mathis(path: PlannedPath) -> _Law:
-    return _Law(
-        f"square root{_each(path)}",
-        "mathis",
-        lambda rate: mathis_tolerated_loss_ratio(
-            rate_pps=rate / path.flows, rtt_s=path.rtt_s, packets_per_ack=path.packets_per_ack
-        ),
-        lambda _: TRIPLE_DUPLICATES,
-    )
-
-
-def _cubic(path: PlannedPath) -> _Law:
-    def regime(p: float) -> str:
-        friendly = bool(cubic_response(rtt_s=path.rtt_s, loss_ratio=p).reno_friendly)
-        return "Reno-friendly" if friendly else "cubic"
-
-    return _Law(
-        f"CUBIC response{_each(path)}",
-        "cubic-response",
-        lambda rate: cubic_tolerated_loss_ratio(rate_pps=rate / path.flows, rtt_s=path.rtt_s),
-        regime,
-    )
-
-
-def _bbr(path: PlannedPath) -> _Law:
-    return _Law(
-        "BBR, its bound",
-        "bbr-bound",
-        lambda rate: np.where(rate <= path.link_pps, TOLERATED_LOSS_RATIO, LEAST),
-        lambda _: BOTTLENECK,
-    )
-
-
-def _each(path: PlannedPath) -> str:
-    return f", each of {path.flows}" if path.flows > 1 else ""
-
-
-def _tolerated(path: PlannedPath, law: _Law, goodput_bps: float) -> float:
+def _tolerated(path: PlannedPath, law: Law, goodput_bps: float) -> float:
     """Return the largest p with (1 - p) B(p) at least the goodput, and (1 - p) of the caps too.
 
     Of a goodput g the flows send g/(1 - p): the p looked for is where the model's inverse at
@@ -328,7 +298,7 @@ def _held_by_a_cap(path: PlannedPath, p: float, goodput_bps: float) -> str | Non
 
 
 def _side_by_side(
-    path: PlannedPath, laws: list[_Law], losses: list[float], goodput_bps: float
+    path: PlannedPath, laws: list[Law], losses: list[float], goodput_bps: float
 ) -> Table:
     sent = [path.link_bps(goodput_bps / path.goodput_bps(1, p)) for p in losses]
     regimes = [
@@ -419,7 +389,7 @@ def _warnings(value: float) -> list[str]:
     return [f"a loss of {percent(value)} is beyond the 10 % up to which the models are validated"]
 
 
-def _untrusted(scenario: Scenario, law: _Law, value: float) -> str:
+def _untrusted(scenario: Scenario, law: Law, value: float) -> str:
     if value > VALIDATED_LOSS:
         return "a loss beyond 10 %, up to which the models are validated"
     return disowned(law.engine, scenario, {_KEY: units.format_ratio(value)})

@@ -83,7 +83,7 @@ class PlannedPath:
         """Return what packets/s are on the link, in bit/s of IP packets."""
         return rate_pps * (8 * self.packet_bytes)
 
-    def goodput_bps(self, rate_pps: Any, loss_ratio: float) -> Any:
+    def goodput_bps(self, rate_pps: Any, loss_ratio: Any) -> Any:
         """Return the payload that arrives of a send rate: (1 - p) of its packets, bit/s."""
         return rate_pps * (1 - loss_ratio) * (8 * self.payload_bytes)
 

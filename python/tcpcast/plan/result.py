@@ -66,6 +66,8 @@ class Plan:
         Which engine gave the value; "" for a model that no engine stands for.
     scenario
         The scenario with the answer put into it, where the question leaves a place for it.
+    target
+        Which metric is to be met and its value, in its unit; None where it is not a metric.
     """
 
     question: str
@@ -91,6 +93,7 @@ class Plan:
     at_least: bool = False
     engine: str = ""
     scenario: Scenario | None = None
+    target: tuple[str, float] | None = None
 
     def __repr__(self) -> str:
         """One line: the question and the answer."""
@@ -140,6 +143,7 @@ class Plan:
             "unit": self.unit,
             "engine": self.engine or None,
             "recommendation": self.recommendation or None,
+            "target": self._target(),
             "tables": {name: {"columns": _plain(table)} for name, table in self.tables.items()},
             "notes": list(self.notes),
             "warnings": list(self.warnings),
@@ -153,6 +157,12 @@ class Plan:
             "leading": self._leading(),
             "verified": [each.to_json() for each in self.verified],
         }
+
+    def _target(self) -> dict[str, Any] | None:
+        if self.target is None:
+            return None
+        metric, value = self.target
+        return {"metric": metric, "value": value, "unit": UNITS[metric]}
 
     def _there(self) -> dict[str, Any] | None:
         if self.there is None:

@@ -23,6 +23,7 @@ from tcpcast.report.quantity import (
     value_text,
 )
 from tcpcast.report.summary import describe
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,14 +107,11 @@ def _figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
     """Yield the figure of a plan that has a curve."""
     if "curve" not in plan.tables or not all(map(len, plan.tables["curve"].values())):
         return
-    from tcpcast.report import streams, users  # noqa: PLC0415 - matplotlib is slow to import
-    from tcpcast.report.figures import inline  # noqa: PLC0415
+    from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
+    from tcpcast.report.plan_figures import FILES, plan_figure  # noqa: PLC0415
 
     yield Heading("Figure")
-    if plan.unit == "sources":
-        yield inline(users.FILE, users.users_figure(plan, scenario))
-    else:
-        yield inline(streams.FILE, streams.streams_figure(plan, scenario))
+    yield inline(FILES[plan.unit], plan_figure(plan, scenario))
 
 
 def _advice(plan: Plan) -> list[Part]:
@@ -126,8 +124,9 @@ def _advice(plan: Plan) -> list[Part]:
 
 def _tables(plan: Plan) -> Iterator[Part]:
     """Yield the tables that a plan has for people."""
-    # Where ``streams`` shows some rows of the curve, all of it is for a figure.
-    told = set(plan.tables) - ({"curve"} if "streams" in plan.tables else set())
+    # Where other tables show some rows of the curve, all of it is for a figure.
+    drawn = {"curve"} if plan.target is not None or "streams" in plan.tables else set()
+    told = set(plan.tables) - drawn
     for name in sorted(told & set(_ORDER), key=_ORDER.index):
         columns = plan.tables[name]
         if all(len(column) for column in columns.values()):
@@ -238,8 +237,12 @@ def _column(name: str, columns: Columns) -> Column:
         return Column(label(name), [str(text) for text in column], right=False, least=_LEAST_TEXT)
     scale = _scale(name, column)
     values = [float(v) / scale.factor for v in column]
-    decimals = _decimals([abs(v) for v in values if math.isfinite(v)])
+    sizes = [abs(v) for v in values if math.isfinite(v)]
+    decimals = _decimals(sizes)
     cells = [f"{v:,.{decimals}f}" if math.isfinite(v) else ABSENT for v in values]
+    if decimals and any(0 < size < 10.0 ** (1 - decimals) for size in sizes):
+        # The decimals of the largest would leave nothing of the smallest.
+        cells = [digits(v) if math.isfinite(v) else ABSENT for v in values]
     heading = "\n".join([*label(name).split(), *([f"({scale.unit})"] if scale.unit else [])])
     return Column(heading, cells, right=True)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines import REGISTRY, check_names
+from tcpcast import forks
+from tcpcast.engines import REGISTRY, any_simulates, check_names
 from tcpcast.engines.registry import Formula
 from tcpcast.errors import DomainError, EnvironmentFault, ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, load
@@ -42,6 +43,9 @@ SIMULATED_BATCHES = 1000
 
 TRIED = 50
 """So many values of each key are tried before anything is run."""
+
+_EVERY_WORKER = ("tcpcast.sweeps.warm", "tcpcast.sweeps.work", "pyarrow.parquet")
+"""What every worker of this machine needs, beside its engines."""
 
 _RECORDED: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
 
@@ -143,8 +147,10 @@ def sweep(  # noqa: PLR0913 - how to run, by name
     >>> found.to_arrow()["network.rtt"].to_pylist()
     [0.01, 0.02, 0.04, 0.08, 0.16]
     """
-    modules("pyarrow", "pyarrow.parquet")
     _check_workers(processes, dask, executor)
+    if (dask, executor) == (None, None) and processes != 1 and any_simulates(engines):
+        forks.begin()
+    modules("pyarrow", "pyarrow.parquet")
     plan = prepare(scenario, vary, engines=engines, replications=replications, feed=feed)
     with ExitStack() as stack:
         folder = None if out is None else Folder(Path(out))
@@ -328,8 +334,8 @@ def _answers(
         yield from workers.answered(plan.asked, batches)
         return
     names = plan.asked.engines or ("packet",)
-    preload = ["tcpcast.sweeps.work", *{REGISTRY[name].module: 0 for name in names}]
-    with workers.local_processes(count, preload) as own:
+    preload = dict.fromkeys((*_EVERY_WORKER, *(REGISTRY[name].module for name in names)))
+    with workers.local_processes(count, [*preload]) as own:
         yield from workers.answered_by(own, plan.asked, batches, workers.AHEAD * count)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MOST_VALUES = 100_000
 EXAMPLE = '"10ms..200ms log 8"'
 
+_SPACING = re.compile(r"\.\.\s*[0-9]\S*\s+([a-z]+)\s*$")
+"""A word behind the ends of a range: it is none of the two that there are."""
 _HOW = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,9})$")
 
 
@@ -152,6 +154,13 @@ def read_range(key: str, text: str) -> Range:
     typed = [part.strip() for part in ends_text.split("..")]
     name = kind_of([part for part in typed if part])
     if name is None:
+        other = _SPACING.search(ends_text)
+        if other:
+            ends_only = ends_text[: other.start(1)].strip()
+            raise ScenarioError(
+                f"sweep.{key}: {units.show(other[1])} is no spacing; write log or lin, as in "
+                f"{units.show(f'{ends_only} log 8')}"
+            )
         raise ScenarioError(
             f"sweep.{key}: {units.show(text)} has ends that are not of one kind (times, rates, "
             "sizes, ratios, frequencies or numbers); write a unit at each end, such as "

@@ -5,20 +5,20 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tcpcast import forks
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.sweeps.table import modules
 from tcpcast.sweeps.work import Asked, Part, Variant, answer_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from multiprocessing.synchronize import Event
 
 Batch = tuple[int, tuple[Variant, ...]]
@@ -84,12 +84,9 @@ def _result(future: Future[Part]) -> Part:
 
 
 @contextmanager
-def local_processes(count: int, preload: list[str]) -> Iterator[Executor]:
+def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
     """Yield an executor of processes on this machine, which end with this one however it ends."""
-    forks = sys.platform == "linux"
-    context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
-    if forks:
-        context.set_forkserver_preload(preload)
+    context = forks.context(preload)
     stop = context.Event()
     executor = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(stop,))
     try:

@@ -11,6 +11,7 @@ from tcpcast.answer import UNITS
 from tcpcast.errors import EnvironmentFault
 from tcpcast.output import PARQUET
 from tcpcast.sweeps.axes import KINDS, Axis, as_text, kind_of
+from tcpcast.sweeps.columns import column, lists_of_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -134,8 +135,8 @@ def _schema(arrow: ModuleType, kinds: Mapping[str, str]) -> Any:
     after |= {"trusted": arrow.bool_(), "warnings": arrow.list_(arrow.string())}
     fields += [arrow.field(name, kind) for name, kind in after.items()]
     for name in METRICS:
-        for column in (name, *(f"{name}_{end}" for end in ENDS)):
-            fields.append(arrow.field(column, arrow.float64()))
+        for part in (name, *(f"{name}_{end}" for end in ENDS)):
+            fields.append(arrow.field(part, arrow.float64()))
     return arrow.schema(fields)
 
 
@@ -147,22 +148,22 @@ def _type(arrow: ModuleType, kind: str) -> Any:
 def _leading(arrow: ModuleType, rows: Sequence[Row], kinds: Mapping[str, str]) -> list[Any]:
     """Return the columns up to the metrics."""
     variants = [row.variant for row in rows]
-    columns = [arrow.array([variant.cell for variant in variants], arrow.int64())]
+    columns = [column(arrow, [variant.cell for variant in variants], arrow.int64())]
     for key, kind in kinds.items():
         read = _reader(kind)
-        column = [read(variant.values[key]) for variant in variants]
-        columns.append(arrow.array(column, _type(arrow, kind)))
+        values = [read(variant.values[key]) for variant in variants]
+        columns.append(column(arrow, values, _type(arrow, kind)))
     texts = arrow.string()
     return [
         *columns,
-        arrow.array([row.answer.engine or None for row in rows], texts),
-        arrow.array([variant.replication for variant in variants], arrow.int64()),
-        arrow.array([variant.seed for variant in variants], arrow.int64()),
-        arrow.array([row.status for row in rows], texts),
-        arrow.array([row.reason for row in rows], texts),
-        arrow.array([row.trusted for row in rows], arrow.bool_()),
-        arrow.array([row.answer.regime for row in rows], texts),
-        arrow.array([row.answer.warnings for row in rows], arrow.list_(texts)),
+        column(arrow, [row.answer.engine or None for row in rows], texts),
+        column(arrow, [variant.replication for variant in variants], arrow.int64()),
+        column(arrow, [variant.seed for variant in variants], arrow.int64()),
+        column(arrow, [row.status for row in rows], texts),
+        column(arrow, [row.reason for row in rows], texts),
+        column(arrow, [row.trusted for row in rows], arrow.bool_()),
+        column(arrow, [row.answer.regime for row in rows], texts),
+        lists_of_texts(arrow, [row.answer.warnings for row in rows]),
     ]
 
 
@@ -183,8 +184,8 @@ def _metrics(arrow: ModuleType, rows: Sequence[Row]) -> list[Any]:
             columns += [nothing] * (1 + len(ENDS))
             continue
         for part in ("value", *ENDS):
-            column = [None if m is None else _number(getattr(m, part)) for m in found]
-            columns.append(arrow.array(column, kind))
+            values = [None if m is None else _number(getattr(m, part)) for m in found]
+            columns.append(column(arrow, values, kind))
     return columns
 
 

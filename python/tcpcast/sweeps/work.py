@@ -95,7 +95,8 @@ def answer_batch(
     """
     _check_version(asked.version)
     rows: list[Row] = []
-    options = RunOptions(threads=1, progress=None if stopped is None else _watch(stopped))
+    watch = None if stopped is None else _watch(stopped)
+    options = RunOptions(threads=1, progress=watch, tables=False)
     for variant in variants:
         if stopped is not None and stopped():
             raise KeyboardInterrupt

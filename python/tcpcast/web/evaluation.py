@@ -22,7 +22,8 @@ from tcpcast.web.questions.question import typed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from tcpcast.answer import Metric
+    from tcpcast.answer import Answer, Metric
+    from tcpcast.scenario import Scenario
     from tcpcast.web.questions.question import Given
 
 
@@ -37,6 +38,9 @@ SIMULATED_POINTS = 5
 
 SIMULATE_S = 60.0
 """Once so long was simulated, no other point begins."""
+
+OVER_TIME_S = 5
+"""Seconds of a run that is simulated once more for a report."""
 
 _LIMITS = {"bottleneck": "link"}
 
@@ -212,6 +216,27 @@ def _point(
         "wall_s": found.wall_s,
         "values": [{"name": name, **_figure(asked.metric, m)} for name, m in metrics.items()],
     }
+
+
+def run_over_time(request: Mapping[str, Any]) -> tuple[Scenario, Answer]:
+    """Simulate what was asked once more, for figures of the run over time.
+
+    It is broken off after :data:`OVER_TIME_S`; up to there it is the run that was simulated.
+
+    Parameters
+    ----------
+    request
+        As for :func:`evaluate`.
+
+    Raises
+    ------
+    FieldError, TcpcastError
+        As :func:`evaluate`.
+    """
+    asked, values = _asked(request)
+    scenario = asked.scenario(values).with_changes({"run.max_wall": f"{OVER_TIME_S}s"})
+    (found,) = answer(scenario, ["packet"], RunOptions(over_time=True))
+    return scenario, found
 
 
 def _asked(request: Mapping[str, Any]) -> tuple[Question, Values]:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import output
 from tcpcast.errors import EnvironmentFault
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
+from tcpcast.report.figures import drawn as drawn_figures
+from tcpcast.report.figures import inline
 from tcpcast.report.html import html_page
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
 from tcpcast.units import digits
 from tcpcast.web.drawing import curve_figure, curve_scale
-from tcpcast.web.evaluation import curve, evaluate
+from tcpcast.web.evaluation import curve, evaluate, run_over_time
 from tcpcast.web.questions import question
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
 
     Points = Sequence[Mapping[str, Any]]
+
+_OF_RUNS = {"over-time", "completion-distribution"}
+"""Figures of a simulated run that the report has."""
 
 _COPIES = (("As a command", "command"), ("In Python", "python"), ("As a scenario", "scenario"))
 
@@ -49,6 +54,7 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
         *_answers(told),
         *_simulated(drawn, points),
         *_curve(drawn, points),
+        *(_over_time(request) if points else ()),
         *_asked(told),
     ]
     html = html_page(Document(told["title"], parts), output.REPORT.mark.decode())
@@ -116,6 +122,18 @@ def _curve(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
         for each in drawn["series"]
     ]
     yield Table([Column(drawn["across"]["label"], drawn["texts"], right=False), *series])
+
+
+def _over_time(request: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield what the simulated run looks like over time, or the times of its transfers."""
+    try:
+        scenario, found = run_over_time(request)
+        shown = [inline(n, drawn) for n, drawn in drawn_figures([found], scenario) if n in _OF_RUNS]
+    except EnvironmentFault:
+        return  # the curve has said it
+    if shown:
+        yield Heading("The simulated run")
+        yield from shown
 
 
 def _asked(told: Mapping[str, Any]) -> Iterator[Part]:

@@ -120,6 +120,7 @@ FORMULAS: dict[str, Formula] = {
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
         fed=True,
         controls=("reno", "cubic"),
+        tabled=True,
     ),
     "restart-sqrt": Formula(
         _LOOP,

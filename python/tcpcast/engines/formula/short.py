@@ -66,14 +66,14 @@ PROBE_RTTS = 2
 """Round trips after which a tail loss probe is sent (RFC 8985, section 7.2)."""
 
 
-def short(scenario: Scenario, measured: Answer | None) -> Answer:
+def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -> Answer:
     """Answer by Ayesta and Avrachenkov's model of short transfers.
 
     Acks wait for ``tcp.ack_timeout`` where they are delayed, which is not in the paper; losses pay
     for each recovery, and a timer stays as it is, which is. Metric: ``completion_time_s``, the mean
     over the sizes, each alone on the empty path. Tables
     ``by_size`` (size_pkts, completion_time_s) and ``by_losses`` (size_pkts, losses, probability,
-    completion_time_s: given exactly that many lost transmissions).
+    completion_time_s: given exactly that many lost transmissions); the latter only with ``tables``.
 
     Fed by measurement, p is the ``packet`` answer's ``loss_ratio`` and RTT its ``rtt_mean_s``.
 
@@ -95,7 +95,8 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
         expected, by_losses = lossless, _lossless_table(sizes, lossless)
         if loss["value"] > 0:
             expected = missing + expected_latency_s(transfer, sizes, loss=loss["value"])
-            by_losses = _by_losses(transfer, sizes, loss["value"], missing)
+            if tables:
+                by_losses = _by_losses(transfer, sizes, loss["value"], missing)
         steps = [loss, rtt, *_steps(scenario.populations[0].tcp, transfer)]
     except DomainError as fault:
         raise NotApplicable(f"the model of short transfers: {fault}") from fault
@@ -111,7 +112,7 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
         },
         tables={
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
-            "by_losses": by_losses,
+            **({"by_losses": by_losses} if tables else {}),
         },
         warnings=[
             *transfer_warnings(scenario),

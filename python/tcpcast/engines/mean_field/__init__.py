@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.mean_field.configuration import (
@@ -94,7 +95,10 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     flows = (scenario.mean_field or MeanField()).flows
     each = max(1.0, scenario.senders / flows)
     small = _with_fewer_transfers(scenario, each)
-    answer = simulated(small, options, functools.partial(scaled_configuration, each=each))
+    # Its tables are what it judges by.
+    answer = simulated(
+        small, replace(options, tables=True), functools.partial(scaled_configuration, each=each)
+    )
     answer.engine = "mean-field"
     answer.provenance |= {
         "scenario": scenario.digest(),

@@ -135,7 +135,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     with Captures(scenario, run, options) as captures:
         ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
         answer = Answer("packet", kind="simulation", metrics=figures.metrics(estimates))
-        answer.tables = tables.tables(scenario, seen)
+        answer.tables = tables.tables(scenario, seen) if options.tables else {}
         answer.warnings = _warm_up_warnings(warmup)
         answer.warnings += _interval_warnings(scenario, seen, estimates)
         answer.warnings += cross.warnings(scenario, run.clocks())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.intp]
+
+
+class Block(NamedTuple):
+    """Values that are made of as many entries of a vector each.
+
+    ``which`` of all values they are, (N,); the ``places`` of their entries and what ``parts`` of
+    these they are, (C, N).
+    """
+
+    which: Integers
+    places: Integers
+    parts: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,43 +58,52 @@ class Mesh:
             np.tile(self.window, len(self.left)),
         )
 
-    def stencil(self, left: Floats, window: Floats) -> tuple[Integers, Floats]:
-        """Return the places in the vector that a value is made of, and their weights: (N, 8)."""
-        row, weights = _around(self.left, left, self.bent_to)
+    def stencil(self, left: Floats, window: Floats) -> list[Block]:
+        """Return what each value, (N,), is made of: four entries of the vector, or eight."""
         last, top = len(self.window) - 1, len(self.left) - 1
         column = np.searchsorted(self.window, window, side="right") - 1
         column = np.clip(column, 0, max(last - 1, 0))
         after = np.minimum(column + 1, last)
         width = self.window[after] - self.window[column]
         share = np.clip((window - self.window[column]) / np.where(width > 0, width, 1.0), 0, 1)
-        places = np.empty((len(left), 8), dtype=np.intp)
-        parts = np.empty((len(left), 8))
-        for node, weight in enumerate(weights):
-            base = self.offset + np.clip(row + node - 1, 0, top) * (last + 1)
-            places[:, 2 * node] = base + column
-            places[:, 2 * node + 1] = base + after
-            parts[:, 2 * node] = weight * (1 - share)
-            parts[:, 2 * node + 1] = weight * share
-        return places, parts
+        x = np.clip(left, self.left[0], self.left[-1])
+        i = np.minimum(np.searchsorted(self.left, x, side="right") - 1, top - 1)
+        linear = (x < self.bent_to) | (i == 0) | (i == top - 1)
+        found = []
+        for mask, first, weigh in ((linear, 0, _linear), (~linear, -1, _cubic)):
+            which = np.flatnonzero(mask)
+            row, near, far = i[which], column[which], after[which]
+            beyond, within = share[which], 1 - share[which]
+            weights = weigh(self.left, row, x[which])
+            places = np.empty((2 * len(weights), len(which)), dtype=np.intp)
+            parts = np.empty(places.shape)
+            for node, weight in enumerate(weights):
+                base = self.offset + (row + first + node) * (last + 1)
+                np.add(base, near, out=places[2 * node])
+                np.add(base, far, out=places[2 * node + 1])
+                np.multiply(weight, within, out=parts[2 * node])
+                np.multiply(weight, beyond, out=parts[2 * node + 1])
+            found.append(Block(which, places, parts))
+        return found
 
 
-def _around(mesh: Floats, x: Floats, bent_to: float) -> tuple[Integers, list[Floats]]:
-    """Return for each x the node before it and the weights of the four nodes around it."""
-    x = np.clip(x, mesh[0], mesh[-1])
-    i = np.minimum(np.searchsorted(mesh, x, side="right") - 1, len(mesh) - 2)
-    # Nodes beyond the ends; the pieces that would use them are linear.
-    wide = np.concatenate([[mesh[0] - 1], mesh, [mesh[-1] + 1]])
-    nodes = [wide[a : len(wide) - 3 + a] for a in range(4)]
-    gaps = [x - node[i] for node in nodes]
-    share = gaps[1] / (nodes[2] - nodes[1])[i]
-    linear = (x < bent_to) | (i == 0) | (i == len(mesh) - 2)
+def _linear(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
+    """Return the weights of nodes i and i + 1 for each x between them."""
+    share = (x - mesh[i]) / (mesh[1:] - mesh[:-1])[i]
+    return [1 - share, share]
+
+
+def _cubic(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
+    """Return the weights of nodes i - 1 to i + 2 for each x between the two in the middle."""
+    nodes = [mesh[a : len(mesh) - 3 + a] for a in range(4)]
+    before = i - 1
+    gaps = [x - node[before] for node in nodes]
     weights = []
-    for a, plain in enumerate((0.0, 1 - share, share, 0.0)):
+    for a in range(4):
         b, c, d = (other for other in range(4) if other != a)
         scale = (nodes[a] - nodes[b]) * (nodes[a] - nodes[c]) * (nodes[a] - nodes[d])
-        cubic = gaps[b] * gaps[c] * gaps[d] * (1 / scale)[i]
-        weights.append(np.where(linear, plain, cubic))
-    return i, weights
+        weights.append(gaps[b] * gaps[c] * gaps[d] * (1 / scale)[before])
+    return weights
 
 
 def graded(low: float, high: float, *, step: float, ratio: float, even_to: float) -> Floats:
@@ -94,36 +115,42 @@ def graded(low: float, high: float, *, step: float, ratio: float, even_to: float
 
 @dataclass(frozen=True, slots=True)
 class FewProducts:
-    """A sparse matrix of ``count`` rows for a few products, entry by entry in the order of rows.
+    """A sparse matrix of ``count`` rows for a few products, block by block.
 
-    It adds in the order in which scipy's does, so both give the same bits. A product takes four
+    It adds in the order in which scipy's does, so both give the same bits. A product takes some
     times as long, and to import scipy's as long as some eighty products.
     """
 
-    row: Integers
-    place: Integers
-    part: Floats
+    blocks: list[Block]
     count: int
 
     def __matmul__(self, vector: Floats) -> Floats:
         """Return the product with a vector."""
-        products = self.part * vector[self.place]
-        return np.bincount(self.row, products, self.count).astype(np.float64, copy=False)
+        found = np.empty(self.count)
+        for block in self.blocks:
+            products = np.take(vector, block.places)
+            products *= block.parts
+            found[block.which] = np.add.reduce(products, axis=0)
+        return found
 
 
 def matrix(
-    places: Integers, parts: Floats, size: int, *, few: bool
+    blocks: list[Block], count: int, size: int, *, few: bool
 ) -> sparse.csr_array | FewProducts:
-    """Return the matrix that makes values of a vector of ``size`` by their stencils.
+    """Return the matrix that makes ``count`` values of a vector of ``size`` by their blocks.
 
     ``few`` says that it is for a few products.
     """
-    used = parts != 0
-    lengths = used.sum(axis=1)
     if few:
-        row = np.repeat(np.arange(len(places)), lengths)
-        return FewProducts(row, places[used], parts[used], len(places))
+        return FewProducts(blocks, count)
     from scipy import sparse  # noqa: PLC0415 - where few losses come, it takes longer than they do
 
+    lengths = np.zeros(count, dtype=np.intp)
+    for block in blocks:
+        lengths[block.which] = len(block.places)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    return sparse.csr_array((parts[used], places[used], starts), shape=(len(places), size))
+    places, parts = np.empty(starts[-1], dtype=np.intp), np.empty(starts[-1])
+    for block in blocks:
+        at = starts[block.which] + np.arange(len(block.places))[:, None]
+        places[at], parts[at] = block.places, block.parts
+    return sparse.csr_array((parts, places, starts), shape=(count, size))

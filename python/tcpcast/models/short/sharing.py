@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.short.mesh import matrix
+from tcpcast.models.short.mesh import FewProducts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,10 +61,9 @@ class Shared:
         self._spare = np.floor(behind - (transfer.recovery_window_pkts - 1) + 1e-9)
         self._kept = left / (left + 1)  # a loss is not that of the retransmitted packet
         first = tables.timed_out[0]
-        self._halved = matrix(*first.stencil(left + 1, window + 1), tables.tail, few=True)
+        self._halved = FewProducts(first.stencil(left + 1, window + 1), len(left))
         ends = np.arange(1.0, tables.tails + 1)
-        last = first.stencil(ends, np.full_like(ends, 2.0))
-        self._tail = matrix(*last, tables.tail, few=True)
+        self._tail = FewProducts(first.stencil(ends, np.full_like(ends, 2.0)), len(ends))
         # L_k, L_(k-1), ... of the tables, of transfers timed out here, of the last packets.
         self._latency = np.zeros((MOST_SHARED + 1, sum(self._cut)))
         self._timed_out = np.zeros((MOST_SHARED + 1, len(left)))

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tcpcast.models.short.growth import Growth, ShortTransfer
-from tcpcast.models.short.mesh import FewProducts, Mesh, graded, matrix
+from tcpcast.models.short.mesh import Block, FewProducts, Mesh, graded, matrix
 from tcpcast.models.short.waits import rest_latency_s, restart_latency_s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
     from scipy import sparse
@@ -168,16 +169,32 @@ def _parts(transfer: ShortTransfer, rows: Rows) -> Iterator[_Part]:
 class _Nodes:
     """Places of a first loss, (N,): whose, what share is left, its weight, its cost, what follows.
 
-    ``lossless`` is L_0 of what follows; elsewhere it is ``parts`` of the vector at ``places``.
+    ``lossless`` is L_0 of what follows, where that is asked for; elsewhere it is ``blocks`` of the
+    vector.
     """
 
     row: Integers
     share: Floats
     weight: Floats
     cost: Floats
-    lossless: Floats
-    places: Integers
-    parts: Floats
+    lossless: Floats | None
+    blocks: list[Block]
+
+    @classmethod
+    def joined(cls, groups: list[_Nodes]) -> _Nodes:
+        """Return the nodes of all groups, one after the other."""
+        row, share, weight, cost = (
+            np.concatenate([getattr(group, name) for group in groups])
+            for name in ("row", "share", "weight", "cost")
+        )
+        lossless = [group.lossless for group in groups if group.lossless is not None]
+        ends = accumulate((len(group.row) for group in groups), initial=0)
+        blocks = [
+            block._replace(which=block.which + start)
+            for group, start in zip(groups, ends, strict=False)
+            for block in group.blocks
+        ]
+        return cls(row, share, weight, cost, np.concatenate(lossless) if lossless else None, blocks)
 
 
 @dataclass(slots=True)
@@ -201,17 +218,15 @@ class Stage:
         """Return the stage from k = ``losses`` on, of ``most``; for more than one it has tables."""
         exponent = max(1, losses // 3)
         groups = [
-            _nodes(transfer, tables, rows, part, exponent)
+            _nodes(transfer, tables, rows, part, exponent, first=losses == 1)
             for part in _parts(transfer, rows)
             if np.any(part.high > part.low)
         ]
-        nodes = _Nodes(
-            *(np.concatenate([getattr(g, name) for g in groups]) for name in _Nodes.__slots__)
-        )
+        nodes = _Nodes.joined(groups)
         follows = None
         if most > 1:
             size = tables.tail + tables.tails
-            follows = matrix(nodes.places, nodes.parts, size, few=most <= FEW_LOSSES)
+            follows = matrix(nodes.blocks, len(nodes.row), size, few=most <= FEW_LOSSES)
         weight = nodes.weight * nodes.share ** (losses - exponent)
         return cls(rows, exponent, nodes, follows, weight)
 
@@ -224,8 +239,11 @@ class Stage:
 
         Calls go through k one by one.
         """
-        after = self._nodes.lossless
-        if follows is not None and self._follows is not None:
+        if follows is None:
+            after = self._nodes.lossless
+            assert after is not None  # a stage from one loss on has it
+        else:
+            assert self._follows is not None
             after = self._follows @ follows
         total = np.bincount(
             self._nodes.row, self._weight * (self._nodes.cost + after), len(self.rows.left)
@@ -234,10 +252,22 @@ class Stage:
         return np.asarray(losses / self.exponent * total)
 
 
+@cache
+def _legendre(order: int) -> tuple[Floats, Floats]:
+    """Return the nodes and weights of Gauss and Legendre."""
+    return np.polynomial.legendre.leggauss(order)
+
+
 def _nodes(
-    transfer: ShortTransfer, tables: Tables, rows: Rows, part: _Part, exponent: int
+    transfer: ShortTransfer,
+    tables: Tables,
+    rows: Rows,
+    part: _Part,
+    exponent: int,
+    *,
+    first: bool,
 ) -> _Nodes:
-    at, weights = np.polynomial.legendre.leggauss(ORDERS[min(part.case, TAIL)])
+    at, weights = _legendre(ORDERS[min(part.case, TAIL)])
     which = np.flatnonzero(part.high > part.low)
     left = rows.left[which, None]
     whole = left - rows.skipped[which, None]
@@ -248,20 +278,26 @@ def _nodes(
     sent = left - share * whole
     path = rows.grown.pick(which)
     window = path.window(sent)
-    cost, lossless, places, parts = _after_loss(
-        transfer, tables, rows, part.case, left=left, sent=sent, window=window
-    )
+    after = _after_loss(transfer, tables, rows, part.case, left=left, sent=sent, window=window)
+    cost = np.full(sent.size, after.cost)
     if part.case != AGAIN:
-        cost = cost + (transfer.rtt_s * path.rounds(sent, window)).ravel()
+        cost += (transfer.rtt_s * path.rounds(sent, window)).ravel()
     return _Nodes(
         np.repeat(which, len(at)),
         share.ravel(),
         (weights / 2 * (near - far)).ravel(),
         cost,
-        lossless,
-        places,
-        parts,
+        after.lossless() if first else None,
+        after.blocks,
     )
+
+
+class _After(NamedTuple):
+    """What a loss costs, seconds, L_0 of what follows, and of what in the vector L_k is made."""
+
+    cost: float
+    lossless: Callable[[], Floats]
+    blocks: list[Block]
 
 
 def _after_loss(
@@ -273,8 +309,8 @@ def _after_loss(
     left: Floats,
     sent: Floats,
     window: Floats,
-) -> tuple[Floats, Floats, Integers, Floats]:
-    """Return what a loss costs, L_0 of what follows, and where the vector has its L_k."""
+) -> _After:
+    """Return what becomes of transfers that lose a packet, (P, O) of them."""
     rest = (left - sent).ravel()
     if case == RECOVERY:
         wait = 0.0 if transfer.as_printed else transfer.rtt_s
@@ -282,23 +318,25 @@ def _after_loss(
         if transfer.sack:
             again = np.maximum(transfer.decrease * window, 1.0).ravel()
             rest = np.maximum(rest - window.ravel(), 1.0)
-        lossless = rest_latency_s(transfer, rest, Growth.of(transfer, again, again))
-        return np.full_like(rest, wait), lossless, *tables.recovered.stencil(rest, again)
+        return _After(
+            wait,
+            lambda: rest_latency_s(transfer, rest, Growth.of(transfer, again, again)),
+            tables.recovered.stencil(rest, again),
+        )
     if case == TIMEOUT:
-        half = window.ravel() / 2
-        lossless = restart_latency_s(transfer, rest + 1, half)
-        mesh = tables.timed_out[0]
-        return np.full_like(rest, transfer.rto_s), lossless, *mesh.stencil(rest + 1, half)
-    if case == AGAIN:
+        half, packets = window.ravel() / 2, rest + 1
+        mesh, rto = tables.timed_out[0], transfer.rto_s
+    elif case == AGAIN:
         doublings = (rows.doublings or 0) + 1 if transfer.backoff else 0
         mesh = tables.timed_out[min(doublings, len(tables.timed_out) - 1)]
         rto = transfer.rto_s * 2 ** min(doublings, MOST_DOUBLINGS)
         packets = np.broadcast_to(left, sent.shape).ravel()
         half = np.full_like(rest, 2.0)
-        lossless = restart_latency_s(transfer, packets, half)
-        return np.full_like(rest, rto), lossless, *mesh.stencil(packets, half)
-    places = np.full((len(rest), 8), tables.tail + case - TAIL)
-    parts = np.zeros((len(rest), 8))
-    parts[:, 0] = 1
-    lossless = np.full_like(rest, transfer.rtt_s)  # the retransmitted packet, and no other
-    return np.full_like(rest, transfer.rto_s), lossless, places, parts
+    else:
+        every, place = np.arange(len(rest)), tables.tail + case - TAIL
+        alone = Block(every, np.full((1, len(rest)), place), np.ones((1, len(rest))))
+        # The retransmitted packet follows, and no other.
+        return _After(transfer.rto_s, lambda: np.full_like(rest, transfer.rtt_s), [alone])
+    return _After(
+        rto, lambda: restart_latency_s(transfer, packets, half), mesh.stencil(packets, half)
+    )

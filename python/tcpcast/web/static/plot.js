@@ -6,7 +6,7 @@ import { $, make, table } from "./elements.js";
 // Okabe and Ito's colours; lines differ by dashes and points by shape, too.
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8a7f00", "#7570b3"];
 const DARK = ["#56B4E9", "#E69F00", "#2fc39a", "#e39cc6", "#F0E442", "#ff9a73", "#c9c2ff", "#ffffff"];
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 const hue = (at) => (dark.matches ? DARK : LIGHT)[at % LIGHT.length];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 4], [4, 4], [2, 6], [6, 2, 2, 2]];
 const SHAPES = ["circle", "square", "triangle"];
@@ -168,6 +168,9 @@ export class Plot {
     this.place = place;
     new ResizeObserver(() => this.#resize()).observe(place);
     dark.addEventListener("change", () => this.#again());
+    // Paper is light, and of another width than the window.
+    const paper = matchMedia("print");
+    paper.addEventListener("change", () => { this.#resize(); this.#again(); });
   }
 
   #size() {

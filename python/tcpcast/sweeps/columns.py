@@ -1,0 +1,61 @@
+"""Columns of Parquet files made of lists.
+
+``pyarrow.array`` asks pandas, where that is installed, whether a list is one of its own: to import
+it takes a worker as long as to simulate a few cells.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+
+def column(arrow: ModuleType, values: Sequence[Any], kind: Any) -> Any:
+    """Return what ``pyarrow.array(values, kind)`` does.
+
+    Parameters
+    ----------
+    arrow
+        The module ``pyarrow``.
+    values
+        None where there is none.
+    kind
+        ``float64``, ``int64``, ``bool_`` or ``string``.
+    """
+    there = np.array([value is not None for value in values], dtype=bool)
+    known = None if there.all() else _bits(arrow, there)
+    if kind == arrow.string():
+        return arrow.Array.from_buffers(kind, len(values), [known, *_texts(arrow, values)])
+    if kind == arrow.bool_():
+        data = _bits(arrow, np.array([bool(value) for value in values], dtype=bool))
+    else:
+        filled = [0 if value is None else value for value in values]
+        numbers = np.float64 if kind == arrow.float64() else np.int64
+        data = arrow.py_buffer(np.array(filled, dtype=numbers))
+    return arrow.Array.from_buffers(kind, len(values), [known, data])
+
+
+def lists_of_texts(arrow: ModuleType, values: Sequence[Sequence[str]]) -> Any:
+    """Return what ``pyarrow.array(values, pyarrow.list_(pyarrow.string()))`` does."""
+    ends = np.array([*accumulate(map(len, values), initial=0)], dtype=np.int32)
+    within = column(arrow, [text for each in values for text in each], arrow.string())
+    buffers = [None, arrow.py_buffer(ends)]
+    kind = arrow.list_(arrow.string())
+    return arrow.Array.from_buffers(kind, len(values), buffers, children=[within])
+
+
+def _bits(arrow: ModuleType, truths: Any) -> Any:
+    return arrow.py_buffer(np.packbits(truths, bitorder="little"))
+
+
+def _texts(arrow: ModuleType, values: Sequence[str | None]) -> tuple[Any, Any]:
+    """Return where each text ends, and all texts."""
+    parts = [b"" if value is None else value.encode() for value in values]
+    ends = np.array([*accumulate(map(len, parts), initial=0)], dtype=np.int32)
+    return arrow.py_buffer(ends), arrow.py_buffer(b"".join(parts))

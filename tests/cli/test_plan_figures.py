@@ -1,0 +1,121 @@
+"""Figures of plans: the model as a line, what was simulated as points with intervals."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tcpcast.cli import app
+from tcpcast.plan import plan_buffer, plan_loss, plan_rate, plan_users
+from tcpcast.report.plan_figures import plan_figure
+from tcpcast.scenario import Scenario, load
+from typer.testing import CliRunner
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from tcpcast.plan import Plan
+
+pytest.importorskip("matplotlib", reason="needs matplotlib: the extra plot")
+
+PATH = {
+    "network": {"rtt": "80ms", "bottleneck": {"loss": "1%"}},
+    "traffic": {"kind": "bulk", "flows": 1},
+    "tcp": {"stack": "rfc-newreno", "receiver_window": "700pkt"},
+    "run": {"duration": "10s"},
+}
+
+
+def _web() -> Scenario:
+    return load("web-10mbit").with_changes({"traffic.sources": 67})
+
+
+def _plans() -> dict[str, Plan]:
+    return {
+        "buffer": plan_buffer(_web(), loss=0.01),
+        "rate": plan_rate(_web(), rate_bps=4e5),
+        "users": plan_users(_web(), rate_bps=2e5),
+        "loss": plan_loss(Scenario.from_dict(PATH), goodput_bps=5e7),
+    }
+
+
+PLANS = _plans()
+
+
+def _lines(axes: Axes) -> dict[str, Any]:
+    return {str(line.get_label()): line.get_data() for line in axes.get_lines()}
+
+
+@pytest.mark.parametrize(("name", "factors"), [
+    ("buffer", (1, 0.01)), ("rate", (1e6, 1e3)), ("users", (1, 1e3)), ("loss", (0.01, 1e6)),
+])  # fmt: skip
+def test_the_curve_meets_the_target_at_the_answer(name: str, factors: tuple[float, float]) -> None:
+    plan = PLANS[name]
+    axes = plan_figure(plan, plan.scenario or _web()).get_axes()[0]
+    assert plan.target is not None
+    line = next(data for said, data in _lines(axes).items() if said in {"the model", "PFTK"})
+    x, y = (np.asarray(part, dtype=float) for part in line)
+    (at,) = np.flatnonzero(np.isclose(x * factors[0], plan.value, rtol=1e-9))
+    # A whole packet more, or a whole user, is a step of the curve.
+    assert y[at] * factors[1] == pytest.approx(plan.target[1], rel=0.1)
+    # And it goes on at both sides, the one on this side of the target, the other beyond.
+    assert (y[0] * factors[1] - plan.target[1]) * (y[-1] * factors[1] - plan.target[1]) < 0
+
+
+def test_what_was_simulated_stands_as_points_with_intervals_over_the_model() -> None:
+    plan = plan_buffer(_web(), loss=0.01)
+    plan.tables["simulated"] = {
+        "buffer_pkts": np.array([60, 90]),
+        "loss_ratio": np.array([0.012, 0.008]),
+        "low": np.array([0.011, np.nan]),
+        "high": np.array([0.013, np.nan]),
+    }
+    plan.simulated, plan.simulated_low, plan.simulated_high = 75, 70, 80
+    axes = plan_figure(plan, _web()).get_axes()[0]
+    (points,) = axes.containers
+    assert points[0].get_xydata().tolist() == [[60, 1.2], [90, 0.8]]
+    (bars,) = points[2]
+    assert bars.get_segments()[0][:, 1] == pytest.approx([1.1, 1.3])
+    assert "by simulation: 75 packets" in axes.get_legend_handles_labels()[1]
+
+
+def test_a_loss_has_the_isoline_of_its_goodput() -> None:
+    plan = PLANS["loss"]
+    found = plan.tables["isoline"]
+    near = np.interp(0.08, found["rtt_s"], found["loss_ratio"])
+    assert near == pytest.approx(plan.value, rel=0.05)
+    # By half the RTT four times the loss is tolerated: rate goes by 1/(RTT sqrt(p)).
+    half = np.interp(0.04, found["rtt_s"], found["loss_ratio"])
+    assert half == pytest.approx(4 * plan.value, rel=0.1)
+    # A window of 700 packets an RTT gives 50 Mbit/s up to some 160 ms, however little is lost.
+    assert np.isnan(found["loss_ratio"][found["rtt_s"] > 0.17]).all()
+    below = plan_figure(plan, Scenario.from_dict(PATH)).get_axes()[1]
+    assert below.get_xlabel() == "RTT (ms)"
+
+
+@pytest.mark.parametrize("command", [
+    ["buffer", "web-10mbit", "--set", "traffic.sources=67"],
+    ["rate", "web-10mbit", "--rate", "300kbit"],
+    ["users", "web-10mbit", "--rate", "200kbit"],
+    ["loss", "--goodput", "50mbit", "--rtt", "80ms"],
+])  # fmt: skip
+def test_commands_write_the_figure_and_a_report_with_it(tmp_path: Path, command: list[str]) -> None:
+    page = tmp_path / "page.html"
+    shown = ["--plot", str(tmp_path), "--format", "svg", "--html", str(page), "--json"]
+    found = CliRunner().invoke(app, ["plan", *command, *shown])
+    assert found.exit_code == 0, found.output
+    written = tmp_path / f"{command[0]}.svg"
+    assert f"tcpcast: wrote {written}" in found.stderr
+    assert page.read_text().count("<svg") == 1
+    plan = json.loads(found.stdout)["plan"]
+    assert "curve" in plan["tables"]
+    assert plan["target"]["unit"] in {"1", "bit/s"}
+
+
+def test_the_curve_of_a_crossing_is_not_printed() -> None:
+    found = CliRunner().invoke(app, ["plan", "loss", "--goodput", "50mbit", "--rtt", "80ms"])
+    assert "File goodput by the number of sources" not in found.output
+    assert "isoline" not in found.output

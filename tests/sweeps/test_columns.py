@@ -1,0 +1,58 @@
+"""Columns are made without pandas, and are those that pyarrow makes."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from tcpcast.sweeps.columns import column, lists_of_texts
+
+arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: the extra sweep")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+COLUMNS: list[tuple[list[Any], Any]] = [
+    ([1.5, None, -2.0, 1e300], arrow.float64()),
+    ([0.1], arrow.float64()),
+    ([None, None], arrow.float64()),
+    ([], arrow.float64()),
+    ([7, -(2**62), None, 3], arrow.int64()),
+    ([True, None, False, *[True] * 9], arrow.bool_()),
+    (["", "größer", None, "\U0001f600", "a\n"], arrow.string()),
+    ([None], arrow.string()),
+]
+
+
+def _file(values: Any) -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(arrow.table({"x": values}), sink, store_schema=False)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(("values", "kind"), COLUMNS)
+def test_a_column_is_what_pyarrow_makes(values: list[Any], kind: Any) -> None:
+    found, expected = column(arrow, values, kind), arrow.array(values, kind)
+    found.validate(full=True)
+    assert found.equals(expected)
+    assert found.null_count == expected.null_count
+    assert _file(found) == _file(expected)
+
+
+@pytest.mark.parametrize("values", [[], [[]], [["a", "bc"], [], ["ü"]]])
+def test_so_are_lists_of_texts(values: list[list[str]]) -> None:
+    kind = arrow.list_(arrow.string())
+    found, expected = lists_of_texts(arrow, values), arrow.array(values, kind)
+    found.validate(full=True)
+    assert found.equals(expected)
+    assert _file(found) == _file(expected)
+
+
+def test_a_sweep_loads_no_pandas() -> None:
+    pytest.importorskip("pandas", reason="needs pandas")
+    asked = "import sys, tcpcast; found = tcpcast.sweep('lossy-path', "
+    asked += "{'network.rtt': ['10ms', '20ms']}, engines='cubic-response'); "
+    asked += "assert len(found.to_arrow()) == 2; print('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
