@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
 
+import doc_installed
 import doc_notebook
 from doc_figures import figures, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
@@ -66,7 +67,9 @@ def updated_notebook(page: Path) -> str:
 def main() -> None:
     """Update the pages named, or all of them."""
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
-    chosen = chosen or [*pages(), *doc_notebook.notebooks()]
+    if not chosen:
+        doc_installed.write()
+        chosen = [*pages(), *doc_notebook.notebooks()]
     for page in chosen:
         text = updated_notebook(page) if page.suffix == ".ipynb" else updated(page)
         if text != page.read_text(encoding="utf-8"):
