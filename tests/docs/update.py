@@ -15,6 +15,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
 
 import doc_installed
 import doc_notebook
+import doc_notices
 from doc_figures import figures, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
 from doc_tables import filled
@@ -69,6 +70,7 @@ def main() -> None:
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
     if not chosen:
         doc_installed.write()
+        doc_notices.write()
         chosen = [*pages(), *doc_notebook.notebooks()]
     for page in chosen:
         text = updated_notebook(page) if page.suffix == ".ipynb" else updated(page)
