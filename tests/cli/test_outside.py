@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
