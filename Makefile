@@ -24,7 +24,7 @@ BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/C
 	$(shell find crates/*/src -name '*.rs')
 
 .PHONY: help setup check-tools demo test test-rust test-python lint lint-rust lint-python \
-	check-long bench docs site docs-update release-check peers clean
+	check-long coverage bench docs site docs-update release-check peers clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -86,6 +86,11 @@ check-long: $(READY) ## Run the long tests and the whole papers, into out/.
 	.venv/bin/tcpcast reproduce engset --output out/engset-paper
 	.venv/bin/tcpcast reproduce kernel --output out/kernel-paper
 
+coverage: $(READY) ## Report which lines the tests reach, of Python and of Rust, into out/coverage.
+	@sh .ci/check-tools "$(PYTHON)" coverage
+	@$(UV) sync --quiet --frozen --inexact --no-install-project --only-group coverage
+	@sh .ci/coverage $(BIN)
+
 bench: $(READY) ## Print speed and size beside their targets.
 	.venv/bin/python -m benches.bench
 
@@ -102,6 +107,7 @@ docs-update: $(READY) ## Write into the docs what their commands print now.
 	.venv/bin/python tests/docs/update.py
 
 release-check: $(READY) ## Build what a release uploads, install it in a clean place, and hold it.
+	@$(UV) sync --quiet --frozen --inexact --no-install-project --only-group release
 	@sh .ci/release-check $(BIN)/python $(UV)
 
 peers: ## Install the programs that results are compared with (Debian; root or sudo).

@@ -28,14 +28,15 @@ START, CONTENTS = "README", "docs/README"
 
 project = "tcpcast"
 project_copyright = "the authors of tcpcast"
-extensions = ["myst_parser"]
+extensions = ["myst_nb"]  # plain pages by myst_parser, and notebooks
 root_doc = START
-include_patterns = ["*.md", "docs/**.md"]
+include_patterns = ["*.md", "docs/**.md", "docs/**.ipynb"]
 exclude_patterns = [
     *(path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "docs"),
     "**/__pycache__",
 ]
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+nb_execution_mode = "off"  # a notebook has its outputs; tests/docs runs it
 suppress_warnings = ["config.cache"]  # the renderer of equations is a function
 
 myst_enable_extensions = ["dollarmath"]
@@ -56,7 +57,7 @@ pygments_dark_style = "monokai"
 
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 ITEM = re.compile(r"^(?:-|\d+\.) .*(?:\n  .*)*", re.MULTILINE)
-PAGE = re.compile(r"\]\(([^)#\s]+\.md)\)")
+PAGE = re.compile(r"\]\(([^)#\s]+\.(?:md|ipynb))\)")
 
 
 def navigation(text: str) -> str:

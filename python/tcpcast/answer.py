@@ -102,11 +102,13 @@ class CaptureInputs:
 class Answer:
     """What one engine says of one scenario.
 
-    ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's name to its
-    columns (equal-length numpy arrays), ``warnings`` holds what to check before trusting the
-    result. ``partial`` says why the answer is not the whole one that was asked for (interrupted,
-    precision not reached), or None. ``unwritten`` says which files of the run could not be
-    written, and why. ``failed`` says what went wrong where a sweep goes on without this answer.
+    ``engine`` is its name, ``not_applicable`` why it does not apply, or None, and ``wall_s`` how
+    long it took. ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's
+    name to its columns (equal-length numpy arrays), ``warnings`` holds what to check before
+    trusting the result. ``partial`` says why the answer is not the whole one that was asked for
+    (precision not reached, ``interrupted`` by Ctrl-C), or None. ``unwritten`` says which files of
+    the run could not be written, and why. ``failed`` says what went wrong where a sweep goes on
+    without this answer.
 
     ``machine_fault`` says that ``partial`` is the machine's fault, which was too busy to measure.
 

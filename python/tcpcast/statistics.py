@@ -49,7 +49,7 @@ STOPPING_Z = 1.282
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its 95 % interval.
+    """A figure, ``value``, with its 95 % interval.
 
     ``low`` and ``high`` are None, and ``half_width`` is infinite, where the data give no interval
     (all of the denominator in one unit). ``half_width`` is the longer arm of the interval, before
@@ -100,7 +100,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """End of the warm-up: observations to leave out, and whether the series is long enough."""
+    """End of the warm-up: ``index`` observations to leave out.
+
+    ``found`` says whether the series is long enough to tell.
+    """
 
     index: int
     found: bool
@@ -231,7 +234,7 @@ def ratio(
 
 
 def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:
-    """Estimate the mean of equally weighted units, ``[units]``: see :func:`ratio`."""
+    """Estimate the mean of equally weighted ``values``, ``[units]``: see :func:`ratio`."""
     column = np.asarray(values, dtype=np.float64)
     return ratio(column, np.ones_like(column), replications=replications)
 
@@ -321,7 +324,9 @@ def mser5(series: ArrayLike) -> Truncation:
 
 
 def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
-    """Tell whether neighbouring units, ``[units]``, are correlated: the run is too short.
+    """Tell whether neighbouring units are correlated: the run is too short.
+
+    ``units``, ``[units]``, are in the order of time, ``replications`` of equally many in a row.
 
     One-sided test on the lag-1 correlation within replications (von Neumann's ratio is 2 less
     twice it, but for the ends) at a level of 0.5 %. :attr:`Estimate.correlated` is the same test

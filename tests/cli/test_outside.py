@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
@@ -129,7 +130,8 @@ def test_they_are_listed_and_what_is_wrong_with_one_is_said(site: Path) -> None:
         ("lost", "it has to return tcpcast.Answer", 2),
         ("odd", "asks for temperature; it may ask for loss_indication_ratio, rtt_s", 3),
         ("broken", "cannot be imported", 3),
-        ("pip", "no engine 'pip'", 2),
+        ("pip", "no engine 'pip'; did you mean 'pipe'? There are: engset,", 2),
+        ("nobody", "trace, pipe, lost,", 2),
     ],
 )
 def test_what_is_wrong_with_an_engine_is_said_when_it_is_asked(
@@ -139,3 +141,19 @@ def test_what_is_wrong_with_an_engine_is_said_when_it_is_asked(
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_shell_is_offered_them_once_each(site: Path) -> None:
+    asked = {"_TCPCAST_COMPLETE": "complete_bash", "COMP_CWORD": "4"}
+    words = "tcpcast run one-path --engine packet,p"
+    done = subprocess.run(
+        [sys.executable, "-m", "tcpcast"],
+        env=os.environ | {"PYTHONPATH": str(site), "COMP_WORDS": words} | asked,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    offered = done.stdout.split()
+    assert "packet,pipe" in offered
+    assert "packet,pftk" in offered
+    assert "packet,packet" not in offered

@@ -13,6 +13,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
 
+import doc_installed
+import doc_notebook
+import doc_notices
 from doc_figures import figures, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
 from doc_tables import filled
@@ -56,11 +59,21 @@ def _keep_figures(page: Path, folder: Path) -> None:
             print(f"drew {kept.relative_to(ROOT)}")
 
 
+def updated_notebook(page: Path) -> str:
+    """Return a notebook's text with what its cells show now."""
+    with tempfile.TemporaryDirectory() as folder:
+        return doc_notebook.updated(page, Path(folder))
+
+
 def main() -> None:
     """Update the pages named, or all of them."""
-    chosen = [Path(name).resolve() for name in sys.argv[1:]] or pages()
+    chosen = [Path(name).resolve() for name in sys.argv[1:]]
+    if not chosen:
+        doc_installed.write()
+        doc_notices.write()
+        chosen = [*pages(), *doc_notebook.notebooks()]
     for page in chosen:
-        text = updated(page)
+        text = updated_notebook(page) if page.suffix == ".ipynb" else updated(page)
         if text != page.read_text(encoding="utf-8"):
             page.write_text(text, encoding="utf-8")
             print(f"updated {page.relative_to(ROOT)}")

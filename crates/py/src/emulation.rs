@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use tcpcast_sim::RunConfig;
 
 /// What is run over a link beside the configuration that the simulator would have.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no link to run it on"))]
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct LinkDict {

@@ -159,14 +159,15 @@ def _dispatch(arguments: list[str]) -> int:
     if (asked := os.environ.get(complete.VARIABLE)) is not None:
         return complete.answer(command, asked)
     try:
-        with command.make_context("tcpcast", arguments) as context:
+        with command.make_context("tcpcast", list(arguments)) as context:
             command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as usage:
-        place = getattr(getattr(usage, "ctx", None), "command_path", "tcpcast")
+        named = f"tcpcast {arguments[0]}" if arguments[0] in ORDER else "tcpcast"
+        place = getattr(getattr(usage, "ctx", None), "command_path", named)
         said = usage.format_message().replace(": Value error, ", ": ")
         print(f"{place}: {said}", file=sys.stderr)
         print(f"Try '{place} --help'.", file=sys.stderr)

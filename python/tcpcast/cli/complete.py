@@ -42,11 +42,18 @@ def _literal(text: str) -> str:
 
 
 def engine_lists(incomplete: str) -> list[str]:
-    """Return lists of engines with one more than is typed."""
+    """Return lists of engines with one more than is typed, those of other packages included."""
     from tcpcast.engines import REGISTRY
+    from tcpcast.engines.outside import entry_points
 
     typed, comma, beginning = incomplete.rpartition(",")
-    return [f"{typed}{comma}{name}" for name in REGISTRY if name.startswith(beginning)]
+    named = set(typed.split(","))
+    names = dict.fromkeys([*REGISTRY, *entry_points()])
+    return [
+        f"{typed}{comma}{name}"
+        for name in names
+        if name.startswith(beginning) and name not in named
+    ]
 
 
 def keys(incomplete: str) -> list[str]:

@@ -8,6 +8,10 @@ import typer
 
 from tcpcast.cli.complete import VARIABLE
 
+_DEFINED = "compdef _tcpcast_completion tcpcast"
+_DEFINED_OR_ASKED = f"""{_DEFINED}
+if [ "$funcstack[1]" = "_tcpcast" ]; then _tcpcast_completion "$@"; fi"""
+
 EXAMPLE = "tcpcast completion bash > ~/.local/share/bash-completion/completions/tcpcast"
 
 
@@ -26,4 +30,5 @@ def completion(
     script = shells.get_completion_script(  # type: ignore[attr-defined]
         prog_name="tcpcast", complete_var=VARIABLE, shell=shell
     )
-    print(script)
+    # zsh may load the file as the function _tcpcast when it is first asked: then it answers, too.
+    print(script.replace(_DEFINED, _DEFINED_OR_ASKED))

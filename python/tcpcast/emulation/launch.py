@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _MODULE = "tcpcast.emulation.process"
-_LEFT_TO_PROGRAMS = (signal.SIGINT, signal.SIGQUIT)
+_LEFT_TO_PROGRAMS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGQUIT") if hasattr(signal, name)
+]
 """What a terminal sends to all: the programs at the link decide, and the link tells its numbers."""
 
 

@@ -277,9 +277,12 @@ def _add(name: str) -> bool:
 def _check_name(name: str) -> None:
     if isinstance(name, str) and (name in REGISTRY or _add(name)):
         return
+    from tcpcast.engines.outside import entry_points  # noqa: PLC0415 - looks at all packages
+
     text = str(name)
+    names = list(dict.fromkeys([*REGISTRY, *entry_points()]))
     hint = next((words for part, words in _INSTEAD.items() if part in text.lower()), None)
     if hint is None:
-        near = difflib.get_close_matches(text, REGISTRY, n=1)
+        near = difflib.get_close_matches(text, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
-    raise UnknownEngine(f"no engine '{name}'{hint} There are: {', '.join(REGISTRY)}.")
+    raise UnknownEngine(f"no engine '{name}'{hint} There are: {', '.join(names)}.")

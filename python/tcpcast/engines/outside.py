@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from dataclasses import dataclass, field, replace
+import traceback
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Answer
+from tcpcast.engines.outside_answer import held
 from tcpcast.engines.registry import OUTSIDE, EngineEntry
 from tcpcast.errors import DomainError, EnvironmentFault, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
@@ -53,29 +55,38 @@ class OutsideEntry(EngineEntry):
         ------
         NotApplicable
             The engine does not cover the scenario.
+        EnvironmentFault
+            It raised what is no error of tcpcast; the message says where.
         TcpcastError
             What it returned is no answer.
         """
-        function = self.load()
-        if self.is_model:
-            found = _of_path(self.point.name, function, scenario, measured)
-        else:
-            found = function(scenario, options)
-        if not isinstance(found, Answer):
-            raise TcpcastError(
-                f"engine '{self.point.name}' of {self.package} returned {type(found).__name__}; "
-                "it has to return tcpcast.Answer"
-            )
+        given = self._given(scenario, options, measured)
+        try:
+            found = held(given, self.units)
+        except TcpcastError as fault:
+            raise TcpcastError(f"engine '{self.point.name}' of {self.package} {fault}") from fault
         found.engine = self.point.name
-        for name, unit in self.units.items():
-            if name in found.metrics and not found.metrics[name].unit:
-                found.metrics[name] = replace(found.metrics[name], unit=unit)
         found.provenance = {
             **found.provenance,
             "package": self.package,
             "scenario": scenario.digest(),
         }
         return found
+
+    def _given(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Any:
+        function = self.load()
+        try:
+            if self.is_model:
+                return _of_path(self.point.name, function, scenario, measured)
+            return function(scenario, options)
+        except TcpcastError:
+            raise
+        except (Exception, SystemExit) as fault:
+            place = traceback.extract_tb(fault.__traceback__)[-1]
+            raise EnvironmentFault(
+                f"engine '{self.point.name}' of {self.package} failed: "
+                f"{type(fault).__name__}: {fault} ({place.filename}, line {place.lineno})"
+            ) from fault
 
 
 @functools.cache
@@ -107,6 +118,11 @@ def entry(point: metadata.EntryPoint) -> OutsideEntry:
         raise EnvironmentFault(
             f"engine '{point.name}' of {package} cannot be called: {point.value}"
         )
+    units = getattr(function, "metrics", {})
+    if not (isinstance(units, dict) and all(isinstance(u, str) for p in units.items() for u in p)):
+        raise EnvironmentFault(
+            f"engine '{point.name}' of {package}: its metrics have to be a dict of units by name"
+        )
     is_model = point.group == MODELS
     doc = (inspect.getdoc(function) or f"{point.name} of {package}").partition("\n")[0]
     applies = getattr(function, "applies", None)
@@ -120,7 +136,7 @@ def entry(point: metadata.EntryPoint) -> OutsideEntry:
         quick=False,
         point=point,
         package=package,
-        units=dict(getattr(function, "metrics", {})),
+        units=units,
         is_model=is_model,
     )
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from tcpcast.report.figures import Figures
     from tcpcast.scenario import Scenario
 
 _NUMBERS = {"value": "float64", "low": "float64", "high": "float64"}
@@ -95,17 +96,38 @@ class Answers(list[Answer]):
         rows = answer_rows(self)
         return polars.DataFrame(rows, list(COLUMNS), schema_overrides=kinds, orient="row")
 
-    def plot(self, folder: str | Path, *, force: bool = False, form: str = "png") -> list[Path]:
-        """Write figures into a folder and return their paths; needs the extra ``plot``.
+    @overload
+    def plot(self, folder: None = None) -> Figures: ...
+    @overload
+    def plot(self, folder: str | Path, *, force: bool = False, form: str = "png") -> list[Path]: ...
+    def plot(
+        self, folder: str | Path | None = None, *, force: bool = False, form: str = "png"
+    ) -> Figures | list[Path]:
+        """Draw the figures that the answers have tables for; needs the extra ``plot``.
 
-        Figures of earlier runs are replaced; any other file only with ``force``. ``form`` is
-        ``"png"``, ``"svg"`` or ``"pdf"``.
+        Parameters
+        ----------
+        folder
+            Where they are written. Figures of earlier runs are replaced; any other file only with
+            ``force``. None: they are returned, and a notebook shows them.
+        force
+            Whether any file may be replaced.
+        form
+            ``"png"``, ``"svg"`` or ``"pdf"``.
+
+        Returns
+        -------
+        Figures or list of Path
+            A list of :class:`matplotlib.figure.Figure`, or of the files written.
 
         Raises
         ------
         EnvironmentFault
             matplotlib is missing, or the folder cannot be written.
         """
-        from tcpcast.report.figures import plot  # noqa: PLC0415 - matplotlib is slow to import
+        # matplotlib is slow to import
+        from tcpcast.report import figures  # noqa: PLC0415
 
-        return plot(self, self.scenario, folder, force=force, form=form)
+        if folder is None:
+            return figures.Figures(figures.drawn(self, self.scenario))
+        return figures.plot(self, self.scenario, folder, force=force, form=form)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from tcpcast.report.axes import (
     legend_above,
     titled,
 )
+from tcpcast.report.html import html
 from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
@@ -54,6 +55,42 @@ _DPI = 150
 _MAX_FLOWS = 6
 _WIDE = 15.0
 """From this ratio of the largest to the median window on, windows are drawn to a log scale."""
+
+
+class Figures(list["Figure"]):
+    """Figures of matplotlib, which a notebook shows one below the other.
+
+    ``figures["queue"]`` is the one that is written as ``queue.png``; ``names`` has all names.
+    """
+
+    def __init__(self, figures: Iterable[tuple[str, Figure]]) -> None:
+        found = dict(figures)
+        super().__init__(found.values())
+        self.names = list(found)
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str) -> Figure: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Figure]: ...
+    def __getitem__(self, key: SupportsIndex | slice | str) -> Figure | list[Figure]:
+        """Return a figure by position or by name.
+
+        Raises
+        ------
+        KeyError
+            No figure of that name; the message lists those there are.
+        """
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self.names:
+            raise KeyError(f"no figure '{key}'; there are: {', '.join(self.names) or 'none'}")
+        return self[self.names.index(key)]
+
+    def __repr__(self) -> str:
+        return f"<Figures: {', '.join(self.names) or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        return html(inline(name, figure) for name, figure in zip(self.names, self, strict=True))
 
 
 def plot(

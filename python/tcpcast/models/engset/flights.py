@@ -19,8 +19,8 @@ class Flights:
     """The groups of contiguous packets a connection sends without loss (Table 3).
 
     ``slow_start`` holds the flights while the window doubles, ``full_rounds`` counts those of a
-    whole receiver window that follow, ``last_pkts`` is the last one. ``saturated``: the last
-    flight fills the slowest link and lasts to the end of the file.
+    whole receiver window (``receiver_window_pkts``) that follow, ``last_pkts`` is the last one.
+    ``saturated``: the last flight fills the slowest link and lasts to the end of the file.
     """
 
     slow_start: tuple[float, ...]

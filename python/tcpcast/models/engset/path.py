@@ -153,6 +153,11 @@ def window_saturation(*, beta: float, receiver_window_pkts: float) -> Saturation
     receiver_window_pkts
         WR in packets, at least 1; ``inf`` saturates every link, with an endless queue.
 
+    Returns
+    -------
+    Saturation
+        Whether it does, with the ratio that decides it and the queue.
+
     Raises
     ------
     DomainError

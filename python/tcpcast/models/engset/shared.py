@@ -164,7 +164,7 @@ def buffer_for_loss_plain(
 
     This, and not eq. 13, gives the 202 packets printed in section 5.4.1 for 10 Mbit/s (F = 500,
     RTT0 = 50 ms, N = 4). Arguments, result and errors as in :func:`buffer_for_loss`, with the
-    mean utilisation U of eq. 10 for the load.
+    mean ``utilisation`` U of eq. 10 for the load.
     """
     loss, mean, share = _loss_arguments(loss_ratio, queue_mean_pkts, utilisation)
     return np.asarray(mean * np.log(np.maximum(share, loss) / loss))

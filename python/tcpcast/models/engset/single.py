@@ -135,6 +135,11 @@ def lone_transfer(
     min_rto_s, initial_rto_s
         Least retransmission timeout, and the one before the first sample; seconds.
 
+    Returns
+    -------
+    LoneTransfer
+        Times of each packet, arrays of ``[size_pkts]``.
+
     Raises
     ------
     DomainError

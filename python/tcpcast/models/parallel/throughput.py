@@ -165,8 +165,9 @@ def multiplied_pftk_rate_pps(
 ) -> NDArray[np.float64]:
     """Return n times the full PFTK model, what section VII compares with.
 
-    ``flows`` as in :func:`parallel_throughput`, the others as in
-    :func:`tcpcast.models.pftk.throughput`; packets/s, of the broadcast shape.
+    ``flows`` as in :func:`parallel_throughput`; ``rtt_s``, ``t0_s``, ``loss_indication_ratio``,
+    ``packets_per_ack`` and ``receiver_window_pkts`` as in :func:`tcpcast.models.pftk.throughput`;
+    packets/s, of the broadcast shape.
     """
     one = throughput(
         rtt_s=rtt_s,

@@ -45,8 +45,8 @@ def timeout_probability_approximate(*, window_pkts: ArrayLike) -> NDArray[np.flo
 def timeout_sequence_s(*, t0_s: ArrayLike, loss_indication_ratio: ArrayLike) -> NDArray[np.float64]:
     """Return E[Z^TO] = T0 f(p)/(1 - p), the mean duration of a timeout sequence (28).
 
-    The timer doubles up to 64 T0. Parameters and errors as in :func:`throughput`; seconds, of the
-    broadcast shape.
+    The timer doubles up to 64 T0. ``t0_s``, ``loss_indication_ratio`` and errors as in
+    :func:`throughput`; seconds, of the broadcast shape.
     """
     t0 = positive("t0_s", t0_s)
     p = loss_ratios("loss_indication_ratio", loss_indication_ratio)

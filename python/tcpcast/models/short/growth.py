@@ -228,7 +228,8 @@ class Growth:
 def timeout_volume_pkts(transfer: ShortTransfer) -> float:
     """Return the fluid's y_to: packets sent before the window can recover a loss (section 2).
 
-    Real-valued; 0 when W_0 is large enough, ``inf`` when M is too small for it ever to be.
+    Real-valued, of the same ``transfer`` as :func:`timeout_packets`; 0 when W_0 is large enough,
+    ``inf`` when M is too small for it ever to be.
     """
     grown = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
     return float(grown.sent_at(transfer.recovery_window_pkts))
@@ -241,6 +242,11 @@ def timeout_packets(transfer: ShortTransfer) -> float:
     slow start it has grown by the acks of the packets before it in its round, one for b of them; in
     congestion avoidance it grows by 1 every b rounds (a window of 1 after one). The four entries of
     the tables for congestion avoidance from W_0 = 1 + dup print 1; by the same rule they are 0.
+
+    Parameters
+    ----------
+    transfer
+        Its TCP and path; its size does not matter.
 
     Returns
     -------
@@ -275,6 +281,6 @@ def least_recoverable_pkts(transfer: ShortTransfer) -> float:
     """Return FileSize_min = y_to + dup_t: below it every loss is a timeout (Figure 5).
 
     With the proposal for the last packets dup_t gives way to 1. In packets, by
-    :func:`timeout_packets`; the latency given one loss peaks here.
+    :func:`timeout_packets` of the same ``transfer``; the latency given one loss peaks here.
     """
     return timeout_packets(transfer) + transfer.unprotected_pkts

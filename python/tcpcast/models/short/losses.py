@@ -80,6 +80,8 @@ def losses_considered(
 ) -> int:
     """Return the first k beyond the mean with p(k|n) below 1e-9, where the expectation stops.
 
+    ``size_pkts``, ``loss`` and ``law`` as in :func:`loss_probability`.
+
     Raises
     ------
     DomainError

@@ -184,8 +184,8 @@ pub struct Stack {
     pub timestamps: bool,
     /// RFC 3168.
     pub ecn: bool,
-    /// The socket's buffer holds twice the widest window so far, which bounds what is out in a long
-    /// recovery: Linux's `tcp_sndbuf_expand`, without the limit of `tcp_wmem`.
+    /// The socket's buffer holds twice the widest window so far, which bounds what is in flight in
+    /// a long recovery: Linux's `tcp_sndbuf_expand`, without the limit of `tcp_wmem`.
     pub bounded_send_buffer: bool,
     /// After an idle time the window is halved for each RTO, down to the initial window, and it
     /// shrinks while the application limits: RFC 2861.

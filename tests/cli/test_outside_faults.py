@@ -1,0 +1,92 @@
+"""What an engine of another package may get wrong is said in words, and named as its."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast import Answer, Metric
+from tcpcast.engines import RunOptions, outside
+from tcpcast.errors import EnvironmentFault, NotApplicable, TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def entry(
+    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, **attributes: Any
+) -> outside.OutsideEntry:
+    for name, value in attributes.items():
+        setattr(function, name, value)
+    point = metadata.EntryPoint("own", "own:function", outside.ENGINES)
+    monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
+    return outside.entry(point)
+
+
+def ask(given: Any, monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Answer:
+    row = entry(lambda *_: given, monkeypatch, **attributes)
+    return row.ask(tcpcast.load("one-path"), RunOptions(), None)
+
+
+def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
+    return Answer("own", metrics={name: metric}, **more)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (None, "returned NoneType; it has to return tcpcast.Answer"),
+        (one(5.0), r"returned float for goodput_bps; it has to be tcpcast.Metric\(value\)"),
+        (one(Metric("many")), "returned 'many' for goodput_bps; it has to be a number"),  # type: ignore[arg-type]
+        (one(Metric(True)), "returned True for goodput_bps"),
+        (one(Metric(float("nan"))), "returned nan for goodput_bps; .* is left out"),
+        (one(Metric(1.0, 0.9, 0.1)), "returned the interval 0.9 to 0.1 for goodput_bps"),
+        (one(Metric(1.0, 0.9)), "returned the interval 0.9 to None for goodput_bps"),
+        (one(Metric(1.0, unit="Mbit/s")), "returned goodput_bps in Mbit/s; it is in bit/s"),
+        (one(Metric(1.0), "a\x1b[31mb"), r"named a metric 'a\\x1b\[31mb'; a name has letters"),
+        (one(Metric(1.0), warnings="too long"), "returned warnings that are no list of texts"),
+        (
+            one(Metric(1.0), tables={"queue": {"a": [1, 2], "b": [1]}}),
+            r"table queue with columns of unequal length: a \(2,\), b \(1,\)",
+        ),
+    ],
+)
+def test_what_is_no_answer_is_refused(
+    given: Any, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TcpcastError, match=f"^engine 'own' of another package .*{words}"):
+        ask(given, monkeypatch)
+
+
+def test_numbers_of_numpy_and_lists_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = {"goodput_bps": Metric(np.float32(2.0)), "heaps": Metric(np.int64(3))}  # type: ignore[arg-type]
+    given = Answer("own", metrics=metrics, tables={"steps": {"t_s": [0.0, 1.0]}})  # type: ignore[dict-item]
+    found = ask(given, monkeypatch, metrics={"heaps": "heap"})
+    assert type(found["goodput_bps"]) is type(found["heaps"]) is float
+    assert found.metrics["heaps"].unit == "heap"
+    assert found.tables["steps"]["t_s"].shape == (2,)
+
+
+def test_where_it_failed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Answer:
+        raise ValueError("inside")
+
+    with pytest.raises(EnvironmentFault, match=rf"failed: ValueError: inside \({__file__}, line"):
+        entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+
+
+def test_what_it_does_not_cover_it_refuses_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: Any) -> Answer:
+        raise NotApplicable("it needs rain")
+
+    with pytest.raises(NotApplicable, match=r"^it needs rain$"):
+        entry(refuses, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+
+
+@pytest.mark.parametrize("units", [5, {"heaps": 1}, ["heaps"]])
+def test_units_are_a_dict(units: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EnvironmentFault, match="metrics have to be a dict of units by name"):
+        entry(lambda: None, monkeypatch, metrics=units)

@@ -1,0 +1,31 @@
+"""`Answers.plot()` without a folder: figures that a notebook shows."""
+
+from __future__ import annotations
+
+import pytest
+import tcpcast
+
+pytest.importorskip("matplotlib", reason="needs matplotlib: pip install tcpcast[plot]")
+
+
+def test_figures_are_returned_by_position_and_name() -> None:
+    figures = tcpcast.run("web-10mbit", ["engset"]).plot()
+    assert repr(figures) == "<Figures: states, sharing, queue>"
+    assert figures["queue"] is figures[2]
+    assert len(figures[:2]) == 2
+    assert figures["states"].get_suptitle() == "web-10mbit: active sources"
+    with pytest.raises(KeyError, match="no figure 'windows'; there are: states, sharing, queue"):
+        figures["windows"]
+
+
+def test_a_notebook_shows_each_with_its_title() -> None:
+    shown = tcpcast.run("web-10mbit", ["engset"]).plot()._repr_html_()
+    assert shown.count("<svg") == shown.count("</figure>") == 3
+    assert "<figcaption>web-10mbit: queue length</figcaption>" in shown
+
+
+def test_answers_without_tables_have_no_figures() -> None:
+    figures = tcpcast.run("lossy-path", ["pftk"]).plot()
+    assert list(figures) == []
+    assert repr(figures) == "<Figures: none>"
+    assert figures._repr_html_() == ""

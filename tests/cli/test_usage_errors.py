@@ -1,0 +1,24 @@
+"""An error of usage names the command whose help has the answer."""
+
+from __future__ import annotations
+
+import pytest
+from tcpcast.cli import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["run", "web-10mbit", "--engine"], "tcpcast run"),
+        (["run", "web-10mbit", "--nope"], "tcpcast run"),
+        (["plan", "users", "--nope"], "tcpcast plan users"),
+        (["--nope"], "tcpcast"),
+    ],
+)
+def test_the_help_to_read_is_named(
+    arguments: list[str], command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith(f"{command}: ")
+    assert said[-1] == f"Try '{command} --help'."

@@ -1,0 +1,104 @@
+"""The notebooks of the documentation: what their cells show is run again and compared.
+
+A notebook keeps its outputs, so that a forge and the site show it without running it. ``python
+tests/docs/update.py NOTEBOOK`` writes what it shows now.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+from doc_figures import look_alike
+from doc_pages import ROOT, timeless
+from nbclient import NotebookClient
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+notes: Any = nbformat  # its functions have no types
+SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
+UNSEEN = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+"""Of a drawing: when it was made, and by what."""
+LONGEST_S = 300
+"""A cell that takes longer hangs."""
+
+
+def notebooks() -> list[Path]:
+    """Return the notebooks of the documentation."""
+    return sorted((ROOT / "docs").rglob("*.ipynb"))
+
+
+def read(path: Path) -> Any:
+    """Return a notebook as it is kept."""
+    return notes.read(path, as_version=4)
+
+
+def run(notebook: Any, folder: Path) -> Any:
+    """Return a notebook with what its cells show when they are run in order in a folder.
+
+    Raises
+    ------
+    CellExecutionError
+        A cell raised.
+    """
+    done = copy.deepcopy(notebook)
+    NotebookClient(
+        done,
+        timeout=LONGEST_S,
+        extra_arguments=["--IPKernelApp.log_level=40"],  # errors alone, on our standard error
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
+        record_timing=False,
+    ).execute()
+    return done
+
+
+def shown(cell: Any) -> dict[str, str]:
+    """Return what a cell shows: printed text by its stream, other outputs by their type."""
+    found: dict[str, str] = {}
+    for output in cell.outputs:
+        pieces = {output.name: output.text} if output.output_type == "stream" else output.data
+        for kind, text in pieces.items():
+            found[kind] = found.get(kind, "") + "".join(text)
+    return found
+
+
+def same(one: Any, other: Any) -> bool:
+    """Say whether two cells show the same, but for times on the clock and digits of drawings."""
+    first, second = shown(one), shown(other)
+    if first.keys() != second.keys():
+        return False
+    return all(_same_text(first[kind], second[kind]) for kind in first)
+
+
+def _same_text(one: str, other: str) -> bool:
+    drawings = [[UNSEEN.sub("", drawing) for drawing in SVG.findall(text)] for text in (one, other)]
+    if len(drawings[0]) != len(drawings[1]):
+        return False
+    words = [timeless(SVG.sub("", text).splitlines()) for text in (one, other)]
+    return words[0] == words[1] and all(map(look_alike, *drawings))
+
+
+def tidied(notebook: Any) -> str:
+    """Return a notebook as it is kept: without what depends on who ran it."""
+    kept = copy.deepcopy(notebook)
+    kept.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    for cell in kept.cells:
+        cell.metadata = {}
+    return f"{notes.writes(kept)}\n"
+
+
+def updated(path: Path, folder: Path) -> str:
+    """Return the text of a notebook with what its cells show now; what is the same stays."""
+    kept = read(path)
+    done = run(kept, folder)
+    for before, after in zip(kept.cells, done.cells, strict=True):
+        if before.cell_type == "code" and same(before, after):
+            after.outputs = before.outputs
+    return tidied(done)

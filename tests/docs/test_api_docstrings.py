@@ -1,0 +1,83 @@
+"""The docstrings of the public API are complete: each argument, each attribute, what is raised."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+from typing import Any
+
+import pytest
+from doc_api import MODULES, SECTION, names
+
+PUBLIC = [(module, name) for module in MODULES for name in names(module)]
+FUNCTIONS = [
+    (module, name)
+    for module, name in PUBLIC
+    if not inspect.isclass(getattr(importlib.import_module(module), name))
+]
+ENTRY = re.compile(r"^(\S.*?)(?: : .*)?$", re.MULTILINE)
+
+
+def sections(documented: Any) -> dict[str, str]:
+    """Return the sections of a numpydoc docstring by their heading, the text above under ""."""
+    pieces = SECTION.split(inspect.getdoc(documented) or "")
+    return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
+
+
+def entries(text: str) -> set[str]:
+    """Return what a list of parameters names; several may share a line."""
+    return {name.strip("*` ") for line in ENTRY.findall(text) for name in line.split(",")}
+
+
+def referred(documented: Any) -> set[str]:
+    """Return what functions of the same module describe to which a docstring refers."""
+    module = inspect.getmodule(documented)
+    text = " ".join((inspect.getdoc(documented) or "").split())
+    refers = re.findall(r"(?:as (?:in|for)|see) :func:`(\w+)`", text, re.IGNORECASE)
+    others = (getattr(module, name, None) for name in refers)
+    return {name for other in others for name in entries(sections(other).get("Parameters", ""))}
+
+
+def lacking(documented: Any) -> list[str]:
+    """Return the arguments that neither the list of them nor the text above it names."""
+    found = sections(documented)
+    listed = entries(found.get("Parameters", "")) | entries(found.get("Attributes", ""))
+    said = set(re.findall(r"``(\w+)", found[""])) | referred(documented)
+    if inspect.isclass(documented) and dataclasses.is_dataclass(documented):
+        wanted = [f.name for f in dataclasses.fields(documented) if not f.name.startswith("_")]
+    elif inspect.isclass(documented):
+        return []
+    else:
+        wanted = list(inspect.signature(documented).parameters)
+    return [name for name in wanted if name not in listed | said | {"self"}]
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC, ids=str)
+def test_every_argument_is_described(module: str, name: str) -> None:
+    documented = getattr(importlib.import_module(module), name)
+    assert inspect.getdoc(documented), name
+    assert lacking(documented) == []
+
+
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS, ids=str)
+def test_what_a_function_returns_is_described(module: str, name: str) -> None:
+    documented = getattr(importlib.import_module(module), name)
+    found = sections(documented)
+    said = found[""].split()[0] in {"Return", "Estimate", "Tell"}
+    assert "Returns" in found or "Yields" in found or said
+
+
+def test_what_is_missing_is_seen() -> None:
+    def rate(*, loss: float, rtt_s: float, more: int) -> float:
+        """Return a rate; ``more`` counts.
+
+        Parameters
+        ----------
+        loss : float
+            A share.
+        """
+        return loss * rtt_s * more
+
+    assert lacking(rate) == ["rtt_s"]
