@@ -2,7 +2,8 @@
 
 Most of what a short command takes is importing. A server that has imported everything once forks
 itself for each command: what a command does to its process (signals, streams, settings of
-matplotlib) ends with it, as ever.
+matplotlib) ends with it, as ever. That a command imports what it needs, and little else, is for
+those tests that start an interpreter.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ import io
 import multiprocessing
 import os
 import sys
+from functools import cache
+from multiprocessing import forkserver
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-IMPORTED = ["tcpcast.cli", "tcpcast.report", "tcpcast.engines", "tcpcast.scenario"]
-IMPORTED += ["matplotlib.figure", "scipy.optimize", "scipy.sparse", "scipy.special", "scipy.stats"]
+IMPORTED = ["pytest", "warm"]
+"""What pytest's own start imports again in each process, and what a command finds ready."""
 
 
 def tcpcast(
@@ -28,20 +33,33 @@ def tcpcast(
     environment: Mapping[str, str],
     out: Path | None,
     err: Path | None,
+    timeout: float | None = None,
 ) -> int:
-    """Run a command line in a folder and return its exit code.
+    """Run a command line in a folder and return its exit code; one that lasts too long fails.
 
     ``out`` and ``err`` take what it prints; they may be the same file, and None is a closed stream.
     """
-    context: Any = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(IMPORTED)
-    process = context.Process(
+    process = _server().Process(
         target=_command, args=(list(arguments), folder, dict(environment), out, err)
     )
     process.start()
-    process.join()
+    process.join(timeout)
+    if process.exitcode is None:
+        process.kill()
+        pytest.fail(f"{arguments} did not end in {timeout} s")
     code: int = process.exitcode
     return code
+
+
+@cache
+def _server() -> Any:
+    """Start the server; one of Python before 3.13 finds only what its environment tells of."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        forkserver.ensure_running()
+    return context
 
 
 def _command(
@@ -56,6 +74,7 @@ def _command(
     os.environ.update(environment)
     sys.stdout = _stream(1, out, "strict")
     sys.stderr = _stream(2, err, "backslashreplace")
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = ["tcpcast", *arguments]
     from tcpcast.__main__ import main  # noqa: PLC0415 - in the forked process alone
 

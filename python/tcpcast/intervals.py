@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +87,8 @@ def arms(units: Floats, replications: int, most_freedom: float) -> tuple[float, 
 
 def bent(error: float, freedom: float, skewed: float, size: int) -> tuple[float, float]:
     """Return the arms of a mean of ``size`` values of a skewness, given its standard error."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - takes long, and a link has no intervals
+
     quantile = float(stdtrit(freedom, (1.0 + LEVEL) / 2.0))
     b = skewed / (6.0 * math.sqrt(size))
     if abs(b) < 1e-6:  # G(z) = z there, to more digits than the quotient has
@@ -99,6 +100,8 @@ def bent(error: float, freedom: float, skewed: float, size: int) -> tuple[float,
 
 def with_poisson(count: float, total: float, low: float, high: float) -> tuple[float, float]:
     """Widen an interval to cover the exact one of a Poisson count (Garwood 1936)."""
+    from scipy.special import gammaincinv  # noqa: PLC0415 - takes long
+
     tail = (1.0 - LEVEL) / 2.0
     if count == 0.0:
         return 0.0, -math.log(1.0 - LEVEL) / total

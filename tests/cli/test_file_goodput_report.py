@@ -9,6 +9,7 @@ import pytest
 from tcpcast.cli import main
 from tcpcast.compare import compare_all, compare_shares
 from tcpcast.engines.file_goodput import Counts, counted, of_shares, of_tail
+from tcpcast.report import figures
 from tcpcast.report.answered import run_parts
 from tcpcast.report.axes import figure_class
 from tcpcast.report.goodput_figures import distribution, ends, frame
@@ -76,13 +77,21 @@ def test_what_is_drawn_is_what_was_counted(spread: float) -> None:
     assert np.log(high / low) == pytest.approx(2 * 3.1 * spread, rel=0.2, abs=0.03)
 
 
-def test_a_run_with_files_draws_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_with_files_draws_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("matplotlib")
+    written = set()
+
+    def keep(_: object, path: Path, **__: bool) -> Path:
+        written.add(path.name)
+        return path
+
+    monkeypatch.setattr(figures, "save_figure", keep)
     command = ["run", "web-10mbit", "--engine", "packet"]
     changes = ["run.connections=3000", "probes.goodput_packets=4", "probes.goodput_shares=['99%']"]
     command += [part for change in changes for part in ("--set", change)]
     assert main([*command, "--plot", str(tmp_path)]) == 0
-    written = {path.name for path in tmp_path.iterdir()}
     assert {"file-goodput.png", "file-goodput-tail.png"} <= written
     assert " 1st percentile" in capsys.readouterr().out
 

@@ -10,51 +10,76 @@ import pytest
 
 HEAVY = {"numpy", "scipy", "pydantic", "matplotlib", "rich", "tcpcast._native"}
 PROBE = """
-import json, sys
-{code}
-names = set(sys.modules)
-print("\\n" + json.dumps(sorted(n for n in names if n.split(".")[0] in {heavy} or n in {heavy})))
+import contextlib, io, json, sys
+print()
+for code in {codes!r}:
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(code)
+    names = set(sys.modules)
+    print(json.dumps(sorted(n for n in names if n.split(".")[0] in {heavy} or n in {heavy})))
 """
 MAIN = "from tcpcast.cli import main; assert main({arguments}) == 0"
 
 
-def heavy_after(code: str) -> set[str]:
-    probe = PROBE.format(code=code, heavy=HEAVY)
+def heavy_after(*codes: str) -> list[set[str]]:
+    """What one interpreter has loaded after each piece of code; the earlier ones are there, too."""
+    probe = PROBE.format(codes=codes, heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    loaded = json.loads(done.stdout.splitlines()[-1])
-    return {n if n in HEAVY else n.split(".")[0] for n in loaded}
+    loaded = map(json.loads, done.stdout.splitlines()[-len(codes) :])
+    return [{n if n in HEAVY else n.split(".")[0] for n in names} for names in loaded]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import tcpcast",
-        "import tcpcast; tcpcast.__version__; tcpcast.run; tcpcast.TcpcastError; tcpcast.Answer",
-        "import tcpcast.engines; list(tcpcast.engines.REGISTRY)",
-        MAIN.format(arguments="['--help']"),
-        MAIN.format(arguments="['--version']"),
-    ],
-)
-def test_nothing_heavy_is_loaded(code: str) -> None:
-    assert heavy_after(code) == set()
-
-
-@pytest.mark.parametrize(
-    "command", ["run", "plan", "trace", "new", "engines", "schema", "reproduce", "serve"]
-)
-def test_help_of_a_command_loads_nothing_but_what_typer_itself_does(command: str) -> None:
-    assert heavy_after(MAIN.format(arguments=f"['{command}', '--help']")) <= {"pydantic"}
-
-
+LIGHT = [
+    "import tcpcast",
+    "import tcpcast; tcpcast.__version__; tcpcast.run; tcpcast.TcpcastError; tcpcast.Answer",
+    "import tcpcast.engines; list(tcpcast.engines.REGISTRY)",
+    MAIN.format(arguments="['--help']"),
+    MAIN.format(arguments="['--version']"),
+]
+COMMANDS = ["run", "plan", "trace", "new", "engines", "schema", "reproduce", "serve"]
 PREDICT = ["predict", "--rtt", "60ms", "--loss", "1%"]
+PREDICTIONS = [
+    [],
+    ["--rate", "1gbit", "--explain"],
+    ["--size", "100kB"],
+    ["--stack", "rfc-reno", "--size", "9kB"],
+]
 
 
-@pytest.mark.parametrize(
-    "more", [[], ["--size", "100kB"], ["--stack", "rfc-reno", "--size", "9kB"]]
-)
-def test_a_prediction_loads_no_scipy_and_no_simulator(more: list[str]) -> None:
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, set[str]]:
+    """What is loaded after each of these, from the lightest to the heaviest."""
+    helps = [MAIN.format(arguments=[command, "--help"]) for command in COMMANDS]
+    predictions = [MAIN.format(arguments=PREDICT + more) for more in PREDICTIONS]
+    codes = [*LIGHT, *helps, *predictions]
+    return dict(zip(codes, heavy_after(*codes), strict=True))
+
+
+@pytest.mark.parametrize("code", LIGHT)
+def test_nothing_heavy_is_loaded(code: str, loaded: dict[str, set[str]]) -> None:
+    assert loaded[code] == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_loads_nothing_but_what_typer_itself_does(
+    command: str, loaded: dict[str, set[str]]
+) -> None:
+    assert loaded[MAIN.format(arguments=[command, "--help"])] <= {"pydantic"}
+
+
+@pytest.mark.parametrize("more", PREDICTIONS)
+def test_a_prediction_loads_no_scipy_and_no_simulator(
+    more: list[str], loaded: dict[str, set[str]]
+) -> None:
     # scipy.sparse alone takes longer than numpy.
-    assert heavy_after(MAIN.format(arguments=PREDICT + more)) == {"numpy", "pydantic"}
+    assert loaded[MAIN.format(arguments=PREDICT + more)] == {"numpy", "pydantic"}
+
+
+def test_a_link_loads_no_scipy() -> None:
+    code = (
+        "from tcpcast.cli import link; from tcpcast.engines.kernel.path import path_configuration"
+    )
+    assert heavy_after(code) == [{"numpy", "pydantic", "tcpcast._native"}]
 
 
 def test_a_command_loads_no_other() -> None:
@@ -97,7 +122,8 @@ assert set(built) <= {"Law"}, built  # whose parameters need it
 
 
 def test_the_probe_sees_what_is_loaded() -> None:
-    assert heavy_after("import numpy, rich.table") == {"numpy", "rich"}
+    codes = ["import numpy", "import rich.table", "print('{}')"]
+    assert heavy_after(*codes) == [{"numpy"}, {"numpy", "rich"}, {"numpy", "rich"}]
 
 
 def test_exports_are_the_things_themselves() -> None:

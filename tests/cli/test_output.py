@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,14 @@ import tcpcast
 from tcpcast import output
 from tcpcast.cli import main
 from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.report import axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     Text = pytest.CaptureFixture[str]
 
+FIGURE_BYTES = output.figure_bytes
 CAPTURED = [
     "run", "web-10mbit", "--engine", "packet", "--set=run.connections=50", "--set=run.warmup=0s",
 ]  # fmt: skip
@@ -27,6 +30,21 @@ CAPTURED = [
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where figures go is looked at here, and not what is in them: they are all the same one."""
+    monkeypatch.setattr(output, "figure_bytes", empty_figure)
+
+
+def empty_figure(_: object, form: str, name: str) -> bytes:
+    return empty(form, name)
+
+
+@cache
+def empty(form: str, name: str) -> bytes:
+    return FIGURE_BYTES(axes.figure_class()(figsize=(1, 1)), form, name)
 
 
 def captured(file: str) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
+import started
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,13 +75,17 @@ def site(tmp_path: Path) -> Path:
 
 
 def tcpcast(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tcpcast", *arguments],
-        env=os.environ | {"PYTHONPATH": str(site), "COLUMNS": "200"},
-        text=True,
-        capture_output=True,
-        check=False,
+    files = site / "out", site / "err"
+    for file in files:
+        file.write_bytes(b"")
+    code = started.tcpcast(
+        arguments,
+        folder=site,
+        environment=os.environ | {"PYTHONPATH": str(site), "COLUMNS": "200"},
+        out=files[0],
+        err=files[1],
     )
+    return subprocess.CompletedProcess(arguments, code, *(file.read_text() for file in files))
 
 
 def test_an_engine_of_another_package_answers_beside_the_others(site: Path) -> None:

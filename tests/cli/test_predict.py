@@ -7,12 +7,9 @@ import io
 import json
 import math
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tcpcast
 from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.engines import answer
@@ -424,12 +421,12 @@ def test_a_size_asks_for_the_time_of_a_transfer_beside_the_rate(capsys: Capture)
 
 @needs_transfers
 def test_a_range_of_sizes_has_times_and_mean_rates(capsys: Capture) -> None:
-    asked = ("--loss", "1%", "--size", "10KB..1MB", "--points", "3")
+    asked = ("--loss", "1%", "--size", "10KB..200KB", "--points", "3")
     rows = list(csv.DictReader(io.StringIO(predict(capsys, *asked, "--csv"))))
     times = [float(r["completion_time_s"]) for r in rows if r["engine"] == "short"]
     assert len(times) == 3
     assert times == sorted(times)
-    assert [r["size_pkts"] for r in rows if r["engine"] == "short"] == ["7", "69", "685"]
+    assert [r["size_pkts"] for r in rows if r["engine"] == "short"] == ["7", "31", "137"]
     assert "long run" in predict(capsys, *asked)
 
 
@@ -601,17 +598,3 @@ def test_a_table_aligns_its_columns_and_a_paragraph_hangs_below_its_mark() -> No
     ]
     wrapped = text([Paragraph("one two three four five six seven", mark=" ! ")], 20)
     assert wrapped.splitlines() == [" ! one two three", "   four five six", "   seven"]
-
-
-def test_a_point_loads_nothing_that_takes_long() -> None:
-    """Start-up is most of the time: no scipy, rich or matplotlib, nor the simulator."""
-    code = """
-import sys
-from tcpcast.cli import main
-assert main(["predict", "--rtt", "100ms", "--loss", "1%", "--rate", "1gbit", "--explain"]) == 0
-heavy = {"scipy", "rich", "matplotlib", "tcpcast._native"}
-print(sorted(heavy & set(sys.modules)), file=sys.stderr)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == "[]\n"
-    assert tcpcast.__version__

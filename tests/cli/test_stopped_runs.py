@@ -32,7 +32,7 @@ sys.exit(main(arguments))
 
 
 def interrupted(
-    *arguments: str, after_s: float = 0.6, number: int = signal.SIGINT
+    *arguments: str, after_s: float = 0.4, number: int = signal.SIGINT
 ) -> tuple[dict[str, Any], str, int]:
     """The document, the words and the exit code of a command that gets a Ctrl-C.
 
@@ -57,8 +57,7 @@ def processor_s() -> float:
     return times.children_user + times.children_system
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize(("threads", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
 def test_ctrl_c_prints_what_was_finished(threads: str, number: int) -> None:
     more = ["--set=run.replications=3", f"--threads={threads}"]
     document, words, code = interrupted(*ENDLESS, *more, number=number)

@@ -12,15 +12,23 @@ import tcpcast
 PACKAGE = Path(tcpcast.__file__).parent
 
 
-def modules() -> list[str]:
-    found = (path.relative_to(PACKAGE.parent).with_suffix("") for path in PACKAGE.rglob("*.py"))
-    names = (".".join(path.parts).removesuffix(".__init__") for path in found)
-    return sorted(name for name in names if not name.endswith("__main__"))
+def modules(*, with_examples: bool) -> list[str]:
+    found = sorted(path for path in PACKAGE.rglob("*.py") if path.stem != "__main__")
+    if with_examples:
+        found = [path for path in found if ">>>" in path.read_text(encoding="utf-8")]
+    parts = [path.relative_to(PACKAGE.parent).with_suffix("").parts for path in found]
+    return [".".join(names).removesuffix(".__init__") for names in parts]
 
 
-@pytest.mark.parametrize("module", modules())
+@pytest.mark.parametrize("module", modules(with_examples=True))
 def test_examples(module: str) -> None:
-    failed, _ = doctest.testmod(
+    failed, tried = doctest.testmod(
         importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE
     )
     assert failed == 0
+    assert tried > 0
+
+
+def test_every_module_can_be_imported() -> None:
+    for name in modules(with_examples=False):
+        importlib.import_module(name)

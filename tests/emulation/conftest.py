@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import started
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -111,17 +112,33 @@ def run(mode: Mode, tmp_path: Path) -> Callable[..., Ran]:
 
     def _run(options: Sequence[str], command: Sequence[str], timeout: float = 120) -> Ran:
         numbers = tmp_path / "numbers.json"
-        arguments = [*options, "--device", mode.device, "--statistics", str(numbers), "--force"]
-        done = subprocess.run(
-            [*mode.prefix, *TCPCAST, "link", *arguments, "--", *command],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-        )
-        told = json.loads(numbers.read_text()) if numbers.exists() else {"none": done.stderr}
-        return Ran(done.returncode, done.stdout, done.stderr, told)
+        given = [*options, "--device", mode.device, "--statistics", str(numbers), "--force"]
+        arguments = ["link", *given, "--", *command]
+        if mode.prefix:  # another user's is a process from the start
+            done = subprocess.run(
+                [*mode.prefix, *TCPCAST, *arguments],
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=tmp_path,
+                timeout=timeout,
+                stdin=subprocess.DEVNULL,
+            )
+            code, out, err = done.returncode, done.stdout, done.stderr
+        else:
+            files = tmp_path / ".out", tmp_path / ".err"
+            for file in files:
+                file.write_bytes(b"")
+            code = started.tcpcast(
+                arguments,
+                folder=tmp_path,
+                environment=os.environ,
+                out=files[0],
+                err=files[1],
+                timeout=timeout,
+            )
+            out, err = (file.read_text() for file in files)
+        told = json.loads(numbers.read_text()) if numbers.exists() else {"none": err}
+        return Ran(code, out, err, told)
 
     return _run

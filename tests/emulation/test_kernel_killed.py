@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulation.conftest import TCPCAST
-from emulation.test_nothing_left import changing, outside, parent, processes, within
+from emulation.outside import outside
+from emulation.test_nothing_left import changing, parent, processes, within
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -61,7 +61,7 @@ print(json.dumps(found))
 """
 """All tables of nftables."""
 
-STATE = "import json; from emulation.test_nothing_left import outside; print(json.dumps(outside()))"
+STATE = "import json; from emulation.outside import outside; print(json.dumps(outside()))"
 
 
 class Host:

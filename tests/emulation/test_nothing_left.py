@@ -14,30 +14,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulation.conftest import TCPCAST
+from emulation.outside import outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from emulation.conftest import Mode
 
-OUTSIDE = ("/proc/net/dev", "/proc/net/route", "/proc/net/arp", "/proc/self/mountinfo")
-SYSCTLS = Path("/proc/sys/net")
 FOREVER = "86399"
-
-
-def outside() -> dict[str, str]:
-    """Interfaces, routes, neighbours, mounts, namespaces and network settings of this machine."""
-    found = {}
-    for name in OUTSIDE:
-        text = Path(name).read_text()
-        lines = [line.split()[0] for line in text.splitlines()] if name.endswith("dev") else text
-        found[name] = str(lines)
-    for path in sorted(SYSCTLS.rglob("*")):
-        if path.is_file():
-            with suppress(OSError):
-                found[str(path)] = path.read_text()
-    found["ns"] = str([os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "user", "mnt")])
-    return found
 
 
 def processes(word: str) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,9 +87,17 @@ FROM_OUTSIDE = {
 STANDARD = {"__future__"}
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Return what may name a module, of all that is in a file."""
+    kinds = ast.Import | ast.ImportFrom | ast.Attribute
+    walked = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return [node for node in walked if isinstance(node, kinds)]
+
+
 def imports(path: Path) -> Iterator[str]:
     """Dotted names of all modules a file imports, those for types and within functions too."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -108,7 +117,7 @@ def root_attributes(path: Path) -> set[str]:
     """What a file that says ``import tcpcast`` takes from it: ``run`` in ``tcpcast.run(...)``."""
     return {
         node.attr
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == "tcpcast"

@@ -39,28 +39,39 @@ INSTEAD = {
 }
 """What is not written, as a regular expression, and what is written instead."""
 
+BEGINS = re.compile(r"\b")
+
 EXCEPT: dict[str, set[str]] = {}
 """Files in which an entry of :data:`INSTEAD` may stand, by entry."""
 
 
 @cache
 def texts() -> dict[str, str]:
-    """Return what is read, by its name in the repository."""
+    """Return what is read in small letters, by its name in the repository."""
     files = sorted({path for pattern in SCOPE for path in ROOT.glob(pattern)})
-    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files}
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").lower() for path in files}
 
 
 def found(phrase: str) -> list[str]:
     """Return the places of a phrase, whether or not a line ends within it."""
-    words = re.compile(rf"\b{phrase}\b".replace(" ", r"[\s/#!]+"), re.IGNORECASE)
+    # What begins a word is looked at afterwards: letters to begin with are found much faster.
+    words = re.compile(rf"{phrase}\b".replace(" ", r"[\s/#!]+"))
     places = []
     for name, text in texts().items():
         if name in EXCEPT.get(phrase, set()):
             continue
         places += [
-            f"{name}:{text.count(chr(10), 0, at.start()) + 1}" for at in words.finditer(text)
+            f"{name}:{text.count(chr(10), 0, at.start()) + 1}"
+            for at in words.finditer(text)
+            if BEGINS.match(text, at.start())
         ]
     return places
+
+
+def test_a_phrase_is_found_as_whole_words_over_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "A text\n    /// Sent\n    /// again, resent again.".lower()
+    monkeypatch.setitem(globals(), "texts", lambda: {"a.rs": text})
+    assert found("sent again") == ["a.rs:2"]
 
 
 def test_the_scope_is_read() -> None:

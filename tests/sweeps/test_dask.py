@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 import tcpcast
@@ -22,63 +20,76 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 VARY = {"network.rtt": "20ms..100ms log 10", "network.bottleneck.loss": ["0.5%", "2%"]}
-START = "import sys; from distributed.cli.{0} import main; main(sys.argv[1:])"
+OPTIONS = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
+CLUSTER = r"""
+import os, re, sys, time
+from pathlib import Path
+from distributed.cli import dask_scheduler, dask_worker
+from tcpcast.engines import packet
+from tcpcast.sweeps import work
+
+def forked(main, log, *options):
+    child = os.fork()
+    if child == 0:
+        file = os.open(log, os.O_WRONLY | os.O_CREAT)
+        os.dup2(file, 1), os.dup2(file, 2)
+        main(options)
+    return child
+
+forked(dask_scheduler.main, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+found = None
+while not found:
+    time.sleep(0.05)
+    log = Path("scheduler")
+    found = log.exists() and re.search(r"tcp://127\.0\.0\.1:\d+", log.read_text())
+workers = [forked(dask_worker.main, f"worker{n}", found[0], *sys.argv[1:]) for n in range(2)]
+print(found[0], *workers, flush=True)
+ended, status = os.waitpid(workers[0], 0)
+print(os.waitstatus_to_exitcode(status), flush=True)
+time.sleep(600)
+"""
+"""A scheduler and two workers, a process each; what they import is imported once for all."""
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """Start a scheduler and two workers, and yield its address and the workers."""
-    log = folder / "scheduler.log"
+def cluster(folder: Path) -> Iterator[tuple[str, int, IO[str]]]:
+    """Yield the scheduler's address, the first worker, and where its exit code is told."""
     environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__DAEMON": "False"}
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(what: str, *options: str) -> None:
-        with (folder / f"{what}.log").open("ab") as file:
-            started.append(
-                subprocess.Popen(
-                    [sys.executable, "-c", START.format(f"dask_{what}"), *options],
-                    stdout=file,
-                    stderr=file,
-                    env=environment,
-                    cwd=folder,
-                )
-            )
-
-    try:
-        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-        address = ""
-        deadline = time.monotonic() + 60
-        while not address and time.monotonic() < deadline:
-            found = re.search(r"tcp://127\.0\.0\.1:\d+", log.read_text())
-            address = found[0] if found else ""
-            time.sleep(0.1)
-        for _ in range(2):
-            options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-            start("worker", address, *options)
-        yield address, started[1:]
-    finally:
-        for process in reversed(started):
-            process.kill()
-            process.wait()
+    command = [sys.executable, "-c", CLUSTER, *OPTIONS]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        env=environment,
+        cwd=folder,
+        text=True,
+        start_new_session=True,
+    ) as started:
+        assert started.stdout is not None
+        try:
+            address, *workers = started.stdout.readline().split()
+            yield address, int(workers[0]), started.stdout
+        finally:
+            os.killpg(started.pid, signal.SIGKILL)
 
 
 def test_a_worker_that_dies_loses_nothing(
     path: Scenario, tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]
 ) -> None:
     shares: list[float] = []
-    with cluster(tmp_path) as (address, workers):
+    killed: list[int] = []
+    with cluster(tmp_path) as (address, worker, ended):
 
         def kill_one(share: float) -> None:
             shares.append(share)
-            if share >= 0.25 and workers[0].poll() is None:
-                workers[0].send_signal(signal.SIGKILL)
-                workers[0].wait()
+            if not killed and share >= 0.25:
+                os.kill(worker, signal.SIGKILL)
+                killed.append(int(ended.readline()))
 
         found = tcpcast.sweep(
             path, VARY, engines=["packet", "pftk"], out=tmp_path / "dask", dask=address,
             progress=kill_one,
         )  # fmt: skip
-    assert workers[0].returncode == -signal.SIGKILL
+    assert killed == [-signal.SIGKILL]
     assert shares[-1] == 1.0
     assert found.statuses == {"answered": 40}
     tcpcast.sweep(path, VARY, engines=["packet", "pftk"], out=tmp_path / "own", processes=1)

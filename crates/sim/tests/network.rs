@@ -131,6 +131,9 @@ fn a_lone_flow_fills_a_link_with_room_for_a_window() {
         let least = match preset {
             Preset::LinuxBbr => 0.95,
             Preset::Bbr3 => 0.9,
+            // The repair of slow start's losses, one in a round trip, goes on after the warm-up;
+            // the kernel reaches 0.84 here.
+            Preset::LinuxRenoClassic => 0.8,
             _ => 0.985,
         };
         assert!(share > least && share < 1.0001, "{}: {share}", preset.name());
@@ -431,12 +434,14 @@ fn rfc_3168_marks_take_the_place_of_drops() {
             let with = |tcp| RunConfig {
                 buffer: Some(1000),
                 queue: managed(discipline),
-                warmup: 10 * SECOND,
+                // Without SACK a packet is repaired in each round trip, so that slow start's losses
+                // take that long.
+                warmup: 30 * SECOND,
                 ..run(vec![class(2, tcp, 60, bulk())])
             };
             let cells = [Marked, Passed, QueueDrops, Retransmitted];
             let [marked, passed, drops, retransmitted] =
-                sums(&with(with_ecn(modern(preset))), 60, cells);
+                sums(&with(with_ecn(modern(preset))), 80, cells);
             assert!(marked > 10, "{discipline:?} {preset:?}: {marked} of {passed} marked");
             // BBR does not heed marks, so that PIE and RED come to where they drop.
             let heeds = !matches!(preset, Preset::LinuxBbr | Preset::Bbr3);
@@ -445,7 +450,7 @@ fn rfc_3168_marks_take_the_place_of_drops() {
             if preset == Preset::Dctcp {
                 continue;
             }
-            let [marked, _, drops, _] = sums(&with(modern(preset)), 60, cells);
+            let [marked, _, drops, _] = sums(&with(modern(preset)), 90, cells);
             assert!(marked == 0 && drops > 10, "{discipline:?} {preset:?}: {drops} dropped");
         }
     }

@@ -23,7 +23,7 @@ def scenario_schema() -> dict[str, Any]:
     """
     schema = _titled(Scenario.model_json_schema(by_alias=True, mode="validation"))
     definitions = schema["$defs"]
-    tables = {table.model_json_schema()["title"]: table for table in _tables(Table)}
+    tables = {table.model_config.get("title") or table.__name__: table for table in _tables(Table)}
     for name, definition in [*definitions.items(), ("Scenario", schema)]:
         _as_typed(definition, tables[name])
     entry = definitions["UserClass"]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::link::{Faults, Link};
-use tcpcast_sim::tcp::modern::Preset;
+use tcpcast_sim::tcp::modern::{Preset, Stack};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -89,4 +89,29 @@ fn reno_starts_as_linux_does() {
 fn bbr_starts_as_linux_does() {
     compare("bbr_20M_60ms_B50", Preset::LinuxBbr, 20, 60, 50, 0.08);
     compare("bbr_1000M_60ms_Binf", Preset::LinuxBbr, 1000, 60, usize::MAX - 1, 0.05);
+}
+
+/// The most packets that were out in the first seconds, in multiples of the widest window.
+fn most_out(bounded_send_buffer: bool) -> f64 {
+    let stack = Stack { bounded_send_buffer, ..Preset::LinuxRenoClassic.stack() };
+    let mut link = Link::new(stack, Faults::default(), 30 * MILLISECOND, Some(20), 3);
+    link.buffer = 100;
+    let end = link.now + 8_000 * MILLISECOND;
+    link.write(1 << 40);
+    let (mut widest, mut out) = (0, 0);
+    while link.now < end {
+        link.step();
+        widest = widest.max(link.sender.cwnd());
+        out = out.max(link.sender.flight().out());
+    }
+    f64::from(out) / f64::from(widest)
+}
+
+#[test]
+fn the_send_buffer_bounds_a_long_recovery_as_in_linux() {
+    // A packet is repaired in each round trip after slow start has overflowed the queue, and what the
+    // receiver holds above the holes lets new ones out.
+    let bounded = most_out(true);
+    assert!((1.9..=2.0).contains(&bounded), "{bounded}");
+    assert!(most_out(false) > 5.0);
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration, listed_sizes
@@ -137,6 +136,8 @@ def _estimates(
     at_most
         No end of an interval lies above this, or below 0.
     """
+    from scipy.special import stdtrit  # noqa: PLC0415 - takes long, and a link has no intervals
+
     places = max(len(whole) for whole in wholes)
     part, whole = (_padded(columns, places) for columns in (parts, wholes))
     there = (whole > 0).sum(axis=0)
@@ -295,6 +296,8 @@ def _within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
 
 def _wilson(share: Floats, count: int) -> tuple[Floats, Floats]:
     """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927)."""
+    from scipy.special import ndtri  # noqa: PLC0415 - takes long
+
     z2 = float(ndtri(_QUANTILE)) ** 2
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = np.sqrt(z2 / count * (share * (1 - share) + z2 / (4 * count))) / (1 + z2 / count)

@@ -90,6 +90,15 @@ def detail(time: Floats, trail: Table, most: int = IN_DETAIL) -> tuple[float, fl
     return float(sends[first[best]]), float(sends[last[best]])
 
 
+def _upright(axes: Axes, at: Floats, low: Floats, high: Floats, **look: Any) -> None:
+    """Draw an upright line for each place; ``axes.vlines`` takes five times as long for many."""
+    from matplotlib.collections import LineCollection  # noqa: PLC0415 - optional, slow to import
+
+    ends = (np.column_stack([at, low]), np.column_stack([at, high]))
+    segments: Any = np.stack(ends, axis=1)
+    axes.add_collection(LineCollection(segments, **look), autolim=False)
+
+
 def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float], sent_is: str) -> None:
     margin = 0.02 * (span[1] - span[0]) or 0.01
     near = (time >= span[0] - margin) & (time <= span[1] + margin)
@@ -105,10 +114,10 @@ def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float], sen
 
     everywhere = np.ones_like(near)
     at, start, end = of("data")
-    axes.vlines(at, start, end, color=DATA, linewidth=1.3, label=sent_is, zorder=2.2)
+    _upright(axes, at, start, end, color=DATA, linewidth=1.3, label=sent_is, zorder=2.2)
     at, start, end = of("sacked")
     if at.size:
-        axes.vlines(at, start, end, color=SACK, linewidth=1.3, alpha=0.8, label="SACK")
+        _upright(axes, at, start, end, color=SACK, linewidth=1.3, alpha=0.8, label="SACK")
     # A line comes from before the panel and goes on behind it.
     for kind, colour, label in (("ack", ACK, "acknowledged"), ("window", WINDOW, "window's edge")):
         at, _, end = of(kind, everywhere)
@@ -118,7 +127,7 @@ def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float], sen
     for cause, look in CAUSES.items():
         at, start, end = of(cause)
         if at.size:
-            axes.vlines(at, start, end, color=look.colour, linewidth=1.3)
+            _upright(axes, at, start, end, color=look.colour, linewidth=1.3)
             look.mark(axes, at, (start + end) / 2, f"retransmitted: {look.label} ({at.size:,})")
     axes.set_xlim(span[0] - margin, span[1] + margin)
     axes.set_ylim(low - room, high + room)

@@ -23,7 +23,7 @@ impl Sender {
             || (phase == PhaseName::Loss && self.backoff == 0);
         if first_of_window {
             self.prior_ssthresh = stack.undo.then(|| self.current_ssthresh());
-            self.window.before_reduction = self.window.cwnd;
+            self.window.remember();
             self.window.ssthresh = self.control.ssthresh(&self.window);
             self.remember_undo(true, stack);
         }

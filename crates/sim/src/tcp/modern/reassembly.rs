@@ -2,6 +2,10 @@
 
 use super::segment::{SackBlock, SackBlocks};
 
+/// So many blocks are sure to fit into an acknowledgement, and into the next one if that is lost:
+/// Linux's `TCP_SACK_BLOCKS_EXPECTED`.
+const REPORTED: usize = 2;
+
 /// Where a packet went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
@@ -119,6 +123,14 @@ impl Reassembly {
         last.end = new.end;
         *newest = *last;
         true
+    }
+
+    /// Whether a packet would move what two others have left to report to where an acknowledgement
+    /// may not have room for it.
+    pub fn crowds_out(&self, new: SackBlock) -> bool {
+        let recent = self.recent.as_slice();
+        let touched = recent.iter().position(|b| new.start <= b.end && b.start <= new.end);
+        new.start > self.next && touched.unwrap_or(recent.len()) >= REPORTED
     }
 
     /// Whether all of the packet is held.

@@ -187,6 +187,9 @@ impl Receiver {
         if stack.ecn {
             self.hear_ecn(data, stack);
         }
+        if self.compressed > 0 {
+            self.tell_compressed(data, stack);
+        }
         let placed = self.reassembly.place(data.start, data.len, data.fin, stack.receiving.dsack);
         if data.start <= self.acknowledged || placed == Placed::InOrder {
             self.newest_stamp = data.timestamps.map(|s| s.value).or(self.newest_stamp);
@@ -281,6 +284,16 @@ impl Receiver {
             self.compressed += 1;
             let wait = (self.srtt.unwrap_or(20 * MILLISECOND) / 20).min(MILLISECOND);
             self.compressed_until.get_or_insert(now + wait);
+        }
+    }
+
+    /// Acknowledgements that wait for each other go before the blocks that they report are crowded
+    /// out: what is never reported looks lost, and reordered when it is acknowledged.
+    #[inline(never)]
+    fn tell_compressed(&mut self, data: &Data, stack: &Stack) {
+        let end = data.start + u64::from(data.len) + u64::from(data.fin);
+        if self.reassembly.crowds_out(SackBlock { start: data.start, end }) {
+            self.before = Some(self.acknowledge(stack));
         }
     }
 

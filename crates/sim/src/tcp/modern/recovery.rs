@@ -236,7 +236,7 @@ impl Sender {
     pub(super) fn begin_reduction(&mut self, stack: &Stack) -> (Prr, u64) {
         self.tail_probe = None;
         self.window.credit = 0;
-        self.window.before_reduction = self.window.cwnd;
+        self.window.remember();
         self.window.ssthresh = self.control.ssthresh(&self.window);
         self.cwr_due = true;
         if stack.reduction == Reduction::AtOnce && !self.control.governs() {

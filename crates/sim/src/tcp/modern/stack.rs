@@ -184,6 +184,9 @@ pub struct Stack {
     pub timestamps: bool,
     /// RFC 3168.
     pub ecn: bool,
+    /// The socket's buffer holds twice the widest window so far, which bounds what is out in a long
+    /// recovery: Linux's `tcp_sndbuf_expand`, without the limit of `tcp_wmem`.
+    pub bounded_send_buffer: bool,
     /// After an idle time the window is halved for each RTO, down to the initial window, and it
     /// shrinks while the application limits: RFC 2861.
     pub idle_restart: bool,
@@ -294,6 +297,7 @@ const LINUX: Stack = Stack {
     limited_transmit: true,
     timestamps: true,
     ecn: false,
+    bounded_send_buffer: true,
     idle_restart: true,
     no_delay: false,
     mss: 1448,
@@ -333,6 +337,7 @@ const RFC_SACK: Stack = Stack {
     undo: false,
     frto: false,
     timestamps: false,
+    bounded_send_buffer: false,
     idle_restart: true,
     mss: 1460,
     rtt_rule: RttRule::Rfc6298,

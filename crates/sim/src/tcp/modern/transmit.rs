@@ -12,6 +12,9 @@ use super::ticks::Span;
 use super::timers::Timer;
 use crate::clock::Nanos;
 
+/// The least window that the socket's buffer is made for, in packets: Linux's `TCP_INIT_CWND`.
+const LEAST_BUFFERED: u32 = 10;
+
 /// New data that could be sent.
 #[derive(Clone, Copy, Debug)]
 struct Fresh {
@@ -164,9 +167,16 @@ impl Sender {
     /// until a loss is found.
     #[inline(always)]
     fn may_send_new(&self, stack: &Stack) -> bool {
-        stack.limited_transmit
-            || self.phase != Phase::Disorder
-            || self.flight.out() < self.window.cwnd
+        self.flight.out() < self.window.cwnd
+            || (stack.limited_transmit || self.phase != Phase::Disorder)
+                && self.fits_send_buffer(stack)
+    }
+
+    /// Whether the socket's buffer has room, where what the receiver holds above a hole makes more
+    /// than a window be out.
+    fn fits_send_buffer(&self, stack: &Stack) -> bool {
+        let widest = self.window.widest.max(self.window.cwnd).max(LEAST_BUFFERED);
+        !stack.bounded_send_buffer || self.flight.out() < 2 * widest
     }
 
     #[inline(always)]

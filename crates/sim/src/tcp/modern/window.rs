@@ -14,13 +14,27 @@ pub struct Window {
     pub credit: u32,
     /// The window before the last reduction.
     pub before_reduction: u32,
+    /// The widest window that was reduced, in packets.
+    pub widest: u32,
 }
 
 impl Window {
     /// That of a new connection.
     #[must_use]
     pub fn new(initial: u32) -> Self {
-        Self { cwnd: initial, ssthresh: INFINITE_SSTHRESH, credit: 0, before_reduction: 0 }
+        Self {
+            cwnd: initial,
+            ssthresh: INFINITE_SSTHRESH,
+            credit: 0,
+            before_reduction: 0,
+            widest: 0,
+        }
+    }
+
+    /// A reduction begins.
+    pub fn remember(&mut self) {
+        self.before_reduction = self.cwnd;
+        self.widest = self.widest.max(self.cwnd);
     }
 
     /// Whether it grows exponentially.

@@ -1,0 +1,34 @@
+"""Imports all that a command does, and builds what a process builds once: for ``started`` to fork.
+
+What it builds is in memory alone: how scenarios are validated, fonts and the signs of axes. Tests
+that start an interpreter see it built by the command itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import io
+from pathlib import Path
+
+import tcpcast
+from matplotlib.backends import backend_svg  # noqa: F401
+from matplotlib.figure import Figure
+from rich import table  # noqa: F401
+from scipy import optimize, sparse, special, stats  # noqa: F401
+
+PACKAGE = Path(tcpcast.__file__).parent
+
+for file in sorted(PACKAGE.rglob("*.py")):
+    # The page has a server of its own, which a command seldom is.
+    if file.parent.name != "web" and file.stem not in {"__init__", "__main__"}:
+        importlib.import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
+
+tcpcast.load("web-10mbit")
+
+figure = Figure(layout="constrained")
+figure.subplots().loglog([1, 1000], [1, 1000])
+figure.savefig(io.BytesIO(), format="png")
+
+gc.collect()
+gc.freeze()  # a process that looks for garbage need not copy what it shares
