@@ -78,7 +78,7 @@ impl Sender {
         let (number, start) = (self.flight.next(), self.flight.end());
         let end = self.written.min(self.allowed);
         let mut packets = 0;
-        while packets < room && self.flight.end() + mss <= end {
+        while packets < room && self.flight.end() + mss <= end && self.may_send_new(stack) {
             let number = self.flight.push(now, stack.mss, Marks::default());
             self.note_delivery(now, false, number);
             packets += 1;
@@ -110,8 +110,7 @@ impl Sender {
         }
         let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
         let says_more = self.closed || (stack.ecn && self.cwr_due);
-        let counts_alike = stack.limited_transmit || self.phase != Phase::Disorder;
-        counts_alike && !repairs && !says_more
+        !repairs && !says_more
     }
 
     #[inline(always)]
