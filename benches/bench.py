@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 W134 = ("w134", "800000", "1")
 LONG = ("long", "10", "100", "500", "0", "300", "1")
+EVEN = ("even", "60000", "1")
+"""W134 at nine tenths of its load, with the same windows for every stack."""
 MANY_SOURCES, FEW_SOURCES = 100_000, 1_000
 MANY = ("w134", "400000", "1", str(MANY_SOURCES))
 FEW = ("w134", "400000", "1", str(FEW_SOURCES))
@@ -56,7 +58,7 @@ def main() -> None:
         lambda: instructions(example),
         lambda: memory(example),
         lambda: local_loop.rows(example, runs),
-        lambda: todays.rows(example, {"W134": W134, "LONG": LONG}, min(runs, 3)),
+        lambda: todays.rows(example, {"EVEN": EVEN, "W134": W134, "LONG": LONG}, min(runs, 3)),
         lambda: formulas(runs),
         sweeps.rows,
         lambda: peers(example, runs),
@@ -98,22 +100,23 @@ def seconds_per_million(example: Path, workload: tuple[str, ...], runs: int) -> 
 
 
 def instructions(example: Path) -> Iterator[Row]:
-    """Instructions a data packet on W134: the difference of two run lengths under callgrind."""
-    what, unit, target = "W134 under callgrind", "instructions a packet", 750.0
+    """Instructions a data packet: the difference of two run lengths under callgrind."""
+    unit = "instructions a packet"
     if shutil.which("valgrind") is None:
-        yield Row(what, unit, None, target, "no valgrind here: make peers")
+        yield Row("under callgrind", unit, None, None, "no valgrind here: make peers")
         return
-    classic = _instructions_a_packet(example, None)
-    yield Row(what, unit, classic, target)
-    for stack, times in todays.TIMES.items():
-        count = _instructions_a_packet(example, stack)
-        note = f"{count / classic:.1f} times a classic one"
-        yield Row(f"{stack}, likewise", unit, count, times * classic, note)
+    for workload, target in (("w134", 750.0), ("even", None)):
+        classic = _instructions_a_packet(example, workload, None)
+        yield Row(f"{workload.upper()} under callgrind", unit, classic, target)
+        for stack, times in todays.TIMES.items():
+            count = _instructions_a_packet(example, workload, stack)
+            note = f"{count / classic:.1f} times a classic one"
+            yield Row(f"{stack}, likewise", unit, count, times * classic, note)
 
 
-def _instructions_a_packet(example: Path, stack: str | None) -> float:
+def _instructions_a_packet(example: Path, workload: str, stack: str | None) -> float:
     (few, few_packets), (many, many_packets) = (
-        _callgrind(example, count, stack) for count in COUNTED
+        _callgrind(example, (workload, str(count), "1"), stack) for count in COUNTED
     )
     return (many - few) / (many_packets - few_packets)
 
@@ -191,11 +194,10 @@ def peers(example: Path, runs: int) -> Iterator[Row]:
         yield Row(f"ns-2 on {name}", "s per million packets", theirs, None, note)
 
 
-def _callgrind(example: Path, transfers: int, stack: str | None) -> tuple[float, float]:
+def _callgrind(example: Path, workload: tuple[str, ...], stack: str | None) -> tuple[float, float]:
     """Return the instructions of a run and the data packets it delivered."""
     run = subprocess.run(
-        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", example,
-         "w134", str(transfers), "1"],
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", example, *workload],
         capture_output=True, text=True, check=True, env=with_stack(stack),
     )  # fmt: skip
     collected = re.search(r"Collected : (\d+)", run.stderr)

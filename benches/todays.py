@@ -1,4 +1,11 @@
-"""Today's stacks: a packet of theirs beside a classic one, and how long large questions take."""
+"""Today's stacks: a packet of theirs beside a classic one, and how long large questions take.
+
+EVEN lays stacks beside each other in like circumstances: the same windows, and each loses less than
+a packet in a hundred. On W134 classic TCP loses 4 % with its window of 44 packets and today's
+stacks more than a quarter of their packets, as they fill the small buffer; on LONG BBR loses a
+tenth. There a delivered packet stands for more that were sent, and for repairs: these rows say what
+a run takes, not what a stack does.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 //! The peers' workloads on the engine alone, for timing and for counting instructions.
 //!
 //! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them; `peers
+//! even TRANSFERS SEED [SOURCES]`: the same with OFF times twice as long, and the receiver window and
+//! the initial window of all stacks alike, so that each loses less than a packet in a hundred; `peers
 //! long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through deficit
 //! round robin with a quantum of so many bytes if there is one; `peers path FLOWS MBIT RTT_MS
 //! BUFFER LOSS SECONDS SEED`: the same over any round-trip time; `peers web USERS SECONDS SEED`:
@@ -39,6 +41,16 @@ fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
         .map(|rate| transmission_time(1500, *rate) + transmission_time(40, *rate))
         .sum();
     (rtt - taken) / 2
+}
+
+/// Like [`w134`], at a load of which no stack makes a standing queue.
+fn even() -> (RunConfig, Goal) {
+    let (mut config, goal) = w134();
+    if let Traffic::OnOff { off, .. } = &mut config.classes[0].traffic {
+        *off = Distribution::Exponential { minimum: 0.0, scale: 2.0 };
+    }
+    config.tcp.initial_window = 10;
+    (config, goal)
 }
 
 fn w134() -> (RunConfig, Goal) {
@@ -267,6 +279,7 @@ fn stack(packet_bytes: u32) -> Option<ModernTcp> {
 fn main() {
     let scenario: String = argument(1, "w134".to_string());
     let (mut config, goal) = match scenario.as_str() {
+        "even" => even(),
         "long" => long(),
         "path" => path(),
         "web" => web(),
@@ -275,6 +288,10 @@ fn main() {
         _ => w134(),
     };
     config.tcp.modern = stack(config.packet_bytes);
+    if let (Some(modern), "even") = (&mut config.tcp.modern, scenario.as_str()) {
+        let window = u64::from(config.tcp.receiver_window);
+        modern.stack.receiving.buffer = window * u64::from(modern.stack.mss);
+    }
     let mut runs = Replications::new(&config, 1);
     let started = Instant::now();
     runs.advance(goal, 1, &Control::new(1));

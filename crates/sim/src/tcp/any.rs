@@ -223,10 +223,16 @@ impl SendingEnd for AnySender {
     ) {
         let Self { end, released, headers, .. } = self;
         if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
-            while let Some(packet) = sender.poll_transmit(now, rules, probe) {
+            loop {
+                if let Some((mut packet, packets)) = sender.poll_run(now, rules) {
+                    for _ in 0..packets {
+                        send(packet.number, labelled(headers, &packet));
+                        packet.go_on(rules.stack.mss);
+                    }
+                }
+                let Some(packet) = sender.poll_transmit(now, rules, probe) else { return };
                 send(packet.number, labelled(headers, &packet));
             }
-            return;
         }
         while let Some((number, kind)) = released.take_first() {
             let header = DataHeader::default();

@@ -254,15 +254,18 @@ impl Sender {
     pub(super) fn control_window(&mut self, heard: &Heard, stack: &Stack) {
         self.tell_losses(heard.now);
         let delivered = self.delivery.delivered.wrapping_sub(heard.prior_delivered);
-        let rate = self.delivery.sample(heard.now, delivered, self.rtt.min());
-        // A sample of its own for each of these, so that nothing is gathered that none asks for.
+        // A sample of its own for each of these, so that nothing is gathered that none asks for: the
+        // rate is asked for by those that govern.
         if self.control.governs() {
+            let rate = self.delivery.sample(heard.now, delivered, self.rtt.min());
             let sample = self.sample(heard, delivered, rate, stack);
             self.control.govern(&mut self.window, &sample);
             self.pacer.set_rate(self.control.pacing_rate());
             self.limit_while_probing();
             return;
         }
+        self.delivery.pass(heard.now, delivered);
+        let rate = RateSample::default();
         let (lost, in_flight) = (self.newly_lost(heard), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == Reduction::Proportional {

@@ -57,6 +57,12 @@ impl DataHeader {
         Self { stamps, start: sent.start as u32, len: sent.len, marks }
     }
 
+    /// That of the packet behind one of so many bytes.
+    #[inline(always)]
+    pub(super) fn go_on(&mut self, bytes: u32) {
+        self.start = self.start.wrapping_add(bytes);
+    }
+
     #[inline(always)]
     fn has(&self, mark: u32) -> bool {
         self.marks & mark != 0

@@ -122,10 +122,16 @@ impl DeliveryCounter {
         self.newest.as_ref().map(|newest| newest.packet.delivered)
     }
 
-    /// The acknowledgement is done: what it says of the rate. Where the time is shorter than the
-    /// smallest round-trip time, the packet was retransmitted and its first copy was acknowledged.
+    /// The acknowledgement is done, and nobody asks for the rate.
     #[inline(always)]
-    pub fn sample(&mut self, now: Nanos, newly: u32, min_rtt: Option<Nanos>) -> RateSample {
+    pub fn pass(&mut self, now: Nanos, newly: u32) {
+        if let Some(newest) = self.end_sample(now, newly) {
+            self.first_sent_at = newest.sent_at;
+        }
+    }
+
+    #[inline(always)]
+    fn end_sample(&mut self, now: Nanos, newly: u32) -> Option<Packet> {
         if let Some(until) = self.app_limited_until {
             if self.delivered.wrapping_sub(until) as i32 > 0 {
                 self.app_limited_until = None;
@@ -134,9 +140,14 @@ impl DeliveryCounter {
         if newly > 0 {
             self.delivered_at = now;
         }
-        let Some(Newest { packet: newest, .. }) = self.newest.take() else {
-            return RateSample::default();
-        };
+        self.newest.take().map(|newest| newest.packet)
+    }
+
+    /// The acknowledgement is done: what it says of the rate. Where the time is shorter than the
+    /// smallest round-trip time, the packet was retransmitted and its first copy was acknowledged.
+    #[inline(always)]
+    pub fn sample(&mut self, now: Nanos, newly: u32, min_rtt: Option<Nanos>) -> RateSample {
+        let Some(newest) = self.end_sample(now, newly) else { return RateSample::default() };
         self.first_sent_at = newest.sent_at;
         let send_interval = newest.sent_at - newest.first_sent_at();
         let interval = send_interval.max(now - newest.delivered_at());

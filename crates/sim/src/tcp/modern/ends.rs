@@ -10,6 +10,7 @@ use super::phase::PhaseName;
 use super::receiver::{Outgoing, Receiver};
 use super::segment::{Sending, Timestamps, Transmit, stamp};
 use super::sender::Sender;
+use super::transmit::Run;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 use crate::packet::Kind;
@@ -231,6 +232,20 @@ impl PacketSender {
             return None;
         };
         Some(self.packet(now, &sent, tcp, probe))
+    }
+
+    /// What [`PacketSender::poll_transmit`] would say first so many times in a row, each time with
+    /// the next number and the next bytes. It is to be asked next in any case.
+    #[inline(always)]
+    pub fn poll_run(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(PacketOut, u32)> {
+        if self.is_opening() {
+            return None;
+        }
+        let Run { first, packets } = self.sender.transmit_run(now, &tcp.stack)?;
+        let stamps = Timestamps { value: stamp(now), echo: self.echo };
+        let header = DataHeader::of(&first, stamps, tcp);
+        let number = first.number + 1;
+        Some((PacketOut { number, kind: Kind::Data, header, short: None }, packets))
     }
 
     /// What could be sent at once was sent as it was written: if the application has closed the

@@ -79,6 +79,13 @@ impl Pacer {
         self.waits = waits;
     }
 
+    /// So many packets are sent while none is paced.
+    #[inline(always)]
+    pub fn on_sent_unpaced(&mut self, packets: u32) {
+        self.waits = false;
+        self.sent = self.sent.saturating_add(packets);
+    }
+
     /// A packet with `len` bytes of data is sent.
     #[inline(always)]
     pub fn on_sent(&mut self, now: Nanos, len: u32, mss: u32) {

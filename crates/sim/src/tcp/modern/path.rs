@@ -92,6 +92,15 @@ pub struct PacketOut {
     pub short: Option<u32>,
 }
 
+impl PacketOut {
+    /// The next one, of a run of full packets.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self, mss: u32) {
+        self.number += 1;
+        self.header.go_on(mss);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::stack::Preset;

@@ -67,6 +67,7 @@ impl Sender {
 mod tests {
     use super::super::segment::{SackBlock, SackBlocks, Timestamps, stamp};
     use super::super::stack::{MILLISECOND, Preset};
+    use super::super::transmit::Run;
     use super::*;
     use proptest::prelude::*;
 
@@ -79,11 +80,21 @@ mod tests {
         sender
     }
 
-    fn send(sender: &mut Sender, now: Nanos, stack: &Stack) {
+    /// Sends what may be sent, and says the numbers and the bytes of it.
+    fn send(sender: &mut Sender, now: Nanos, in_runs: bool, stack: &Stack) -> Vec<(u32, u64)> {
         if sender.deadline() <= now {
             sender.on_deadline(now, stack, &mut ());
         }
-        while sender.poll_transmit(now, stack, &mut ()).is_some() {}
+        let mut sent = vec![];
+        loop {
+            let run = if in_runs { sender.transmit_run(now, stack) } else { None };
+            if let Some(Run { first, packets }) = run {
+                let start = |at| first.start + u64::from(at) * u64::from(first.len);
+                sent.extend((0..packets).map(|at| (first.number + at, start(at))));
+            }
+            let Some(packet) = sender.poll_transmit(now, stack, &mut ()) else { return sent };
+            sent.push((packet.number, packet.start));
+        }
     }
 
     /// Acknowledges so many packets and perhaps some bytes, and has perhaps a packet beyond.
@@ -108,7 +119,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Both ways of an acknowledgement lead to the same sender, whatever came before.
+        /// Both ways of an acknowledgement lead to the same sender, whatever came before, and so does
+        /// sending in runs or one by one.
         #[test]
         fn the_plain_way_is_the_long_way(
             preset in 0..Preset::ALL.len(),
@@ -121,8 +133,8 @@ mod tests {
             let (mut either, mut long) = (sender(&stack), sender(&stack));
             let (mut now, mut plain) = (RTT, 0);
             for (gap, packets, partly, sacks) in steps {
-                send(&mut either, now, &stack);
-                send(&mut long, now, &stack);
+                let sent = send(&mut either, now, true, &stack);
+                prop_assert_eq!(sent, send(&mut long, now, false, &stack));
                 now += gap * MILLISECOND;
                 let ack = ack(&either, now, (packets, partly, sacks), &stack);
                 plain += u32::from(either.is_plain(&ack, &stack));

@@ -3,7 +3,7 @@
 
 use super::heard::{Heard, widen};
 use super::packet::Marks;
-use super::segment::{Ack, SackBlock, SackBlocks};
+use super::segment::{Ack, SackBlock};
 use super::sender::Sender;
 use super::stack::Stack;
 
@@ -82,8 +82,11 @@ impl Sender {
         reordered_from: &mut Option<u64>,
         stack: &Stack,
     ) {
-        let before: SackBlocks = self.last_sacks;
-        let known = before.as_slice().iter().filter(|b| b.start < block.end && b.end > block.start);
+        let before = self.last_sacks.as_slice();
+        if block.start >= self.una && before.contains(&block) {
+            return;
+        }
+        let known = before.iter().filter(|b| b.start < block.end && b.end > block.start);
         let Some(known) = known.max_by_key(|b| b.end - b.start).copied() else {
             self.mark_block(block, heard, reordered_from, stack);
             return;

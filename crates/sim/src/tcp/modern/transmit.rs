@@ -22,6 +22,15 @@ struct Fresh {
     fin: bool,
 }
 
+/// Full packets of new data that are sent one right after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// The first one.
+    pub first: Transmit,
+    /// How many there are.
+    pub packets: u32,
+}
+
 /// Why no new data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
@@ -54,6 +63,54 @@ impl Sender {
             None => self.end_burst(now, stack),
         }
         sent
+    }
+
+    /// What [`Sender::poll_transmit`] would say first so many times in a row, where all of it is new
+    /// and nothing is paced, so that most of what is asked for each packet is asked once. To be
+    /// followed by it, which ends the burst.
+    #[inline(always)]
+    pub(super) fn transmit_run(&mut self, now: Nanos, stack: &Stack) -> Option<Run> {
+        if !self.sends_runs(stack) {
+            return None;
+        }
+        let mss = u64::from(stack.mss);
+        let room = self.window.cwnd.saturating_sub(self.flight.in_flight());
+        let (number, start) = (self.flight.next(), self.flight.end());
+        let end = self.written.min(self.allowed);
+        let mut packets = 0;
+        while packets < room && self.flight.end() + mss <= end && self.may_send_new(stack) {
+            let number = self.flight.push(now, stack.mss, Marks::default());
+            self.note_delivery(now, false, number);
+            packets += 1;
+        }
+        if packets == 0 {
+            return None;
+        }
+        if matches!(self.timer, Timer::LossProbe(_)) {
+            self.arm_retransmission(now);
+        }
+        if let Some(prr) = self.phase.prr_mut() {
+            prr.out += packets;
+        }
+        self.last_sent = now;
+        self.counters.sent += packets;
+        self.pacer.on_sent_unpaced(packets);
+        self.burst_open = true;
+        let (sending, len, ect) = (Sending::New, stack.mss, stack.ecn);
+        let first = Transmit { number, start, len, sending, fin: false, ect, cwr: false };
+        Some(Run { first, packets })
+    }
+
+    /// Whether new data is all that can be sent, and a full packet differs from the one before it in
+    /// its number alone.
+    #[inline(always)]
+    fn sends_runs(&self, stack: &Stack) -> bool {
+        if self.pacer.is_on() || self.flight.out() == 0 || self.forced.is_some() {
+            return false;
+        }
+        let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
+        let says_more = self.closed || (stack.ecn && self.cwr_due);
+        !repairs && !says_more
     }
 
     #[inline(always)]
