@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,16 +36,15 @@ def _web() -> Scenario:
     return load("web-10mbit").with_changes({"traffic.sources": 67})
 
 
-def _plans() -> dict[str, Plan]:
-    return {
-        "buffer": plan_buffer(_web(), loss=0.01),
-        "rate": plan_rate(_web(), rate_bps=4e5),
-        "users": plan_users(_web(), rate_bps=2e5),
-        "loss": plan_loss(Scenario.from_dict(PATH), goodput_bps=5e7),
-    }
-
-
-PLANS = _plans()
+@cache
+def _plan(name: str) -> Plan:
+    if name == "loss":
+        return plan_loss(Scenario.from_dict(PATH), goodput_bps=5e7)
+    if name == "buffer":
+        return plan_buffer(_web(), loss=0.01)
+    return (plan_rate if name == "rate" else plan_users)(
+        _web(), rate_bps=4e5 if name == "rate" else 2e5
+    )
 
 
 def _lines(axes: Axes) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def _lines(axes: Axes) -> dict[str, Any]:
     ("buffer", (1, 0.01)), ("rate", (1e6, 1e3)), ("users", (1, 1e3)), ("loss", (0.01, 1e6)),
 ])  # fmt: skip
 def test_the_curve_meets_the_target_at_the_answer(name: str, factors: tuple[float, float]) -> None:
-    plan = PLANS[name]
+    plan = _plan(name)
     axes = plan_figure(plan, plan.scenario or _web()).get_axes()[0]
     assert plan.target is not None
     line = next(data for said, data in _lines(axes).items() if said in {"the model", "PFTK"})
@@ -83,7 +85,7 @@ def test_what_was_simulated_stands_as_points_with_intervals_over_the_model() -> 
 
 
 def test_a_loss_has_the_isoline_of_its_goodput() -> None:
-    plan = PLANS["loss"]
+    plan = _plan("loss")
     found = plan.tables["isoline"]
     near = np.interp(0.08, found["rtt_s"], found["loss_ratio"])
     assert near == pytest.approx(plan.value, rel=0.05)
@@ -119,3 +121,18 @@ def test_the_curve_of_a_crossing_is_not_printed() -> None:
     found = CliRunner().invoke(app, ["plan", "loss", "--goodput", "50mbit", "--rtt", "80ms"])
     assert "File goodput by the number of sources" not in found.output
     assert "isoline" not in found.output
+
+
+def test_a_simulation_without_losses_points_below_a_logarithmic_axis() -> None:
+    told = {"low": np.array([0.008, 0.0]), "high": np.array([0.02, 1e-5])}
+    simulated = {"buffer_pkts": np.array([200, 900]), "loss_ratio": np.array([0.012, 0.0])}
+    plan = _plan("buffer")
+    plan = replace(plan, tables={**plan.tables, "simulated": {**simulated, **told}})
+    figure = plan_figure(plan, _web())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.canvas.draw()
+    (axes,) = figure.get_axes()
+    at, height = _lines(axes)["packet, below this axis"]
+    assert list(at) == [900]
+    assert list(height) == [axes.get_ylim()[0]]

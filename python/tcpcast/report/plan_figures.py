@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from tcpcast.plan import Plan
     from tcpcast.report.quantity import Scale
@@ -99,14 +100,19 @@ def _crossing(axes: Axes, plan: Plan) -> None:
     x, y = _scale_of_key(plan, curve[name]), scale_of(metric, target)
     lines = zip(columns, (*CALCULATED, REFERENCE), MORE_LINES, strict=False)
     for column, colour, line in lines:
+        if not np.isfinite(curve[column]).any():
+            continue
         said = _MODELS.get(column.removesuffix("_bps"), "the model")
         look: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 1.8}
         axes.plot(curve[name] / x.factor, curve[column] / y.factor, label=said, **look)
     look = {"color": REFERENCE, "linewidth": 1, "linestyle": ":"}
     axes.axhline(target / y.factor, label=f"target, {_said(target, metric)}", **look)
     _answer(axes, plan, x, target / y.factor)
-    metrics = _simulated(axes, plan, name, x, y)
-    _frame(axes, plan, [curve[column] / y.factor for column in columns], target / y.factor, metrics)
+    at, metrics = _simulated(plan, name)
+    values = [curve[column] for column in columns]
+    values += [np.array([metric.value for metric in metrics]), np.array([target])]
+    _frame(axes, plan, np.concatenate(values) / y.factor, target / y.factor)
+    _points(axes, at / x.factor, metrics, y.factor)
     title, unit = _KEYS[plan.unit]
     axes.set_xlabel(f"{title} ({x.unit or unit})" if x.unit or unit else title)
     axes.set_ylabel(f"{label(metric)} ({y.unit})")
@@ -152,29 +158,43 @@ def _answered(value: float, plan: Plan) -> str:
     return f"{value:,.0f} {words.removesuffix('s') if value == 1 else words}"
 
 
-def _simulated(axes: Axes, plan: Plan, name: str, x: Scale, y: Scale) -> list[float]:
-    """Draw what was simulated, and return its values in the unit of the axis."""
+def _simulated(plan: Plan, name: str) -> tuple[NDArray[np.float64], list[Metric]]:
+    """Return where was simulated, and what."""
     assert plan.target is not None
     told = plan.tables.get("simulated")
     if told is None or not len(told[name]):
-        return []
+        return np.empty(0), []
     columns = (told[plan.target[0]], told["low"], told["high"])
     metrics = [
         Metric(value, None if math.isnan(low) else low, None if math.isnan(high) else high)
         for value, low, high in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    points_with_intervals(axes, (told[name] / x.factor).tolist(), metrics, y.factor, "packet")
-    return [metric.value / y.factor for metric in metrics]
+    return told[name], metrics
 
 
-def _frame(
-    axes: Axes, plan: Plan, curves: list[Any], target: float, simulated: list[float]
-) -> None:
+def _points(axes: Axes, at: NDArray[np.float64], metrics: list[Metric], factor: float) -> None:
+    """Draw what was simulated, down to the end of the axis, where the rest points further down."""
+    bottom = axes.get_ylim()[0] * factor
+    inside = np.array([metric.value >= bottom for metric in metrics], dtype=bool)
+    shown = [
+        Metric(metric.value, None if metric.low is None else max(metric.low, bottom), metric.high)
+        for metric in metrics
+        if metric.value >= bottom
+    ]
+    if shown:
+        points_with_intervals(axes, at[inside].tolist(), shown, factor, "packet")
+    if len(shown) < len(metrics):
+        below = at[~inside]
+        look: dict[str, Any] = {"marker": "v", "linestyle": "none", "color": OBSERVED[0]}
+        look |= {"clip_on": False, "zorder": 30, "label": "packet, below this axis"}
+        axes.plot(below, np.full(len(below), bottom / factor), **look)
+
+
+def _frame(axes: Axes, plan: Plan, values: NDArray[np.float64], target: float) -> None:
     """Choose the scales: logarithmic where values span more than a decade."""
     if plan.unit == "1":
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _at: digits(value))
-    values = np.concatenate([*curves, simulated, [target]])
     shown = values[np.isfinite(values) & (values > _DEEP * target)]
     if shown.max() < _DECADE * shown.min():
         axes.set_ylim(0, 1.08 * float(shown.max()))
