@@ -108,8 +108,12 @@ def table_of(columns: Sequence[Column], styles: Iterable[str] = ()) -> Table:
 
 
 def show(renderable: RenderableType) -> None:
-    """Print to standard output, at its width and with its colours."""
-    console().print(renderable, crop=False)
+    """Print to standard output, at its width and with its colours; no spaces end a file's lines."""
+    out = console()
+    if out.is_terminal:
+        out.print(renderable, crop=False)
+    else:
+        print(plain(renderable, out.width))
 
 
 def plain(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:
