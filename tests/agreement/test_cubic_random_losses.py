@@ -72,7 +72,7 @@ def test_a_long_fast_path_differs_by_the_randomness_of_its_losses() -> None:
     (formula,) = tcpcast.run(scenario, ["cubic-response"])
     packet, fed = tcpcast.run(scenario, ["packet", "cubic-response"], feed="measured")
     sent = packet["send_rate_pps"]
-    assert -0.2 < formula["send_rate_pps"] / sent - 1 < -0.08
+    assert -0.25 < formula["send_rate_pps"] / sent - 1 < -0.08
     # Losses of one window are one loss indication; with that and random losses it agrees.
     assert RANDOM_LOSSES * fed["send_rate_pps"] == pytest.approx(sent, rel=0.06)
 

@@ -49,7 +49,9 @@ def test_ipv6_goes_over_the_link(run: Run) -> None:
     ran = run([*FAST, "--far", shlex.join(python(serve))], python(ask))
     if "KeyError" in ran.err:
         pytest.skip("this machine has no IPv6")
-    assert (ran.code, ran.out) == (0, "fd00::a00:1 fd00::a80:1\n")
+    # Of so few packets a late one is more than the share that a link takes for exact.
+    late = 3 if ran.numbers["distortion"] else 0
+    assert (ran.code, ran.out) == (late, "fd00::a00:1 fd00::a80:1\n")
     # Neighbours and routers are not looked for, and what is said to all is for no link.
     assert [ran.numbers[way]["misaddressed"] for way in ("near_to_far", "far_to_near")] == [0, 0]
 

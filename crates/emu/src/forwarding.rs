@@ -22,8 +22,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tcpcast_link::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
 
-/// So long before something is due the loop stays awake.
-const SPIN: Nanos = 30 * MICROSECOND;
+/// So long before something is due the loop stays awake, at least and at most: one and a half times
+/// what sleeps have lately ended too late by.
+const SPIN: (Nanos, Nanos) = (30 * MICROSECOND, 300 * MICROSECOND);
 /// Most packets read of a device, and written at all, before the clock is looked at again.
 const BATCH: usize = 64;
 /// Lateness beyond which a packet counts as late.
@@ -121,6 +122,8 @@ impl Forwarding {
     /// What waiting returned; devices that fail are left alone.
     pub fn run(&mut self, stop: &Stop, observer: &mut impl Observer) -> io::Result<Outcome> {
         scheduling::wake_soon();
+        let _awake = scheduling::stay_awake();
+        let mut spin = SPIN.0;
         let waiting = std::mem::take(&mut self.waiting);
         let ends = waiting.iter().map(AsFd::as_fd).chain([stop.wake.as_fd()]);
         let mut polled: Vec<PollFd> = ends.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
@@ -134,9 +137,13 @@ impl Forwarding {
             if sleep < NEVER {
                 // Some of it is over: reading and writing took their time.
                 let busy = self.host().saturating_sub(self.clock.elapsed());
-                sleep = sleep.saturating_sub(busy + SPIN);
+                sleep = sleep.saturating_sub(busy + spin);
             }
-            wait(&mut polled, sleep)?;
+            let begun = self.host();
+            if wait(&mut polled, sleep)? == 0 && sleep > 0 {
+                let late = (self.host() - begun).saturating_sub(sleep);
+                spin = ((7 * spin + late * 3 / 2) / 8).clamp(SPIN.0, SPIN.1);
+            }
         }
         self.clock.tick(self.host());
         Ok(self.outcome())
@@ -201,10 +208,12 @@ impl Forwarding {
     }
 }
 
-fn wait(polled: &mut [PollFd], sleep: Nanos) -> io::Result<()> {
+/// How many can be read from; none where the time is over.
+fn wait(polled: &mut [PollFd], sleep: Nanos) -> io::Result<i32> {
     let limit = (sleep < NEVER / 2).then(|| TimeSpec::nanoseconds(sleep as i64));
     match ppoll(polled, limit, None) {
-        Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+        Ok(ready) => Ok(ready),
+        Err(nix::errno::Errno::EINTR) => Ok(1),
         Err(fault) => Err(fault.into()),
     }
 }

@@ -1,6 +1,8 @@
 //! What the kernel is asked for so that a thread wakes when something is due.
 
 use nix::libc;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use tcpcast_link::time::{MICROSECOND, Nanos};
 
 /// How long the thread wants to run at once. One that asks for little is given the processor sooner,
@@ -32,6 +34,15 @@ pub(crate) fn wake_soon() {
     if !ask(NICE) {
         ask(0);
     }
+}
+
+/// Keeps processors from idling so deeply that waking takes them a tenth of a millisecond, until it is
+/// dropped. Nobody but root may ask for that (the kernel's PM QoS); for others nothing changes.
+pub(crate) fn stay_awake() -> Option<File> {
+    let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
+    // The most microseconds that waking may take.
+    file.write_all(&0_i32.to_ne_bytes()).ok()?;
+    Some(file)
 }
 
 fn ask(nice: i32) -> bool {

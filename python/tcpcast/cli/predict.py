@@ -100,7 +100,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
         _check_plot(options, plot, form, force=force)
         outlive_reader()
     asked = points(options, count)
-    predictions = _predictions(options, asked, packet=packet, tables=as_json)
+    predictions = _predictions(options, asked, packet=packet, tables=as_json or packet)
     if as_json or as_csv:
         _print_data(predictions, as_json=as_json)
     else:
