@@ -28,7 +28,7 @@ def answered(changes: dict[str, Any], *, threads: int | None = None) -> tcpcast.
 def test_a_lone_flow_fills_a_link_with_room_for_a_window(stack: str) -> None:
     answer = answered({"tcp.stack": stack})
     # BBR leaves room for its probes of the round-trip time, version 3 for others' flows as well.
-    # The repair of slow start's losses without SACK, one in a round trip, goes on after the warm-up.
+    # Without SACK the repair of slow start's losses, one a round trip, goes on after the warm-up.
     least = {"linux-bbr": 0.95, "bbr3": 0.95, "linux-reno-classic": 0.8}.get(stack, 0.985)
     assert least * LINK_PPS < answer["goodput_pps"] <= LINK_PPS * 1.0001
     payload = 1460 if stack == "rfc-sack" else 1448
