@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -86,3 +87,12 @@ def test_without_duckdb_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert main(["query", str(folder), "SELECT 1"]) == 3
     assert "pip install tcpcast[sweep]" in capsys.readouterr().err
+
+
+def test_a_command_says_no_more_than_its_rows(folder: Path) -> None:
+    """DuckDB's binding would tell of objects that nothing collects at the end of a process."""
+    sql = "SELECT count(*) AS rows FROM sweep"
+    command = [sys.executable, "-m", "tcpcast", "query", str(folder), sql]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.split()[0] == "rows"

@@ -96,7 +96,7 @@ DOMAINS: Mapping[str, Domain] = MappingProxyType(
         "parallel-cumulative": Domain(0.35, _SIMULATED, {TIMEOUTS: 0.4, WINDOW: 1.0}),
         "cardwell": Domain(0.35, _SIMULATED, {PATH: 1, LOSS: 0.1, LOSSES: 0.6, TIMER: 10}),
         "short": Domain(
-            0.45, _SIMULATED, {PATH: 1, LOSS: 0.1, RECOVERIES: 2}, {LOSS: 0.03, LOSSES: 1.1}
+            0.45, _SIMULATED, {PATH: 1, LOSS: 0.1, RECOVERIES: 8}, {LOSS: 0.03, LOSSES: 1.1}
         ),
     }
 )
