@@ -97,7 +97,7 @@ impl Packet {
         Self { sent_at, start, marks, ..Self::default() }
     }
 
-    /// Where delivery stood when it was sent: see [`super::delivery_rate`].
+    /// Where delivery stood when it was sent: see `delivery_rate.rs`.
     #[inline(always)]
     pub fn note_times(&mut self, first_sent_at: Nanos, delivered_at: Nanos) {
         self.first_sent_before = span(self.sent_at.saturating_sub(first_sent_at));

@@ -1,6 +1,6 @@
 //! The largest bandwidth of the last rounds.
 
-/// The three largest of late, each newer than the one before: as [`super::super::super::super::rtt`]'s
+/// The three largest of late, each newer than the one before: as `tcp::modern::rtt`'s
 /// filter of the smallest, over rounds in place of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MaxFilter {
