@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import os
+import subprocess
 import sys
 from functools import cache
 from multiprocessing import forkserver
@@ -49,6 +50,23 @@ def tcpcast(
         pytest.fail(f"{arguments} did not end in {timeout} s")
     code: int = process.exitcode
     return code
+
+
+def completed(
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout: float | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command line in a folder as :func:`tcpcast` does, and return what it printed, too."""
+    out, err = files = folder / ".out", folder / ".err"
+    for file in files:
+        file.write_bytes(b"")
+    code = tcpcast(
+        arguments, folder=folder, environment=environment, out=out, err=err, timeout=timeout
+    )
+    return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
 
 
 @cache

@@ -76,17 +76,8 @@ def site(tmp_path: Path) -> Path:
 
 
 def tcpcast(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    files = site / "out", site / "err"
-    for file in files:
-        file.write_bytes(b"")
-    code = started.tcpcast(
-        arguments,
-        folder=site,
-        environment=os.environ | {"PYTHONPATH": str(site), "COLUMNS": "200"},
-        out=files[0],
-        err=files[1],
-    )
-    return subprocess.CompletedProcess(arguments, code, *(file.read_text() for file in files))
+    environment = os.environ | {"PYTHONPATH": str(site), "COLUMNS": "200"}
+    return started.completed(arguments, folder=site, environment=environment)
 
 
 def test_an_engine_of_another_package_answers_beside_the_others(site: Path) -> None:

@@ -124,21 +124,11 @@ def run(mode: Mode, tmp_path: Path) -> Callable[..., Ran]:
                 timeout=timeout,
                 stdin=subprocess.DEVNULL,
             )
-            code, out, err = done.returncode, done.stdout, done.stderr
         else:
-            files = tmp_path / ".out", tmp_path / ".err"
-            for file in files:
-                file.write_bytes(b"")
-            code = started.tcpcast(
-                arguments,
-                folder=tmp_path,
-                environment=os.environ,
-                out=files[0],
-                err=files[1],
-                timeout=timeout,
+            done = started.completed(
+                arguments, folder=tmp_path, environment=os.environ, timeout=timeout
             )
-            out, err = (file.read_text() for file in files)
-        told = json.loads(numbers.read_text()) if numbers.exists() else {"none": err}
-        return Ran(code, out, err, told)
+        told = json.loads(numbers.read_text()) if numbers.exists() else {"none": done.stderr}
+        return Ran(done.returncode, done.stdout, done.stderr, told)
 
     return _run
