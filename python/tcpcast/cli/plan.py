@@ -89,8 +89,7 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     target = _read("--loss", parse_ratio, loss)
     scenario = _scenario("buffer", file, changes, seed)
     how = {"loss": target, "verify": verify, **_connections(changes)}
-    _check_plot("packet", plot, form, force=force)
-    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
+    shown = _shown("packet", plot, form, as_json=as_json, force=force)
     _answer(plan_buffer, scenario, how, threads, report, **shown)
 
 
@@ -129,8 +128,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     --above) by simulating one population after another.
     """
     report = _report(context, html, markdown, force=force)
-    _check_plot("sources", plot, form, force=force)
-    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
+    shown = _shown("sources", plot, form, as_json=as_json, force=force)
     if rate is None:
         from tcpcast.plan import plan_quality
 
@@ -193,8 +191,7 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("rate", file, changes, seed)
     how = {"rate_bps": target, "verify": verify, **_connections(changes)}
-    _check_plot("bit/s", plot, form, force=force)
-    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
+    shown = _shown("bit/s", plot, form, as_json=as_json, force=force)
     _answer(plan_rate, scenario, how, threads, report, **shown)
 
 
@@ -236,13 +233,12 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "loss": loss}
     path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto, "stack": stack}
-    _check_plot("flows", plot, form, force=force)
+    shown = _shown("flows", plot, form, as_json=as_json, force=force)
     path["delayed_acks"] = delayed_acks or None
     needed = ("rate", "rtt", "loss")
     scenario = _path_scenario("streams", file, path, needed, changes, seed)
     notes = _unused("streams", scenario, changes) if verify and file is not None else ()
     how = {"verify": verify, "least_s": _least_s(scenario, changes)}
-    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
     _answer(plan_streams, scenario, how, threads, report, notes=notes, **shown)
 
 
@@ -291,8 +287,7 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     scenario = _path_scenario("loss", file, path, ("rtt",), changes, seed)
     notes = _unused("loss", scenario, changes) if verify and file is not None else ()
     how = {"goodput_bps": target, "verify": verify, "least_s": _least_s(scenario, changes)}
-    _check_plot("1", plot, form, force=force)
-    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form}
+    shown = _shown("1", plot, form, as_json=as_json, force=force)
     _answer(plan_loss, scenario, how, threads, report, notes=notes, **shown)
 
 
@@ -429,6 +424,12 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
 def _by_option(text: str) -> str:
     """Name options in place of the parameters that they are to Python."""
     return re.sub(r"\b(rate|goodput|above)_bps\b", r"--\1", text)
+
+
+def _shown(unit: str, plot: str | None, form: str, *, as_json: bool, force: bool) -> dict[str, Any]:
+    """Return how an answer is shown; raises where its figure cannot be written."""
+    _check_plot(unit, plot, form, force=force)
+    return {"as_json": as_json, "plot": plot, "form": form}
 
 
 def _check_plot(unit: str, folder: str | None, form: str, *, force: bool) -> None:
