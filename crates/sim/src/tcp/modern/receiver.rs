@@ -30,6 +30,8 @@ pub struct Data {
     pub ecn: Ecn,
     /// Congestion window reduced.
     pub cwr: bool,
+    /// What is there is to be handed on.
+    pub push: bool,
     /// Its stamps.
     pub timestamps: Option<Timestamps>,
 }
@@ -54,6 +56,8 @@ const SHORTEST_DELAY: Nanos = 40 * MILLISECOND;
 /// The longest, and that of a conversation.
 const LONGEST_DELAY: Nanos = 500 * MILLISECOND;
 const CONVERSATION_DELAY: Nanos = 200 * MILLISECOND;
+/// The window grows with packets of so many bytes of data.
+const SMALL: u32 = 128;
 /// Packets that are acknowledged at once at the start.
 const QUICK_ACKS: u32 = 16;
 /// Duplicate acknowledgements that are sent before the next ones wait, and how many may.
@@ -81,8 +85,8 @@ struct Delay {
     last_arrival: Nanos,
     /// Both ends send: acknowledgements ride on data.
     conversation: bool,
-    /// A packet that is not full waits to be acknowledged.
-    small: bool,
+    /// A packet waits to be acknowledged that was pushed, or is not full.
+    pushed: bool,
 }
 
 /// The receiving end.
@@ -103,6 +107,8 @@ pub struct Receiver {
     delay: Delay,
     /// The largest packet so far.
     largest: u32,
+    /// By how much the window is still to grow to what the buffer has room for.
+    growth: u64,
     echoes: bool,
     /// DCTCP: whether the last packet was marked.
     marked: bool,
@@ -118,7 +124,7 @@ impl Receiver {
     #[must_use]
     pub fn new(start: u64, stack: &Stack) -> Self {
         Self {
-            reassembly: Reassembly::new(start),
+            reassembly: Reassembly::new(start, stack.receiving.extends_reported),
             acknowledged: start,
             read: start,
             allowed: start + stack.receiving.buffer,
@@ -131,9 +137,10 @@ impl Receiver {
                 quick: 0,
                 last_arrival: 0,
                 conversation: false,
-                small: false,
+                pushed: false,
             },
             largest: 536,
+            growth: stack.receiving.window_growth,
             echoes: false,
             marked: false,
             before: None,
@@ -200,11 +207,20 @@ impl Receiver {
                 self.due = Due::Now;
                 return false;
             }
+            Placed::HeldBefore => {
+                self.schedule(now, Placed::Held, stack);
+                return false;
+            }
             Placed::Fills if self.reassembly.is_in_order() => self.due = Due::Now,
             Placed::InOrder | Placed::Fills | Placed::Held => (),
         }
         self.largest = self.largest.max(data.len);
-        self.hear_arrival(now, data.len, stack);
+        if placed != Placed::Held {
+            self.hear_arrival(now, data, stack);
+        }
+        if self.growth > 0 && (placed != Placed::Held || stack.detection.uses_sack()) {
+            self.grow_window(data, stack);
+        }
         if stack.receiving.reads_at_once {
             self.read = self.reassembly.data_end();
         }
@@ -239,7 +255,8 @@ impl Receiver {
     fn schedule_linux(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
         let quick = self.delay.quick > 0 && !self.delay.conversation;
-        let drained = stack.receiving.reads_at_once && self.delay.small && !self.delay.conversation;
+        let drained =
+            stack.receiving.reads_at_once && self.delay.pushed && !self.delay.conversation;
         if (full && self.window_moves(stack)) || quick || (drained && in_order) {
             self.due = Due::Now;
         } else if in_order {
@@ -258,7 +275,7 @@ impl Receiver {
     fn delay_ack(&mut self, now: Nanos, stack: &Stack) {
         let mut wait = self.delay.ato.unwrap_or(SHORTEST_DELAY);
         if wait > SHORTEST_DELAY {
-            let talks = self.delay.conversation || self.delay.small;
+            let talks = self.delay.conversation || self.delay.pushed;
             let most = if talks { CONVERSATION_DELAY } else { LONGEST_DELAY };
             let by_rtt = self.srtt.map_or(most, |srtt| srtt.max(SHORTEST_DELAY));
             wait = wait.min(most).min(by_rtt);
@@ -318,11 +335,11 @@ impl Receiver {
     /// Packets that come close to each other keep the delay short: RFC 5681, section 4.2, lets it
     /// be up to 500 ms.
     #[inline(always)]
-    fn hear_arrival(&mut self, now: Nanos, len: u32, stack: &Stack) {
+    fn hear_arrival(&mut self, now: Nanos, data: &Data, stack: &Stack) {
         if stack.receiving.delayed_acks != DelayedAcks::Linux {
             return;
         }
-        self.delay.small = len < self.largest;
+        self.delay.pushed = data.push || data.len < self.largest;
         let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
         let gap = now - self.delay.last_arrival;
         self.delay.last_arrival = now;
@@ -346,6 +363,15 @@ impl Receiver {
         let acks = window / (2 * u64::from(self.largest));
         let acks = u32::try_from(acks).unwrap_or(u32::MAX).max(2).min(most);
         self.delay.quick = self.delay.quick.max(acks);
+    }
+
+    /// Linux's `tcp_grow_window`: while the window grows, acknowledgements are not delayed.
+    #[inline(never)]
+    fn grow_window(&mut self, data: &Data, stack: &Stack) {
+        if data.len >= SMALL {
+            self.growth = self.growth.saturating_sub(2 * u64::from(stack.full_segment()));
+            self.delay.quick |= 1;
+        }
     }
 
     fn enter_quick_mode(&mut self, most: u32) {
@@ -396,7 +422,7 @@ impl Receiver {
         self.read = (self.read + bytes).min(self.reassembly.data_end());
         let room = self.read + stack.receiving.buffer;
         let waits = matches!(self.due, Due::At(_));
-        let drained = self.readable() == 0 && self.delay.small && !self.delay.conversation;
+        let drained = self.readable() == 0 && self.delay.pushed && !self.delay.conversation;
         let full = self.next() - self.acknowledged > u64::from(self.largest);
         let reopens = self.allowed < self.next() + u64::from(self.largest)
             && room >= self.next() + stack.receiving.buffer / 2;
@@ -452,7 +478,7 @@ impl Receiver {
         self.due = Due::Nothing;
         self.compressed = 0;
         self.compressed_until = None;
-        self.delay.small = false;
+        self.delay.pushed = false;
         self.reassembly.duplicate_told();
         outgoing
     }
