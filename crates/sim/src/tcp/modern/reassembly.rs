@@ -206,6 +206,12 @@ impl Reassembly {
         self.recent = std::iter::once(first).chain(others.as_slice().iter().copied()).collect();
     }
 
+    /// What was taken before has come once more, as it would be found by [`Reassembly::place`].
+    pub fn came_again(&mut self, start: u64, len: u32) {
+        let end = (start + u64::from(len)).min(self.next);
+        extend(&mut self.duplicate, SackBlock { start, end });
+    }
+
     /// Whether there are blocks to report.
     #[inline(always)]
     pub fn has_blocks(&self) -> bool {

@@ -1,5 +1,8 @@
 //! The receiving end: puts data in order, and says when to acknowledge what.
 
+mod delay;
+
+use self::delay::{Delay, QUICK_ACKS, SHORTEST};
 use super::reassembly::{Placed, Reassembly};
 use super::segment::{SackBlock, SackBlocks, Timestamps};
 use super::stack::{DelayedAcks, MILLISECOND, Stack};
@@ -51,15 +54,6 @@ pub struct Outgoing {
     pub ece: bool,
 }
 
-/// The shortest delay of an acknowledgement in Linux.
-const SHORTEST_DELAY: Nanos = 40 * MILLISECOND;
-/// The longest, and that of a conversation.
-const LONGEST_DELAY: Nanos = 500 * MILLISECOND;
-const CONVERSATION_DELAY: Nanos = 200 * MILLISECOND;
-/// The window grows with packets of so many bytes of data.
-const SMALL: u32 = 128;
-/// Packets that are acknowledged at once at the start.
-const QUICK_ACKS: u32 = 16;
 /// Duplicate acknowledgements that are sent before the next ones wait, and how many may.
 const UNCOMPRESSED: u32 = 3;
 const COMPRESSED: u32 = 44;
@@ -73,20 +67,6 @@ enum Due {
     Now,
     /// Later.
     At(Nanos),
-}
-
-/// How Linux delays acknowledgements.
-#[derive(Clone, Copy, Debug)]
-struct Delay {
-    /// How long; [`None`] before the first packet.
-    ato: Option<Nanos>,
-    /// Acknowledgements that are not delayed.
-    quick: u32,
-    last_arrival: Nanos,
-    /// Both ends send: acknowledgements ride on data.
-    conversation: bool,
-    /// A packet waits to be acknowledged that was pushed, or is not full.
-    pushed: bool,
 }
 
 /// The receiving end.
@@ -194,13 +174,24 @@ impl Receiver {
         if stack.ecn {
             self.hear_ecn(data, stack);
         }
+        if let Some(stamps) = data.timestamps {
+            if self.is_old(stamps) {
+                self.reject(data, stack);
+                return false;
+            }
+            // RFC 7323, section 4.3: of a packet that has the byte which the last acknowledgement
+            // expected; what ends before it is not acceptable and says nothing (section 5.3, R3).
+            let end = data.start + u64::from(data.len) + u64::from(data.fin);
+            if data.start <= self.acknowledged && end >= self.acknowledged {
+                let newest = self.newest_stamp.unwrap_or(stamps.value);
+                let ahead = stamps.value.wrapping_sub(newest) as i32;
+                self.newest_stamp = Some(if ahead > 0 { stamps.value } else { newest });
+            }
+        }
         if self.compressed > 0 {
             self.tell_compressed(data, stack);
         }
         let placed = self.reassembly.place(data.start, data.len, data.fin, stack.receiving.dsack);
-        if data.start <= self.acknowledged || placed == Placed::InOrder {
-            self.newest_stamp = data.timestamps.map(|s| s.value).or(self.newest_stamp);
-        }
         match placed {
             Placed::Duplicate => {
                 self.enter_quick_mode(QUICK_ACKS);
@@ -229,6 +220,26 @@ impl Receiver {
         }
         self.schedule(now, placed, stack);
         true
+    }
+
+    /// Whether a stamp is older than the newest one in order by more than Linux tolerates
+    /// (`TCP_PAWS_WINDOW`).
+    #[inline(always)]
+    fn is_old(&self, stamps: Timestamps) -> bool {
+        self.newest_stamp.is_some_and(|newest| newest.wrapping_sub(stamps.value) as i32 > 1)
+    }
+
+    /// RFC 7323, section 5.3, R1: what was sent before something that has been taken in order looks
+    /// like a packet of long ago. It is acknowledged and not taken.
+    #[cold]
+    fn reject(&mut self, data: &Data, stack: &Stack) {
+        if data.start < self.next() {
+            self.enter_quick_mode(QUICK_ACKS);
+            if stack.receiving.dsack {
+                self.reassembly.came_again(data.start, data.len);
+            }
+        }
+        self.due = Due::Now;
     }
 
     #[inline(always)]
@@ -271,23 +282,6 @@ impl Receiver {
         self.read + stack.receiving.buffer >= self.allowed
     }
 
-    #[inline(always)]
-    fn delay_ack(&mut self, now: Nanos, stack: &Stack) {
-        let mut wait = self.delay.ato.unwrap_or(SHORTEST_DELAY);
-        if wait > SHORTEST_DELAY {
-            let talks = self.delay.conversation || self.delay.pushed;
-            let most = if talks { CONVERSATION_DELAY } else { LONGEST_DELAY };
-            let by_rtt = self.srtt.map_or(most, |srtt| srtt.max(SHORTEST_DELAY));
-            wait = wait.min(most).min(by_rtt);
-        }
-        let at = now + stack.in_ticks(wait.min(CONVERSATION_DELAY));
-        self.due = match self.due {
-            Due::At(before) if before <= now + wait / 4 => Due::Now,
-            Due::At(before) => Due::At(before.min(at)),
-            _ => Due::At(at),
-        };
-    }
-
     /// After three duplicate acknowledgements the next ones wait for each other.
     #[inline(never)]
     fn compress(&mut self, now: Nanos, stack: &Stack) {
@@ -324,60 +318,12 @@ impl Receiver {
             self.due = Due::Now;
             if self.delay.conversation {
                 self.delay.conversation = false;
-                self.delay.ato = Some(SHORTEST_DELAY);
+                self.delay.ato = Some(SHORTEST);
             } else {
                 let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
                 self.delay.ato = self.delay.ato.map(|ato| (ato * 2).min(rto));
             }
         }
-    }
-
-    /// Packets that come close to each other keep the delay short: RFC 5681, section 4.2, lets it
-    /// be up to 500 ms.
-    #[inline(always)]
-    fn hear_arrival(&mut self, now: Nanos, data: &Data, stack: &Stack) {
-        if stack.receiving.delayed_acks != DelayedAcks::Linux {
-            return;
-        }
-        self.delay.pushed = data.push || data.len < self.largest;
-        let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
-        let gap = now - self.delay.last_arrival;
-        self.delay.last_arrival = now;
-        match self.delay.ato {
-            None => {
-                self.add_quick_acks(QUICK_ACKS);
-                self.delay.ato = Some(SHORTEST_DELAY);
-            }
-            Some(ato) if gap <= SHORTEST_DELAY / 2 => {
-                self.delay.ato = Some(ato / 2 + SHORTEST_DELAY / 2);
-            }
-            Some(ato) if gap < ato => self.delay.ato = Some((ato / 2 + gap).min(rto)),
-            Some(_) if gap > rto => self.add_quick_acks(QUICK_ACKS),
-            Some(_) => (),
-        }
-    }
-
-    #[inline(never)]
-    fn add_quick_acks(&mut self, most: u32) {
-        let window = self.allowed - self.next();
-        let acks = window / (2 * u64::from(self.largest));
-        let acks = u32::try_from(acks).unwrap_or(u32::MAX).max(2).min(most);
-        self.delay.quick = self.delay.quick.max(acks);
-    }
-
-    /// Linux's `tcp_grow_window`: while the window grows, acknowledgements are not delayed.
-    #[inline(never)]
-    fn grow_window(&mut self, data: &Data, stack: &Stack) {
-        if data.len >= SMALL {
-            self.growth = self.growth.saturating_sub(2 * u64::from(stack.full_segment()));
-            self.delay.quick |= 1;
-        }
-    }
-
-    fn enter_quick_mode(&mut self, most: u32) {
-        self.add_quick_acks(most);
-        self.delay.conversation = false;
-        self.delay.ato = Some(SHORTEST_DELAY);
     }
 
     /// RFC 3168, section 6.1.3; each mark for DCTCP: RFC 8257, section 3.2.
@@ -472,7 +418,7 @@ impl Receiver {
         if self.delay.quick > 0 && self.due != Due::Nothing {
             self.delay.quick -= 1;
             if self.delay.quick == 0 {
-                self.delay.ato = Some(SHORTEST_DELAY);
+                self.delay.ato = Some(SHORTEST);
             }
         }
         self.due = Due::Nothing;

@@ -83,6 +83,47 @@ fn linux_acknowledges_a_pushed_packet_as_soon_as_all_is_read() {
 }
 
 #[test]
+fn rfc_7323_5_3_a_packet_older_than_what_was_taken_in_order_is_rejected() {
+    let stack = settled(Preset::LinuxCubic);
+    let mut receiver = Receiver::new(1, &stack);
+    let packet = |number: u64, value| Data {
+        timestamps: Some(Timestamps { value, echo: 0 }),
+        ..data(1 + number * 1448, 1448)
+    };
+    receiver.on_data(0, &packet(0, 100), &stack);
+    receiver.poll_ack(&stack);
+    // Packet 1 is retransmitted and arrives before originals that were sent earlier.
+    receiver.on_data(0, &packet(3, 100), &stack);
+    receiver.poll_ack(&stack);
+    assert!(receiver.on_data(0, &packet(1, 130), &stack));
+    assert_eq!(receiver.poll_ack(&stack).map(|ack| (ack.ack, ack.echo)), Some((2897, Some(130))));
+    assert!(!receiver.on_data(0, &packet(2, 101), &stack), "28 ms older");
+    let ack = receiver.poll_ack(&stack).unwrap();
+    assert_eq!((ack.ack, ack.sacks.as_slice().len()), (2897, 1), "and it is no duplicate");
+    assert!(!receiver.on_data(0, &packet(1, 101), &stack));
+    assert_eq!(receiver.poll_ack(&stack).unwrap().sacks.as_slice().len(), 2, "but this one is");
+    assert!(!receiver.on_data(0, &packet(0, 150), &stack));
+    assert_eq!(receiver.poll_ack(&stack).unwrap().echo, Some(130), "what is old has no stamp");
+    assert!(receiver.on_data(0, &packet(2, 129), &stack), "Linux tolerates a tick");
+    let ack = receiver.poll_ack(&stack).unwrap();
+    assert_eq!((ack.ack, ack.echo), (1 + 4 * 1448, Some(130)));
+}
+
+#[test]
+fn rfc_7323_4_3_of_two_packets_the_first_is_echoed() {
+    let stack = settled(Preset::LinuxCubic);
+    let mut receiver = Receiver::new(1, &stack);
+    for number in 0..16 {
+        arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
+    }
+    for (number, value) in [(16, 100), (17, 105)] {
+        let timestamps = Some(Timestamps { value, echo: 0 });
+        receiver.on_data(0, &Data { timestamps, ..data(1 + number * 1448, 1448) }, &stack);
+    }
+    assert_eq!(receiver.poll_ack(&stack).and_then(|ack| ack.echo), Some(100));
+}
+
+#[test]
 fn rfc_5681_section_4_2_gaps_are_acknowledged_at_once() {
     for preset in Preset::ALL {
         let stack = settled(preset);
