@@ -3,7 +3,6 @@
 import math
 
 import pytest
-
 from tcpcast.path.effort import (
     DURATION_S,
     FEWEST_TRANSFERS,
