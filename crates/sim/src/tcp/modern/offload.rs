@@ -93,7 +93,7 @@ impl Sender {
         }
         let srtt = self.rtt.srtt().filter(|&srtt| srtt > 0)?;
         let bytes = window_bytes(&self.window, self.flight.out(), stack.mss);
-        let span = self.rtt.min().unwrap_or(0) / 1000 >> SPAN_SHIFT;
+        let span = (self.rtt.min().unwrap_or(0) / 1000) >> SPAN_SHIFT;
         let near = if span < u64::from(u32::BITS) { LARGEST >> span } else { 0 };
         // Most are not full, which takes no division to know.
         let beyond = ((u64::from(room) + 1) * u64::from(stack.mss)).saturating_sub(near);
