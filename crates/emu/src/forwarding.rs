@@ -161,7 +161,7 @@ impl Forwarding {
             for cell in &self.received {
                 self.path.enter(now, port as u16, *cell, observer);
             }
-            for _ in 0..read.map_or(0, |read| read.overruns) {
+            for _ in 0..read.overruns {
                 self.path.overrun(port as u16);
             }
         }

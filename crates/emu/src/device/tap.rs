@@ -1,88 +1,81 @@
-//! A TUN device: what the namespace routes to it is read here, and what is written arrives there.
+//! A TAP device: what is written to it arrives in its namespace, and what leaves there is heard by a
+//! packet socket.
+//!
+//! Reading it would be a system call a packet. So all that the namespace sends by it is refused when
+//! the packet socket has had it, and counts as dropped by the interface.
 
-use super::{Device, Received};
+use super::packet_socket::PacketSocket;
+use super::{Device, Received, checked, frame, instruction, program};
 use crate::path::Slab;
 use nix::libc;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 const CLONE_DEVICE: &str = "/dev/net/tun";
 
-/// The end of a TUN device that is not in a namespace.
+/// The end of a TAP device that is not in a namespace.
 #[derive(Debug)]
-pub struct Tun {
+pub struct Tap {
     file: File,
-    /// For packets that there is no cell for.
-    scratch: Box<[u8]>,
+    packets: PacketSocket,
 }
 
-impl Tun {
-    /// Makes a device of that name in the calling thread's network namespace; it goes when this is
-    /// dropped.
+impl Tap {
+    /// Makes a device of that name in the calling thread's network namespace, which `set_up` brings
+    /// up before packets are heard; it goes when this is dropped.
     ///
     /// # Errors
     /// `/dev/net/tun` cannot be opened, or the namespace is not the caller's.
-    pub fn new(name: &str) -> io::Result<Self> {
+    pub fn new(name: &str, set_up: impl FnOnce() -> io::Result<PacketSocket>) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(CLONE_DEVICE)?;
-        let mut request = super::packet_socket::interface_request(name);
-        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+        let mut request = super::interface_request(name);
+        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
         // SAFETY: TUNSETIFF reads and writes one `ifreq`, which lives until the call returns. No safe
         // library has this request.
         #[allow(unsafe_code)]
-        let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) };
-        if done < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { file, scratch: vec![0; 65_536].into_boxed_slice() })
+        checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) })?;
+        refuse_all(&file)?;
+        Ok(Self { file, packets: set_up()? })
     }
 }
 
-impl AsFd for Tun {
+/// Has the device refuse what its namespace sends.
+fn refuse_all(file: &File) -> io::Result<()> {
+    let mut nothing = [instruction(libc::BPF_RET | libc::BPF_K, 0, 0)];
+    let mut program = program(&mut nothing);
+    // SAFETY: TUNATTACHFILTER reads one `sock_fprog` and the instructions that it points to, which
+    // live until the call returns. No safe library has this request.
+    #[allow(unsafe_code)]
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNATTACHFILTER as _, &mut program) };
+    checked(done).map(drop)
+}
+
+impl AsFd for Tap {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.packets.as_fd()
     }
 }
 
-impl Device for Tun {
-    fn receive(
-        &mut self,
-        slab: &mut Slab,
-        most: usize,
-        cells: &mut Vec<u32>,
-    ) -> io::Result<Received> {
-        let mut received = Received::default();
-        for _ in 0..most {
-            let cell = slab.take();
-            let room = match cell {
-                Some(cell) => slab.room(cell),
-                None => &mut self.scratch,
-            };
-            match (self.file.read(room), cell) {
-                (Ok(bytes), Some(cell)) => {
-                    slab.set_length(cell, bytes);
-                    cells.push(cell);
-                }
-                (Ok(_), None) => received.overruns += 1,
-                (Err(fault), cell) => {
-                    if let Some(cell) = cell {
-                        slab.give(cell);
-                    }
-                    let is_empty = fault.kind() == io::ErrorKind::WouldBlock;
-                    return if is_empty { Ok(received) } else { Err(fault) };
-                }
-            }
-        }
-        Ok(received)
+impl Device for Tap {
+    fn receive(&mut self, slab: &mut Slab, most: usize, cells: &mut Vec<u32>) -> Received {
+        self.packets.receive(slab, most, cells)
     }
 
     fn send(&mut self, slab: &mut Slab, cells: &[u32]) -> usize {
-        let taken = cells.iter().take_while(|cell| self.file.write(slab.packet(**cell)).is_ok());
+        let taken = cells.iter().take_while(|cell| {
+            frame::address(slab, **cell);
+            self.file.write(frame::of(slab, **cell)).is_ok()
+        });
         taken.count()
+    }
+
+    fn missed(&mut self) -> u64 {
+        self.packets.missed()
     }
 }

@@ -1,0 +1,148 @@
+//! A packet socket with its ring: how packets come to the link. It needs no device file, so no
+//! privilege outside the namespaces, and one call of the kernel for many packets.
+//!
+//! The kernel writes packets into the ring, so that a burst is not lost for want of a socket buffer,
+//! which a user may not enlarge.
+
+use super::ring::Ring;
+use super::{Received, checked, instruction, program};
+use crate::path::Slab;
+use nix::libc;
+use nix::sys::socket::{getsockopt, sockopt::SocketError};
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Which packets of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Those that come in.
+    Incoming,
+    /// Those that go out.
+    Outgoing,
+}
+
+/// A packet socket with its ring.
+#[derive(Debug)]
+pub struct PacketSocket {
+    socket: OwnedFd,
+    ring: Ring,
+}
+
+/// Sets an option of a socket.
+pub(super) fn set_option<T>(
+    socket: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes of `value`, which are those of a `T`; what a filter's
+    // program points to lives as long as the caller keeps it, which is until this returns.
+    #[allow(unsafe_code)]
+    let result = unsafe {
+        let value = std::ptr::from_ref(value).cast();
+        libc::setsockopt(socket.as_raw_fd(), level, option, value, length)
+    };
+    checked(result).map(drop)
+}
+
+impl PacketSocket {
+    /// A socket on the interface of that index in the calling thread's network namespace, which is
+    /// up, with so many frames.
+    ///
+    /// # Errors
+    /// The namespace is not the caller's, or there is no memory for the ring.
+    pub fn new(interface: u32, heard: Heard, frames: usize) -> io::Result<Self> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: no pointers are passed, and the descriptor is nobody else's.
+        #[allow(unsafe_code)]
+        let socket =
+            unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, kind, 0))?) };
+        match heard {
+            Heard::Incoming => {
+                let one: libc::c_int = 1;
+                set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &one)?;
+                // What the link itself sends does not come back.
+                set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one)?;
+            }
+            Heard::Outgoing => leave_out_incoming(&socket)?,
+        }
+        let ring = Ring::new(&socket, frames)?;
+        bind(&socket, interface)?;
+        Ok(Self { socket, ring })
+    }
+
+    /// As [`super::Device::receive`].
+    pub(super) fn receive(
+        &mut self,
+        slab: &mut Slab,
+        most: usize,
+        cells: &mut Vec<u32>,
+    ) -> Received {
+        let mut received = Received::default();
+        for taken in 0..most {
+            let cell = slab.take();
+            let copied = match cell {
+                Some(cell) => self.ring.take(slab.room(cell)),
+                None => self.ring.take(&mut []),
+            };
+            match (copied, cell) {
+                (Some(bytes), Some(cell)) => {
+                    slab.set_length(cell, bytes);
+                    cells.push(cell);
+                }
+                (Some(_), None) => received.overruns += 1,
+                (None, cell) => {
+                    cell.into_iter().for_each(|cell| slab.give(cell));
+                    if taken == 0 {
+                        // What woke the loop is a fault, of an interface that was taken down: asked
+                        // for, it is forgotten.
+                        let _ = getsockopt(&self.socket, SocketError);
+                    }
+                    break;
+                }
+            }
+        }
+        received
+    }
+
+    /// Packets that found the ring full since the last call.
+    pub(super) fn missed(&self) -> u64 {
+        self.ring.missed(&self.socket)
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Has the kernel hand over what goes out alone.
+fn leave_out_incoming(socket: &OwnedFd) -> io::Result<()> {
+    let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
+    let mut instructions = [
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, kind, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::PACKET_OUTGOING.into(), 1),
+        instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0),
+    ];
+    let program = program(&mut instructions);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
+fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
+    // SAFETY: `sockaddr_ll` is plain data, for which all zeros is a value.
+    #[allow(unsafe_code)]
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = interface as i32;
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes of `address`, which are all of it.
+    #[allow(unsafe_code)]
+    let result =
+        unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };
+    checked(result).map(drop)
+}
