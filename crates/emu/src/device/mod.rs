@@ -1,12 +1,13 @@
 //! Where packets come from and go to: one device for each namespace at the link.
 //!
 //! ```text
-//! host -> its interface -> frames that the kernel writes -> link -> TAP: write     -> host
-//!                                                                   veth: sendmmsg
+//! host -> its interface -> ring of a packet socket -> link -> TAP: io_uring, or write -> host
+//!                                                             veth: sendmmsg
 //! ```
 //!
 //! Both are Ethernet devices between two addresses that never meet others.
 
+mod batch;
 mod frame;
 mod packet_socket;
 mod ring;
@@ -37,8 +38,9 @@ pub trait Device: AsFd + Send {
     /// Takes at most `most` of the packets that wait, and says in which cells they are.
     fn receive(&mut self, slab: &mut Slab, most: usize, cells: &mut Vec<u32>) -> Received;
 
-    /// Hands packets over; how many were taken, from the first. Whoever calls gives the cells back.
-    fn send(&mut self, slab: &mut Slab, cells: &[u32]) -> usize;
+    /// Hands packets over, and says which were not taken, by their place among the cells. Whoever
+    /// calls gives the cells back.
+    fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>);
 
     /// Packets that the kernel dropped before they could be received, since the last call.
     fn missed(&mut self) -> u64;

@@ -4,6 +4,7 @@
 //! Reading it would be a system call a packet. So all that the namespace sends by it is refused when
 //! the packet socket has had it, and counts as dropped by the interface.
 
+use super::batch::Batch;
 use super::packet_socket::PacketSocket;
 use super::{Device, Received, checked, frame, instruction, program};
 use crate::path::Slab;
@@ -16,10 +17,11 @@ use std::os::unix::fs::OpenOptionsExt;
 const CLONE_DEVICE: &str = "/dev/net/tun";
 
 /// The end of a TAP device that is not in a namespace.
-#[derive(Debug)]
 pub struct Tap {
     file: File,
     packets: PacketSocket,
+    /// What writes many packets at once, if the machine has it; known from the first packet on.
+    batch: Option<Option<Batch>>,
 }
 
 impl Tap {
@@ -41,7 +43,7 @@ impl Tap {
         #[allow(unsafe_code)]
         checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) })?;
         refuse_all(&file)?;
-        Ok(Self { file, packets: set_up()? })
+        Ok(Self { file, packets: set_up()?, batch: None })
     }
 }
 
@@ -67,12 +69,18 @@ impl Device for Tap {
         self.packets.receive(slab, most, cells)
     }
 
-    fn send(&mut self, slab: &mut Slab, cells: &[u32]) -> usize {
-        let taken = cells.iter().take_while(|cell| {
-            frame::address(slab, **cell);
-            self.file.write(frame::of(slab, **cell)).is_ok()
-        });
-        taken.count()
+    fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>) {
+        cells.iter().for_each(|cell| frame::address(slab, *cell));
+        // A ring is of the thread that uses it.
+        let batch = self.batch.get_or_insert_with(|| Batch::new(self.file.as_fd()));
+        if let Some(batch) = batch {
+            return batch.write(slab, cells, lost);
+        }
+        for (at, cell) in cells.iter().enumerate() {
+            if self.file.write(frame::of(slab, *cell)).is_err() {
+                lost.push(at);
+            }
+        }
     }
 
     fn missed(&mut self) -> u64 {

@@ -62,17 +62,18 @@ impl Device for Veth {
         self.packets.receive(slab, most, cells)
     }
 
-    fn send(&mut self, slab: &mut Slab, cells: &[u32]) -> usize {
-        let mut sent = 0;
-        for batch in cells.chunks(BATCH) {
-            batch.iter().for_each(|cell| frame::address(slab, *cell));
-            let taken = self.send_batch(slab, batch);
-            sent += taken;
-            if taken < batch.len() {
-                break;
+    fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>) {
+        cells.iter().for_each(|cell| frame::address(slab, *cell));
+        let mut begin = 0;
+        while begin < cells.len() {
+            let end = cells.len().min(begin + BATCH);
+            begin += self.send_batch(slab, &cells[begin..end]);
+            if begin < end {
+                // The first that was not taken is lost; those behind it are tried again.
+                lost.push(begin);
+                begin += 1;
             }
         }
-        sent
     }
 
     fn missed(&mut self) -> u64 {
