@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tcpcast.cli import main
 
-from emulation.conftest import TCPCAST
+from emulation.conftest import TCPCAST, works
 from emulation.ends import ECHO, FLOOD, PINGS, SINK, python
 
 if TYPE_CHECKING:
@@ -109,6 +109,18 @@ def test_without_io_uring_packets_go_one_by_one(mode: Mode, tmp_path: Path) -> N
         pytest.skip("this machine has no seccomp filters")
     assert done.returncode in {0, 3}, done.stderr
     assert json.loads((tmp_path / "numbers.json").read_text())["near_to_far"]["delivered"] == 500
+
+
+def test_packets_too_long_for_the_link_are_not_cut(mode: Mode, run: Run) -> None:
+    if mode.name != "tun" or not works("ip", "-V"):
+        pytest.skip("the longest packet of a TAP device is changed by ip, as root")
+    longer = "ip link set link0 mtu 9000"
+    far = shlex.join(python(SINK))
+    ran = run([*FAST, "--far", far], [f"{longer}; {shlex.join(python(FLOOD, 3, 5000, 3, 0, 0.1))}"])
+    forward = ran.numbers["near_to_far"]
+    assert (forward["machinery_drops"], forward["delivered"]) == (3, 0)
+    assert ran.code == 3
+    assert "3 packets were lost by this machine" in ran.err
 
 
 def test_with_the_sender_far_loss_is_on_the_other_direction(run: Run) -> None:

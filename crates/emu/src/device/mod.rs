@@ -29,7 +29,7 @@ use std::os::fd::{AsFd, OwnedFd};
 /// What one call of [`Device::receive`] found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Packets that there was no cell for; they are lost.
+    /// Packets that there was no cell for, or that are too long for one; they are lost.
     pub overruns: u64,
 }
 

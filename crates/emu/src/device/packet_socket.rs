@@ -6,7 +6,7 @@
 
 use super::ring::Ring;
 use super::{Received, checked, instruction, program};
-use crate::path::Slab;
+use crate::path::{MOST_BYTES, Slab};
 use nix::libc;
 use nix::sys::socket::{getsockopt, sockopt::SocketError};
 use std::io;
@@ -83,18 +83,21 @@ impl PacketSocket {
         let mut received = Received::default();
         for taken in 0..most {
             let cell = slab.take();
-            let copied = match cell {
+            let bytes = match cell {
                 Some(cell) => self.ring.take(slab.room(cell)),
                 None => self.ring.take(&mut []),
             };
-            match (copied, cell) {
-                (Some(bytes), Some(cell)) => {
+            match (bytes, cell) {
+                (Some(bytes), Some(cell)) if bytes <= MOST_BYTES => {
                     slab.set_length(cell, bytes);
                     cells.push(cell);
                 }
-                (Some(_), None) => received.overruns += 1,
-                (None, cell) => {
+                (bytes, cell) => {
                     cell.into_iter().for_each(|cell| slab.give(cell));
+                    if bytes.is_some() {
+                        received.overruns += 1;
+                        continue;
+                    }
                     if taken == 0 {
                         // What woke the loop is a fault, of an interface that was taken down: asked
                         // for, it is forgotten.

@@ -54,8 +54,8 @@ impl Ring {
         }
     }
 
-    /// Copies the IP packet of the next frame into `room`, cut to it, and gives the frame back; how
-    /// many bytes that are. `None` if the kernel has filled none.
+    /// Copies the IP packet of the next frame into `room`, as much as has room there, and gives the
+    /// frame back; how long the packet is. `None` if the kernel has filled none.
     pub(super) fn take(&mut self, room: &mut [u8]) -> Option<usize> {
         // SAFETY: `next` is below `count`, so all of the frame is in the mapped memory, and a frame
         // begins with its header, aligned to its length.
@@ -75,10 +75,10 @@ impl Ring {
             let header: libc::tpacket2_hdr = frame.cast().read();
             let begin = usize::from(header.tp_net).min(FRAME_BYTES);
             let link_header = usize::from(header.tp_net).saturating_sub(header.tp_mac.into());
-            let length = (header.tp_snaplen as usize).saturating_sub(link_header);
-            let bytes = length.min(FRAME_BYTES - begin).min(room.len());
-            frame.add(begin).copy_to_nonoverlapping(NonNull::from(&mut *room).cast(), bytes);
-            bytes
+            let kept = (header.tp_snaplen as usize).saturating_sub(link_header);
+            let copied = kept.min(FRAME_BYTES - begin).min(room.len());
+            frame.add(begin).copy_to_nonoverlapping(NonNull::from(&mut *room).cast(), copied);
+            (header.tp_len as usize).saturating_sub(link_header)
         };
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % self.count;
