@@ -231,4 +231,5 @@ def test_a_scenario_gives_the_values_and_options_change_them(run: Run, tmp_path:
     )
     far = shlex.join(python(SINK))
     ran = run(["path.toml", "--buffer", "5pkt", "--far", far], python(FLOOD, 40, 972, 40, 0.2, 0))
-    assert ran.numbers["near_to_far"]["delivered"] in {5, 6}
+    # A busy sender takes some of the millisecond that each needs; the scenario's 20 would be more.
+    assert 5 <= ran.numbers["near_to_far"]["delivered"] < 15
