@@ -53,6 +53,8 @@ impl World {
     /// Nothing has happened.
     pub fn new(preset: Preset) -> Self {
         let mut stack = preset.stack();
+        // Packets of a kilobyte take more than twice that in memory: no window grows by them.
+        stack.receiving.window_growth = 0;
         // The scripts' kernels tick each millisecond, and the application reads when it says so.
         stack.tick = stack.tick.min(MILLISECOND);
         stack.timer_wheel = false;
@@ -181,6 +183,7 @@ impl World {
             ack: has('.'),
             ece: has('E'),
             cwr: has('W'),
+            psh: has('P'),
         };
         let offset = self.comparison.stamps.unwrap_or(0);
         let timestamps = spec.options.timestamps.map(|(value, echo)| Timestamps {

@@ -84,5 +84,8 @@ impl<S: SendingEnd> Source<S> {
     pub(crate) fn lose(&mut self, packet: &Packet) {
         let counts = packet.connection == self.connection && packet.number != 0;
         self.record.losses += u32::from(counts);
+        if S::POLLS {
+            self.sender.lose_header(packet.label);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! its class.
 
 use super::cc::{Reno, RenoBytes};
-use super::headers::{Carried, Headers};
+use super::headers::{Carried, Headers, Overtaken};
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
 use super::{
     Arrival, Idle, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig, Transmission, WindowUnit,
@@ -18,6 +18,15 @@ impl Carried for DataHeader {
     #[inline(always)]
     fn is_short(&self) -> bool {
         self.is_short()
+    }
+}
+
+impl Overtaken for DataHeader {
+    const GONE: Self = Self::GONE;
+
+    #[inline(always)]
+    fn is_gone(&self) -> bool {
+        self.is_gone()
     }
 }
 
@@ -224,11 +233,15 @@ impl SendingEnd for AnySender {
         let Self { end, released, headers, .. } = self;
         if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
             loop {
-                if let Some((mut packet, packets)) = sender.poll_run(now, rules) {
-                    for _ in 0..packets {
+                if let Some((mut packet, packets, push)) = sender.poll_run(now, rules) {
+                    for _ in 1..packets {
                         send(packet.number, labelled(headers, &packet));
                         packet.go_on(rules.stack.mss);
                     }
+                    if push {
+                        packet.push();
+                    }
+                    send(packet.number, labelled(headers, &packet));
                 }
                 let Some(packet) = sender.poll_transmit(now, rules, probe) else { return };
                 send(packet.number, labelled(headers, &packet));
@@ -256,8 +269,13 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn take_header(&mut self, label: Label) -> DataHeader {
-        let header = self.headers.take(label).unwrap_or_default();
+        let header = self.headers.take_any(label).unwrap_or_default();
         header.arrived(label.ecn() == Ecn::Ce)
+    }
+
+    #[inline(always)]
+    fn lose_header(&mut self, label: Label) {
+        self.headers.take_any(label);
     }
 
     fn shown(&self, label: Label) -> Shown {

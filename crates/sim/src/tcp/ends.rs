@@ -118,6 +118,10 @@ pub trait SendingEnd: Default {
     /// What a data packet carries that arrives with this label.
     fn take_header(&mut self, label: Label) -> DataHeaderOf<Self>;
 
+    /// The data packet with this label does not arrive.
+    #[inline(always)]
+    fn lose_header(&mut self, _label: Label) {}
+
     /// What captures show of a data packet with this label, which is on its way.
     fn shown(&self, _label: Label) -> Shown {
         Shown::default()

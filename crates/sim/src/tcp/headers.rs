@@ -15,15 +15,28 @@ pub(crate) trait Carried: Copy + Default {
     }
 }
 
+/// What waits for a packet that others may overtake.
+pub(crate) trait Overtaken: Carried {
+    /// What stands in the place of one that waits no more.
+    const GONE: Self;
+
+    /// Whether it is that.
+    fn is_gone(&self) -> bool;
+}
+
 /// The headers of a source's packets in one direction, in the order in which they were sent.
 ///
-/// Packets of one source keep their order on every path, so when one arrives, those that were sent
-/// before it and have not arrived are lost, and their headers are dropped.
+/// Acknowledgements of one source keep their order on every path, so when one arrives, those that were
+/// sent before it and have not arrived are lost, and their headers are dropped ([`Headers::take`]).
+/// Data packets may overtake each other, but each arrives or is told as lost
+/// ([`Headers::take_any`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Headers<H> {
     /// The token of the first header that is kept.
     first: u32,
     kept: Ring<H>,
+    /// How many of them are gone; the first one is not.
+    gone: u32,
 }
 
 impl<H: Carried> Headers<H> {
@@ -71,6 +84,40 @@ impl<H: Carried> Headers<H> {
     }
 }
 
+impl<H: Overtaken> Headers<H> {
+    /// Takes the header of a packet that arrives or is lost, whatever came before it.
+    #[inline(always)]
+    pub(crate) fn take_any(&mut self, label: Label) -> Option<H> {
+        let place = self.place(label);
+        if place > 0 || self.kept.is_empty() {
+            return self.take_out_of_turn(place);
+        }
+        self.first = self.first.wrapping_add(1) & Label::TOKENS;
+        let header = self.kept.take();
+        if self.gone > 0 {
+            self.drop_gone();
+        }
+        Some(header)
+    }
+
+    #[inline(never)]
+    fn take_out_of_turn(&mut self, place: usize) -> Option<H> {
+        let header = self.kept.replace(place, H::GONE).filter(|header| !header.is_gone())?;
+        self.gone += 1;
+        Some(header)
+    }
+
+    /// Drops those before the first one that waits.
+    #[inline(never)]
+    fn drop_gone(&mut self) {
+        while self.kept.first().is_some_and(H::is_gone) {
+            self.kept.take();
+            self.first = self.first.wrapping_add(1) & Label::TOKENS;
+            self.gone -= 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,13 +133,21 @@ mod tests {
         }
     }
 
+    impl Overtaken for Header {
+        const GONE: Self = Self(u32::MAX, false);
+
+        fn is_gone(&self) -> bool {
+            *self == Self::GONE
+        }
+    }
+
     fn full(number: u32) -> Header {
         Header(number, false)
     }
 
     #[test]
     fn a_header_is_found_by_its_token_and_those_before_it_are_dropped() {
-        let mut headers = Headers { first: Label::TOKENS - 1, kept: Ring::default() };
+        let mut headers = Headers { first: Label::TOKENS - 1, ..Headers::default() };
         let of = |at: u32| Header(at, at == 5);
         let tokens: Vec<u32> = (0..6).map(|at| headers.push(of(at))).collect();
         assert_eq!(tokens, [Label::TOKENS - 1, Label::TOKENS, 0, 1, 2, 3]);
@@ -107,6 +162,23 @@ mod tests {
         let taken = headers.take(short);
         assert_eq!(taken, Some(of(5)), "a short packet's, by what is left of its token");
         assert_eq!((headers.take(short), headers.push(full(7))), (None, 4));
+    }
+
+    #[test]
+    fn packets_that_overtake_each_other_have_their_own_headers() {
+        let mut headers = Headers { first: Label::TOKENS - 1, ..Headers::default() };
+        let tokens: Vec<u32> = (0..6).map(|at| headers.push(full(at))).collect();
+        let label = |at: usize| Label::with_token(Kind::Data, tokens[at]);
+        for at in [3_usize, 1, 0, 5] {
+            assert_eq!(headers.of(label(at)), Some(&full(at as u32)));
+            assert_eq!(headers.take_any(label(at)), Some(full(at as u32)));
+            assert_eq!(headers.take_any(label(at)), None);
+        }
+        assert_eq!((headers.kept.len(), headers.gone), (4, 2), "2 and 4 are on their way");
+        assert_eq!(headers.take_any(label(2)), Some(full(2)));
+        assert_eq!(headers.take_any(label(4)), Some(full(4)));
+        assert_eq!((headers.kept.len(), headers.gone), (0, 0));
+        assert_eq!((headers.push(full(6)), headers.take_any(label(5))), (4, None));
     }
 
     #[test]

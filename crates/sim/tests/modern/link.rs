@@ -174,6 +174,7 @@ impl Link {
             fin: sent.fin,
             ecn,
             cwr: sent.cwr,
+            push: sent.push,
             timestamps: self.stack.timestamps.then_some(timestamps),
         };
         let headers = if self.stack.timestamps { 52 } else { 40 };

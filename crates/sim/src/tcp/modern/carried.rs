@@ -5,7 +5,7 @@ use super::receiver::{Data, Ecn, Outgoing};
 use super::segment::{Ack, SackBlock, SackBlocks, Timestamps, Transmit};
 use crate::probe::Shown;
 use tcpcast_link::Ecn as Codepoint;
-use tcpcast_wire::{CWR, ECE, FIN, Options};
+use tcpcast_wire::{CWR, ECE, FIN, Options, PSH};
 
 /// The byte whose lower bits are `low` and that is next to `near`: windows are far below 2^31 bytes.
 #[inline(always)]
@@ -35,6 +35,21 @@ impl DataHeader {
     const REDUCED: u32 = 1 << 4;
     /// It is shorter than others.
     const SHORT: u32 = 1 << 5;
+    /// The receiver is to hand on what it has.
+    const PUSHED: u32 = 1 << 6;
+
+    /// No packet has it.
+    const NOTHING: u32 = 1 << 31;
+
+    /// That of a packet which is on its way no more.
+    pub(in crate::tcp) const GONE: Self =
+        Self { stamps: Timestamps { value: 0, echo: 0 }, start: 0, len: 0, marks: Self::NOTHING };
+
+    /// Whether it is that.
+    #[inline(always)]
+    pub(in crate::tcp) fn is_gone(&self) -> bool {
+        self.has(Self::NOTHING)
+    }
 
     /// That of SYN-ACK.
     pub(super) fn of_syn_ack(stamps: Timestamps, tcp: &ModernTcp) -> Self {
@@ -53,6 +68,7 @@ impl DataHeader {
             | mark(sent.fin, Self::LAST)
             | mark(sent.ect, Self::CAPABLE)
             | mark(sent.cwr, Self::REDUCED)
+            | mark(sent.push, Self::PUSHED)
             | mark(sent.len < tcp.stack.mss, Self::SHORT);
         Self { stamps, start: sent.start as u32, len: sent.len, marks }
     }
@@ -61,6 +77,12 @@ impl DataHeader {
     #[inline(always)]
     pub(super) fn go_on(&mut self, bytes: u32) {
         self.start = self.start.wrapping_add(bytes);
+    }
+
+    /// It is pushed.
+    #[inline(always)]
+    pub(super) fn push(&mut self) {
+        self.marks |= Self::PUSHED;
     }
 
     #[inline(always)]
@@ -89,6 +111,7 @@ impl DataHeader {
             fin: self.is_fin(),
             ecn: self.ecn(),
             cwr: self.has(Self::REDUCED),
+            push: self.has(Self::PUSHED),
             timestamps: self.timestamps(),
         }
     }
@@ -133,7 +156,9 @@ impl DataHeader {
         Shown {
             options: Options { timestamps: stamps(self.timestamps()), ..Options::default() },
             data: Some((self.start, self.len)),
-            flags: flag(self.is_fin(), FIN) | flag(self.has(Self::REDUCED), CWR),
+            flags: flag(self.is_fin(), FIN)
+                | flag(self.has(Self::REDUCED), CWR)
+                | flag(self.has(Self::PUSHED), PSH),
             codepoint: codepoint as u8,
             ..Shown::default()
         }

@@ -44,6 +44,7 @@ pub struct Flags {
     pub ack: bool,
     pub ece: bool,
     pub cwr: bool,
+    pub psh: bool,
 }
 
 /// The options of a segment.
@@ -306,6 +307,7 @@ impl Connection {
         segment.len = sent.len;
         segment.flags.fin = sent.fin;
         segment.flags.cwr = sent.cwr;
+        segment.flags.psh = sent.push;
         if sent.ect {
             segment.ecn = Ecn::Capable;
         }
@@ -437,6 +439,7 @@ impl Connection {
                 fin: segment.flags.fin,
                 ecn: segment.ecn,
                 cwr: segment.flags.cwr,
+                push: segment.flags.psh,
                 timestamps: segment.options.timestamps,
             };
             self.receiver.on_data(now, &data, &self.stack);

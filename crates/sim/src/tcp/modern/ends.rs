@@ -235,17 +235,18 @@ impl PacketSender {
     }
 
     /// What [`PacketSender::poll_transmit`] would say first so many times in a row, each time with
-    /// the next number and the next bytes. It is to be asked next in any case.
+    /// the next number and the next bytes, and whether the last one is pushed. It is to be asked next
+    /// in any case.
     #[inline(always)]
-    pub fn poll_run(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(PacketOut, u32)> {
+    pub fn poll_run(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(PacketOut, u32, bool)> {
         if self.is_opening() {
             return None;
         }
-        let Run { first, packets } = self.sender.transmit_run(now, &tcp.stack)?;
+        let Run { first, packets, push } = self.sender.transmit_run(now, &tcp.stack)?;
         let stamps = Timestamps { value: stamp(now), echo: self.echo };
         let header = DataHeader::of(&first, stamps, tcp);
         let number = first.number + 1;
-        Some((PacketOut { number, kind: Kind::Data, header, short: None }, packets))
+        Some((PacketOut { number, kind: Kind::Data, header, short: None }, packets, push))
     }
 
     /// What could be sent at once was sent as it was written: if the application has closed the

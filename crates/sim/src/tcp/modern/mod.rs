@@ -18,6 +18,7 @@ mod handshake;
 mod heard;
 mod info;
 mod loss;
+mod offload;
 mod options;
 mod pacing;
 mod packet;

@@ -71,7 +71,8 @@ impl StackOptions {
         };
         let bytes = |packets| u64::from(packets) * u64::from(self.mss.get());
         let buffer = self.receiver_window.map_or(preset.buffer, bytes);
-        Receiving { delayed_acks, buffer, ..preset }
+        let window_growth = if self.receiver_window.is_some() { 0 } else { preset.window_growth };
+        Receiving { delayed_acks, buffer, window_growth, ..preset }
     }
 
     /// A threshold that does not adapt stays fixed.

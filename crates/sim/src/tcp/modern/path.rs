@@ -99,6 +99,12 @@ impl PacketOut {
         self.number += 1;
         self.header.go_on(mss);
     }
+
+    /// It is the last one, and pushed.
+    #[inline(always)]
+    pub(crate) fn push(&mut self) {
+        self.header.push();
+    }
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ mod tests {
         let mut sent = vec![];
         loop {
             let run = if in_runs { sender.transmit_run(now, stack) } else { None };
-            if let Some(Run { first, packets }) = run {
+            if let Some(Run { first, packets, .. }) = run {
                 let start = |at| first.start + u64::from(at) * u64::from(first.len);
                 sent.extend((0..packets).map(|at| (first.number + at, start(at))));
             }

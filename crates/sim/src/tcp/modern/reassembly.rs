@@ -15,6 +15,8 @@ pub enum Placed {
     Fills,
     /// Beyond a gap.
     Held,
+    /// Beyond a gap, where all of it was held.
+    HeldBefore,
     /// All of it had come before.
     Duplicate,
 }
@@ -31,14 +33,17 @@ pub struct Reassembly {
     duplicate: Option<SackBlock>,
     /// The sequence number of FIN.
     end: Option<u64>,
+    /// A packet extends the blocks to report alone, whatever else is held beside it: Linux's
+    /// `tcp_sack_new_ofo_skb`, where RFC 2018 asks for all that is held around it.
+    extends_reported: bool,
 }
 
 impl Reassembly {
-    /// A stream that begins with byte `start`.
+    /// A stream that begins with byte `start`; blocks to report are those of Linux, or of RFC 2018.
     #[must_use]
-    pub fn new(start: u64) -> Self {
+    pub fn new(start: u64, extends_reported: bool) -> Self {
         let (held, recent) = (Vec::new(), SackBlocks::default());
-        Self { next: start, held, recent, duplicate: None, end: None }
+        Self { next: start, held, recent, duplicate: None, end: None, extends_reported }
     }
 
     /// The next sequence number expected; FIN counts for one.
@@ -99,7 +104,10 @@ impl Reassembly {
             Placed::Held
         } else if self.holds(new) {
             extend(&mut twice, new);
-            Placed::Duplicate
+            if self.extends_reported {
+                self.report(new);
+            }
+            Placed::HeldBefore
         } else {
             self.hold(new, &mut twice);
             Placed::Held
@@ -171,8 +179,37 @@ impl Reassembly {
             self.held[from] = merged;
             self.held.drain(from + 1..to);
         }
-        let others = self.recent.as_slice().iter().filter(|block| !merged.contains(**block));
-        self.recent = std::iter::once(merged).chain(others.copied()).collect();
+        self.report(if self.extends_reported { new } else { merged });
+    }
+
+    /// The block becomes the newest to report, with those that it touches.
+    fn report(&mut self, new: SackBlock) {
+        let touches = |a: SackBlock, b: SackBlock| a.start <= b.end && b.start <= a.end;
+        let recent = self.recent;
+        let extended = recent.as_slice().iter().position(|&block| touches(block, new));
+        let join = |a: SackBlock, b: SackBlock| SackBlock {
+            start: a.start.min(b.start),
+            end: a.end.max(b.end),
+        };
+        let mut first = extended.map_or(new, |at| join(recent.as_slice()[at], new));
+        let mut others = SackBlocks::default();
+        for (at, &block) in recent.as_slice().iter().enumerate() {
+            if Some(at) == extended {
+                continue;
+            }
+            if extended.is_some() && touches(first, block) {
+                first = join(first, block);
+            } else {
+                others.push(block);
+            }
+        }
+        self.recent = std::iter::once(first).chain(others.as_slice().iter().copied()).collect();
+    }
+
+    /// What was taken before has come once more, as it would be found by [`Reassembly::place`].
+    pub fn came_again(&mut self, start: u64, len: u32) {
+        let end = (start + u64::from(len)).min(self.next);
+        extend(&mut self.duplicate, SackBlock { start, end });
     }
 
     /// Whether there are blocks to report.
@@ -222,7 +259,7 @@ mod tests {
 
     #[test]
     fn rfc_2018_section_4_the_newest_block_comes_first() {
-        let mut stream = Reassembly::new(1);
+        let mut stream = Reassembly::new(1, false);
         for (start, blocks) in [
             (1001, vec![(1001, 2001)]),
             (2001, vec![(1001, 3001)]),
@@ -239,14 +276,39 @@ mod tests {
     }
 
     #[test]
+    fn linux_s_tcp_sack_new_ofo_skb_extends_what_it_reports_alone() {
+        let held = [2001, 4001, 6001, 8001, 10_001, 12_001];
+        let mut streams = [Reassembly::new(1, true), Reassembly::new(1, false)];
+        for stream in &mut streams {
+            held.iter().for_each(|&start| {
+                stream.place(start, 1000, false, true);
+            });
+            // Beside the oldest block, which has fallen out, and then between it and a newer one.
+            stream.place(3001, 1000, false, true);
+        }
+        let [linux, rfc] = &mut streams;
+        assert_eq!(report(linux)[..2], [(3001, 4001), (12_001, 13_001)]);
+        assert_eq!(report(rfc)[..2], [(2001, 5001), (12_001, 13_001)]);
+        assert_eq!(linux.place(9001, 1000, false, true), Placed::Held);
+        assert_eq!(report(linux)[..2], [(8001, 11_001), (3001, 4001)]);
+        assert_eq!(linux.place(2001, 1000, false, true), Placed::HeldBefore);
+        assert_eq!(
+            report(linux)[..2],
+            [(2001, 3001), (2001, 4001)],
+            "the duplicate, and its block"
+        );
+        assert_eq!(linux.held().len(), 4);
+    }
+
+    #[test]
     fn rfc_2883_section_4_duplicates_come_before_all_and_once() {
-        let mut stream = Reassembly::new(1);
+        let mut stream = Reassembly::new(1, false);
         stream.place(1, 1000, false, true);
         stream.place(3001, 1000, false, true);
         assert_eq!(stream.place(1, 1000, false, true), Placed::Duplicate);
         assert_eq!(report(&stream), [(1, 1001), (3001, 4001)]);
         stream.duplicate_told();
-        assert_eq!(stream.place(3001, 1000, false, true), Placed::Duplicate);
+        assert_eq!(stream.place(3001, 1000, false, true), Placed::HeldBefore);
         assert_eq!(report(&stream), [(3001, 4001), (3001, 4001)]);
         stream.duplicate_told();
         assert_eq!(stream.place(501, 2000, false, true), Placed::Fills);
@@ -256,7 +318,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_holds_what_came(packets in prop::collection::vec((0_u64..60, 1_u32..9), 1..120)) {
-            let mut stream = Reassembly::new(1);
+            let mut stream = Reassembly::new(1, false);
             let mut model = BTreeSet::new();
             for (start, len) in packets {
                 stream.place(1 + start, len, false, true);
@@ -271,7 +333,7 @@ mod tests {
                     prop_assert!(pair[0].end < pair[1].start);
                 }
                 for block in stream.recent.as_slice() {
-                    prop_assert!(stream.held().contains(block));
+                    prop_assert!(stream.held().iter().any(|held| held.contains(*block)));
                 }
             }
         }

@@ -1,5 +1,8 @@
 //! The receiving end: puts data in order, and says when to acknowledge what.
 
+mod delay;
+
+use self::delay::{Delay, QUICK_ACKS, SHORTEST};
 use super::reassembly::{Placed, Reassembly};
 use super::segment::{SackBlock, SackBlocks, Timestamps};
 use super::stack::{DelayedAcks, MILLISECOND, Stack};
@@ -30,6 +33,8 @@ pub struct Data {
     pub ecn: Ecn,
     /// Congestion window reduced.
     pub cwr: bool,
+    /// What is there is to be handed on.
+    pub push: bool,
     /// Its stamps.
     pub timestamps: Option<Timestamps>,
 }
@@ -49,13 +54,6 @@ pub struct Outgoing {
     pub ece: bool,
 }
 
-/// The shortest delay of an acknowledgement in Linux.
-const SHORTEST_DELAY: Nanos = 40 * MILLISECOND;
-/// The longest, and that of a conversation.
-const LONGEST_DELAY: Nanos = 500 * MILLISECOND;
-const CONVERSATION_DELAY: Nanos = 200 * MILLISECOND;
-/// Packets that are acknowledged at once at the start.
-const QUICK_ACKS: u32 = 16;
 /// Duplicate acknowledgements that are sent before the next ones wait, and how many may.
 const UNCOMPRESSED: u32 = 3;
 const COMPRESSED: u32 = 44;
@@ -69,20 +67,6 @@ enum Due {
     Now,
     /// Later.
     At(Nanos),
-}
-
-/// How Linux delays acknowledgements.
-#[derive(Clone, Copy, Debug)]
-struct Delay {
-    /// How long; [`None`] before the first packet.
-    ato: Option<Nanos>,
-    /// Acknowledgements that are not delayed.
-    quick: u32,
-    last_arrival: Nanos,
-    /// Both ends send: acknowledgements ride on data.
-    conversation: bool,
-    /// A packet that is not full waits to be acknowledged.
-    small: bool,
 }
 
 /// The receiving end.
@@ -103,6 +87,8 @@ pub struct Receiver {
     delay: Delay,
     /// The largest packet so far.
     largest: u32,
+    /// By how much the window is still to grow to what the buffer has room for.
+    growth: u64,
     echoes: bool,
     /// DCTCP: whether the last packet was marked.
     marked: bool,
@@ -118,7 +104,7 @@ impl Receiver {
     #[must_use]
     pub fn new(start: u64, stack: &Stack) -> Self {
         Self {
-            reassembly: Reassembly::new(start),
+            reassembly: Reassembly::new(start, stack.receiving.extends_reported),
             acknowledged: start,
             read: start,
             allowed: start + stack.receiving.buffer,
@@ -131,9 +117,10 @@ impl Receiver {
                 quick: 0,
                 last_arrival: 0,
                 conversation: false,
-                small: false,
+                pushed: false,
             },
             largest: 536,
+            growth: stack.receiving.window_growth,
             echoes: false,
             marked: false,
             before: None,
@@ -187,24 +174,44 @@ impl Receiver {
         if stack.ecn {
             self.hear_ecn(data, stack);
         }
+        if let Some(stamps) = data.timestamps {
+            if self.is_old(stamps) {
+                self.reject(data, stack);
+                return false;
+            }
+            // RFC 7323, section 4.3: of a packet that has the byte which the last acknowledgement
+            // expected; what ends before it is not acceptable and says nothing (section 5.3, R3).
+            let end = data.start + u64::from(data.len) + u64::from(data.fin);
+            if data.start <= self.acknowledged && end >= self.acknowledged {
+                let newest = self.newest_stamp.unwrap_or(stamps.value);
+                let ahead = stamps.value.wrapping_sub(newest) as i32;
+                self.newest_stamp = Some(if ahead > 0 { stamps.value } else { newest });
+            }
+        }
         if self.compressed > 0 {
             self.tell_compressed(data, stack);
         }
         let placed = self.reassembly.place(data.start, data.len, data.fin, stack.receiving.dsack);
-        if data.start <= self.acknowledged || placed == Placed::InOrder {
-            self.newest_stamp = data.timestamps.map(|s| s.value).or(self.newest_stamp);
-        }
         match placed {
             Placed::Duplicate => {
                 self.enter_quick_mode(QUICK_ACKS);
                 self.due = Due::Now;
                 return false;
             }
+            Placed::HeldBefore => {
+                self.schedule(now, Placed::Held, stack);
+                return false;
+            }
             Placed::Fills if self.reassembly.is_in_order() => self.due = Due::Now,
             Placed::InOrder | Placed::Fills | Placed::Held => (),
         }
         self.largest = self.largest.max(data.len);
-        self.hear_arrival(now, data.len, stack);
+        if placed != Placed::Held {
+            self.hear_arrival(now, data, stack);
+        }
+        if self.growth > 0 && (placed != Placed::Held || stack.detection.uses_sack()) {
+            self.grow_window(data, stack);
+        }
         if stack.receiving.reads_at_once {
             self.read = self.reassembly.data_end();
         }
@@ -213,6 +220,26 @@ impl Receiver {
         }
         self.schedule(now, placed, stack);
         true
+    }
+
+    /// Whether a stamp is older than the newest one in order by more than Linux tolerates
+    /// (`TCP_PAWS_WINDOW`).
+    #[inline(always)]
+    fn is_old(&self, stamps: Timestamps) -> bool {
+        self.newest_stamp.is_some_and(|newest| newest.wrapping_sub(stamps.value) as i32 > 1)
+    }
+
+    /// RFC 7323, section 5.3, R1: what was sent before something that has been taken in order looks
+    /// like a packet of long ago. It is acknowledged and not taken.
+    #[cold]
+    fn reject(&mut self, data: &Data, stack: &Stack) {
+        if data.start < self.next() {
+            self.enter_quick_mode(QUICK_ACKS);
+            if stack.receiving.dsack {
+                self.reassembly.came_again(data.start, data.len);
+            }
+        }
+        self.due = Due::Now;
     }
 
     #[inline(always)]
@@ -239,7 +266,8 @@ impl Receiver {
     fn schedule_linux(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
         let quick = self.delay.quick > 0 && !self.delay.conversation;
-        let drained = stack.receiving.reads_at_once && self.delay.small && !self.delay.conversation;
+        let drained =
+            stack.receiving.reads_at_once && self.delay.pushed && !self.delay.conversation;
         if (full && self.window_moves(stack)) || quick || (drained && in_order) {
             self.due = Due::Now;
         } else if in_order {
@@ -252,23 +280,6 @@ impl Receiver {
     /// Linux: the window would not be smaller than what was advertised.
     fn window_moves(&self, stack: &Stack) -> bool {
         self.read + stack.receiving.buffer >= self.allowed
-    }
-
-    #[inline(always)]
-    fn delay_ack(&mut self, now: Nanos, stack: &Stack) {
-        let mut wait = self.delay.ato.unwrap_or(SHORTEST_DELAY);
-        if wait > SHORTEST_DELAY {
-            let talks = self.delay.conversation || self.delay.small;
-            let most = if talks { CONVERSATION_DELAY } else { LONGEST_DELAY };
-            let by_rtt = self.srtt.map_or(most, |srtt| srtt.max(SHORTEST_DELAY));
-            wait = wait.min(most).min(by_rtt);
-        }
-        let at = now + stack.in_ticks(wait.min(CONVERSATION_DELAY));
-        self.due = match self.due {
-            Due::At(before) if before <= now + wait / 4 => Due::Now,
-            Due::At(before) => Due::At(before.min(at)),
-            _ => Due::At(at),
-        };
     }
 
     /// After three duplicate acknowledgements the next ones wait for each other.
@@ -307,51 +318,12 @@ impl Receiver {
             self.due = Due::Now;
             if self.delay.conversation {
                 self.delay.conversation = false;
-                self.delay.ato = Some(SHORTEST_DELAY);
+                self.delay.ato = Some(SHORTEST);
             } else {
                 let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
                 self.delay.ato = self.delay.ato.map(|ato| (ato * 2).min(rto));
             }
         }
-    }
-
-    /// Packets that come close to each other keep the delay short: RFC 5681, section 4.2, lets it
-    /// be up to 500 ms.
-    #[inline(always)]
-    fn hear_arrival(&mut self, now: Nanos, len: u32, stack: &Stack) {
-        if stack.receiving.delayed_acks != DelayedAcks::Linux {
-            return;
-        }
-        self.delay.small = len < self.largest;
-        let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
-        let gap = now - self.delay.last_arrival;
-        self.delay.last_arrival = now;
-        match self.delay.ato {
-            None => {
-                self.add_quick_acks(QUICK_ACKS);
-                self.delay.ato = Some(SHORTEST_DELAY);
-            }
-            Some(ato) if gap <= SHORTEST_DELAY / 2 => {
-                self.delay.ato = Some(ato / 2 + SHORTEST_DELAY / 2);
-            }
-            Some(ato) if gap < ato => self.delay.ato = Some((ato / 2 + gap).min(rto)),
-            Some(_) if gap > rto => self.add_quick_acks(QUICK_ACKS),
-            Some(_) => (),
-        }
-    }
-
-    #[inline(never)]
-    fn add_quick_acks(&mut self, most: u32) {
-        let window = self.allowed - self.next();
-        let acks = window / (2 * u64::from(self.largest));
-        let acks = u32::try_from(acks).unwrap_or(u32::MAX).max(2).min(most);
-        self.delay.quick = self.delay.quick.max(acks);
-    }
-
-    fn enter_quick_mode(&mut self, most: u32) {
-        self.add_quick_acks(most);
-        self.delay.conversation = false;
-        self.delay.ato = Some(SHORTEST_DELAY);
     }
 
     /// RFC 3168, section 6.1.3; each mark for DCTCP: RFC 8257, section 3.2.
@@ -396,7 +368,7 @@ impl Receiver {
         self.read = (self.read + bytes).min(self.reassembly.data_end());
         let room = self.read + stack.receiving.buffer;
         let waits = matches!(self.due, Due::At(_));
-        let drained = self.readable() == 0 && self.delay.small && !self.delay.conversation;
+        let drained = self.readable() == 0 && self.delay.pushed && !self.delay.conversation;
         let full = self.next() - self.acknowledged > u64::from(self.largest);
         let reopens = self.allowed < self.next() + u64::from(self.largest)
             && room >= self.next() + stack.receiving.buffer / 2;
@@ -446,13 +418,13 @@ impl Receiver {
         if self.delay.quick > 0 && self.due != Due::Nothing {
             self.delay.quick -= 1;
             if self.delay.quick == 0 {
-                self.delay.ato = Some(SHORTEST_DELAY);
+                self.delay.ato = Some(SHORTEST);
             }
         }
         self.due = Due::Nothing;
         self.compressed = 0;
         self.compressed_until = None;
-        self.delay.small = false;
+        self.delay.pushed = false;
         self.reassembly.duplicate_told();
         outgoing
     }

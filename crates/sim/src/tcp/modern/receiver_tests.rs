@@ -1,8 +1,14 @@
-use super::super::stack::Preset;
+use super::super::stack::{Preset, Receiving};
 use super::*;
 
 fn data(start: u64, len: u32) -> Data {
-    Data { start, len, fin: false, ecn: Ecn::Capable, cwr: false, timestamps: None }
+    Data { start, len, fin: false, ecn: Ecn::Capable, cwr: false, push: false, timestamps: None }
+}
+
+/// The stack of a preset whose window is as large as it gets.
+fn settled(preset: Preset) -> Stack {
+    let stack = preset.stack();
+    Stack { receiving: Receiving { window_growth: 0, ..stack.receiving }, ..stack }
 }
 
 fn arrive(receiver: &mut Receiver, now: Nanos, packet: Data, stack: &Stack) -> Vec<u64> {
@@ -12,7 +18,7 @@ fn arrive(receiver: &mut Receiver, now: Nanos, packet: Data, stack: &Stack) -> V
 
 #[test]
 fn linux_acknowledges_sixteen_packets_at_once_and_then_every_second() {
-    let stack = Preset::LinuxCubic.stack();
+    let stack = settled(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     let mut acks = 0;
     for number in 0..40 {
@@ -23,8 +29,27 @@ fn linux_acknowledges_sixteen_packets_at_once_and_then_every_second() {
 }
 
 #[test]
-fn linux_delays_an_acknowledgement_by_40_ms() {
+fn linux_s_tcp_grow_window_acknowledges_at_once_while_the_window_grows() {
     let stack = Preset::LinuxCubic.stack();
+    let mut receiver = Receiver::new(1, &stack);
+    let all: Vec<bool> = (0..210)
+        .map(|number| {
+            let packet = data(1 + number * 1448, 1448);
+            !arrive(&mut receiver, number * MILLISECOND, packet, &stack).is_empty()
+        })
+        .collect();
+    // An eighth of 4 MiB in steps of 2 x 1460 bytes, and sixteen packets more.
+    let at_once = (4_usize << 20) / 8 / 2920 + 1 + 16;
+    assert_eq!(all.iter().position(|acked| !acked), Some(at_once));
+    // Gaps, too: duplicates do not wait for each other.
+    let mut receiver = Receiver::new(1, &stack);
+    let held = (1..9).map(|number| data(1 + number * 1448, 1448));
+    assert!(held.into_iter().all(|packet| !arrive(&mut receiver, 0, packet, &stack).is_empty()));
+}
+
+#[test]
+fn linux_delays_an_acknowledgement_by_40_ms() {
+    let stack = settled(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     for number in 0..17 {
         arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
@@ -39,9 +64,69 @@ fn linux_delays_an_acknowledgement_by_40_ms() {
 }
 
 #[test]
+fn linux_acknowledges_a_pushed_packet_as_soon_as_all_is_read() {
+    let stack = settled(Preset::LinuxCubic);
+    let mut receiver = Receiver::new(1, &stack);
+    for number in 0..16 {
+        arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
+    }
+    let packet = |number: u64, push| Data { push, ..data(1 + number * 1448, 1448) };
+    assert_eq!(arrive(&mut receiver, 0, packet(16, false), &stack), []);
+    assert_eq!(arrive(&mut receiver, 0, packet(17, false), &stack), [1 + 18 * 1448]);
+    assert_eq!(arrive(&mut receiver, 0, packet(18, true), &stack), [1 + 19 * 1448]);
+    // What is held beyond a gap is not read.
+    arrive(&mut receiver, 0, packet(20, false), &stack);
+    for number in 22..26 {
+        arrive(&mut receiver, 0, packet(number, false), &stack);
+    }
+    assert_eq!(arrive(&mut receiver, 0, packet(26, true), &stack), []);
+}
+
+#[test]
+fn rfc_7323_5_3_a_packet_older_than_what_was_taken_in_order_is_rejected() {
+    let stack = settled(Preset::LinuxCubic);
+    let mut receiver = Receiver::new(1, &stack);
+    let packet = |number: u64, value| Data {
+        timestamps: Some(Timestamps { value, echo: 0 }),
+        ..data(1 + number * 1448, 1448)
+    };
+    receiver.on_data(0, &packet(0, 100), &stack);
+    receiver.poll_ack(&stack);
+    // Packet 1 is retransmitted and arrives before originals that were sent earlier.
+    receiver.on_data(0, &packet(3, 100), &stack);
+    receiver.poll_ack(&stack);
+    assert!(receiver.on_data(0, &packet(1, 130), &stack));
+    assert_eq!(receiver.poll_ack(&stack).map(|ack| (ack.ack, ack.echo)), Some((2897, Some(130))));
+    assert!(!receiver.on_data(0, &packet(2, 101), &stack), "28 ms older");
+    let ack = receiver.poll_ack(&stack).unwrap();
+    assert_eq!((ack.ack, ack.sacks.as_slice().len()), (2897, 1), "and it is no duplicate");
+    assert!(!receiver.on_data(0, &packet(1, 101), &stack));
+    assert_eq!(receiver.poll_ack(&stack).unwrap().sacks.as_slice().len(), 2, "but this one is");
+    assert!(!receiver.on_data(0, &packet(0, 150), &stack));
+    assert_eq!(receiver.poll_ack(&stack).unwrap().echo, Some(130), "what is old has no stamp");
+    assert!(receiver.on_data(0, &packet(2, 129), &stack), "Linux tolerates a tick");
+    let ack = receiver.poll_ack(&stack).unwrap();
+    assert_eq!((ack.ack, ack.echo), (1 + 4 * 1448, Some(130)));
+}
+
+#[test]
+fn rfc_7323_4_3_of_two_packets_the_first_is_echoed() {
+    let stack = settled(Preset::LinuxCubic);
+    let mut receiver = Receiver::new(1, &stack);
+    for number in 0..16 {
+        arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
+    }
+    for (number, value) in [(16, 100), (17, 105)] {
+        let timestamps = Some(Timestamps { value, echo: 0 });
+        receiver.on_data(0, &Data { timestamps, ..data(1 + number * 1448, 1448) }, &stack);
+    }
+    assert_eq!(receiver.poll_ack(&stack).and_then(|ack| ack.echo), Some(100));
+}
+
+#[test]
 fn rfc_5681_section_4_2_gaps_are_acknowledged_at_once() {
     for preset in Preset::ALL {
-        let stack = preset.stack();
+        let stack = settled(preset);
         let mut receiver = Receiver::new(1, &stack);
         for number in 0..30 {
             arrive(&mut receiver, 0, data(1 + number * 1000, 1000), &stack);
@@ -58,7 +143,7 @@ const SECOND_LATER: Nanos = 1_000_000_000;
 
 #[test]
 fn linux_compresses_duplicates_after_the_third() {
-    let stack = Preset::LinuxCubic.stack();
+    let stack = settled(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     receiver.establish(Some(100 * MILLISECOND), None);
     let mut sent = vec![];
@@ -76,7 +161,7 @@ fn linux_compresses_duplicates_after_the_third() {
 
 #[test]
 fn rfc_3168_section_6_1_3_marks_are_echoed_until_cwr() {
-    let stack = Stack { ecn: true, ..Preset::LinuxCubic.stack() };
+    let stack = Stack { ecn: true, ..settled(Preset::LinuxCubic) };
     let mut receiver = Receiver::new(1, &stack);
     let mut echoes = vec![];
     for (number, ecn, cwr) in [
@@ -95,7 +180,7 @@ fn rfc_3168_section_6_1_3_marks_are_echoed_until_cwr() {
 
 #[test]
 fn rfc_8257_section_3_2_a_change_of_marks_is_acknowledged_at_once() {
-    let stack = Preset::Dctcp.stack();
+    let stack = settled(Preset::Dctcp);
     let mut receiver = Receiver::new(1, &stack);
     for number in 0..16 {
         arrive(&mut receiver, 0, data(1 + number * 1000, 1000), &stack);

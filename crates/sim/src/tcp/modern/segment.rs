@@ -135,6 +135,8 @@ pub struct Transmit {
     pub ect: bool,
     /// Congestion window reduced: RFC 3168, section 6.1.2.
     pub cwr: bool,
+    /// The receiver is to hand on what it has: RFC 9293, section 3.9.1.
+    pub push: bool,
 }
 
 impl Transmit {

@@ -15,6 +15,7 @@ use super::chronograph::Chronograph;
 use super::delivery_rate::DeliveryCounter;
 use super::event::{Event, Probe};
 use super::flight::Flight;
+use super::offload::Chunk;
 use super::pacing::Pacer;
 use super::phase::{Phase, RetransmittedAt, Undo};
 use super::rack::Rack;
@@ -132,6 +133,7 @@ pub struct Sender {
     /// A rescue retransmission of this recovery was sent: RFC 6675.
     pub(super) rescued: bool,
     pub(super) burst_open: bool,
+    pub(super) chunk: Chunk,
     pub(super) pacer: Pacer,
     pub(super) counters: Counters,
     /// Kept where it is asked for.
@@ -175,6 +177,7 @@ impl Sender {
             judged: 0,
             rescued: false,
             burst_open: false,
+            chunk: Chunk::default(),
             pacer: Pacer::default(),
             counters: Counters::default(),
             chronograph: None,

@@ -153,10 +153,15 @@ pub struct Receiving {
     /// After three duplicate acknowledgements, those that follow wait for up to a twentieth of an
     /// RTT and a millisecond, as Linux does it.
     pub sack_compression: bool,
+    /// SACK blocks are what Linux reports: a packet extends those alone that are reported, whatever
+    /// else is held beside it.
+    pub extends_reported: bool,
     /// The application reads what comes at once.
     pub reads_at_once: bool,
     /// Bytes that it takes beyond what was read.
     pub buffer: u64,
+    /// By how much the advertised window grows at first, two packets for each that comes.
+    pub window_growth: u64,
 }
 
 /// All rules of the two ends of a connection.
@@ -187,6 +192,8 @@ pub struct Stack {
     /// The socket's buffer holds twice the widest window so far, which bounds what is in flight in
     /// a long recovery: Linux's `tcp_sndbuf_expand`, without the limit of `tcp_wmem`.
     pub bounded_send_buffer: bool,
+    /// Packets go in chunks, of which one that is not full may wait: Linux's segmentation offload.
+    pub offload: bool,
     /// After an idle time the window is halved for each RTO, down to the initial window, and it
     /// shrinks while the application limits: RFC 2861.
     pub idle_restart: bool,
@@ -284,6 +291,10 @@ impl Preset {
     }
 }
 
+/// Linux advertises half of its buffer, and 5/8 of it once packets of 1500 bytes have come, which take
+/// 2304 in memory: of 4 MiB, as `tcp_rmem` has it where a window is not to be in the way.
+const WINDOW_GROWTH: u64 = (4 << 20) / 8;
+
 /// Linux 6 with the defaults of its settings.
 const LINUX: Stack = Stack {
     control: Control::Cubic(Cubic::LINUX),
@@ -298,6 +309,7 @@ const LINUX: Stack = Stack {
     timestamps: true,
     ecn: false,
     bounded_send_buffer: true,
+    offload: true,
     idle_restart: true,
     no_delay: false,
     mss: 1448,
@@ -314,8 +326,10 @@ const LINUX: Stack = Stack {
         delayed_acks: DelayedAcks::Linux,
         dsack: true,
         sack_compression: true,
+        extends_reported: true,
         reads_at_once: true,
         buffer: 1 << 40,
+        window_growth: WINDOW_GROWTH,
     },
 };
 
@@ -338,6 +352,7 @@ const RFC_SACK: Stack = Stack {
     frto: false,
     timestamps: false,
     bounded_send_buffer: false,
+    offload: false,
     idle_restart: true,
     mss: 1460,
     rtt_rule: RttRule::Rfc6298,
@@ -350,8 +365,10 @@ const RFC_SACK: Stack = Stack {
         delayed_acks: DelayedAcks::Fixed { timeout: SECOND / 5 },
         dsack: false,
         sack_compression: false,
+        extends_reported: false,
         reads_at_once: true,
         buffer: 1 << 40,
+        window_growth: 0,
     },
     ..LINUX
 };
@@ -362,6 +379,12 @@ impl Stack {
     #[must_use]
     pub fn in_ticks(&self, span: Nanos) -> Nanos {
         span.div_ceil(self.tick) * self.tick
+    }
+
+    /// Bytes of a full packet without options: what the other end is told as its largest.
+    #[must_use]
+    pub fn full_segment(&self) -> u32 {
+        self.mss + if self.timestamps { 12 } else { 0 }
     }
 
     /// Whether the receiver echoes each mark, as DCTCP needs it: RFC 8257, section 3.2.

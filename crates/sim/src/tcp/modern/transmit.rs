@@ -29,6 +29,8 @@ pub(super) struct Run {
     pub first: Transmit,
     /// How many there are.
     pub packets: u32,
+    /// Whether the last one is pushed.
+    pub push: bool,
 }
 
 /// Why no new data is sent.
@@ -74,9 +76,12 @@ impl Sender {
             return None;
         }
         let mss = u64::from(stack.mss);
-        let room = self.window.cwnd.saturating_sub(self.flight.in_flight());
         let (number, start) = (self.flight.next(), self.flight.end());
         let end = self.written.min(self.allowed);
+        if self.flight.in_flight() >= self.window.cwnd || start + mss > end {
+            return None;
+        }
+        let room = self.chunk(now, stack);
         let mut packets = 0;
         while packets < room && self.flight.end() + mss <= end && self.may_send_new(stack) {
             let number = self.flight.push(now, stack.mss, Marks::default());
@@ -96,9 +101,18 @@ impl Sender {
         self.counters.sent += packets;
         self.pacer.on_sent_unpaced(packets);
         self.burst_open = true;
-        let (sending, len, ect) = (Sending::New, stack.mss, stack.ecn);
-        let first = Transmit { number, start, len, sending, fin: false, ect, cwr: false };
-        Some(Run { first, packets })
+        let push = self.is_pushed(packets);
+        let first = Transmit {
+            number,
+            start,
+            len: stack.mss,
+            sending: Sending::New,
+            fin: false,
+            ect: stack.ecn,
+            cwr: false,
+            push: false,
+        };
+        Some(Run { first, packets, push })
     }
 
     /// Whether new data is all that can be sent, and a full packet differs from the one before it in
@@ -131,7 +145,11 @@ impl Sender {
             }
         }
         let sent = match self.fresh(stack) {
-            Ok(fresh) if self.may_send_new(stack) => Some(self.transmit_new(now, fresh, stack)),
+            Ok(fresh) if self.may_send_new(stack) && self.chunk(now, stack) > 0 => {
+                let mut sent = self.transmit_new(now, fresh, stack);
+                sent.push = self.is_pushed(1);
+                Some(sent)
+            }
             Ok(_) => None,
             Err(_) if matches!(stack.detection, Detection::Sack { .. }) => {
                 self.transmit_speculatively(now, stack)
@@ -226,7 +244,14 @@ impl Sender {
         let cwr = stack.ecn && std::mem::take(&mut self.cwr_due);
         self.note_sent(now, fresh.len, stack);
         let (len, fin, ect) = (fresh.len, fresh.fin, stack.ecn && fresh.len > 0);
-        Transmit { number, start, len, sending: Sending::New, fin, ect, cwr }
+        Transmit { number, start, len, sending: Sending::New, fin, ect, cwr, push: false }
+    }
+
+    /// So many packets of a chunk are sent: whether the last one is pushed, as that of a chunk with
+    /// several is, and that of all that was written.
+    #[inline(always)]
+    fn is_pushed(&mut self, packets: u32) -> bool {
+        self.chunk.take(packets) || self.unsent() == 0
     }
 
     /// Where delivery stands when a packet is sent, and losses for those who ask for them.
@@ -277,7 +302,8 @@ impl Sender {
         let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
         self.note_sent(now, len, stack);
         let sending = Sending::Retransmission;
-        Transmit { number, start, len, sending, fin, ect: false, cwr: false }
+        let push = start + u64::from(len) == self.written;
+        Transmit { number, start, len, sending, fin, ect: false, cwr: false, push }
     }
 
     #[cold]
@@ -329,7 +355,7 @@ impl Sender {
         }
         let (start, number) = (self.una.saturating_sub(1), self.flight.next());
         let sending = Sending::WindowProbe;
-        Transmit { number, start, len: 0, sending, fin: false, ect: false, cwr: false }
+        Transmit { number, start, len: 0, sending, fin: false, ect: false, cwr: false, push: false }
     }
 
     /// RFC 6675, section 4, NextSeg rules (3) and (4): with nothing else to send, a packet below
@@ -359,7 +385,7 @@ impl Sender {
     #[inline(always)]
     fn end_burst(&mut self, now: Nanos, stack: &Stack) {
         let sent = std::mem::take(&mut self.burst_open);
-        let limited = self.flight.in_flight() >= self.window.cwnd;
+        let limited = self.chunk.end() || self.flight.in_flight() >= self.window.cwnd;
         if sent || limited {
             self.validate_window(now, limited, stack);
         }

@@ -79,11 +79,18 @@ impl AckSample {
     #[must_use]
     pub fn window_rate(&self, window: &Window) -> u64 {
         let Some(srtt) = self.srtt.filter(|&srtt| srtt > 0) else { return 0 };
-        let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
-        let bytes = u128::from(window.cwnd.max(self.out)) * u128::from(self.mss);
-        // Percent and hundredths of seconds: a whole number of nanoseconds for each.
-        quotient(bytes * percent * u128::from(SECOND / 100), srtt) as u64
+        quotient(window_bytes(window, self.out, self.mss), srtt) as u64
     }
+}
+
+/// [`AckSample::window_rate`] times the smoothed round-trip time in nanoseconds.
+#[inline(always)]
+#[must_use]
+pub fn window_bytes(window: &Window, out: u32, mss: u32) -> u128 {
+    let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
+    let bytes = u128::from(window.cwnd.max(out)) * u128::from(mss);
+    // Percent and hundredths of seconds: a whole number of nanoseconds for each.
+    bytes * percent * u128::from(SECOND / 100)
 }
 
 /// A packet that is found lost.

@@ -13,5 +13,8 @@ pub use aggregation::Epoch;
 pub use draws::Draws;
 pub use filter::{MaxFilter, TwoCycles};
 pub use full_pipe::FullPipe;
-pub use pace::{BW_SHIFT, INITIAL_CWND, MIN_CWND, Pace, UNIT, bandwidth, burst_packets, packets};
+pub use pace::{
+    BW_SHIFT, INITIAL_CWND, LARGEST_BURST, MIN_CWND, Pace, UNIT, bandwidth, burst_bytes,
+    burst_packets, packets,
+};
 pub use rtt_probe::RttProbe;

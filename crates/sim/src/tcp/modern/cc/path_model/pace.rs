@@ -43,12 +43,22 @@ fn many_packets(bw: u64, time: Nanos, gain: u64) -> u32 {
     u32::try_from(scaled.div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
 }
 
-/// Bytes that are sent at once, as Linux makes packets for the interface: what the rate sends in
+/// The most bytes that Linux hands to an interface at once: 64 KiB, and room for headers.
+pub const LARGEST_BURST: u64 = 65_536 - 1 - 320;
+
+/// What a rate sends in about a millisecond.
+#[inline(always)]
+#[must_use]
+pub fn burst_bytes(rate: u64) -> u64 {
+    (rate >> 10).min(LARGEST_BURST)
+}
+
+/// Packets that are sent at once, as Linux makes packets for the interface: what the rate sends in
 /// about a millisecond, at least two packets, or one below 1.2 Mbit/s.
 #[must_use]
 pub fn burst_packets(rate: u64, mss: u32) -> u32 {
     let least = if rate < 1_200_000 / 8 { 1 } else { 2 };
-    let most = (rate >> 10).min(65_536 - 1 - 320) / u64::from(mss);
+    let most = burst_bytes(rate) / u64::from(mss);
     (most as u32).clamp(least, 127)
 }
 

@@ -1,0 +1,224 @@
+//! Segmentation offload as Linux has it: packets are handed to an interface in chunks of about a
+//! millisecond (`tcp_tso_autosize`), and a chunk that is not full waits for the next acknowledgement
+//! where that is near (`tcp_tso_should_defer`). The last packet of a chunk is pushed, so that the
+//! receiver acknowledges it as soon as the application has read it.
+
+use super::cc::path_model::{LARGEST_BURST as LARGEST, burst_bytes, burst_packets};
+use super::cc::window_bytes;
+use super::phase::PhaseName;
+use super::sender::Sender;
+use super::stack::{MILLISECOND, Stack};
+use super::wide::quotient;
+use crate::clock::Nanos;
+
+/// The least of a chunk where the congestion control has no say: `tcp_min_tso_segs`.
+const LEAST: u32 = 2;
+/// A chunk of this part of the window does not wait: `tcp_tso_win_divisor`.
+const WINDOW_PARTS: u32 = 3;
+/// A chunk waits for acknowledgements that are due within this, and as long after the last packet.
+const NEAR: Nanos = MILLISECOND;
+/// Chunks are larger by 64 KiB, halved for each such span of the smallest round-trip time:
+/// `tcp_tso_rtt_log`.
+const SPAN_SHIFT: u32 = 9;
+
+/// The chunk that is being sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chunk {
+    /// Packets that it still has.
+    left: u32,
+    /// It has more than one packet.
+    several: bool,
+    /// New data waits for a larger one.
+    waits: bool,
+}
+
+impl Chunk {
+    /// Nothing more is sent now; says whether data waits for a larger chunk.
+    #[inline(always)]
+    pub fn end(&mut self) -> bool {
+        self.left = 0;
+        std::mem::take(&mut self.waits)
+    }
+
+    /// So many of its packets are sent; says whether the last of them is pushed.
+    #[inline(always)]
+    pub fn take(&mut self, packets: u32) -> bool {
+        self.left -= packets;
+        self.left == 0 && self.several
+    }
+}
+
+impl Sender {
+    /// How many packets of new data go with the current chunk, or with a new one if that is over; 0
+    /// if it waits. There is room in the window for one.
+    #[inline(always)]
+    pub(super) fn chunk(&mut self, now: Nanos, stack: &Stack) -> u32 {
+        if self.chunk.left == 0 {
+            let room = self.window.cwnd - self.flight.in_flight();
+            let packets = if stack.offload { self.next_chunk(now, room, stack) } else { room };
+            let (several, waits) = (stack.offload && packets > 1, packets == 0);
+            self.chunk = Chunk { left: packets, several, waits };
+        }
+        self.chunk.left
+    }
+
+    #[inline(always)]
+    fn next_chunk(&mut self, now: Nanos, room: u32, stack: &Stack) -> u32 {
+        let room = room.min(self.allowed_packets(room, stack));
+        let half = (self.window.cwnd / 2).max(1);
+        match self.full_chunk(room, stack) {
+            Some(full) => full.min(half),
+            None if self.waits_for_more(now, room, stack) => 0,
+            None => room.min(half),
+        }
+    }
+
+    /// What the receiver takes, where that is less than `room`.
+    #[inline(always)]
+    fn allowed_packets(&self, room: u32, stack: &Stack) -> u32 {
+        let allowed = self.allowed - self.flight.end();
+        if allowed >= u64::from(room) * u64::from(stack.mss) {
+            return room;
+        }
+        (allowed / u64::from(stack.mss)).max(1) as u32
+    }
+
+    /// The packets of a full chunk, where there is room for it: what the rate sends in about a
+    /// millisecond, and more where the round-trip time is short.
+    #[inline(always)]
+    fn full_chunk(&mut self, room: u32, stack: &Stack) -> Option<u32> {
+        if let Some(rate) = self.control.pacing_rate() {
+            let full = burst_packets(rate, stack.mss);
+            return (full <= room).then_some(full);
+        }
+        let srtt = self.rtt.srtt().filter(|&srtt| srtt > 0)?;
+        let bytes = window_bytes(&self.window, self.flight.out(), stack.mss);
+        let span = (self.rtt.min().unwrap_or(0) / 1000) >> SPAN_SHIFT;
+        let near = if span < u64::from(u32::BITS) { LARGEST >> span } else { 0 };
+        // Most are not full, which takes no division to know.
+        let beyond = ((u64::from(room) + 1) * u64::from(stack.mss)).saturating_sub(near);
+        if beyond <= LARGEST && bytes >= u128::from(beyond << 10) * u128::from(srtt) {
+            return None;
+        }
+        let bytes = burst_bytes(quotient(bytes, srtt) as u64) + near;
+        let full = (bytes.min(LARGEST) / u64::from(stack.mss)) as u32;
+        Some(full.max(LEAST)).filter(|&full| full <= room)
+    }
+
+    /// Whether a chunk of `room` packets, which is not full, waits for the next acknowledgement.
+    #[inline(always)]
+    fn waits_for_more(&self, now: Nanos, room: u32, stack: &Stack) -> bool {
+        if self.phase.name() >= PhaseName::Recovery || self.flight.out() == 0 {
+            return false;
+        }
+        let last = if self.pacer.is_on() { self.pacer.next_at() } else { self.last_sent };
+        if now > last + NEAR || room * WINDOW_PARTS >= self.window.cwnd {
+            return false;
+        }
+        let srtt = self.rtt.srtt().unwrap_or(0);
+        let due = self.flight.packet(self.flight.first()).sent_at + srtt;
+        due <= now + NEAR.min(srtt / 2) && !self.buffer_ends(room, stack)
+    }
+
+    /// Whether the buffer with the application's data ends with no more than `room` packets, so that
+    /// the chunk gets no larger, or the last one of a closed stream before.
+    #[inline(always)]
+    fn buffer_ends(&self, room: u32, stack: &Stack) -> bool {
+        let (unsent, mss) = (self.unsent(), u64::from(stack.mss));
+        let buffer = ((LARGEST / mss) as u32).max(1);
+        let buffered = buffer - self.flight.next() % buffer;
+        if unsent > u64::from(buffered) * mss {
+            return room >= buffered;
+        }
+        // A packet alone is no chunk.
+        unsent <= mss || (self.closed && unsent < u64::from(room) * mss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::{Ack, Timestamps, Transmit, stamp};
+    use super::super::stack::Preset;
+    use super::*;
+
+    const RTT: Nanos = 20 * MILLISECOND;
+
+    /// A sender in congestion avoidance, with a window of 200 packets.
+    fn sender(packets: u64, stack: &Stack) -> Sender {
+        let mut sender = Sender::new(0, 1, 7, stack);
+        sender.establish(0, Some(RTT), 1 << 40, stack);
+        (sender.window.cwnd, sender.window.ssthresh) = (200, 100);
+        sender.write(0, packets * u64::from(stack.mss), stack, &mut ());
+        sender
+    }
+
+    fn send(sender: &mut Sender, now: Nanos, stack: &Stack) -> Vec<Transmit> {
+        std::iter::from_fn(|| sender.poll_transmit(now, stack, &mut ())).collect()
+    }
+
+    /// Acknowledges two packets at a time, so far apart, for as long as something is out; says when
+    /// how many are sent.
+    fn answer(sender: &mut Sender, apart: Nanos, stack: &Stack) -> Vec<(Nanos, usize)> {
+        let mut sent = vec![];
+        let (mut now, end) = (RTT, RTT + 10 * MILLISECOND);
+        while sender.flight.out() > 0 && now < end {
+            let ack = (sender.una + 2 * u64::from(stack.mss)).min(sender.flight.end());
+            let stamps = Timestamps { value: 1, echo: stamp(now - RTT) };
+            let (window, timestamps) = (1 << 40, Some(stamps));
+            let ack = Ack { ack, window, seq: 1, timestamps, ..Ack::default() };
+            sender.on_ack(now, &ack, stack, &mut ());
+            let packets = send(sender, now, stack).len();
+            sent.extend((packets > 0).then_some((now - RTT, packets)));
+            now += apart;
+        }
+        sent
+    }
+
+    #[test]
+    fn linux_s_tcp_tso_autosize_makes_chunks_of_a_millisecond_and_pushes_their_last_packets() {
+        let stack = Preset::LinuxReno.stack();
+        let sent = send(&mut sender(1000, &stack), 0, &stack);
+        assert_eq!(sent.len(), 200);
+        // 1.2 times 200 packets in 20 ms are 11.7 packets in 1/1024 s.
+        for (at, packet) in sent.iter().enumerate() {
+            assert_eq!(packet.push, at % 11 == 10 || at == 199, "{at}");
+        }
+        let rfc = Preset::RfcSack.stack();
+        assert!(send(&mut sender(1000, &rfc), 0, &rfc).iter().all(|packet| !packet.push));
+    }
+
+    #[test]
+    fn linux_s_tcp_tso_should_defer_gathers_what_is_acknowledged_within_a_millisecond() {
+        let stack = Preset::LinuxReno.stack();
+        let mut fast = sender(1000, &stack);
+        send(&mut fast, 0, &stack);
+        let sent = answer(&mut fast, 240_000, &stack);
+        // The fifth buffer of 45 packets ends with the 225th.
+        assert_eq!(sent[..4], [(0, 2), (1_200_000, 10), (2_400_000, 10), (2_880_000, 4)]);
+        let mut slow = sender(1000, &stack);
+        send(&mut slow, 0, &stack);
+        let sent = answer(&mut slow, 1_200_000, &stack);
+        assert!(sent.len() > 7 && sent.iter().all(|&(_, packets)| packets == 2), "{sent:?}");
+        let rfc = Preset::RfcSack.stack();
+        let mut never = sender(1000, &rfc);
+        send(&mut never, 0, &rfc);
+        assert_eq!(answer(&mut never, 240_000, &rfc)[..2], [(0, 2), (240_000, 2)]);
+    }
+
+    #[test]
+    fn linux_s_tcp_tso_should_defer_holds_back_nothing_in_recovery_or_at_the_end() {
+        let stack = Preset::LinuxReno.stack();
+        let mut recovers = sender(1000, &stack);
+        send(&mut recovers, 0, &stack);
+        recovers.enter_recovery(1, false, &stack, &mut ());
+        recovers.last_sent = RTT;
+        assert!(!recovers.waits_for_more(RTT, 2, &stack));
+        let mut ends = sender(205, &stack);
+        send(&mut ends, 0, &stack);
+        ends.last_sent = RTT;
+        assert!(ends.waits_for_more(RTT, 6, &stack), "the application may write more");
+        ends.close();
+        assert!(!ends.waits_for_more(RTT, 6, &stack), "all that is left has room");
+        assert!(ends.waits_for_more(RTT, 4, &stack));
+    }
+}

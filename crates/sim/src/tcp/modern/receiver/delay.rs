@@ -1,0 +1,96 @@
+//! When Linux acknowledges at once, and how long it delays what it does not.
+
+use super::super::stack::{DelayedAcks, MILLISECOND, Stack};
+use super::{Data, Due, Receiver};
+use crate::clock::Nanos;
+
+/// The shortest delay of an acknowledgement.
+pub(super) const SHORTEST: Nanos = 40 * MILLISECOND;
+/// The longest, and that of a conversation.
+const LONGEST: Nanos = 500 * MILLISECOND;
+const CONVERSATION: Nanos = 200 * MILLISECOND;
+/// Packets that are acknowledged at once at the start.
+pub(super) const QUICK_ACKS: u32 = 16;
+/// The window grows with packets of so many bytes of data.
+const SMALL: u32 = 128;
+
+/// How Linux delays acknowledgements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delay {
+    /// How long; [`None`] before the first packet.
+    pub ato: Option<Nanos>,
+    /// Acknowledgements that are not delayed.
+    pub quick: u32,
+    pub last_arrival: Nanos,
+    /// Both ends send: acknowledgements ride on data.
+    pub conversation: bool,
+    /// A packet waits to be acknowledged that was pushed, or is not full.
+    pub pushed: bool,
+}
+
+impl Receiver {
+    #[inline(always)]
+    pub(super) fn delay_ack(&mut self, now: Nanos, stack: &Stack) {
+        let mut wait = self.delay.ato.unwrap_or(SHORTEST);
+        if wait > SHORTEST {
+            let talks = self.delay.conversation || self.delay.pushed;
+            let most = if talks { CONVERSATION } else { LONGEST };
+            let by_rtt = self.srtt.map_or(most, |srtt| srtt.max(SHORTEST));
+            wait = wait.min(most).min(by_rtt);
+        }
+        let at = now + stack.in_ticks(wait.min(CONVERSATION));
+        self.due = match self.due {
+            Due::At(before) if before <= now + wait / 4 => Due::Now,
+            Due::At(before) => Due::At(before.min(at)),
+            _ => Due::At(at),
+        };
+    }
+
+    /// Packets that come close to each other keep the delay short: RFC 5681, section 4.2, lets it
+    /// be up to 500 ms.
+    #[inline(always)]
+    pub(super) fn hear_arrival(&mut self, now: Nanos, data: &Data, stack: &Stack) {
+        if stack.receiving.delayed_acks != DelayedAcks::Linux {
+            return;
+        }
+        self.delay.pushed = data.push || data.len < self.largest;
+        let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
+        let gap = now - self.delay.last_arrival;
+        self.delay.last_arrival = now;
+        match self.delay.ato {
+            None => {
+                self.add_quick_acks(QUICK_ACKS);
+                self.delay.ato = Some(SHORTEST);
+            }
+            Some(ato) if gap <= SHORTEST / 2 => {
+                self.delay.ato = Some(ato / 2 + SHORTEST / 2);
+            }
+            Some(ato) if gap < ato => self.delay.ato = Some((ato / 2 + gap).min(rto)),
+            Some(_) if gap > rto => self.add_quick_acks(QUICK_ACKS),
+            Some(_) => (),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn add_quick_acks(&mut self, most: u32) {
+        let window = self.allowed - self.next();
+        let acks = window / (2 * u64::from(self.largest));
+        let acks = u32::try_from(acks).unwrap_or(u32::MAX).max(2).min(most);
+        self.delay.quick = self.delay.quick.max(acks);
+    }
+
+    /// Linux's `tcp_grow_window`: while the window grows, acknowledgements are not delayed.
+    #[inline(never)]
+    pub(super) fn grow_window(&mut self, data: &Data, stack: &Stack) {
+        if data.len >= SMALL {
+            self.growth = self.growth.saturating_sub(2 * u64::from(stack.full_segment()));
+            self.delay.quick |= 1;
+        }
+    }
+
+    pub(super) fn enter_quick_mode(&mut self, most: u32) {
+        self.add_quick_acks(most);
+        self.delay.conversation = false;
+        self.delay.ato = Some(SHORTEST);
+    }
+}
