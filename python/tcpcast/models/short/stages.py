@@ -275,8 +275,14 @@ class Stage:
 
 @cache
 def _legendre(order: int) -> tuple[Floats, Floats]:
-    """Return the nodes and weights of Gauss and Legendre."""
-    return np.polynomial.legendre.leggauss(order)
+    """Return the nodes and weights of Gauss and Legendre, by the eigenvalues of their recursion.
+
+    numpy's are in a package of polynomials that takes some ms to import.
+    """
+    k = np.arange(1, order)
+    beside = np.diag(k / np.sqrt(4.0 * k * k - 1.0), -1)
+    nodes, vectors = np.linalg.eigh(beside)  # which reads one half
+    return nodes, 2 * vectors[0] ** 2
 
 
 def _nodes(
