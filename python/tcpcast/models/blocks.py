@@ -44,7 +44,7 @@ def over_blocks(
     flat = [_flat(each, shape) for each in arguments]
     for start in range(0, size, BLOCK):
         part = slice(start, start + BLOCK)
-        block = formula(*(each if each.size == 1 else each[part] for each in flat))
+        block = formula(*(values[part] if varies else values for values, varies in flat))
         for name, values in block.items():
             if not start:
                 whole[name] = np.empty(size, values.dtype)
@@ -52,9 +52,12 @@ def over_blocks(
     return {name: values.reshape(shape) for name, values in whole.items()}
 
 
-def _flat(values: NDArray[Any], shape: tuple[int, ...]) -> Any:
-    """Return what slices of all values in their order are taken of, without a copy of them."""
+def _flat(values: NDArray[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:
+    """Return what slices of all values in their order are taken of, without a copy of them.
+
+    And whether they vary: a single value stays one.
+    """
     if values.size == 1:
-        return values.reshape(())
+        return values.reshape(()), False
     spread = np.broadcast_to(values, shape)
-    return spread.reshape(-1) if spread.flags.c_contiguous else spread.flat
+    return (spread.reshape(-1) if spread.flags.c_contiguous else spread.flat), True
