@@ -97,8 +97,8 @@ def conditional_latency_s(
     -----
     Unless the transfer says otherwise, each loss pays its own recovery and every timeout the same
     RTO: the model is high for two or more losses of one flight and low for repeated timeouts of the
-    same packet. For k of two and more the integrals are evaluated to 0.1 % (on average 0.01 %), for
-    k = 1 closer.
+    same packet. For k of two and more the integrals are evaluated to 0.1 % (on average 0.01 %, with
+    SACK 0.03 %), for k = 1 closer.
     """
     sizes = file_sizes(size_pkts)
     if not 0 <= most_losses <= MOST_LOSSES or most_losses != int(most_losses):
