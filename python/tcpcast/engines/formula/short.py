@@ -133,7 +133,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
 
 def _check_losses(size_pkts: float, loss: float) -> None:
     """Refuse, before it is evaluated, a transfer that is no short one."""
-    mean = size_pkts * loss / (1 - loss) if loss < 1 else 0.0  # the model refuses that itself
+    mean = size_pkts * loss  # as its domain has them
     if mean > MOST_MEAN_LOSSES:
         raise NotApplicable(
             f"the model of short transfers: a transfer of {size_pkts:,.0f} packets loses "
