@@ -13,6 +13,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -60,6 +61,7 @@ def main() -> None:
         lambda: local_loop.rows(example, runs),
         lambda: todays.rows(example, {"EVEN": EVEN, "W134": W134, "LONG": LONG}, min(runs, 3)),
         lambda: formulas(runs),
+        lambda: predictions(runs),
         sweeps.rows,
         lambda: peers(example, runs),
         lambda: captures.rows(runs),
@@ -175,6 +177,16 @@ def path_models(runs: int) -> Iterator[Row]:
     curve = partial(expected_latency_s, ShortTransfer(rtt_s=0.1), np.arange(1, 101), loss=0.1)
     seconds = _seconds_a_call(curve, 1, runs)
     yield Row("short, 10 % loss", "s a curve", seconds, 0.2, "1 to 100 packets")
+
+
+def predictions(runs: int) -> Iterator[Row]:
+    """Seconds of a prediction, the command's start included."""
+    path = ["predict", "--rtt", "60ms", "--rate", "20mbit", "--loss", "1%"]
+    for size in ((), ("--size", "100kB"), ("--size", "1MB"), ("--size", "10GB")):
+        command = [sys.executable, "-m", "tcpcast", *path, *size]
+        run = partial(subprocess.run, command, stdout=subprocess.DEVNULL, check=True)
+        seconds = _seconds_a_call(run, 1, runs)
+        yield Row(" ".join(["predict", *size]), "s a command", seconds, 0.4)
 
 
 def peers(example: Path, runs: int) -> Iterator[Row]:

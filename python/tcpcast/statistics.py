@@ -10,6 +10,7 @@ and series with known answers, is in ``docs/background/statistics.md``.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -217,9 +218,10 @@ def ratio(
         pseudo = _pseudo_values(y, x)
         lag1, pairs = intervals.neighbours(pseudo, replications)
         freedom = total**2 / float(x @ x) - 1.0
-        below, above = intervals.arms(pseudo, replications, freedom)
+        skewed = intervals.skewness(pseudo)
+        below, above = intervals.arms(pseudo, replications, freedom, skewed)
         low, high, half_width = value - below, value + above, max(below, above)
-        bend = intervals.skewness(pseudo) / (6.0 * math.sqrt(pseudo.size))
+        bend = skewed / (6.0 * math.sqrt(pseudo.size))
     few = bool(events and y.sum() < FEW_EVENTS)
     if few:
         low, high = intervals.with_poisson(float(y.sum()), total, low, high)
@@ -421,7 +423,8 @@ def _columns(
     x = np.asarray(denominators, dtype=np.float64)
     if y.ndim != 1 or y.shape != x.shape or y.size == 0:
         raise DomainError(f"ratio: shapes {y.shape} and {x.shape}; give two equal columns of units")
-    if not (np.isfinite(y).all() and np.isfinite(x).all() and (x >= 0.0).all()):
+    sums = float(np.add.reduce(y)), float(np.add.reduce(x))
+    if not (all(map(math.isfinite, sums)) and np.minimum.reduce(x) >= 0.0):
         raise DomainError("ratio: units must be finite and denominators not negative")
     if replications < 1 or y.size % replications:
         raise DomainError(f"ratio: {y.size} units do not divide among {replications} replications")
@@ -430,9 +433,9 @@ def _columns(
 
 def _pseudo_values(y: Floats, x: Floats) -> Floats:
     """``n * ratio - (n - 1) * ratio without unit i``; constants stay exactly constant."""
-    n, total = len(x), float(x.sum())
-    without = (y.sum() - y) / (total - x)
-    pseudo: Floats = n * (y.sum() / total) - (n - 1) * without
+    n, total, sum_y = len(x), float(x.sum()), y.sum()
+    without = (sum_y - y) / (total - x)
+    pseudo: Floats = n * (sum_y / total) - (n - 1) * without
     # Rounding alone must not look like spread, or worse like correlation.
     if np.ptp(pseudo) <= 1e-11 * n * np.abs(pseudo).max():
         return np.full_like(pseudo, pseudo.mean())
@@ -441,9 +444,9 @@ def _pseudo_values(y: Floats, x: Floats) -> Floats:
 
 def _unlike(y: Floats, x: Floats) -> int | None:
     """Count the units that differ from the commonest ratio, None where no ratio comes twice."""
-    ratios = np.round(y[x > 0.0] / x[x > 0.0], 12)
-    _, counts = np.unique(ratios, return_counts=True)
-    commonest = int(counts.max())
+    seen = x > 0.0
+    ratios = np.round(y[seen] / x[seen], 12)
+    commonest = max(Counter(ratios.tolist()).values())
     return None if commonest == 1 else ratios.size - commonest
 
 

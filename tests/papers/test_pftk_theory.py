@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tcpcast.models.blocks import BLOCK
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
 from tcpcast.models.pftk import (
@@ -249,3 +250,17 @@ def test_the_loss_that_a_rate_needs() -> None:
     window = np.array([833.3, 8333.3, 83333.3])
     tolerated = cubic_tolerated_loss_ratio(rate_pps=window / 0.1, rtt_s=0.1)
     assert [f"{p:.1e}" for p in tolerated] == ["1.4e-05", "6.3e-07", "2.9e-08"]
+
+
+def test_blocks_of_large_arrays_have_the_bits_of_single_values() -> None:
+    """More than a block, of arguments that broadcast: a row, a column and single values."""
+    rng = np.random.default_rng(3)
+    rtt, p = rng.uniform(0.01, 0.3, (300, 1)), rng.uniform(1e-4, 0.5, 2 * BLOCK // 300)
+    found = throughput(rtt_s=rtt, t0_s=[1.0], loss_indication_ratio=p, receiver_window_pkts=20)
+    rows = [
+        throughput(rtt_s=each, t0_s=1.0, loss_indication_ratio=p, receiver_window_pkts=20)
+        for each in rtt[:, 0]
+    ]
+    for name in ("rate_pps", "window_pkts", "timeout_probability", "window_limited"):
+        assert np.array_equal(getattr(found, name), [getattr(row, name) for row in rows])
+    assert found.rate_pps.size > BLOCK

@@ -191,6 +191,9 @@ def after_loss(
 ) -> tuple[float, float, float, float]:
     """Time until the next stage starts, its packets, window and threshold."""
     w, rounds = grow(t, sent, w0, ss)
+    if t.sack and n - sent >= t.unprotected_pkts and w >= t.recovery_window_pkts:
+        again = max(t.decrease * w, 1.0)
+        return t.rtt_s * (rounds + 1), max(n - sent - w, 1.0), again, again
     if n - sent < t.unprotected_pkts:
         return t.rtt_s * rounds + t.rto_s, 1.0, 1.0, max(w / 2, 2)
     if w < t.recovery_window_pkts:
@@ -228,13 +231,24 @@ VARIANTS = {
     "endless": ShortTransfer(rtt_s=0.4, initial_window_pkts=1),
     "dup 6": replace(PAPER, duplicate_threshold=6),
     "narrow": replace(PAPER, receiver_window_pkts=3),
+    "sack": replace(PAPER, sack=True),
+    "cubic": ShortTransfer(
+        rtt_s=0.06,
+        initial_window_pkts=10,
+        receiver_window_pkts=40,
+        limited_transmit=1,
+        last_packets=True,
+        sack=True,
+        decrease=0.7,
+        timeout_s=0.12,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_recursion_against_adaptive_quadrature(name: str) -> None:
     transfer = VARIANTS[name]
-    for size in (4, 5, 11):
+    for size in (4, 5, 11, *([50] if transfer.sack else [])):
         latency = conditional_latency_s(transfer, size, most_losses=2)
         for k in (1, 2):
             assert latency[k] == pytest.approx(by_quadrature(transfer, k, size), rel=1e-3), (
@@ -259,7 +273,14 @@ def by_drawing(t: ShortTransfer, k: int, n: float, draws: int, seed: int) -> tup
 
 @pytest.mark.parametrize(
     ("name", "size", "k"),
-    [("paper", 30, 6), ("delayed", 300, 20), ("endless", 3000, 40), ("dup 6", 100, 10)],
+    [
+        ("paper", 30, 6),
+        ("delayed", 300, 20),
+        ("endless", 3000, 40),
+        ("dup 6", 100, 10),
+        ("cubic", 70, 6),
+        ("sack", 60, 4),
+    ],
 )
 def test_recursion_against_drawn_losses(name: str, size: int, k: int) -> None:
     latency = conditional_latency_s(VARIANTS[name], size, most_losses=k)[k]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
@@ -52,6 +53,8 @@ _DIGITS = re.compile(r"([0-9]\.[0-9]{2})[0-9]+")
 """Of places in SVG, hundredths of a point are enough."""
 _SIZE = (6.4, 4.2)
 _DPI = 150
+_IN_A_ROW, _ROW = 3, 0.15
+"""Entries in a row of a legend below its axes, and how high a row is, inches."""
 _MAX_FLOWS = 6
 _WIDE = 15.0
 """From this ratio of the largest to the median window on, windows are drawn to a log scale."""
@@ -375,7 +378,12 @@ def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -
         axes.yaxis.set_major_formatter("{x:g}")
     else:
         axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=7, ncols=2)
+    # Bands and lines fill the axes.
+    entries = axes.get_legend_handles_labels()
+    rows = math.ceil(len(entries[0]) / _IN_A_ROW)
+    figure.set_size_inches(_SIZE[0], _SIZE[1] + _ROW * rows)
+    look: dict[str, Any] = {"frameon": False, "fontsize": 7, "ncols": _IN_A_ROW}
+    figure.legend(*entries, loc="outside lower center", **look)
 
 
 def _listed(traffic: Any) -> Sequence[int]:

@@ -150,10 +150,11 @@ def _answer(axes: Axes, plan: Plan, x: Scale, target: float) -> None:
 
 
 def _answered(value: float, plan: Plan) -> str:
+    """Return an answer with the three digits that can be read in a figure."""
     if plan.unit == "bit/s":
-        return amount(value, "bit/s")
+        return amount(float(f"{value:.3g}"), "bit/s")
     if plan.unit == "1":
-        return f"{digits(100 * value)} %"
+        return f"{digits(100 * value, 3)} %"
     words = "packets" if plan.unit == "packet" else plan.unit
     return f"{value:,.0f} {words.removesuffix('s') if value == 1 else words}"
 

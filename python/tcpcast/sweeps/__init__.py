@@ -280,6 +280,7 @@ def _run(
     ]
     todo = sorted(set(range(plan.batches)) - set(there))
     done, found, interrupted = len(there), dict[int, bytes](), False
+    told: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
     try:
         for number, part in _answers(plan, todo, stack, who):
@@ -287,6 +288,7 @@ def _run(
                 found[number] = part.data
             else:
                 folder.write(number, part)
+            told[part.data if folder is None else folder.part(number)] = part.statuses
             done += 1
             progress(done / plan.batches)
     except KeyboardInterrupt:
@@ -298,7 +300,7 @@ def _run(
         parts = [*folder.parts()]
     return Results(
         parts,
-        count_statuses(parts),
+        count_statuses(parts, told),
         plan.batches,
         interrupted,
         folder=None if folder is None else folder.path,

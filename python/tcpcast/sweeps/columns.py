@@ -28,14 +28,15 @@ def column(arrow: ModuleType, values: Sequence[Any], kind: Any) -> Any:
     kind
         ``float64``, ``int64``, ``bool_`` or ``string``.
     """
-    there = np.array([value is not None for value in values], dtype=bool)
-    known = None if there.all() else _bits(arrow, there)
+    known = None
+    if None in values:
+        known = _bits(arrow, np.array([value is not None for value in values], dtype=bool))
     if kind == arrow.string():
         return arrow.Array.from_buffers(kind, len(values), [known, *_texts(arrow, values)])
     if kind == arrow.bool_():
         data = _bits(arrow, np.array([bool(value) for value in values], dtype=bool))
     else:
-        filled = [0 if value is None else value for value in values]
+        filled = values if known is None else [0 if value is None else value for value in values]
         numbers = np.float64 if kind == arrow.float64() else np.int64
         data = arrow.py_buffer(np.array(filled, dtype=numbers))
     return arrow.Array.from_buffers(kind, len(values), [known, data])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -111,9 +111,9 @@ def encode(rows: Sequence[Row], kinds: Mapping[str, str], marks: Mapping[str, st
         What the file says of itself.
     """
     arrow, parquet = modules("pyarrow", "pyarrow.parquet")
-    schema = _schema(arrow, kinds)
+    schema = _schema(arrow, tuple(kinds.items()))
     arrays = [*_leading(arrow, rows, kinds), *_metrics(arrow, rows)]
-    buffer = io.BytesIO()
+    buffer = arrow.BufferOutputStream()
     with parquet.ParquetWriter(
         buffer,
         schema,
@@ -124,12 +124,14 @@ def encode(rows: Sequence[Row], kinds: Mapping[str, str], marks: Mapping[str, st
     ) as writer:
         writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
         writer.add_key_value_metadata({PARQUET.mark.decode(): "sweep", **marks})
-    return buffer.getvalue()
+    data: bytes = buffer.getvalue().to_pybytes()
+    return data
 
 
-def _schema(arrow: ModuleType, kinds: Mapping[str, str]) -> Any:
+@functools.cache  # a batch may be of one row, and its sweep of thousands
+def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...]) -> Any:
     fields = [arrow.field("cell", arrow.int64())]
-    fields += [arrow.field(key, _type(arrow, kind)) for key, kind in kinds.items()]
+    fields += [arrow.field(key, _type(arrow, kind)) for key, kind in kinds]
     after: dict[str, Any] = dict.fromkeys(AFTER_KEYS, arrow.string())
     after |= dict.fromkeys(("replication", "seed"), arrow.int64())
     after |= {"trusted": arrow.bool_(), "warnings": arrow.list_(arrow.string())}

@@ -115,7 +115,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_HERE}.short",
         "short",
         "short transfers: latency given each number of losses, and expected",
-        f"{_TRANSFERS}, up to thousands of packets",
+        f"{_TRANSFERS}, up to 30 losses on the mean",
         family=TRANSFERS,
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
         fed=True,

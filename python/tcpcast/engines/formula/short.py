@@ -59,6 +59,12 @@ TABLED_LOSSES = 10
 
 RARE = 1e-3
 
+MOST_MEAN_LOSSES = 30
+"""So many losses of the largest transfer, some times those of the domain, are asked of the model.
+
+Each takes a step of its recursion; long before, a transfer is a bulk flow.
+"""
+
 CUBIC_DECREASE = 0.7
 """What CUBIC keeps of its window (RFC 9438, section 4.6)."""
 
@@ -81,12 +87,13 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
     ------
     NotApplicable
         Several classes, traffic that is not transfers, a rule for the last packets that the model
-        has not, sizes that lose more packets than it counts.
+        has not, sizes that lose more than :data:`MOST_MEAN_LOSSES` packets on the mean.
     """
     scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
     fed = transfer_inputs(scenario, measured)
     loss, rtt = fed["p"], fed["RTT"]
+    _check_losses(float(sizes.max()), loss["value"])
     try:
         transfer = _transfer(scenario, rtt["value"])
         lossless = lossless_latency_s(transfer, sizes)
@@ -122,6 +129,17 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
         steps=steps,
         domain=_domain(scenario, fed, sizes),
     )
+
+
+def _check_losses(size_pkts: float, loss: float) -> None:
+    """Refuse, before it is evaluated, a transfer that is no short one."""
+    mean = size_pkts * loss  # as its domain has them
+    if mean > MOST_MEAN_LOSSES:
+        raise NotApplicable(
+            f"the model of short transfers: a transfer of {size_pkts:,.0f} packets loses "
+            f"{mean:,.1f} on the mean, more than {MOST_MEAN_LOSSES}; write a smaller size, or take "
+            "the rate of a bulk flow"
+        )
 
 
 def _domain(scenario: Scenario, fed: dict[str, Step], sizes: Floats) -> dict[str, float]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.models.blocks import over_blocks
 from tcpcast.models.domain import acknowledged, loss_ratios, positive, windows
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.pftk.timeouts import backoff, timeout_share
@@ -14,6 +16,7 @@ from tcpcast.models.pftk.timeouts import backoff, timeout_share
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    Floats = NDArray[np.float64]
 
 WINDOW, TRIPLE_DUPLICATES, TIMEOUTS = "window", "triple duplicates", "timeouts"
 """The regimes of :attr:`Throughput.regime`."""
@@ -100,6 +103,14 @@ def throughput(
     p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
     b = acknowledged(packets_per_ack)
     most = windows("receiver_window_pkts", receiver_window_pkts)
+    full = partial(_full_model, continuous=continuous)
+    return Throughput(**over_blocks(full, rtt, t0, p, b, most))
+
+
+def _full_model(
+    rtt: Floats, t0: Floats, p: Floats, b: Floats, most: Floats, *, continuous: bool
+) -> dict[str, NDArray[Any]]:
+    """Return the attributes of :class:`Throughput` by name."""
     odds = (1 - p) / p
     unlimited = _window(odds, b)
     limited = most <= unlimited
@@ -109,17 +120,15 @@ def throughput(
     share = timeout_share(window, p)
     waiting = share * t0 * backoff(p) / (1 - p)
     time = rtt * (rounds + 1) + waiting
-    rate = np.asarray((odds + window + share / (1 - p)) / time)
-    shape = rate.shape
-    return Throughput(
-        rate_pps=rate,
-        window_pkts=np.broadcast_to(window, shape),
-        unlimited_window_pkts=np.broadcast_to(unlimited, shape),
-        rounds=np.broadcast_to(rounds, shape),
-        timeout_probability=np.broadcast_to(share, shape),
-        timeout_time_share=np.asarray(waiting / time),
-        window_limited=np.broadcast_to(limited, shape),
-    )
+    return {
+        "rate_pps": (odds + window + share / (1 - p)) / time,
+        "window_pkts": window,
+        "unlimited_window_pkts": unlimited,
+        "rounds": rounds,
+        "timeout_probability": share,
+        "timeout_time_share": waiting / time,
+        "window_limited": limited,
+    }
 
 
 def approximate_rate_pps(

@@ -209,12 +209,30 @@ class Growth:
 
     def sent_at(self, window: float) -> Floats:
         """Packets sent until W_f reaches ``window``: 0 from the start, ``inf`` above M."""
-        if window > self.cap:
+        if window > self.cap or window == math.inf:
             return np.full_like(self.start, math.inf)
         slow = np.minimum(window, self.threshold) - self.start
         threshold = np.minimum(self.threshold, window)
         sent = self.b * (slow + (window**2 - threshold**2) / 2)
         return np.where(self.start >= window, 0.0, sent)
+
+    def slow_pkts(self) -> Floats:
+        """Packets that slow start sends: ``inf`` where nothing ends it."""
+        return self.b * (self.threshold - self.start)
+
+    def sent_when_out(self, packets: Floats) -> Floats:
+        """Packets sent when these and those in flight are ``packets``: y + W_f(y) = packets.
+
+        Below 0 where W_0 is more.
+        """
+        slow = (packets - self.start) * self.b / (self.b + 1)
+        # An endless threshold is never reached, and inf - inf is no number.
+        threshold = np.where(np.isinf(self.threshold), 0.0, self.threshold)
+        beyond = packets - self.b * (threshold - self.start)
+        square = np.maximum(1 / self.b**2 + threshold**2 + 2 * beyond / self.b, 0.0)
+        avoiding = packets + 1 / self.b - np.sqrt(square)
+        sent = np.where(slow <= self.slow_pkts(), slow, avoiding)
+        return np.maximum(sent, packets - self.cap)
 
     def rounds(self, sent: Floats, last: Floats) -> Floats:
         """L_0 in round trips until all ``sent`` are acknowledged, ``last`` being W_f then."""

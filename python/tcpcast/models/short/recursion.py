@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+NEGLIGIBLE_TERM = 1e-7
+"""The sum over k stops beyond the mean where no term is more of it: far below its digits."""
+
 
 def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Floats]:
     """Yield L_0, ..., L_losses of the given sizes, shape (P,)."""
@@ -50,16 +54,19 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
         paying.follows(
             np.concatenate([rest_latency_s(transfer, rows.left, rows.grown) for rows in tabulated])
         )
-    wanted = [Rows(sizes, grown, np.zeros_like(sizes)), *(tabulated if losses > 1 else [])]
-    stages: list[Stage] = []
+    started = Rows(sizes, grown, np.zeros_like(sizes))
+    own: Stage | None = None
+    others: list[Stage] = []
     follows = None
     for k in range(1, losses + 1):
-        if not (stages and stages[0].lasts(k)):
-            stages = [Stage.of(transfer, tables, rows, losses=k, most=losses) for rows in wanted]
-        own, *others = (stage.latency(k, follows) for stage in stages)
-        yield beside + own + first_stage_wait_s(transfer, sizes, k)
-        if others:
-            follows = paying.follows(np.concatenate(others))
+        ask = partial(Stage.of, transfer, tables, losses=k, most=losses)
+        if own is None or not own.lasts(k):
+            own, others = ask(started), []
+        yield beside + own.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
+        if k < losses:  # and only if the next is asked for
+            others = others or [ask(rows) for rows in tabulated]
+            tables_of_k = [stage.latency(k, follows) for stage in others]
+            follows = paying.follows(np.concatenate(tables_of_k))
 
 
 def conditional_latency_s(
@@ -90,8 +97,8 @@ def conditional_latency_s(
     -----
     Unless the transfer says otherwise, each loss pays its own recovery and every timeout the same
     RTO: the model is high for two or more losses of one flight and low for repeated timeouts of the
-    same packet. For k of two and more the integrals are evaluated to 0.1 % (on average 0.01 %), for
-    k = 1 closer.
+    same packet. For k of two and more the integrals are evaluated to 0.1 % (on average 0.01 %, with
+    SACK 0.03 %), for k = 1 closer.
     """
     sizes = file_sizes(size_pkts)
     if not 0 <= most_losses <= MOST_LOSSES or most_losses != int(most_losses):
@@ -130,7 +137,8 @@ def expected_latency_s(
     Returns
     -------
     ndarray
-        Seconds, of the shape of ``size_pkts``; k runs until p(k|n) is below 1e-9.
+        Seconds, of the shape of ``size_pkts``; k runs until p(k|n) is below 1e-9, or p(k|n) L_k
+        below 1e-7 of the sum.
 
     Raises
     ------
@@ -150,6 +158,7 @@ def expected_latency_s(
     if not sizes.size:
         return np.empty(sizes.shape)
     most = losses_considered(size_pkts=float(sizes.max()), loss=loss, law=law)
+    mean = float(sizes.max()) * loss / (1 - loss)
     flat = sizes.ravel()
     total, weight = np.zeros_like(flat), np.zeros_like(flat)
     for k, latency in enumerate(_curves(transfer, flat, most)):
@@ -157,6 +166,8 @@ def expected_latency_s(
             probability = loss_probability(k, size_pkts=flat, loss=loss, law=law)
             total += probability * latency
             weight += probability
+            if k > mean and np.all(probability * latency < NEGLIGIBLE_TERM * total):
+                break
     # Only a condition is divided out: the printed law is left to sum to more than 1.
     return resent + (total / weight if given_loss else total).reshape(sizes.shape)
 

@@ -33,6 +33,12 @@ MOST_DOUBLINGS = 6
 """The RTO doubles up to 64 times its first value, as in PFTK."""
 
 
+SACK_WIDER = 2
+"""With SACK less is left of what was in flight and windows are wider: meshes may be so much, too.
+
+Up to eight losses L_k is as near to its integrals, 0.1 %.
+"""
+
 FEW_LOSSES = 40
 """Up to so many losses their products take less than the import of scipy's sparse matrices."""
 
@@ -62,8 +68,9 @@ class Tables:
         widest = min(widest, transfer.most_pkts)
         needed = transfer.recovery_window_pkts
         bent_to = kinks_end(transfer)
-        step = max(min(0.25, bent_to / 40), bent_to / 200)
-        left = graded(1, 1.2 * top + 2, step=step, ratio=0.08, even_to=bent_to)
+        wide = SACK_WIDER if transfer.sack else 1
+        step = wide * max(min(0.25, bent_to / 40), bent_to / 200)
+        left = graded(1, 1.2 * top + 2, step=step, ratio=0.08 * wide, even_to=bent_to)
         after = max(0.5, transfer.decrease)
         recovered = Mesh(left, _windows(transfer, after * widest), bent_to, 0)
         # A window too small to recover leaves at most half of 1 + dup; a last packet sent alone
@@ -85,12 +92,15 @@ def kinks_end(transfer: ShortTransfer) -> float:
 
 def _windows(transfer: ShortTransfer, widest: float) -> Floats:
     """Return windows from 1 past ``widest``: even in y_to (in W^2), then in proportion."""
-    needed = transfer.recovery_window_pkts
-    low = np.linspace(1, needed**2, min(max(2 * needed**2 - 1, 25), 200))
+    needed, ratio = transfer.recovery_window_pkts, 0.12
+    fewest, step = 25, 0.5
+    if transfer.sack:
+        fewest, step, ratio = 9, 1.5, 0.07
+    low = np.linspace(1, needed**2, min(max(2 * needed**2 - 1, fewest), 200))
     if needed < 4:  # up to 4 packets half of the window less 1 is 1
-        low = np.append(low, np.arange(needed**2 + 0.5, 16.5, 0.5))
+        low = np.append(low, np.arange(needed**2 + step, 16.5, step))
     low = np.sqrt(low)
-    return np.append(low, graded(low[-1], widest, step=0.5, ratio=0.12, even_to=low[-1])[1:])
+    return np.append(low, graded(low[-1], widest, step=0.5, ratio=ratio, even_to=low[-1])[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +155,7 @@ def _parts(transfer: ShortTransfer, rows: Rows) -> Iterator[_Part]:
     tail = np.maximum(left - kept, 0.0)
     needed = transfer.recovery_window_pkts
     early = np.clip(rows.grown.sent_at(needed), 0.0, tail)
-    # Half of a window less 1 is 1 at least, and from 2 T + 2 on recovers the next loss too.
-    bends = [rows.grown.sent_at(window) for window in {max(4, needed), 2 * needed + 2}]
-    bends.append(left - kinks_end(transfer))
+    bends = _bends(transfer, rows)
     inner = np.sort(np.clip(np.stack(bends), early, tail), axis=0)
     start = rows.skipped
     if rows.doublings is not None and (transfer.backoff or transfer.shared_recovery):
@@ -163,6 +171,19 @@ def _parts(transfer: ShortTransfer, rows: Rows) -> Iterator[_Part]:
         high = np.maximum(low, left - packets)
         yield _Part(TAIL + packets, low, high)
         low = high
+
+
+def _bends(transfer: ShortTransfer, rows: Rows) -> list[Floats]:
+    """Return by when so much is sent that the integrand between (a, c) bends."""
+    grown, left, needed = rows.grown, rows.left, transfer.recovery_window_pkts
+    if transfer.sack:
+        # The next loss is recovered, too; slow start is over; the window is full; nothing is left.
+        full = [grown.sent_at(window) for window in (needed / transfer.decrease, grown.cap)]
+        kept = transfer.unprotected_pkts
+        return [*full, grown.slow_pkts(), grown.sent_when_out(left - kept)]
+    # Half of a window less 1 is 1 at least, and from 2 T + 2 on recovers the next loss too.
+    bends = [grown.sent_at(window) for window in {max(4, needed), 2 * needed + 2}]
+    return [*bends, left - kinks_end(transfer)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +275,14 @@ class Stage:
 
 @cache
 def _legendre(order: int) -> tuple[Floats, Floats]:
-    """Return the nodes and weights of Gauss and Legendre."""
-    return np.polynomial.legendre.leggauss(order)
+    """Return the nodes and weights of Gauss and Legendre, by the eigenvalues of their recursion.
+
+    numpy's are in a package of polynomials that takes some ms to import.
+    """
+    k = np.arange(1, order)
+    beside = np.diag(k / np.sqrt(4.0 * k * k - 1.0), -1)
+    nodes, vectors = np.linalg.eigh(beside)  # which reads one half
+    return nodes, 2 * vectors[0] ** 2
 
 
 def _nodes(
