@@ -3,7 +3,7 @@
 
 use super::cc::{Reno, RenoBytes};
 use super::headers::{Carried, Headers};
-use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
+use super::modern::{AckHeader, DataHeader, ModernTcp, PacketOut, PacketReceiver, PacketSender};
 use super::{
     Arrival, Idle, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig, Transmission, WindowUnit,
 };
@@ -110,10 +110,12 @@ impl SendingEnd for AnySender {
             let seed = self.seed();
             self.opened_at = tcp.has_handshake().then_some(now);
             let file = self.take_file(size);
-            let sender = PacketSender::start(now, file, seed, rules, probe);
             match &mut self.end {
-                SenderKind::Modern(before) => **before = sender,
-                end => *end = SenderKind::Modern(Box::new(sender)),
+                SenderKind::Modern(before) => before.restart(now, file, seed, rules, probe),
+                end => {
+                    let sender = PacketSender::start(now, file, seed, rules, probe);
+                    *end = SenderKind::Modern(Box::new(sender));
+                }
             }
             return Transmission::default();
         }
@@ -192,12 +194,12 @@ impl SendingEnd for AnySender {
         &mut self,
         now: Nanos,
         ack: u32,
-        header: AckHeader,
+        header: &AckHeader,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
         if let (SenderKind::Modern(sender), Some(rules)) = (&mut self.end, &tcp.modern) {
-            sender.on_ack(now, &header, rules, probe);
+            sender.on_ack(now, header, rules, probe);
         } else {
             self.on_classic_ack(now, ack, tcp, probe);
         }
@@ -213,7 +215,7 @@ impl SendingEnd for AnySender {
         Transmission::default()
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_transmit(
         &mut self,
         now: Nanos,
@@ -223,16 +225,10 @@ impl SendingEnd for AnySender {
     ) {
         let Self { end, released, headers, .. } = self;
         if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
-            loop {
-                if let Some((mut packet, packets)) = sender.poll_run(now, rules) {
-                    for _ in 0..packets {
-                        send(packet.number, labelled(headers, &packet));
-                        packet.go_on(rules.stack.mss);
-                    }
-                }
-                let Some(packet) = sender.poll_transmit(now, rules, probe) else { return };
-                send(packet.number, labelled(headers, &packet));
+            if !sender.rests(now, rules, probe) {
+                send_all(sender, headers, now, rules, probe, &mut send);
             }
+            return;
         }
         while let Some((number, kind)) = released.take_first() {
             let header = DataHeader::default();
@@ -256,7 +252,7 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn take_header(&mut self, label: Label) -> DataHeader {
-        let header = self.headers.take(label).unwrap_or_default();
+        let header = self.headers.take(label).copied().unwrap_or_default();
         header.arrived(label.ecn() == Ecn::Ce)
     }
 
@@ -275,6 +271,58 @@ impl SendingEnd for AnySender {
 
     fn looked_at(&mut self) -> &mut Nanos {
         &mut self.looked_at
+    }
+}
+
+/// Sends all that is to be sent now.
+#[inline(never)]
+fn send_all(
+    sender: &mut PacketSender,
+    headers: &mut Headers<DataHeader>,
+    now: Nanos,
+    rules: &ModernTcp,
+    probe: &mut impl TcpProbe,
+    send: &mut impl FnMut(u32, Label),
+) {
+    if !send_run(sender, headers, now, rules, probe, send) {
+        send_others(sender, headers, now, rules, probe, send);
+    }
+}
+
+/// Sends a run of full packets, if there is one; says whether nothing else is to be sent now.
+#[inline(always)]
+fn send_run(
+    sender: &mut PacketSender,
+    headers: &mut Headers<DataHeader>,
+    now: Nanos,
+    rules: &ModernTcp,
+    probe: &mut impl TcpProbe,
+    send: &mut impl FnMut(u32, Label),
+) -> bool {
+    let Some(run) = sender.poll_run(now, rules, probe) else { return false };
+    let mut packet = run.first;
+    for _ in 0..run.packets {
+        send(packet.number, labelled(headers, &packet));
+        packet.go_on(rules.stack.mss);
+    }
+    run.ends
+}
+
+/// Sends what is to be sent that is no run, and runs behind it.
+#[inline(never)]
+fn send_others(
+    sender: &mut PacketSender,
+    headers: &mut Headers<DataHeader>,
+    now: Nanos,
+    rules: &ModernTcp,
+    probe: &mut impl TcpProbe,
+    send: &mut impl FnMut(u32, Label),
+) {
+    while let Some(packet) = sender.poll_transmit(now, rules, probe) {
+        send(packet.number, labelled(headers, &packet));
+        if send_run(sender, headers, now, rules, probe, send) {
+            return;
+        }
     }
 }
 
@@ -336,18 +384,21 @@ enum ReceiverKind {
 }
 
 impl AnyReceiver {
-    /// Keeps what an acknowledgement carries until it arrives.
+    /// Keeps what an acknowledgement carries until it arrives: it was written where the next header
+    /// is to be.
     #[inline(always)]
-    fn keep(&mut self, told: Option<(u32, AckHeader)>) -> Option<u32> {
-        let (number, header) = told?;
-        self.last = Label::with_token(Kind::Ack, self.headers.push(header));
-        Some(number)
+    fn keep(&mut self, told: Option<u32>) -> Option<u32> {
+        if told.is_some() {
+            self.last = Label::with_token(Kind::Ack, self.headers.push_next());
+        }
+        told
     }
-}
 
-/// An acknowledgement of a classic receiver.
-fn without_header(number: u32) -> (u32, AckHeader) {
-    (number, AckHeader::default())
+    /// The same of an acknowledgement of a classic receiver, which carries nothing.
+    fn keep_nothing(&mut self, told: Option<u32>) -> Option<u32> {
+        *self.headers.next_mut() = AckHeader::NONE;
+        self.keep(told)
+    }
 }
 
 impl ReceivingEnd for AnyReceiver {
@@ -383,12 +434,13 @@ impl ReceivingEnd for AnyReceiver {
     fn on_data(&mut self, now: Nanos, number: u32, header: DataHeader, tcp: &TcpConfig) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                let (distinct, told) = receiver.on_data(now, number, &header, rules);
-                Arrival { distinct, ack: self.keep(told) }
+                let told = self.headers.next_mut();
+                let (distinct, ack) = receiver.on_data(now, number, &header, rules, told);
+                Arrival { distinct, ack: self.keep(ack) }
             }
             (ReceiverKind::Classic(receiver), _) => {
                 let Arrival { distinct, ack } = receiver.on_data(now, number, tcp);
-                Arrival { distinct, ack: self.keep(ack.map(without_header)) }
+                Arrival { distinct, ack: self.keep_nothing(ack) }
             }
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => {
                 Arrival { distinct: false, ack: None }
@@ -414,21 +466,29 @@ impl ReceivingEnd for AnyReceiver {
     }
 
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
-        let told = match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules),
-            (ReceiverKind::Classic(receiver), _) => receiver.on_timer().map(without_header),
+        match (&mut self.end, &tcp.modern) {
+            (ReceiverKind::Modern(receiver), Some(rules)) => {
+                let ack = receiver.on_timer(now, rules, self.headers.next_mut());
+                self.keep(ack)
+            }
+            (ReceiverKind::Classic(receiver), _) => {
+                let ack = receiver.on_timer();
+                self.keep_nothing(ack)
+            }
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
-        };
-        self.keep(told)
+        }
     }
 
     #[inline(always)]
     fn poll_ack(&mut self, tcp: &TcpConfig) -> Option<u32> {
-        let told = match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.poll_ack(rules),
-            _ => None,
+        let (ReceiverKind::Modern(receiver), Some(rules)) = (&mut self.end, &tcp.modern) else {
+            return None;
         };
-        self.keep(told)
+        if !receiver.is_ack_due() {
+            return None;
+        }
+        let ack = receiver.poll_ack(rules, self.headers.next_mut());
+        self.keep(ack)
     }
 
     #[inline(always)]
@@ -437,8 +497,8 @@ impl ReceivingEnd for AnyReceiver {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, label: Label) -> AckHeader {
-        self.headers.take(label).unwrap_or_default()
+    fn take_header(&mut self, label: Label) -> &AckHeader {
+        self.headers.take(label).unwrap_or(&AckHeader::NONE)
     }
 
     fn shown(&self, label: Label) -> Shown {

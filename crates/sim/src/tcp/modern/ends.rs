@@ -5,10 +5,10 @@
 use super::carried::{AckHeader, DataHeader};
 use super::event::{Event, Probe};
 use super::handshake::{Accepting, Connecting, Handshake};
-use super::path::{ModernTcp, PacketOut, Place};
+use super::path::{ModernTcp, PacketOut, Place, RunOut};
 use super::phase::PhaseName;
 use super::receiver::{Outgoing, Receiver};
-use super::segment::{Sending, Timestamps, Transmit, stamp};
+use super::segment::{Cumulative, Sending, Timestamps, Transmit, stamp};
 use super::sender::Sender;
 use super::transmit::Run;
 use super::window::INFINITE_SSTHRESH;
@@ -43,7 +43,22 @@ enum Recovery {
 }
 
 impl PacketSender {
+    /// Begins the connection after this one: see [`PacketSender::start`].
+    pub fn restart(
+        &mut self,
+        now: Nanos,
+        file: FileSize,
+        seed: u64,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        let room = self.sender.flight.take_room();
+        *self = Self::start(now, file, seed, tcp, probe);
+        self.sender.flight.give_room(room);
+    }
+
     /// Begins a connection that sends a file, with what follows from `seed`.
+    #[inline(always)]
     pub fn start(
         now: Nanos,
         file: FileSize,
@@ -62,6 +77,7 @@ impl PacketSender {
         sender
     }
 
+    #[inline(always)]
     pub(super) fn of(sender: Sender) -> Self {
         Self {
             sender,
@@ -171,9 +187,13 @@ impl PacketSender {
         if (header.syn || self.is_opening()) && self.hear_opening(now, header, tcp, probe) {
             return;
         }
-        let ack = header.ack(self.sender.una());
         let (before, _) = self.acked_and_sent();
-        self.tell(probe, |sender, told| sender.on_ack(now, &ack, &tcp.stack, told));
+        let ack = header.cumulative(self.sender.una());
+        let plain = !header.has_blocks()
+            && self.tell(probe, |sender, told| sender.hear_plain(now, &ack, &tcp.stack, told));
+        if !plain {
+            self.on_any_ack(now, header, tcp, probe);
+        }
         let packets = self.acked_and_sent().0 - before;
         if packets > 0 && !self.is_opening() {
             self.acked += packets;
@@ -187,6 +207,20 @@ impl PacketSender {
         }
         if self.is_opening() {
             self.hear_messages(now, header.messages, tcp, probe);
+        }
+    }
+
+    #[inline(never)]
+    fn on_any_ack(
+        &mut self,
+        now: Nanos,
+        header: &AckHeader,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        let ack = header.ack(self.sender.una());
+        if ack.ack <= self.sender.next() {
+            self.tell(probe, |sender, told| sender.on_any_ack(now, &ack, &tcp.stack, told));
         }
     }
 
@@ -234,18 +268,39 @@ impl PacketSender {
         Some(self.packet(now, &sent, tcp, probe))
     }
 
-    /// What [`PacketSender::poll_transmit`] would say first so many times in a row, each time with
-    /// the next number and the next bytes. It is to be asked next in any case.
+    /// Whether [`PacketSender::poll_transmit`] would say for sure that there is nothing to send.
     #[inline(always)]
-    pub fn poll_run(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(PacketOut, u32)> {
+    pub(crate) fn rests(&mut self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) -> bool {
+        let rests = !self.is_opening() && !self.closing && self.sender.rests(&tcp.stack);
+        if rests {
+            self.publish_window(now, tcp, probe);
+        }
+        rests
+    }
+
+    /// What [`PacketSender::poll_transmit`] would say first so many times in a row, perhaps none, each
+    /// time with the next number and the next bytes. Unless the burst ends with it, or where it is
+    /// [`None`], that is to be asked next.
+    #[inline(always)]
+    pub(crate) fn poll_run(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> Option<RunOut> {
         if self.is_opening() {
             return None;
         }
-        let Run { first, packets } = self.sender.transmit_run(now, &tcp.stack)?;
+        let Run { first, packets, ends } =
+            self.sender.transmit_run(now, self.closing, &tcp.stack)?;
+        if ends {
+            self.publish_window(now, tcp, probe);
+        }
         let stamps = Timestamps { value: stamp(now), echo: self.echo };
         let header = DataHeader::of(&first, stamps, tcp);
         let number = first.number + 1;
-        Some((PacketOut { number, kind: Kind::Data, header, short: None }, packets))
+        let first = PacketOut { number, kind: Kind::Data, header, short: None };
+        Some(RunOut { first, packets, ends })
     }
 
     /// What could be sent at once was sent as it was written: if the application has closed the
@@ -437,8 +492,8 @@ impl PacketReceiver {
         connecting.unwrap_or_else(|| self.receiver.deadline())
     }
 
-    /// Packet `number` arrives: whether it brings data that had not come before, and the
-    /// acknowledgement to send now.
+    /// Packet `number` arrives: whether it brings data that had not come before, and the packet that
+    /// an acknowledgement to send now expects; what else that says is `told`.
     #[inline(always)]
     pub fn on_data(
         &mut self,
@@ -446,43 +501,71 @@ impl PacketReceiver {
         number: u32,
         header: &DataHeader,
         tcp: &ModernTcp,
-    ) -> (bool, Option<(u32, AckHeader)>) {
+        told: &mut AckHeader,
+    ) -> (bool, Option<u32>) {
         self.stamp = stamp(now);
         if number == 0 && !header.is_fin() {
             self.hear_syn_ack(now, header);
-            return (false, self.poll_ack(tcp));
+            return (false, self.poll_ack(tcp, told));
         }
         let data = header.data(self.receiver.next());
         let distinct = self.receiver.on_data(now, &data, &tcp.stack) && data.len > 0;
         if self.awaits_flight(tcp) {
-            return (false, self.hear_flight(now, tcp));
+            return (false, self.hear_flight(now, tcp, told));
         }
-        (distinct, self.poll_ack(tcp))
+        (distinct, self.poll_ack(tcp, told))
     }
 
-    /// The timer expired: the acknowledgement to send now.
-    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+    /// The timer expired: the acknowledgement to send now, likewise.
+    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp, told: &mut AckHeader) -> Option<u32> {
         self.stamp = stamp(now);
         if self.connecting.is_some() {
-            return self.send_syn(now, tcp);
+            return self.send_syn(now, tcp, told);
         }
         self.receiver.on_deadline(now, &tcp.stack);
-        self.poll_ack(tcp)
+        self.poll_ack(tcp, told)
     }
 
-    /// The next acknowledgement to send now: the packet that it expects, and what it carries.
+    /// The next acknowledgement to send now: the packet that it expects; what else it says is `told`.
     #[inline(always)]
-    pub fn poll_ack(&mut self, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+    pub fn poll_ack(&mut self, tcp: &ModernTcp, told: &mut AckHeader) -> Option<u32> {
+        if !self.is_ack_due() {
+            return None;
+        }
+        match self.receiver.poll_cumulative(&tcp.stack) {
+            Some(next) => Some(self.tell(&next, tcp, told)),
+            None => self.tell_next(tcp, told),
+        }
+    }
+
+    /// Whether there is one.
+    #[inline(always)]
+    pub(crate) fn is_ack_due(&self) -> bool {
+        self.receiver.is_ack_due()
+    }
+
+    #[inline(never)]
+    fn tell_next(&mut self, tcp: &ModernTcp, told: &mut AckHeader) -> Option<u32> {
         let outgoing = self.receiver.poll_ack(&tcp.stack)?;
-        Some(self.told(&outgoing, tcp))
+        Some(self.tell_all(&outgoing, tcp, told))
     }
 
-    /// An acknowledgement as the network knows it.
+    /// An acknowledgement as the network knows it, with its blocks.
+    pub(super) fn tell_all(
+        &mut self,
+        outgoing: &Outgoing,
+        tcp: &ModernTcp,
+        told: &mut AckHeader,
+    ) -> u32 {
+        let number = self.tell(&outgoing.cumulative(), tcp, told);
+        told.set_blocks(&outgoing.sacks);
+        number
+    }
+
     #[inline(always)]
-    pub(super) fn told(&mut self, outgoing: &Outgoing, tcp: &ModernTcp) -> (u32, AckHeader) {
-        let mut header = AckHeader::of(outgoing, self.stamp);
-        header.messages = self.messages;
-        (self.expected.find(outgoing.ack, tcp), header)
+    fn tell(&mut self, next: &Cumulative, tcp: &ModernTcp, told: &mut AckHeader) -> u32 {
+        told.become_that_of(next, self.stamp, self.messages);
+        self.expected.find(next.ack, tcp)
     }
 }
 

@@ -211,7 +211,7 @@ impl PacketSender {
             let stack = &tcp.stack;
             let stamps = header.timestamps().filter(|_| stack.timestamps);
             let rtt = attempts.rtt(now, stamps);
-            self.sender = Sender::new(now, 1, accepting.seed, stack);
+            self.sender.renew(now, accepting.seed, stack);
             self.sender.establish(now, rtt, stack.receiving.buffer, stack);
             if attempts.restart_window(stamps) {
                 self.sender.restart_window();
@@ -303,14 +303,20 @@ impl PacketReceiver {
 
     /// SYN, for the first time or again.
     #[inline(never)]
-    pub(super) fn send_syn(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+    pub(super) fn send_syn(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        told: &mut AckHeader,
+    ) -> Option<u32> {
         let Connecting { attempts, clock } = self.connecting.as_deref_mut()?;
         if attempts.sends > 0 {
             attempts.time_out_syn(&tcp.stack);
         }
         let wait = attempts.send(now);
         attempts.deadline = clock.expiry(Span::new(now, wait));
-        Some((0, AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp)))
+        *told = AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp);
+        Some(0)
     }
 
     /// SYN-ACK arrives; the acknowledgement is due at once.
@@ -334,14 +340,19 @@ impl PacketReceiver {
     /// A packet of a flight arrived: if that is complete, the client answers it at once. The packet
     /// is none of the file.
     #[inline(never)]
-    pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+    pub(super) fn hear_flight(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        told: &mut AckHeader,
+    ) -> Option<u32> {
         let bytes = tcp.handshake.bytes(usize::from(self.messages));
         if self.receiver.next() > u64::from(bytes) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
-            return Some(self.told(&outgoing, tcp));
+            return Some(self.tell_all(&outgoing, tcp, told));
         }
-        self.poll_ack(tcp)
+        self.poll_ack(tcp, told)
     }
 }
 

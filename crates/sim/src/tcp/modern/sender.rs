@@ -142,6 +142,7 @@ pub struct Sender {
 impl Sender {
     /// The end of a new connection whose first byte is `start`; from `seed` follows where its clock
     /// stands and where BBR's cycle begins.
+    #[inline(always)]
     #[must_use]
     pub fn new(now: Nanos, start: u64, seed: u64, stack: &Stack) -> Self {
         let mut sender = Self {
@@ -184,6 +185,13 @@ impl Sender {
         sender.flight.untold = sender.control.hears_losses().then(Vec::new);
         sender.pacer.set_rate(sender.control.pacing_rate());
         sender
+    }
+
+    /// Becomes the end of a new connection, in the same place.
+    pub(super) fn renew(&mut self, now: Nanos, seed: u64, stack: &Stack) {
+        let room = self.flight.take_room();
+        *self = Self::new(now, 1, seed, stack);
+        self.flight.give_room(room);
     }
 
     /// Keeps account of what nobody but the user of a socket asks for, and of delivery as if any

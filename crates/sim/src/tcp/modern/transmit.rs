@@ -3,7 +3,7 @@
 use super::cc::Start;
 use super::chronograph::Activity;
 use super::event::Probe;
-use super::packet::Marks;
+use super::packet::{Marks, Packet};
 use super::phase::{Phase, Unreported};
 use super::segment::{Sending, Transmit};
 use super::sender::{Forced, Repair, Sender, TailProbe};
@@ -29,6 +29,8 @@ pub(super) struct Run {
     pub first: Transmit,
     /// How many there are.
     pub packets: u32,
+    /// Whether the burst ends with them.
+    pub ends: bool,
 }
 
 /// Why no new data is sent.
@@ -65,52 +67,118 @@ impl Sender {
         sent
     }
 
-    /// What [`Sender::poll_transmit`] would say first so many times in a row, where all of it is new
-    /// and nothing is paced, so that most of what is asked for each packet is asked once. To be
-    /// followed by it, which ends the burst.
+    /// What [`Sender::poll_transmit`] would say first so many times in a row, perhaps none, where all
+    /// of it is new and nothing is paced, so that most of what is asked for each packet is asked once.
+    /// [`None`] says nothing; unless the burst ends with it, it is to be asked next. A burst in which
+    /// more `follows` does not end.
     #[inline(always)]
-    pub(super) fn transmit_run(&mut self, now: Nanos, stack: &Stack) -> Option<Run> {
-        if !self.sends_runs(stack) {
+    pub(super) fn transmit_run(&mut self, now: Nanos, follows: bool, stack: &Stack) -> Option<Run> {
+        if self.forced.is_some() {
             return None;
         }
-        let mss = u64::from(stack.mss);
+        self.pacer.wait(false);
         let room = self.window.cwnd.saturating_sub(self.flight.in_flight());
         let (number, start) = (self.flight.next(), self.flight.end());
-        let end = self.written.min(self.allowed);
-        let mut packets = 0;
-        while packets < room && self.flight.end() + mss <= end && self.may_send_new(stack) {
-            let number = self.flight.push(now, stack.mss, Marks::default());
-            self.note_delivery(now, false, number);
-            packets += 1;
+        let (packets, all) = match room {
+            0 => (0, true),
+            _ if self.pacer.unpaced() == 0 => (0, self.waits_for_pace(now, stack)?),
+            _ if self.sends_runs(stack) => self.push_run(now, room, stack),
+            _ => return None,
+        };
+        let ends = all && !follows;
+        if ends {
+            self.end_burst(now, stack);
         }
-        if packets == 0 {
-            return None;
-        }
-        if matches!(self.timer, Timer::LossProbe(_)) {
-            self.arm_retransmission(now);
-        }
-        if let Some(prr) = self.phase.prr_mut() {
-            prr.out += packets;
-        }
-        self.last_sent = now;
-        self.counters.sent += packets;
-        self.pacer.on_sent_unpaced(packets);
-        self.burst_open = true;
         let (sending, len, ect) = (Sending::New, stack.mss, stack.ecn);
         let first = Transmit { number, start, len, sending, fin: false, ect, cwr: false };
-        Some(Run { first, packets })
+        Some(Run { first, packets, ends })
+    }
+
+    /// Whether there is nothing to send, and no timer to set for it.
+    #[inline(always)]
+    pub(super) fn rests(&mut self, stack: &Stack) -> bool {
+        let rests = self.is_all_sent()
+            && self.forced.is_none()
+            && !self.burst_open
+            && self.flight.out() > 0
+            && self.flight.in_flight() < self.window.cwnd
+            && !self.may_repair(stack)
+            && self.chronograph.is_none();
+        if rests {
+            self.pacer.wait(false);
+        }
+        rests
+    }
+
+    /// Whether all that was written, and FIN after a close, has been sent.
+    #[inline(always)]
+    fn is_all_sent(&self) -> bool {
+        self.unsent() == 0 && (self.fin_sent || !self.closed)
+    }
+
+    /// Whether something may be retransmitted for want of other things to send, or before.
+    #[inline(always)]
+    fn may_repair(&self, stack: &Stack) -> bool {
+        match self.repair {
+            Repair::Nothing => speculates(stack),
+            Repair::Lost => speculates(stack) || self.is_repair_due(stack),
+            Repair::UnlessNew => true,
+        }
     }
 
     /// Whether new data is all that can be sent, and a full packet differs from the one before it in
     /// its number alone.
     #[inline(always)]
     fn sends_runs(&self, stack: &Stack) -> bool {
-        if self.pacer.is_on() || self.flight.out() == 0 || self.forced.is_some() {
-            return false;
+        let repairs = match self.repair {
+            Repair::Nothing => false,
+            Repair::Lost => self.is_repair_due(stack),
+            Repair::UnlessNew => true,
+        };
+        let says_more = stack.ecn && self.cwr_due;
+        self.flight.out() > 0 && !repairs && !says_more
+    }
+
+    /// Nothing can be sent before the pace allows it; [`None`] if it does.
+    #[inline(always)]
+    fn waits_for_pace(&mut self, now: Nanos, stack: &Stack) -> Option<bool> {
+        if !self.pacer.blocks(now) {
+            return None;
         }
         let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
-        let says_more = self.closed || (stack.ecn && self.cwr_due);
-        !repairs && !says_more
+        let waits = repairs || self.fresh(stack).is_ok();
+        self.pacer.wait(waits);
+        Some(true)
+    }
+
+    /// Sends full packets for which there is room: how many, and whether nothing else can be sent.
+    #[inline(always)]
+    fn push_run(&mut self, now: Nanos, room: u32, stack: &Stack) -> (u32, bool) {
+        let mss = u64::from(stack.mss);
+        // The last packet of a stream has FIN.
+        let end = (self.written - u64::from(self.closed)).min(self.allowed);
+        let mut packet = Packet::sent(now, Marks::default());
+        self.delivery.on_sent(now, false, &mut packet);
+        let mut packets = 0;
+        let most = room.min(self.pacer.unpaced());
+        while packets < most && self.flight.end() + mss <= end && self.may_send_new(stack) {
+            let number = self.flight.push(packet, stack.mss);
+            self.note_flight(number);
+            packets += 1;
+        }
+        if packets > 0 {
+            if matches!(self.timer, Timer::LossProbe(_)) {
+                self.arm_retransmission(now);
+            }
+            if let Some(prr) = self.phase.prr_mut() {
+                prr.out += packets;
+            }
+            self.last_sent = now;
+            self.counters.sent += packets;
+            self.pacer.on_sent_unpaced(packets);
+            self.burst_open = true;
+        }
+        (packets, packets == room || (self.is_all_sent() && !speculates(stack)))
     }
 
     #[inline(always)]
@@ -133,9 +201,7 @@ impl Sender {
         let sent = match self.fresh(stack) {
             Ok(fresh) if self.may_send_new(stack) => Some(self.transmit_new(now, fresh, stack)),
             Ok(_) => None,
-            Err(_) if matches!(stack.detection, Detection::Sack { .. }) => {
-                self.transmit_speculatively(now, stack)
-            }
+            Err(_) if speculates(stack) => self.transmit_speculatively(now, stack),
             Err(_) => None,
         };
         if sent.is_none() && self.repair == Repair::UnlessNew && !self.burst_open {
@@ -211,8 +277,10 @@ impl Sender {
         }
         let mut marks = Marks::default();
         marks.set(Marks::FIN, fresh.fin);
-        let number = self.flight.push(now, fresh.len + u32::from(fresh.fin), marks);
-        self.note_delivery(now, nothing_out, number);
+        let mut packet = Packet::sent(now, marks);
+        self.delivery.on_sent(now, nothing_out, &mut packet);
+        let number = self.flight.push(packet, fresh.len + u32::from(fresh.fin));
+        self.note_flight(number);
         self.fin_sent |= fresh.fin;
         if fresh.len < stack.mss {
             self.small_end = self.flight.end();
@@ -229,10 +297,9 @@ impl Sender {
         Transmit { number, start, len, sending: Sending::New, fin, ect, cwr }
     }
 
-    /// Where delivery stands when a packet is sent, and losses for those who ask for them.
+    /// What is in flight with a packet when it is sent, and lost, for those who ask for that.
     #[inline(always)]
-    fn note_delivery(&mut self, now: Nanos, nothing_out: bool, number: u32) {
-        self.delivery.on_sent(now, nothing_out, self.flight.packet_mut(number));
+    fn note_flight(&mut self, number: u32) {
         if self.control.hears_losses() {
             let (in_flight, lost) = (self.flight.in_flight(), self.flight.lost_total as u32);
             self.flight.packet_mut(number).note_flight(in_flight, lost);
@@ -271,7 +338,8 @@ impl Sender {
     /// The packet itself; what is acknowledged of it is left out.
     fn again(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.counters.retransmitted += 1;
-        self.note_delivery(now, false, number);
+        self.delivery.on_sent(now, false, self.flight.packet_mut(number));
+        self.note_flight(number);
         let start = self.flight.start_of(number).max(self.una);
         let fin = self.flight.packet(number).marks.any(Marks::FIN);
         let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
@@ -437,6 +505,11 @@ impl Sender {
         self.usage.limited
             || (self.window.in_slow_start() && self.window.cwnd < 2 * self.usage.most_out)
     }
+}
+
+/// Whether packets may be retransmitted that are not taken for lost.
+fn speculates(stack: &Stack) -> bool {
+    matches!(stack.detection, Detection::Sack { .. })
 }
 
 /// What a reduction that begins remembers of retransmissions before it: a probe of the tail may
