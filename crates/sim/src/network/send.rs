@@ -58,7 +58,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let Self { burst, probes, .. } = self;
         let connection = source.connection;
         let listener = &mut Listener::new(probes, &mut source.record, index);
-        source.sender.poll_transmit(now, &path.tcp, listener, |number, label| {
+        source.sender.poll_transmit(now, &path.tcp, listener, move |number, label| {
             burst.push(Packet { source: index, connection, number, label });
         });
         self.set_sender_timer(source, index);

@@ -1,9 +1,10 @@
 //! Ends of either kind, for runs in which classic and modern TCP meet: each source has the one of
 //! its class.
 
+use super::bursts::{labelled, send_all};
 use super::cc::{Reno, RenoBytes};
 use super::headers::{Carried, Headers};
-use super::modern::{AckHeader, DataHeader, ModernTcp, PacketOut, PacketReceiver, PacketSender};
+use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
 use super::{
     Arrival, Idle, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig, Transmission, WindowUnit,
 };
@@ -272,69 +273,6 @@ impl SendingEnd for AnySender {
     fn looked_at(&mut self) -> &mut Nanos {
         &mut self.looked_at
     }
-}
-
-/// Sends all that is to be sent now.
-#[inline(never)]
-fn send_all(
-    sender: &mut PacketSender,
-    headers: &mut Headers<DataHeader>,
-    now: Nanos,
-    rules: &ModernTcp,
-    probe: &mut impl TcpProbe,
-    send: &mut impl FnMut(u32, Label),
-) {
-    if !send_run(sender, headers, now, rules, probe, send) {
-        send_others(sender, headers, now, rules, probe, send);
-    }
-}
-
-/// Sends a run of full packets, if there is one; says whether nothing else is to be sent now.
-#[inline(always)]
-fn send_run(
-    sender: &mut PacketSender,
-    headers: &mut Headers<DataHeader>,
-    now: Nanos,
-    rules: &ModernTcp,
-    probe: &mut impl TcpProbe,
-    send: &mut impl FnMut(u32, Label),
-) -> bool {
-    let Some(run) = sender.poll_run(now, rules, probe) else { return false };
-    let mut packet = run.first;
-    for _ in 0..run.packets {
-        send(packet.number, labelled(headers, &packet));
-        packet.go_on(rules.stack.mss);
-    }
-    run.ends
-}
-
-/// Sends what is to be sent that is no run, and runs behind it.
-#[inline(never)]
-fn send_others(
-    sender: &mut PacketSender,
-    headers: &mut Headers<DataHeader>,
-    now: Nanos,
-    rules: &ModernTcp,
-    probe: &mut impl TcpProbe,
-    send: &mut impl FnMut(u32, Label),
-) {
-    while let Some(packet) = sender.poll_transmit(now, rules, probe) {
-        send(packet.number, labelled(headers, &packet));
-        if send_run(sender, headers, now, rules, probe, send) {
-            return;
-        }
-    }
-}
-
-/// Keeps what a packet carries until it arrives, and labels it.
-#[inline(always)]
-fn labelled(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
-    let token = headers.push(packet.header);
-    let label = match packet.short {
-        Some(bytes) => Label::of_short(packet.kind, token, bytes),
-        None => Label::with_token(packet.kind, token),
-    };
-    if packet.header.is_capable() { label.capable() } else { label }
 }
 
 /// What classic ends are asked apart, so that a modern one is asked without a choice among all.

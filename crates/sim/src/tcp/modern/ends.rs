@@ -4,13 +4,12 @@
 
 use super::carried::{AckHeader, DataHeader};
 use super::event::{Event, Probe};
-use super::handshake::{Accepting, Connecting, Handshake};
-use super::path::{ModernTcp, PacketOut, Place, RunOut};
+use super::handshake::{Accepting, Handshake};
+use super::path::{ModernTcp, PacketOut, RunOut};
 use super::phase::PhaseName;
-use super::receiver::{Outgoing, Receiver};
-use super::segment::{Cumulative, Sending, Timestamps, Transmit, stamp};
+use super::runs::Run;
+use super::segment::{Sending, Timestamps, Transmit, stamp};
 use super::sender::Sender;
-use super::transmit::Run;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 use crate::packet::Kind;
@@ -43,7 +42,28 @@ enum Recovery {
 }
 
 impl PacketSender {
-    /// Begins the connection after this one: see [`PacketSender::start`].
+    /// Begins a connection that sends a file, with what follows from `seed`.
+    pub fn start(
+        now: Nanos,
+        file: FileSize,
+        seed: u64,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> Self {
+        let mut end = Self {
+            sender: Sender::new(now, 1, seed, &tcp.stack),
+            size: 0,
+            acked: 0,
+            closing: false,
+            echo: 0,
+            recovery: Recovery::None,
+            accepting: None,
+        };
+        end.open(now, file, seed, tcp, probe);
+        end
+    }
+
+    /// Begins another connection in the place of this one.
     pub fn restart(
         &mut self,
         now: Nanos,
@@ -52,42 +72,27 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) {
-        let room = self.sender.flight.take_room();
-        *self = Self::start(now, file, seed, tcp, probe);
-        self.sender.flight.give_room(room);
+        let Self { sender, size, acked, closing, echo, recovery, accepting } = self;
+        sender.renew(now, seed, &tcp.stack);
+        (*size, *acked, *closing, *echo) = (0, 0, false, 0);
+        (*recovery, *accepting) = (Recovery::None, None);
+        self.open(now, file, seed, tcp, probe);
     }
 
-    /// Begins a connection that sends a file, with what follows from `seed`.
-    #[inline(always)]
-    pub fn start(
+    fn open(
+        &mut self,
         now: Nanos,
         file: FileSize,
         seed: u64,
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
-    ) -> Self {
+    ) {
         if tcp.handshake != Handshake::None {
-            return Self::listen(now, file, seed, tcp);
+            return self.listen(file, seed);
         }
         let stack = &tcp.stack;
-        let mut sender = Sender::new(now, 1, seed, stack);
-        sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
-        let mut sender = Self::of(sender);
-        sender.write_file(now, file, tcp, probe);
-        sender
-    }
-
-    #[inline(always)]
-    pub(super) fn of(sender: Sender) -> Self {
-        Self {
-            sender,
-            size: 0,
-            acked: 0,
-            closing: false,
-            echo: 0,
-            recovery: Recovery::None,
-            accepting: None,
-        }
+        self.sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
+        self.write_file(now, file, tcp, probe);
     }
 
     /// The application writes a file; where that is all that a connection is for, it then closes it.
@@ -444,128 +449,6 @@ impl<P: TcpProbe> Told<'_, P> {
             | Event::RttSample { .. }
             | Event::Window { .. } => (),
         }
-    }
-}
-
-/// The receiving end of a source.
-#[derive(Clone, Debug)]
-pub struct PacketReceiver {
-    pub(super) receiver: Receiver,
-    /// The stamp of what it sends now.
-    stamp: u32,
-    /// Bytes of data in a packet, and those of the handshake's flights before the data.
-    mss: u32,
-    before: u32,
-    /// The handshake, until SYN is answered.
-    pub(super) connecting: Option<Box<Connecting>>,
-    /// Messages of the handshake that it has sent.
-    pub(super) messages: u8,
-    /// The packet that was expected when it acknowledged last.
-    expected: Place,
-}
-
-impl PacketReceiver {
-    /// A new connection begins.
-    #[must_use]
-    pub fn start(tcp: &ModernTcp) -> Self {
-        let mut receiver = Receiver::new(1, &tcp.stack);
-        receiver.establish(Some(tcp.rtt), None);
-        let messages = u8::from(tcp.handshake == Handshake::None);
-        let mss = tcp.stack.mss;
-        let before = tcp.handshake.bytes(tcp.handshake.flights().len());
-        let expected = Place::default();
-        Self { receiver, stamp: 0, mss, before, connecting: None, messages, expected }
-    }
-
-    /// Packets of the data that it has got in order.
-    #[must_use]
-    pub fn in_order(&self) -> u32 {
-        let bytes = self.receiver.next().saturating_sub(1 + u64::from(self.before));
-        u32::try_from(bytes / u64::from(self.mss)).unwrap_or(u32::MAX)
-    }
-
-    /// When a delayed acknowledgement is due, `NEVER` if none is.
-    #[inline(always)]
-    #[must_use]
-    pub fn ack_deadline(&self) -> Nanos {
-        let connecting = self.connecting.as_ref().map(|connecting| connecting.deadline());
-        connecting.unwrap_or_else(|| self.receiver.deadline())
-    }
-
-    /// Packet `number` arrives: whether it brings data that had not come before, and the packet that
-    /// an acknowledgement to send now expects; what else that says is `told`.
-    #[inline(always)]
-    pub fn on_data(
-        &mut self,
-        now: Nanos,
-        number: u32,
-        header: &DataHeader,
-        tcp: &ModernTcp,
-        told: &mut AckHeader,
-    ) -> (bool, Option<u32>) {
-        self.stamp = stamp(now);
-        if number == 0 && !header.is_fin() {
-            self.hear_syn_ack(now, header);
-            return (false, self.poll_ack(tcp, told));
-        }
-        let data = header.data(self.receiver.next());
-        let distinct = self.receiver.on_data(now, &data, &tcp.stack) && data.len > 0;
-        if self.awaits_flight(tcp) {
-            return (false, self.hear_flight(now, tcp, told));
-        }
-        (distinct, self.poll_ack(tcp, told))
-    }
-
-    /// The timer expired: the acknowledgement to send now, likewise.
-    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp, told: &mut AckHeader) -> Option<u32> {
-        self.stamp = stamp(now);
-        if self.connecting.is_some() {
-            return self.send_syn(now, tcp, told);
-        }
-        self.receiver.on_deadline(now, &tcp.stack);
-        self.poll_ack(tcp, told)
-    }
-
-    /// The next acknowledgement to send now: the packet that it expects; what else it says is `told`.
-    #[inline(always)]
-    pub fn poll_ack(&mut self, tcp: &ModernTcp, told: &mut AckHeader) -> Option<u32> {
-        if !self.is_ack_due() {
-            return None;
-        }
-        match self.receiver.poll_cumulative(&tcp.stack) {
-            Some(next) => Some(self.tell(&next, tcp, told)),
-            None => self.tell_next(tcp, told),
-        }
-    }
-
-    /// Whether there is one.
-    #[inline(always)]
-    pub(crate) fn is_ack_due(&self) -> bool {
-        self.receiver.is_ack_due()
-    }
-
-    #[inline(never)]
-    fn tell_next(&mut self, tcp: &ModernTcp, told: &mut AckHeader) -> Option<u32> {
-        let outgoing = self.receiver.poll_ack(&tcp.stack)?;
-        Some(self.tell_all(&outgoing, tcp, told))
-    }
-
-    /// An acknowledgement as the network knows it, with its blocks.
-    pub(super) fn tell_all(
-        &mut self,
-        outgoing: &Outgoing,
-        tcp: &ModernTcp,
-        told: &mut AckHeader,
-    ) -> u32 {
-        let number = self.tell(&outgoing.cumulative(), tcp, told);
-        told.set_blocks(&outgoing.sacks);
-        number
-    }
-
-    #[inline(always)]
-    fn tell(&mut self, next: &Cumulative, tcp: &ModernTcp, told: &mut AckHeader) -> u32 {
-        told.become_that_of(next, self.stamp, self.messages);
-        self.expected.find(next.ack, tcp)
     }
 }
 

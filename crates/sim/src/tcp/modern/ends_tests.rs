@@ -1,3 +1,5 @@
+use super::super::answers::PacketReceiver;
+use super::super::carried::AckHeader;
 use super::super::stack::{MILLISECOND, Preset, Stack};
 use super::*;
 

@@ -20,20 +20,20 @@ const MOST_ROOM_KEPT: usize = 64;
 /// All packets that are not yet acknowledged.
 #[derive(Clone, Debug)]
 pub struct Flight {
-    slots: Vec<Packet>,
+    pub(super) slots: Vec<Packet>,
     mask: u32,
-    first: u32,
-    next: u32,
+    pub(super) first: u32,
+    pub(super) next: u32,
     /// The first byte of packet `first`.
-    first_byte: u64,
+    pub(super) first_byte: u64,
     /// The byte after the last packet.
-    end: u64,
+    pub(super) end: u64,
     oldest: Link,
     newest: Link,
     /// Behind `newest` the order of sending has all packets from this one on, in their order.
-    in_order_from: u32,
+    pub(super) in_order_from: u32,
     /// Of those one was sent twice at the most: the packet before this, as a probe.
-    once_from: u32,
+    pub(super) once_from: u32,
     /// Packets that the receiver holds; without SACK, duplicate acknowledgements.
     pub sacked: u32,
     /// Packets taken for lost.
@@ -57,21 +57,6 @@ pub struct Loss {
     pub number: u32,
     /// Packets found lost with it.
     pub total: u64,
-}
-
-/// Packets that were taken together.
-#[derive(Clone, Copy, Debug)]
-pub struct Taken {
-    /// How many.
-    pub packets: u32,
-    /// When the first one was sent, and the last one.
-    pub sent: (Nanos, Nanos),
-    /// Packets delivered when the last one was sent.
-    pub delivered: u32,
-    /// The byte after it.
-    pub end: u64,
-    /// Where it is, until another packet is sent.
-    place: usize,
 }
 
 impl Flight {
@@ -142,7 +127,7 @@ impl Flight {
     }
 
     #[inline(always)]
-    fn slot(&self, number: u32) -> usize {
+    pub(super) fn slot(&self, number: u32) -> usize {
         (number & self.mask) as usize
     }
 
@@ -283,47 +268,6 @@ impl Flight {
         self.first_byte = end;
         self.first += 1;
         Some((packet, start, end))
-    }
-
-    /// Whether nothing is missing, and packets are in the order in which they were sent last.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_in_order(&self) -> bool {
-        (self.sacked | self.lost | self.retransmitted) == 0 && self.in_order_from <= self.first
-    }
-
-    /// The same as [`Flight::take_first`] for all packets that are acknowledged up to `una`, where
-    /// they are in order; [`None`] if there is none, or one of them was sent twice.
-    #[inline(always)]
-    pub fn take_in_order(&mut self, una: u64) -> Option<Taken> {
-        let probed = self.once_from > self.first && una >= self.start_of(self.once_from);
-        if probed || self.first == self.next {
-            return None;
-        }
-        let (mut number, mut end) = (self.first + 1, self.end_of(self.first));
-        if end > una {
-            return None;
-        }
-        let first_sent = self.packet(self.first).sent_at;
-        while number < self.next {
-            let after = self.end_of(number);
-            if after > una {
-                break;
-            }
-            (number, end) = (number + 1, after);
-        }
-        let place = self.slot(number - 1);
-        let last = &self.slots[place];
-        let (sent, delivered) = ((first_sent, last.sent_at), last.delivered);
-        let packets = number - self.first;
-        (self.first, self.first_byte) = (number, end);
-        Some(Taken { packets, sent, delivered, end, place })
-    }
-
-    /// The last one of packets that were just taken.
-    #[inline(always)]
-    pub fn last_of(&self, taken: &Taken) -> Packet {
-        self.slots[taken.place]
     }
 
     fn uncount(&mut self, marks: Marks) {

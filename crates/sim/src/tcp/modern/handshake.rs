@@ -13,11 +13,11 @@
 //! Each acknowledgement says how many messages the client has sent, so that one that is lost is made
 //! up for by the next.
 
+use super::answers::PacketReceiver;
 use super::carried::{AckHeader, DataHeader};
-use super::ends::{PacketReceiver, PacketSender};
+use super::ends::PacketSender;
 use super::path::ModernTcp;
 use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
-use super::sender::Sender;
 use super::stack::Stack;
 use super::ticks::{Span, TickClock};
 use crate::clock::{NEVER, Nanos};
@@ -172,10 +172,8 @@ impl Accepting {
 
 impl PacketSender {
     /// Waits for the SYN of a connection that sends the file.
-    pub(super) fn listen(now: Nanos, file: FileSize, seed: u64, tcp: &ModernTcp) -> Self {
-        let mut end = Self::of(Sender::new(now, 1, seed, &tcp.stack));
-        end.accepting = Some(Box::new(Accepting::new(file, seed)));
-        end
+    pub(super) fn listen(&mut self, file: FileSize, seed: u64) {
+        self.accepting = Some(Box::new(Accepting::new(file, seed)));
     }
 
     /// Whether the file is still to begin.

@@ -3,8 +3,8 @@
 //! was heard need not be kept together for them.
 
 use super::event::Probe;
-use super::flight::Taken;
 use super::heard::Heard;
+use super::in_order::Taken;
 use super::phase::Phase;
 use super::segment::Cumulative;
 use super::sender::{Repair, Sender};
@@ -75,9 +75,9 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
+    use super::super::runs::Run;
     use super::super::segment::{Ack, SackBlock, SackBlocks, Timestamps, stamp};
     use super::super::stack::{MILLISECOND, Preset};
-    use super::super::transmit::Run;
     use super::*;
     use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! The receiving end: puts data in order, and says when to acknowledge what.
 
 use super::reassembly::{Placed, Reassembly};
-use super::segment::{Cumulative, SackBlock, SackBlocks, Timestamps};
+use super::segment::{Cumulative, Outgoing, SackBlock, SackBlocks, Timestamps};
 use super::stack::{DelayedAcks, MILLISECOND, Stack};
 use crate::clock::{NEVER, Nanos};
 
@@ -32,29 +32,6 @@ pub struct Data {
     pub cwr: bool,
     /// Its stamps.
     pub timestamps: Option<Timestamps>,
-}
-
-/// An acknowledgement to send now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outgoing {
-    /// The next byte expected.
-    pub ack: u64,
-    /// How many bytes beyond that are taken.
-    pub window: u64,
-    /// What else is held.
-    pub sacks: SackBlocks,
-    /// The stamp that it echoes.
-    pub echo: Option<u32>,
-    /// ECN echo.
-    pub ece: bool,
-}
-
-impl Outgoing {
-    /// It without its blocks.
-    pub(super) fn cumulative(&self) -> Cumulative {
-        let Self { ack, window, echo, ece, .. } = *self;
-        Cumulative { ack, window, seq: 0, echo, ece }
-    }
 }
 
 /// The shortest delay of an acknowledgement in Linux.

@@ -132,6 +132,29 @@ impl Ack {
     }
 }
 
+/// An acknowledgement to send now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The next byte expected.
+    pub ack: u64,
+    /// How many bytes beyond that are taken.
+    pub window: u64,
+    /// What else is held.
+    pub sacks: SackBlocks,
+    /// The stamp that it echoes.
+    pub echo: Option<u32>,
+    /// ECN echo.
+    pub ece: bool,
+}
+
+impl Outgoing {
+    /// It without its blocks.
+    pub(super) fn cumulative(&self) -> Cumulative {
+        let Self { ack, window, echo, ece, .. } = *self;
+        Cumulative { ack, window, seq: 0, echo, ece }
+    }
+}
+
 /// Why a packet is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
