@@ -3,7 +3,7 @@
 ``python benches/kernel_cells.py [--seconds 20] [--minutes 10] [--list] [WORD ...]`` runs the cells
 whose series, name or kind has a word, or a set over stacks, queues, loss, RTT, numbers of flows and
 short transfers. What agrees is within the tolerances of ``tcpcast reproduce kernel`` and both
-half-widths. Run it as root for TUN, as another user for veth.
+half-widths. Run it as root for TAP, as another user for veth.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def main() -> None:
             print(f"{cell.series:3} {cell.name:50} {seconds(asked(cell, options.seconds)):6.0f} s")
         return
     began, verdicts, late, refused = time.monotonic(), [], 0, 0
-    device = "TUN" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "veth"
+    device = "TAP" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "veth"
     print(f"{os.uname().sysname} {os.uname().release}, {device}, user {os.geteuid()}")
     print(f"{'':64}recorded  95 %     now    95 %  ratio")
     for cell in cells:

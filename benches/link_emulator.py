@@ -1,4 +1,4 @@
-"""Packets a second of the link's own processor time: small UDP packets through TUN and veth.
+"""Packets a second of the link's own processor time: small UDP packets through TAP and veth.
 
 ``python benches/link_emulator.py [PACKETS]``; the senders and receivers are Python programs, so
 that the rate end to end is theirs. Loaded machines show less.

@@ -38,7 +38,7 @@ duration = "1h"
 @pytest.mark.parametrize("whom", ["command", "process", "sandbox"])
 def test_a_killed_run_leaves_nothing(mode: Mode, tmp_path: Path, whom: str) -> None:
     if mode.name == "veth":
-        pytest.skip("the engine takes what is there: TUN as root, veth as another user")
+        pytest.skip("the engine takes what is there: TAP as root, veth as another user")
     before = outside()
     file = tmp_path / "long.toml"
     file.write_text(SCENARIO)

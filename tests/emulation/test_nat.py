@@ -61,6 +61,9 @@ print(json.dumps(found))
 """
 """All tables of nftables."""
 
+MORE = {"/proc/net/dev", "/proc/net/route", "/proc/net/arp", "tables"}
+"""What has more lines while a way out is open."""
+
 STATE = "import json; from emulation.outside import outside; print(json.dumps(outside()))"
 
 
@@ -144,7 +147,7 @@ def children(process: int) -> list[int]:
     return [p for p in processes("tcpcast.emulation.process") if parent(p) == process]
 
 
-@pytest.mark.parametrize("whom", ["nobody", "command", "process", "sandbox"])
+@pytest.mark.parametrize("whom", ["nobody", "command", "process", "sandbox", "all"])
 def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, whom: str) -> None:
     before, own = host.state(), set[int]()
     lasts = "0" if whom == "nobody" else "3600"
@@ -163,16 +166,14 @@ def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, 
     assert lines[0][1].startswith("198.18.")
     assert lines[1] == [WORLD, HOST]
     if whom != "nobody":
-        during = host.state()
-        assert during["/proc/sys/net/ipv4/conf/out/forwarding"] == "1\n"
-        assert during["tables"] != before["tables"]
+        # A device and a table more, and no setting changes: there is nothing to set back.
+        assert {name for name in host.changed(before) if name in before} <= MORE
         (process,) = children(link.pid)
-        own = {process, *children(process)}
-        # Its other child keeps the settings of the host.
-        outer = os.readlink(f"/proc/{host.processes[0].pid}/ns/net")
-        (sandbox,) = [p for p in children(process) if os.readlink(f"/proc/{p}/ns/net") != outer]
-        victim = {"command": link.pid, "process": process, "sandbox": sandbox}[whom]
-        os.kill(victim, signal.SIGKILL)
+        (sandbox,) = children(process)
+        own = {process, sandbox}
+        victims = {"command": [link.pid], "process": [process], "sandbox": [sandbox]}
+        for victim in victims.get(whom, [sandbox, process, link.pid]):
+            os.kill(victim, signal.SIGKILL)
     link.communicate(timeout=60)
     assert (link.returncode == 0) is (whom == "nobody")
     until = time.monotonic() + 30
@@ -181,6 +182,29 @@ def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, 
     assert not changed
     for _ in within(10):
         if not own & set(processes("tcpcast.emulation.process")):
+            break
+
+
+def test_two_links_lead_out_at_once(host: Host, tmp_path: Path) -> None:
+    before, links, seen = host.state(), [], []
+    for lasts in ("3600", "0"):
+        asks = [sys.executable, "-c", ASKS, lasts, HOST, WORLD]
+        link = [*TCPCAST, "link", "--rtt", "5ms", "--nat", "--", *asks]
+        started = subprocess.Popen(
+            [*host.prefix(host.processes[0]), *link],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert started.stdout is not None
+        seen.append([started.stdout.readline().split()[1] for _ in range(2)])
+        links.append(started)
+    assert seen == [["198.18.0.2", HOST], ["198.18.1.2", HOST]]
+    assert links[1].wait(60) in {0, 3}
+    links[0].kill()
+    links[0].wait(60)
+    for _ in within(30):
+        if not host.changed(before):
             break
 
 

@@ -180,7 +180,14 @@ CRATE_LIBRARIES = {
     "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "serde", "thiserror"},
     "fixed_point": {"libm", "serde"},
     "trace": {"flate2", "thiserror", "zstd"},
-    "emu": {"netlink_packet_core", "netlink_packet_route", "netlink_sys", "nix", "thiserror"},
+    "emu": {
+        "io_uring",
+        "netlink_packet_core",
+        "netlink_packet_route",
+        "netlink_sys",
+        "nix",
+        "thiserror",
+    },
     "py": {"numpy", "pyo3", "serde", "serde_path_to_error"},
 }
 

@@ -90,6 +90,7 @@ pub struct Forwarding {
     received: Vec<u32>,
     leaving: Vec<InTransit>,
     cells: Vec<u32>,
+    lost: Vec<usize>,
 }
 
 impl Forwarding {
@@ -109,6 +110,7 @@ impl Forwarding {
             received: Vec::new(),
             leaving: Vec::new(),
             cells: Vec::new(),
+            lost: Vec::new(),
         })
     }
 
@@ -161,7 +163,7 @@ impl Forwarding {
             for cell in &self.received {
                 self.path.enter(now, port as u16, *cell, observer);
             }
-            for _ in 0..read.map_or(0, |read| read.overruns) {
+            for _ in 0..read.overruns {
                 self.path.overrun(port as u16);
             }
         }
@@ -181,13 +183,13 @@ impl Forwarding {
             self.cells.clear();
             self.cells.extend(same.map(|packet| packet.cell));
             let end = begin + self.cells.len();
-            let sent = self.devices[usize::from(first.to)].send(&mut self.path.slab, &self.cells);
-            // The first that was not taken is lost; those behind it are tried again.
-            let next = (begin + sent + 1).min(end);
-            for at in begin..next {
-                self.path.delivered(self.leaving[at], at < begin + sent);
+            let device = &mut self.devices[usize::from(first.to)];
+            self.lost.clear();
+            device.send(&mut self.path.slab, &self.cells, &mut self.lost);
+            for (at, packet) in self.leaving[begin..end].iter().enumerate() {
+                self.path.delivered(*packet, !self.lost.contains(&at));
             }
-            begin = next;
+            begin = end;
         }
     }
 

@@ -8,7 +8,8 @@
 //!
 //! - [`path`] is the link itself: packets in cells of a slab, times as arguments, no I/O.
 //! - [`clock`] is the link's time, which stands still while the host is away.
-//! - [`device`] moves packets between a namespace and the slab: TUN, or veth with AF_PACKET.
+//! - [`device`] moves packets between a namespace and the slab: TAP, or veth; packets are heard by
+//!   AF_PACKET at both.
 //! - [`forwarding`] is the loop between devices and path under the real clock.
 //! - [`traffic`] drives the kernel's TCP with a scenario's flows and counts what they did.
 //! - [`sandbox`] makes a process whose namespaces and children die with it, [`network`] what is in

@@ -153,7 +153,7 @@ mod linux {
             }
             let way = match self.device.as_deref() {
                 None => None,
-                Some("tun") => Some(Way::Tun),
+                Some("tun") => Some(Way::Tap),
                 Some("veth") => Some(Way::Veth),
                 Some(other) => return Err(unknown("device", other)),
             };

@@ -2,9 +2,9 @@
 
 mod netlink;
 
-use crate::device::{Device, HOST_MAC, LINK_MAC, PacketSocket, Tun, without_offloads};
+use crate::device::{Device, HOST_MAC, Heard, LINK_MAC, PacketSocket, Tap, Veth, without_offloads};
 use crate::namespace::Namespace;
-use crate::path::{Port, ipv6};
+use crate::path::{Port, Side, ipv6};
 pub(crate) use netlink::Netlink;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::link::LinkAttribute;
@@ -17,11 +17,15 @@ pub(crate) const INTERFACE: &str = "link0";
 /// Packets that wait in an interface for the link to read them.
 const WAITING: u32 = 10_000;
 
+/// Packets that wait for the link behind it, in 2 KiB of memory each: those of the far host, and of
+/// all near ones together, of which each has that many at least.
+const HEARD: (usize, usize) = (8192, 512);
+
 /// How packets get from a namespace to the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// A TUN device.
-    Tun,
+    /// A TAP device.
+    Tap,
     /// A veth pair, with a packet socket at the link's end.
     Veth,
 }
@@ -49,7 +53,7 @@ pub struct Network {
 impl Network {
     /// Makes a host for each port, and the devices between them and the link, in the calling
     /// thread's network namespace where that has to have one end of them. Where `way` is not given,
-    /// TUN if its file can be opened, else veth.
+    /// TAP if its file can be opened, else veth.
     ///
     /// # Errors
     /// The caller lacks a privilege in its namespaces, or the kernel a kind of device.
@@ -60,9 +64,12 @@ impl Network {
     ) -> io::Result<(Self, Vec<Box<dyn Device>>)> {
         let way = way.unwrap_or_else(Way::at_hand);
         let (mut hosts, mut devices) = (Vec::new(), Vec::new());
+        let near = ports.iter().filter(|port| port.side == Side::Near).count().max(1);
         for (number, port) in ports.iter().enumerate() {
             let namespace = Namespace::new()?;
-            devices.push(way.join(&namespace, port.address, number, mtu)?);
+            let share = if port.side == Side::Near { near } else { 1 };
+            let end = End { namespace: &namespace, address: port.address, mtu };
+            devices.push(way.join(&end, number, (HEARD.0 / share).max(HEARD.1))?);
             hosts.push(Host { namespace, address: port.address, has_ipv6: false });
         }
         Ok((Self { way, hosts }, devices))
@@ -79,7 +86,11 @@ impl Network {
     /// Packets that the hosts' interfaces dropped: they got to no link.
     #[must_use]
     pub fn drops(&self) -> u64 {
-        let of = |host: &Host| host.namespace.within(|| Netlink::new()?.drops(INTERFACE));
+        let of = |host: &Host| {
+            let (received, sent) = host.namespace.within(|| Netlink::new()?.drops(INTERFACE))?;
+            // A TAP device refuses all that is sent, when the link has had it.
+            Ok::<_, io::Error>(if self.way == Way::Tap { received } else { received + sent })
+        };
         self.hosts.iter().map(|host| of(host).unwrap_or(0)).sum()
     }
 }
@@ -104,73 +115,74 @@ impl Host {
 }
 
 impl Way {
-    /// TUN if its file can be opened, else veth.
+    /// TAP if its file can be opened, else veth.
     #[must_use]
     pub fn at_hand() -> Self {
         let opened = fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
-        if opened.is_ok() { Self::Tun } else { Self::Veth }
+        if opened.is_ok() { Self::Tap } else { Self::Veth }
     }
 
     /// What it is called.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Tun => "TUN",
+            Self::Tap => "TAP",
             Self::Veth => "veth",
         }
     }
 
-    fn join(
-        self,
-        namespace: &Namespace,
-        address: Ipv4Addr,
-        number: usize,
-        mtu: u32,
-    ) -> io::Result<Box<dyn Device>> {
-        let attributes = vec![LinkAttribute::Mtu(mtu), LinkAttribute::TxQueueLen(WAITING)];
+    fn join(self, end: &End<'_>, number: usize, frames: usize) -> io::Result<Box<dyn Device>> {
         match self {
-            Self::Tun => namespace.within(|| {
-                let device = Tun::new(INTERFACE)?;
-                set_up(address, attributes, None)?;
+            Self::Tap => end.namespace.within(|| {
+                let device = Tap::new(INTERFACE, || {
+                    end.set_up()?;
+                    PacketSocket::new(Netlink::new()?.index(INTERFACE)?, Heard::Outgoing, frames)
+                })?;
                 Ok(Box::new(device) as Box<dyn Device>)
             }),
             Self::Veth => {
-                let (routing, end) = (Netlink::new()?, format!("link{number}"));
-                routing.make_veth(&end, INTERFACE, namespace.file())?;
-                without_offloads(&end)?;
+                let (routing, name) = (Netlink::new()?, format!("link{number}"));
+                routing.make_veth(&name, INTERFACE, end.namespace.file())?;
+                without_offloads(&name)?;
                 // It would look for neighbours and routers over the link.
-                let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6"), "1");
-                let mtu = vec![LinkAttribute::Mtu(mtu)];
-                routing.bring_up(&end, mtu, Some(LINK_MAC))?;
-                let device = PacketSocket::new(routing.index(&end)?)?;
-                namespace.within(|| {
+                let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+                let mtu = vec![LinkAttribute::Mtu(end.mtu)];
+                routing.bring_up(&name, mtu, Some(LINK_MAC))?;
+                let heard = PacketSocket::new(routing.index(&name)?, Heard::Incoming, frames)?;
+                end.namespace.within(|| {
                     without_offloads(INTERFACE)?;
-                    set_up(address, attributes, Some(HOST_MAC))
+                    end.set_up()
                 })?;
-                Ok(Box::new(device))
+                Ok(Box::new(Veth::new(heard)))
             }
         }
     }
 }
 
-/// Sets a host up, in the calling thread's network namespace.
-fn set_up(
+/// A host that is to be.
+struct End<'a> {
+    namespace: &'a Namespace,
     address: Ipv4Addr,
-    attributes: Vec<LinkAttribute>,
-    hardware: Option<[u8; 6]>,
-) -> io::Result<()> {
-    // Before the interface is up, or it would look for IPv6 routers over the link. Where there is no
-    // IPv6, there is nothing to switch off.
-    let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
-    let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-    // So that ping needs no privilege; where the group has no name here, it does.
-    let group = nix::unistd::getegid();
-    let _ = fs::write("/proc/sys/net/ipv4/ping_group_range", format!("{group} {group}"));
-    let routing = Netlink::new()?;
-    routing.bring_up("lo", Vec::new(), None)?;
-    routing.bring_up(INTERFACE, attributes, hardware)?;
-    routing.give_address(INTERFACE, address.into(), 32)?;
-    routing.route_all(INTERFACE, AddressFamily::Inet)
+    mtu: u32,
+}
+
+impl End<'_> {
+    /// Sets it up, in the calling thread's network namespace.
+    fn set_up(&self) -> io::Result<()> {
+        // Before the interface is up, or it would look for IPv6 routers over the link. Where there is
+        // no IPv6, there is nothing to switch off.
+        let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+        let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+        // So that ping needs no privilege; where the group has no name here, it does.
+        let group = nix::unistd::getegid();
+        let _ = fs::write("/proc/sys/net/ipv4/ping_group_range", format!("{group} {group}"));
+        let routing = Netlink::new()?;
+        let attributes = vec![LinkAttribute::Mtu(self.mtu), LinkAttribute::TxQueueLen(WAITING)];
+        routing.bring_up("lo", Vec::new(), None)?;
+        routing.bring_up(INTERFACE, attributes, Some(HOST_MAC))?;
+        routing.give_address(INTERFACE, self.address.into(), 32)?;
+        routing.route_all(INTERFACE, AddressFamily::Inet)
+    }
 }
 
 /// IPv6 with one address and one route, in the calling thread's network namespace: no routers are

@@ -90,15 +90,15 @@ impl Netlink {
         Ok(self.link(name)?.header.index)
     }
 
-    /// Packets that an interface dropped in either direction.
-    pub(super) fn drops(&self, name: &str) -> io::Result<u64> {
-        let of = |stats: &Stats64| stats.rx_dropped + stats.tx_dropped;
+    /// Packets that an interface dropped: of those received, and of those sent.
+    pub(super) fn drops(&self, name: &str) -> io::Result<(u64, u64)> {
+        let of = |stats: &Stats64| (stats.rx_dropped, stats.tx_dropped);
         let link = self.link(name)?;
         let found = link.attributes.iter().find_map(|attribute| match attribute {
             LinkAttribute::Stats64(stats) => Some(of(stats)),
             _ => None,
         });
-        Ok(found.unwrap_or(0))
+        Ok(found.unwrap_or_default())
     }
 
     /// Changes an interface and brings it up; with `hardware`, it has that address and asks for no

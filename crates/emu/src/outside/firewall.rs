@@ -21,8 +21,13 @@ const OWNED: u32 = 0x2;
 const IPV4: u8 = 2;
 const NESTED: u16 = 0x8000;
 
-const FORWARD: (&str, u32, i32) = ("filter", 2, 0);
+/// Behind the place where the addresses of answers are set back, and before any route is looked up.
+const PREROUTING: (&str, u32, i32) = ("filter", 0, -50);
 const POSTROUTING: (&str, u32, i32) = ("nat", 4, 100);
+
+/// Where the addresses stand in a header of IPv4, each of four bytes.
+const SOURCE: u32 = 12;
+const DESTINATION: u32 = 16;
 
 /// A table, as far as it was said; [`Firewall::commit`] makes it.
 #[derive(Debug)]
@@ -61,6 +66,13 @@ fn expression(name: &str, parts: &[Vec<u8>]) -> Vec<u8> {
     nested(1, &[text(1, name), nested(2, parts)])
 }
 
+/// An address of the packet, into the first register.
+fn address_at(offset: u32) -> Vec<u8> {
+    const NETWORK_HEADER: u32 = 1;
+    let parts = [number(1, 1), number(2, NETWORK_HEADER), number(3, offset), number(4, 4)];
+    expression("payload", &parts)
+}
+
 /// Whether the first register equals a value (operation 0), or does not (1).
 fn compare(operation: u32, value: &[u8]) -> Vec<u8> {
     let data = nested(3, &[attribute(1, value)]);
@@ -77,7 +89,9 @@ impl Firewall {
             Self { socket, table: table.to_owned(), batch: Vec::new(), last: 0, sequence: 0 };
         made.message(BATCH_BEGIN, REQUEST, &[]);
         made.message(NEW_TABLE, REQUEST | CREATE, &[text(1, table), number(2, OWNED)]);
-        for (name, (kind, hook, priority)) in [("forward", FORWARD), ("postrouting", POSTROUTING)] {
+        for (name, (kind, hook, priority)) in
+            [("prerouting", PREROUTING), ("postrouting", POSTROUTING)]
+        {
             let hooks = nested(4, &[number(1, hook), number(2, priority as u32)]);
             let parts = [text(1, table), text(3, name), hooks, text(7, kind)];
             made.message(NEW_CHAIN, REQUEST | CREATE, &parts);
@@ -87,38 +101,32 @@ impl Firewall {
 
     /// What comes from an address gets that of the interface by which it leaves.
     pub(super) fn masquerade(mut self, source: Ipv4Addr) -> Self {
-        // Four bytes from the twelfth on of the network header.
-        let payload = [number(1, 1), number(2, 1), number(3, 12), number(4, 4)];
-        let parts = [
-            expression("payload", &payload),
-            compare(0, &source.octets()),
-            expression("masq", &[]),
-        ];
+        let parts = [address_at(SOURCE), compare(0, &source.octets()), expression("masq", &[])];
         self.rule("postrouting", &parts);
         self
     }
 
-    /// By an interface that forwarded nothing before, only answers are.
-    pub(super) fn admit_answers(mut self, interface: &str) -> Self {
-        const NEW: u32 = 8;
-        let mut name = [0; 16];
-        let length = interface.len().min(15);
-        name[..length].copy_from_slice(&interface.as_bytes()[..length]);
+    /// Answers to what was masqueraded are sent on to an address, by whatever interface they come:
+    /// none of them has to forward.
+    pub(super) fn hand_on_answers(mut self, destination: Ipv4Addr) -> Self {
+        const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
         let value = |value: u32| nested(4, &[attribute(1, &value.to_ne_bytes())]);
         let nothing = nested(5, &[attribute(1, &0_u32.to_ne_bytes())]);
-        let bits = [number(1, 1), number(2, 1), number(3, 4), value(NEW), nothing];
+        let mask = value(ESTABLISHED_OR_RELATED);
         let verdict = nested(2, &[nested(2, &[number(1, 0)])]);
         let parts = [
-            // The name of the interface that it came by.
-            expression("meta", &[number(1, 1), number(2, 6)]),
-            compare(0, &name),
             // The state of its connection.
             expression("ct", &[number(1, 1), number(2, 0)]),
-            expression("bitwise", &bits),
+            expression("bitwise", &[number(1, 1), number(2, 1), number(3, 4), mask, nothing]),
             compare(1, &[0; 4]),
+            address_at(DESTINATION),
+            compare(0, &destination.octets()),
+            // A copy goes where it is addressed to, as if it came from here; the packet itself, which
+            // the interface would have to forward, goes no further.
+            expression("dup", &[number(1, 1)]),
             expression("immediate", &[number(1, 0), verdict]),
         ];
-        self.rule("forward", &parts);
+        self.rule("prerouting", &parts);
         self
     }
 

@@ -5,18 +5,16 @@
 //!                            masquerades                          masquerades
 //! ```
 //!
-//! The host gets a device, a table of nftables, and forwarding where it has none. Device and table
-//! go with the process that holds them, however it ends; what forwards is set back by the
-//! keeper, a process of its own.
+//! The host gets a device that forwards, and a table of nftables. Both go with the process that holds
+//! them, however it ends. No setting of the host changes: answers come by interfaces that forward
+//! nothing, perhaps, so the table hands them on.
 
 mod firewall;
-mod keeper;
 
 use crate::command::NEAR;
 use crate::namespace::Namespace;
 use crate::network::{Host, Netlink};
 use firewall::Firewall;
-use keeper::Keeper;
 use nix::unistd::geteuid;
 use std::fs;
 use std::io;
@@ -33,7 +31,6 @@ const PREFIX: u8 = 30;
 #[derive(Debug)]
 pub struct Outside {
     host: Namespace,
-    keeper: Keeper,
 }
 
 /// What holds the way open; it is shut when this is dropped, or its process ends.
@@ -41,7 +38,6 @@ pub struct Outside {
 pub struct WayOut {
     _inside: Firewall,
     _outside: Firewall,
-    _outside_itself: Outside,
 }
 
 fn address(number: u8, end: u8) -> Ipv4Addr {
@@ -49,7 +45,7 @@ fn address(number: u8, end: u8) -> Ipv4Addr {
 }
 
 impl Outside {
-    /// That of the calling process, which has one thread.
+    /// That of the calling process.
     ///
     /// # Errors
     /// The caller is not root; there is no `/proc`.
@@ -60,7 +56,7 @@ impl Outside {
                  run as root",
             ));
         }
-        Ok(Self { host: Namespace::current()?, keeper: Keeper::start()? })
+        Ok(Self { host: Namespace::current()? })
     }
 
     /// Opens the way from a far end.
@@ -86,16 +82,11 @@ impl Outside {
             fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
             Firewall::new(DEVICE)?.masquerade(NEAR).commit()
         })?;
-        let closed = self.keeper.look()?;
+        let end = address(number, 2);
         let outside = self.host.within(|| {
-            let mut firewall = Firewall::new(&device(number))?.masquerade(address(number, 2));
-            for interface in &closed {
-                firewall = firewall.admit_answers(interface);
-            }
-            firewall.commit()
+            Firewall::new(&device(number))?.masquerade(end).hand_on_answers(end).commit()
         })?;
-        self.keeper.forward()?;
-        Ok(WayOut { _inside: inside, _outside: outside, _outside_itself: self })
+        Ok(WayOut { _inside: inside, _outside: outside })
     }
 }
 

@@ -154,7 +154,7 @@ impl Path {
         self.clear(at, now, observer);
     }
 
-    /// A port's packet was lost because there was no cell for it.
+    /// A port's packet was lost because there was no cell that it fits into.
     pub fn overrun(&mut self, port: u16) {
         let at = usize::from(self.ports[usize::from(port)].side == Side::Far);
         self.directions[at].counters.entered.packets += 1;

@@ -69,6 +69,12 @@ pub(super) struct Driver<'a> {
     piece: Vec<u8>,
 }
 
+/// When something is done once more that began then and is over now: as long after as it took, at
+/// least, so that many flows leave half of the time for their data.
+fn again(due: Instant, begun: Instant) -> Instant {
+    due.max(Instant::now() + begun.elapsed())
+}
+
 fn failed(fault: impl Into<io::Error>) -> LinkError {
     LinkError::Network(fault.into())
 }
@@ -112,8 +118,10 @@ impl<'a> Driver<'a> {
                 self.happens(*event).map_err(failed)?;
             }
             self.look_for_acks()?;
+            // What becomes due meanwhile waits for the events that have come meanwhile.
+            let now = Instant::now();
             while let Some(Reverse((due, what))) = self.agenda.peek().copied() {
-                if due > Instant::now() {
+                if due > now {
                     break;
                 }
                 self.agenda.pop();
@@ -189,16 +197,17 @@ impl<'a> Driver<'a> {
             Due::Begin(flow) => self.begin_file(flow, due).map_err(failed)?,
             Due::Stop(flow) => self.stop(flow).map_err(failed)?,
             Due::Sample => {
+                let begun = Instant::now();
                 for connection in self.connections.iter_mut().flatten() {
                     connection.ask();
                 }
-                let next = (due + SAMPLING).max(Instant::now());
-                self.agenda.push(Reverse((next, what)));
+                self.agenda.push(Reverse((again(due + SAMPLING, begun), what)));
             }
             Due::Slot => {
+                let begun = Instant::now();
                 self.snapshot()?;
                 let slot = self.schedule.slot.unwrap_or(SAMPLING);
-                self.agenda.push(Reverse(((due + slot).max(Instant::now()), what)));
+                self.agenda.push(Reverse((again(due + slot, begun), what)));
             }
         }
         Ok(())
@@ -400,5 +409,19 @@ impl<'a> Driver<'a> {
             rows.push(flow.row(tally, told).map_err(LinkError::Loop)?);
         }
         tell(self.answer, "snapshot", &format!("{{{whole},\"flows\":[{}]}}", rows.join(",")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_longer_than_its_period_leaves_as_much_time_for_others() {
+        let now = Instant::now();
+        let long = Duration::from_millis(500);
+        let begun = now.checked_sub(long).unwrap();
+        assert!(again(begun + SAMPLING, begun) >= now + long);
+        assert_eq!(again(now + 4 * long, begun), now + 4 * long);
     }
 }

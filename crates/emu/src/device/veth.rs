@@ -1,0 +1,114 @@
+//! The link's end of a veth pair, which needs no device file: packets go by one system call a batch.
+
+use super::packet_socket::PacketSocket;
+use super::{Device, Received, checked, frame, interface_request};
+use crate::path::Slab;
+use nix::libc;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+const BATCH: usize = 64;
+
+/// The link's end of a veth pair.
+#[derive(Debug)]
+pub struct Veth {
+    packets: PacketSocket,
+}
+
+/// Switches off what would make a device hand over packets longer than its MTU, or without their
+/// checksums; in the calling thread's network namespace.
+///
+/// # Errors
+/// There is no such interface.
+pub fn without_offloads(interface: &str) -> io::Result<()> {
+    const CHECKSUM: u32 = 0x17; // ETHTOOL_STXCSUM, and so on
+    const SCATTER: u32 = 0x19;
+    const TCP_SEGMENTATION: u32 = 0x1f;
+    const SEGMENTATION: u32 = 0x24;
+    const RECEIVE_OFFLOAD: u32 = 0x2c;
+    // SAFETY: no pointers are passed, and the descriptor is nobody else's.
+    #[allow(unsafe_code)]
+    let socket = unsafe {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+        OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_INET, kind, 0))?)
+    };
+    for what in [CHECKSUM, SCATTER, TCP_SEGMENTATION, SEGMENTATION, RECEIVE_OFFLOAD] {
+        let mut value = [what, 0_u32];
+        let mut request = interface_request(interface);
+        request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+        // SAFETY: SIOCETHTOOL reads an `ifreq` that points to two words, and both live until the
+        // call returns. No safe library has this request.
+        #[allow(unsafe_code)]
+        let result =
+            unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
+        match checked(result) {
+            // What the device has not got is off.
+            Err(fault) if fault.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            other => drop(other?),
+        }
+    }
+    Ok(())
+}
+
+impl AsFd for Veth {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.packets.as_fd()
+    }
+}
+
+impl Device for Veth {
+    fn receive(&mut self, slab: &mut Slab, most: usize, cells: &mut Vec<u32>) -> Received {
+        self.packets.receive(slab, most, cells)
+    }
+
+    fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>) {
+        cells.iter().for_each(|cell| frame::address(slab, *cell));
+        let mut begin = 0;
+        while begin < cells.len() {
+            let end = cells.len().min(begin + BATCH);
+            begin += self.send_batch(slab, &cells[begin..end]);
+            if begin < end {
+                // The first that was not taken is lost; those behind it are tried again.
+                lost.push(begin);
+                begin += 1;
+            }
+        }
+    }
+
+    fn missed(&mut self) -> u64 {
+        self.packets.missed()
+    }
+}
+
+impl Veth {
+    /// An end whose packets a socket hears.
+    #[must_use]
+    pub fn new(packets: PacketSocket) -> Self {
+        Self { packets }
+    }
+
+    fn send_batch(&self, slab: &Slab, batch: &[u32]) -> usize {
+        // SAFETY: both are plain data of a system call, for which all zeros is a value.
+        #[allow(unsafe_code)]
+        let (mut parts, mut messages) = unsafe {
+            (mem::zeroed::<[libc::iovec; BATCH]>(), mem::zeroed::<[libc::mmsghdr; BATCH]>())
+        };
+        for ((cell, part), message) in batch.iter().zip(&mut parts).zip(&mut messages) {
+            let bytes = frame::of(slab, *cell);
+            // The kernel only reads what it sends.
+            part.iov_base = bytes.as_ptr().cast_mut().cast();
+            part.iov_len = bytes.len();
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        // SAFETY: the first `batch.len()` messages point to one part each, and these to cells of the
+        // slab, which is borrowed until the call returns.
+        #[allow(unsafe_code)]
+        let sent = unsafe {
+            let count = batch.len().min(BATCH) as libc::c_uint;
+            libc::sendmmsg(self.packets.as_fd().as_raw_fd(), messages.as_mut_ptr(), count, 0)
+        };
+        usize::try_from(sent).unwrap_or(0)
+    }
+}
