@@ -223,7 +223,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             events.push(*next, Event::Ack, id);
         }
         flow.heard = at;
-        self.ask(at, id, |sender, tcp, listener| sender.on_ack(at, number, (), tcp, listener));
+        self.ask(at, id, |sender, tcp, listener| sender.on_ack(at, number, &(), tcp, listener));
         if self.references[id as usize].sender.finished() {
             self.reference_finishes(id);
         }

@@ -52,16 +52,26 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// The same for a sender that is polled. All is asked before anything is sent: a packet that
     /// comes next takes the clock to where it gets, and the timers must be known by then.
+    #[inline(always)]
     fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let now = self.sender_now();
-        let mut burst = std::mem::take(&mut self.burst);
+        let Self { burst, probes, .. } = self;
         let connection = source.connection;
-        let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-        source.sender.poll_transmit(now, &path.tcp, listener, |number, label| {
+        let listener = &mut Listener::new(probes, &mut source.record, index);
+        source.sender.poll_transmit(now, &path.tcp, listener, move |number, label| {
             burst.push(Packet { source: index, connection, number, label });
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, index);
+        if !self.burst.is_empty() {
+            self.send_burst(source, path, now);
+        }
+    }
+
+    /// What the sender was asked for goes on its way.
+    #[inline(never)]
+    fn send_burst<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, now: Nanos) {
+        let mut burst = std::mem::take(&mut self.burst);
         // Packets of a handshake, and FIN alone, are none of the data that is told of.
         let opening = source.sender.is_opening();
         for packet in &burst {

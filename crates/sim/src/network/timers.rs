@@ -65,6 +65,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
+    #[inline(always)]
     pub(crate) fn set_pacing_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
         let due = source.sender.pace_at() + self.sender_lookahead;
         if due < *source.sender.looked_at() {

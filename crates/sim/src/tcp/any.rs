@@ -1,6 +1,7 @@
 //! Ends of either kind, for runs in which classic and modern TCP meet: each source has the one of
 //! its class.
 
+use super::bursts::{labelled, send_all};
 use super::cc::{Reno, RenoBytes};
 use super::headers::{Carried, Headers, Overtaken};
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
@@ -119,10 +120,12 @@ impl SendingEnd for AnySender {
             let seed = self.seed();
             self.opened_at = tcp.has_handshake().then_some(now);
             let file = self.take_file(size);
-            let sender = PacketSender::start(now, file, seed, rules, probe);
             match &mut self.end {
-                SenderKind::Modern(before) => **before = sender,
-                end => *end = SenderKind::Modern(Box::new(sender)),
+                SenderKind::Modern(before) => before.restart(now, file, seed, rules, probe),
+                end => {
+                    let sender = PacketSender::start(now, file, seed, rules, probe);
+                    *end = SenderKind::Modern(Box::new(sender));
+                }
             }
             return Transmission::default();
         }
@@ -201,12 +204,12 @@ impl SendingEnd for AnySender {
         &mut self,
         now: Nanos,
         ack: u32,
-        header: AckHeader,
+        header: &AckHeader,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
         if let (SenderKind::Modern(sender), Some(rules)) = (&mut self.end, &tcp.modern) {
-            sender.on_ack(now, &header, rules, probe);
+            sender.on_ack(now, header, rules, probe);
         } else {
             self.on_classic_ack(now, ack, tcp, probe);
         }
@@ -222,7 +225,7 @@ impl SendingEnd for AnySender {
         Transmission::default()
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_transmit(
         &mut self,
         now: Nanos,
@@ -232,20 +235,10 @@ impl SendingEnd for AnySender {
     ) {
         let Self { end, released, headers, .. } = self;
         if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
-            loop {
-                if let Some((mut packet, packets, push)) = sender.poll_run(now, rules) {
-                    for _ in 1..packets {
-                        send(packet.number, labelled(headers, &packet));
-                        packet.go_on(rules.stack.mss);
-                    }
-                    if push {
-                        packet.push();
-                    }
-                    send(packet.number, labelled(headers, &packet));
-                }
-                let Some(packet) = sender.poll_transmit(now, rules, probe) else { return };
-                send(packet.number, labelled(headers, &packet));
+            if !sender.rests(now, rules, probe) {
+                send_all(sender, headers, now, rules, probe, &mut send);
             }
+            return;
         }
         while let Some((number, kind)) = released.take_first() {
             let header = DataHeader::default();
@@ -296,17 +289,6 @@ impl SendingEnd for AnySender {
     }
 }
 
-/// Keeps what a packet carries until it arrives, and labels it.
-#[inline(always)]
-fn labelled(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
-    let token = headers.push(packet.header);
-    let label = match packet.short {
-        Some(bytes) => Label::of_short(packet.kind, token, bytes),
-        None => Label::with_token(packet.kind, token),
-    };
-    if packet.header.is_capable() { label.capable() } else { label }
-}
-
 /// What classic ends are asked apart, so that a modern one is asked without a choice among all.
 impl AnySender {
     #[inline(never)]
@@ -354,18 +336,21 @@ enum ReceiverKind {
 }
 
 impl AnyReceiver {
-    /// Keeps what an acknowledgement carries until it arrives.
+    /// Keeps what an acknowledgement carries until it arrives: it was written where the next header
+    /// is to be.
     #[inline(always)]
-    fn keep(&mut self, told: Option<(u32, AckHeader)>) -> Option<u32> {
-        let (number, header) = told?;
-        self.last = Label::with_token(Kind::Ack, self.headers.push(header));
-        Some(number)
+    fn keep(&mut self, told: Option<u32>) -> Option<u32> {
+        if told.is_some() {
+            self.last = Label::with_token(Kind::Ack, self.headers.push_next());
+        }
+        told
     }
-}
 
-/// An acknowledgement of a classic receiver.
-fn without_header(number: u32) -> (u32, AckHeader) {
-    (number, AckHeader::default())
+    /// The same of an acknowledgement of a classic receiver, which carries nothing.
+    fn keep_nothing(&mut self, told: Option<u32>) -> Option<u32> {
+        *self.headers.next_mut() = AckHeader::NONE;
+        self.keep(told)
+    }
 }
 
 impl ReceivingEnd for AnyReceiver {
@@ -401,12 +386,13 @@ impl ReceivingEnd for AnyReceiver {
     fn on_data(&mut self, now: Nanos, number: u32, header: DataHeader, tcp: &TcpConfig) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                let (distinct, told) = receiver.on_data(now, number, &header, rules);
-                Arrival { distinct, ack: self.keep(told) }
+                let told = self.headers.next_mut();
+                let (distinct, ack) = receiver.on_data(now, number, &header, rules, told);
+                Arrival { distinct, ack: self.keep(ack) }
             }
             (ReceiverKind::Classic(receiver), _) => {
                 let Arrival { distinct, ack } = receiver.on_data(now, number, tcp);
-                Arrival { distinct, ack: self.keep(ack.map(without_header)) }
+                Arrival { distinct, ack: self.keep_nothing(ack) }
             }
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => {
                 Arrival { distinct: false, ack: None }
@@ -432,21 +418,29 @@ impl ReceivingEnd for AnyReceiver {
     }
 
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
-        let told = match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules),
-            (ReceiverKind::Classic(receiver), _) => receiver.on_timer().map(without_header),
+        match (&mut self.end, &tcp.modern) {
+            (ReceiverKind::Modern(receiver), Some(rules)) => {
+                let ack = receiver.on_timer(now, rules, self.headers.next_mut());
+                self.keep(ack)
+            }
+            (ReceiverKind::Classic(receiver), _) => {
+                let ack = receiver.on_timer();
+                self.keep_nothing(ack)
+            }
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
-        };
-        self.keep(told)
+        }
     }
 
     #[inline(always)]
     fn poll_ack(&mut self, tcp: &TcpConfig) -> Option<u32> {
-        let told = match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.poll_ack(rules),
-            _ => None,
+        let (ReceiverKind::Modern(receiver), Some(rules)) = (&mut self.end, &tcp.modern) else {
+            return None;
         };
-        self.keep(told)
+        if !receiver.is_ack_due() {
+            return None;
+        }
+        let ack = receiver.poll_ack(rules, self.headers.next_mut());
+        self.keep(ack)
     }
 
     #[inline(always)]
@@ -455,8 +449,8 @@ impl ReceivingEnd for AnyReceiver {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, label: Label) -> AckHeader {
-        self.headers.take(label).unwrap_or_default()
+    fn take_header(&mut self, label: Label) -> &AckHeader {
+        self.headers.take(label).unwrap_or(&AckHeader::NONE)
     }
 
     fn shown(&self, label: Label) -> Shown {

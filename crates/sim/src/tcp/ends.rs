@@ -76,7 +76,7 @@ pub trait SendingEnd: Default {
         &mut self,
         now: Nanos,
         ack: u32,
-        header: AckHeaderOf<Self>,
+        header: &AckHeaderOf<Self>,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission;
@@ -228,7 +228,7 @@ pub trait ReceivingEnd: Default {
     }
 
     /// What an acknowledgement carries that arrives with this label.
-    fn take_header(&mut self, label: Label) -> Self::AckHeader;
+    fn take_header(&mut self, label: Label) -> &Self::AckHeader;
 
     /// What captures show of an acknowledgement with this label, which is on its way.
     fn shown(&self, _label: Label) -> Shown {
@@ -292,7 +292,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         &mut self,
         now: Nanos,
         ack: u32,
-        _header: (),
+        _header: &(),
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
@@ -335,7 +335,9 @@ impl ReceivingEnd for Receiver {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: Label) {}
+    fn take_header(&mut self, _label: Label) -> &() {
+        &()
+    }
 }
 
 /// Answers each packet with its own number, for senders that count packets in flight.
@@ -362,5 +364,7 @@ impl ReceivingEnd for Echo {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: Label) {}
+    fn take_header(&mut self, _label: Label) -> &() {
+        &()
+    }
 }

@@ -43,8 +43,27 @@ impl<H: Carried> Headers<H> {
     /// Keeps the header of a packet that is sent, and returns its token.
     #[inline(always)]
     pub(crate) fn push(&mut self, header: H) -> u32 {
-        let token = self.first.wrapping_add(self.kept.len() as u32) & Label::TOKENS;
+        let token = self.next_token();
         self.kept.push(header);
+        token
+    }
+
+    #[inline(always)]
+    fn next_token(&self) -> u32 {
+        self.first.wrapping_add(self.kept.len() as u32) & Label::TOKENS
+    }
+
+    /// Where the header of the next packet is to be written, if one is sent.
+    #[inline(always)]
+    pub(crate) fn next_mut(&mut self) -> &mut H {
+        self.kept.next_place()
+    }
+
+    /// Keeps what was written there, and returns its token.
+    #[inline(always)]
+    pub(crate) fn push_next(&mut self) -> u32 {
+        let token = self.next_token();
+        self.kept.push_placed();
         token
     }
 
@@ -71,16 +90,13 @@ impl<H: Carried> Headers<H> {
 
     /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.
     #[inline(always)]
-    pub(crate) fn take(&mut self, label: Label) -> Option<H> {
+    pub(crate) fn take(&mut self, label: Label) -> Option<&H> {
         let lost = self.place(label);
         if lost >= self.kept.len() {
             return None;
         }
-        (0..lost).for_each(|_| {
-            self.kept.take();
-        });
         self.first = self.first.wrapping_add(lost as u32 + 1) & Label::TOKENS;
-        Some(self.kept.take())
+        Some(self.kept.take_up_to(lost))
     }
 }
 
@@ -152,16 +168,18 @@ mod tests {
         let tokens: Vec<u32> = (0..6).map(|at| headers.push(of(at))).collect();
         assert_eq!(tokens, [Label::TOKENS - 1, Label::TOKENS, 0, 1, 2, 3]);
         let label = |at: usize| Label::with_token(Kind::Data, tokens[at]);
-        assert_eq!(headers.take(label(0)), Some(full(0)));
+        assert_eq!(headers.take(label(0)), Some(&full(0)));
         assert_eq!(headers.of(label(3)), Some(&full(3)));
-        assert_eq!(headers.take(label(3)), Some(full(3)));
+        assert_eq!(headers.take(label(3)), Some(&full(3)));
         assert_eq!(headers.of(label(3)), None);
         assert_eq!(headers.take(label(2)), None, "a later one has arrived");
         assert_eq!(headers.kept.len(), 2);
         let short = Label::of_short(Kind::Data, tokens[5], 60);
         let taken = headers.take(short);
-        assert_eq!(taken, Some(of(5)), "a short packet's, by what is left of its token");
-        assert_eq!((headers.take(short), headers.push(full(7))), (None, 4));
+        assert_eq!(taken, Some(&of(5)), "a short packet's, by what is left of its token");
+        assert_eq!(headers.take(short), None);
+        *headers.next_mut() = full(6);
+        assert_eq!((headers.kept.len(), headers.push_next(), headers.push(full(7))), (0, 4, 5));
     }
 
     #[test]
@@ -190,6 +208,6 @@ mod tests {
         let token = headers.push(Header(many, true));
         let short = Label::of_short(Kind::Data, token, 700);
         assert_eq!(headers.of(short), Some(&Header(many, true)));
-        assert_eq!(headers.take(short), Some(Header(many, true)));
+        assert_eq!(headers.take(short), Some(&Header(many, true)));
     }
 }

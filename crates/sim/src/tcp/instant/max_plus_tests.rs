@@ -54,7 +54,7 @@ impl Bench {
 
     fn ack(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {
         self.now_ms = ms;
-        told(self.sender.on_ack(ms * SECOND / 1000, number, (), &self.tcp, &mut self.heard))
+        told(self.sender.on_ack(ms * SECOND / 1000, number, &(), &self.tcp, &mut self.heard))
     }
 
     fn loss(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {

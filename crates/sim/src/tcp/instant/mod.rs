@@ -266,7 +266,7 @@ impl SendingEnd for MaxPlus {
         &mut self,
         now: Nanos,
         ack: u32,
-        _header: (),
+        _header: &(),
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {

@@ -4,10 +4,10 @@ use super::cc::{AckSample, LostPacket};
 use super::delivery_rate::RateSample;
 use super::event::{Event, Probe};
 use super::heard::{Heard, widen};
-use super::packet::Marks;
+use super::packet::{Marks, Packet};
 use super::phase::{Phase, PhaseName};
 use super::prr::Progress;
-use super::segment::{Ack, TIMESTAMP_TICK, stamp};
+use super::segment::{Ack, Cumulative, TIMESTAMP_TICK, stamp};
 use super::sender::{Repair, Sender};
 use super::stack::{Detection, Pacing, Reduction, Stack};
 use super::timers::Timer;
@@ -19,9 +19,8 @@ impl Sender {
         if ack.ack > self.flight.end() {
             return;
         }
-        if self.is_plain(ack, stack) {
-            self.on_plain_ack(now, ack, stack, probe);
-        } else {
+        let plain = ack.sacks.is_empty() && self.hear_plain(now, &ack.cumulative(), stack, probe);
+        if !plain {
             self.on_any_ack(now, ack, stack, probe);
         }
         self.publish_window(now, probe);
@@ -59,7 +58,7 @@ impl Sender {
         if heard.advanced {
             self.backoff = 0;
         }
-        self.hear_window(ack, heard);
+        self.hear_window(&ack.cumulative(), heard);
         self.una = ack.ack;
         if stack.detection.uses_sack() && !ack.sacks.is_empty() {
             self.hear_sacks(ack, heard, stack);
@@ -119,7 +118,7 @@ impl Sender {
 
     /// RFC 9293, section 3.10.7.4: the window is what the newest packet says.
     #[inline(always)]
-    pub(super) fn hear_window(&mut self, ack: &Ack, heard: &mut Heard) {
+    pub(super) fn hear_window(&mut self, ack: &Cumulative, heard: &mut Heard) {
         let end = ack.ack + ack.window;
         let newer = heard.advanced || ack.seq > self.allowed_by;
         if newer || (ack.seq == self.allowed_by && end > self.allowed) {
@@ -173,7 +172,7 @@ impl Sender {
         if self.flight.out() > 0 && stack.detection.uses_sack() {
             heard.reneged = self.flight.packet(first).marks.any(Marks::SACKED);
         }
-        heard.maybe_delayed = self.may_be_delayed(heard, stack);
+        heard.maybe_delayed = self.may_be_delayed(heard, self.delivery.prior_delivered(), stack);
         let sampled = self.hear_rtt(heard, stack, probe);
         if heard.acked > 0 {
             heard.set_timer = true;
@@ -193,14 +192,14 @@ impl Sender {
         self.tell_control(heard, stack, probe);
     }
 
-    /// Whether the acknowledgement of a single packet may have been delayed.
+    /// Whether the acknowledgement of a single packet may have been delayed; `prior` packets had been
+    /// delivered when it was sent.
     #[inline(always)]
-    pub(super) fn may_be_delayed(&self, heard: &Heard, stack: &Stack) -> bool {
+    pub(super) fn may_be_delayed(&self, heard: &Heard, prior: Option<u32>, stack: &Stack) -> bool {
         let single = heard.acked == 1
             && heard.prior_sacked == 0
             && self.una - heard.prior_una < u64::from(stack.mss)
-            && self.delivery.prior_delivered().map(|prior| prior.wrapping_add(1))
-                == Some(self.delivery.delivered);
+            && prior.map(|prior| prior.wrapping_add(1)) == Some(self.delivery.delivered);
         single && !heard.retransmission_acked && !(heard.sacked || heard.ece || heard.dsack)
     }
 
@@ -249,22 +248,36 @@ impl Sender {
         true
     }
 
-    /// Rate, congestion control, reduction: what the window is after the acknowledgement.
+    /// Rate, congestion control, reduction: what the window is after the acknowledgement. The rate is
+    /// asked for by those that govern.
+    fn control_window(&mut self, heard: &Heard, stack: &Stack) {
+        let newest = self.delivery.take_newest();
+        if self.control.governs() {
+            self.govern(heard, newest.as_ref(), stack);
+        } else {
+            self.grow_or_reduce(heard, newest.map(|newest| newest.sent_at), stack);
+        }
+    }
+
+    /// The same of a control that governs, where the acknowledgement delivers `newest`.
     #[inline(always)]
-    pub(super) fn control_window(&mut self, heard: &Heard, stack: &Stack) {
+    pub(super) fn govern(&mut self, heard: &Heard, newest: Option<&Packet>, stack: &Stack) {
         self.tell_losses(heard.now);
         let delivered = self.delivery.delivered.wrapping_sub(heard.prior_delivered);
-        // A sample of its own for each of these, so that nothing is gathered that none asks for: the
-        // rate is asked for by those that govern.
-        if self.control.governs() {
-            let rate = self.delivery.sample(heard.now, delivered, self.rtt.min());
-            let sample = self.sample(heard, delivered, rate, stack);
-            self.control.govern(&mut self.window, &sample);
-            self.pacer.set_rate(self.control.pacing_rate());
-            self.limit_while_probing();
-            return;
-        }
-        self.delivery.pass(heard.now, delivered);
+        let rate = self.delivery.sample(heard.now, delivered, newest, self.rtt.min());
+        let sample = self.sample(heard, delivered, rate, stack);
+        self.control.govern(&mut self.window, &sample);
+        self.pacer.set_rate(self.control.pacing_rate());
+        self.limit_while_probing();
+    }
+
+    /// The same of one that does not; `newest` was sent then. There is a sample of its own for each
+    /// that asks for one, so that nothing is gathered that none asks for.
+    #[inline(always)]
+    pub(super) fn grow_or_reduce(&mut self, heard: &Heard, newest: Option<Nanos>, stack: &Stack) {
+        self.tell_losses(heard.now);
+        let delivered = self.delivery.delivered.wrapping_sub(heard.prior_delivered);
+        self.delivery.pass(heard.now, delivered, newest);
         let rate = RateSample::default();
         let (lost, in_flight) = (self.newly_lost(heard), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {

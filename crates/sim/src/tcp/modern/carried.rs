@@ -1,8 +1,8 @@
 //! What packets carry beside their numbers: bytes, stamps, SACK blocks, ECN.
 
 use super::path::ModernTcp;
-use super::receiver::{Data, Ecn, Outgoing};
-use super::segment::{Ack, SackBlock, SackBlocks, Timestamps, Transmit};
+use super::receiver::{Data, Ecn};
+use super::segment::{Ack, Cumulative, SackBlock, SackBlocks, Timestamps, Transmit};
 use crate::probe::Shown;
 use tcpcast_link::Ecn as Codepoint;
 use tcpcast_wire::{CWR, ECE, FIN, Options, PSH};
@@ -176,7 +176,7 @@ pub struct AckHeader {
     timestamps: Option<Timestamps>,
     /// The lower bits of the byte that it expects.
     ack: u32,
-    /// Those of the first bytes of the blocks, and of the bytes after them.
+    /// Those of the first bytes of the blocks, and of the bytes after them; `blocks` of them count.
     sacks: [(u32, u32); SackBlocks::MOST],
     blocks: u8,
     ece: bool,
@@ -187,6 +187,21 @@ pub struct AckHeader {
 }
 
 impl AckHeader {
+    /// The receiver sends no data: its sequence number stays.
+    const SEQ: u64 = 1;
+
+    /// That of nothing.
+    pub(crate) const NONE: Self = Self {
+        window: 0,
+        timestamps: None,
+        ack: 0,
+        sacks: [(0, 0); SackBlocks::MOST],
+        blocks: 0,
+        ece: false,
+        syn: false,
+        messages: 0,
+    };
+
     /// That of SYN; only the first one offers ECN.
     pub(super) fn of_syn(value: u32, first: bool, tcp: &ModernTcp) -> Self {
         let timestamps = tcp.stack.timestamps.then_some(Timestamps { value, echo: 0 });
@@ -199,45 +214,57 @@ impl AckHeader {
         self.timestamps
     }
 
+    /// Becomes that of an acknowledgement without blocks, whose stamp is `value`.
     #[inline(always)]
-    pub(super) fn of(outgoing: &Outgoing, value: u32) -> Self {
-        let mut header = Self {
-            window: outgoing.window,
-            timestamps: outgoing.echo.map(|echo| Timestamps { value, echo }),
-            ack: outgoing.ack as u32,
-            ece: outgoing.ece,
-            ..Self::default()
-        };
-        if !outgoing.sacks.is_empty() {
-            header.set_blocks(&outgoing.sacks);
-        }
-        header
+    pub(super) fn become_that_of(&mut self, told: &Cumulative, value: u32, messages: u8) {
+        self.window = told.window;
+        self.timestamps = told.echo.map(|echo| Timestamps { value, echo });
+        self.ack = told.ack as u32;
+        self.blocks = 0;
+        self.ece = told.ece;
+        self.syn = false;
+        self.messages = messages;
     }
 
-    #[inline(never)]
-    fn set_blocks(&mut self, blocks: &SackBlocks) {
+    /// The blocks of one that had none.
+    pub(super) fn set_blocks(&mut self, blocks: &SackBlocks) {
         for (place, block) in self.sacks.iter_mut().zip(blocks.as_slice()) {
             *place = (block.start as u32, block.end as u32);
             self.blocks += 1;
         }
     }
 
-    /// The acknowledgement for a sender whose first byte not acknowledged is `una`.
+    /// Whether it says what is held beyond.
     #[inline(always)]
+    pub(super) fn has_blocks(&self) -> bool {
+        self.blocks > 0
+    }
+
+    /// The acknowledgement without its blocks for a sender whose first byte not acknowledged is `una`.
+    #[inline(always)]
+    pub(super) fn cumulative(&self, una: u64) -> Cumulative {
+        Cumulative {
+            ack: byte_near(self.ack, una),
+            window: self.window,
+            seq: Self::SEQ,
+            echo: self.timestamps.map(|stamps| stamps.echo),
+            ece: self.ece,
+        }
+    }
+
+    /// The acknowledgement for such a sender.
     pub(super) fn ack(&self, una: u64) -> Ack {
-        let sacks = if self.blocks == 0 { SackBlocks::default() } else { self.blocks_near(una) };
         Ack {
             ack: byte_near(self.ack, una),
             window: self.window,
-            seq: 1,
+            seq: Self::SEQ,
             carries_data: false,
-            sacks,
+            sacks: self.blocks_near(una),
             timestamps: self.timestamps,
             ece: self.ece,
         }
     }
 
-    #[inline(never)]
     fn blocks_near(&self, una: u64) -> SackBlocks {
         let blocks = &self.sacks[..usize::from(self.blocks)];
         let block = |&(start, end): &(u32, u32)| SackBlock {
@@ -251,13 +278,11 @@ impl AckHeader {
     #[must_use]
     pub fn shown(&self) -> Shown {
         let timestamps = stamps(self.timestamps);
+        let mut sacks = [(0, 0); SackBlocks::MOST];
+        let blocks = usize::from(self.blocks);
+        sacks[..blocks].copy_from_slice(&self.sacks[..blocks]);
         Shown {
-            options: Options {
-                timestamps,
-                sacks: self.sacks,
-                blocks: self.blocks,
-                ..Options::default()
-            },
+            options: Options { timestamps, sacks, blocks: self.blocks, ..Options::default() },
             ack: Some(self.ack),
             flags: if self.ece { ECE } else { 0 },
             ..Shown::default()

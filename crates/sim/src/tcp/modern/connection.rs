@@ -11,8 +11,8 @@
 
 use super::event::Probe;
 use super::handshake::Attempts;
-use super::receiver::{Data, Ecn, Outgoing, Receiver};
-use super::segment::{Ack, SackBlocks, Sending, Timestamps, Transmit, stamp};
+use super::receiver::{Data, Ecn, Receiver};
+use super::segment::{Ack, Outgoing, SackBlocks, Sending, Timestamps, Transmit, stamp};
 use super::sender::Sender;
 use super::stack::Stack;
 use crate::clock::{NEVER, Nanos};

@@ -122,16 +122,30 @@ impl DeliveryCounter {
         self.newest.as_ref().map(|newest| newest.packet.delivered)
     }
 
-    /// The acknowledgement is done, and nobody asks for the rate.
+    /// The newest packet that the current acknowledgement delivers, which ends with it.
     #[inline(always)]
-    pub fn pass(&mut self, now: Nanos, newly: u32) {
-        if let Some(newest) = self.end_sample(now, newly) {
-            self.first_sent_at = newest.sent_at;
+    pub fn take_newest(&mut self) -> Option<Packet> {
+        self.newest.take().map(|newest| newest.packet)
+    }
+
+    /// Whether nothing was delivered since the last acknowledgement that ended.
+    #[inline(always)]
+    pub fn is_done(&self) -> bool {
+        self.newest.is_none()
+    }
+
+    /// The acknowledgement is done, and nobody asks for the rate; the newest packet that it delivers
+    /// was sent at `newest`.
+    #[inline(always)]
+    pub fn pass(&mut self, now: Nanos, newly: u32, newest: Option<Nanos>) {
+        self.end_sample(now, newly);
+        if let Some(sent_at) = newest {
+            self.first_sent_at = sent_at;
         }
     }
 
     #[inline(always)]
-    fn end_sample(&mut self, now: Nanos, newly: u32) -> Option<Packet> {
+    fn end_sample(&mut self, now: Nanos, newly: u32) {
         if let Some(until) = self.app_limited_until {
             if self.delivered.wrapping_sub(until) as i32 > 0 {
                 self.app_limited_until = None;
@@ -140,14 +154,20 @@ impl DeliveryCounter {
         if newly > 0 {
             self.delivered_at = now;
         }
-        self.newest.take().map(|newest| newest.packet)
     }
 
     /// The acknowledgement is done: what it says of the rate. Where the time is shorter than the
     /// smallest round-trip time, the packet was retransmitted and its first copy was acknowledged.
     #[inline(always)]
-    pub fn sample(&mut self, now: Nanos, newly: u32, min_rtt: Option<Nanos>) -> RateSample {
-        let Some(newest) = self.end_sample(now, newly) else { return RateSample::default() };
+    pub fn sample(
+        &mut self,
+        now: Nanos,
+        newly: u32,
+        newest: Option<&Packet>,
+        min_rtt: Option<Nanos>,
+    ) -> RateSample {
+        self.end_sample(now, newly);
+        let Some(newest) = newest else { return RateSample::default() };
         self.first_sent_at = newest.sent_at;
         let send_interval = newest.sent_at - newest.first_sent_at();
         let interval = send_interval.max(now - newest.delivered_at());
@@ -178,7 +198,7 @@ mod tests {
         let mut counter = DeliveryCounter::default();
         let mut flight = Flight::new(1);
         for number in 0..10 {
-            flight.push(0, 1000, Marks::default());
+            flight.push(Packet::default(), 1000);
             counter.on_sent(0, number == 0, flight.packet_mut(number));
         }
         // An ack a millisecond after 100 ms: the first flight's rate counts the whole RTT.
@@ -188,7 +208,8 @@ mod tests {
             let (packet, _, end) = flight.take_first(u64::MAX).unwrap();
             counter.count(1, false);
             counter.on_delivered(&packet, end);
-            rates.push(counter.sample(now, 1, Some(100 * MS)).rate.unwrap());
+            let newest = counter.take_newest();
+            rates.push(counter.sample(now, 1, newest.as_ref(), Some(100 * MS)).rate.unwrap());
         }
         assert_eq!(rates[0], DeliveryRate { delivered: 1, interval: 100 * MS });
         assert_eq!(rates[9], DeliveryRate { delivered: 10, interval: 109 * MS });
@@ -199,15 +220,16 @@ mod tests {
         let mut counter = DeliveryCounter::default();
         let mut flight = Flight::new(1);
         counter.limited_by_application(1);
-        flight.push(0, 1000, Marks::default());
+        flight.push(Packet::default(), 1000);
         counter.on_sent(0, true, flight.packet_mut(0));
         let (packet, _, end) = flight.take_first(u64::MAX).unwrap();
         counter.count(1, false);
         counter.on_delivered(&packet, end);
-        let sample = counter.sample(MS, 1, None);
+        let newest = counter.take_newest();
+        let sample = counter.sample(MS, 1, newest.as_ref(), None);
         assert!(sample.app_limited && counter.is_app_limited());
         counter.count(1, false);
-        counter.sample(2 * MS, 1, None);
+        counter.sample(2 * MS, 1, None, None);
         assert!(!counter.is_app_limited());
     }
 }

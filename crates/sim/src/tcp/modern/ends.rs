@@ -4,13 +4,12 @@
 
 use super::carried::{AckHeader, DataHeader};
 use super::event::{Event, Probe};
-use super::handshake::{Accepting, Connecting, Handshake};
-use super::path::{ModernTcp, PacketOut, Place};
+use super::handshake::{Accepting, Handshake};
+use super::path::{ModernTcp, PacketOut, RunOut};
 use super::phase::PhaseName;
-use super::receiver::{Outgoing, Receiver};
+use super::runs::Run;
 use super::segment::{Sending, Timestamps, Transmit, stamp};
 use super::sender::Sender;
-use super::transmit::Run;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 use crate::packet::Kind;
@@ -51,27 +50,49 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) -> Self {
-        if tcp.handshake != Handshake::None {
-            return Self::listen(now, file, seed, tcp);
-        }
-        let stack = &tcp.stack;
-        let mut sender = Sender::new(now, 1, seed, stack);
-        sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
-        let mut sender = Self::of(sender);
-        sender.write_file(now, file, tcp, probe);
-        sender
-    }
-
-    pub(super) fn of(sender: Sender) -> Self {
-        Self {
-            sender,
+        let mut end = Self {
+            sender: Sender::new(now, 1, seed, &tcp.stack),
             size: 0,
             acked: 0,
             closing: false,
             echo: 0,
             recovery: Recovery::None,
             accepting: None,
+        };
+        end.open(now, file, seed, tcp, probe);
+        end
+    }
+
+    /// Begins another connection in the place of this one.
+    pub fn restart(
+        &mut self,
+        now: Nanos,
+        file: FileSize,
+        seed: u64,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        let Self { sender, size, acked, closing, echo, recovery, accepting } = self;
+        sender.renew(now, seed, &tcp.stack);
+        (*size, *acked, *closing, *echo) = (0, 0, false, 0);
+        (*recovery, *accepting) = (Recovery::None, None);
+        self.open(now, file, seed, tcp, probe);
+    }
+
+    fn open(
+        &mut self,
+        now: Nanos,
+        file: FileSize,
+        seed: u64,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        if tcp.handshake != Handshake::None {
+            return self.listen(file, seed);
         }
+        let stack = &tcp.stack;
+        self.sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
+        self.write_file(now, file, tcp, probe);
     }
 
     /// The application writes a file; where that is all that a connection is for, it then closes it.
@@ -171,9 +192,13 @@ impl PacketSender {
         if (header.syn || self.is_opening()) && self.hear_opening(now, header, tcp, probe) {
             return;
         }
-        let ack = header.ack(self.sender.una());
         let (before, _) = self.acked_and_sent();
-        self.tell(probe, |sender, told| sender.on_ack(now, &ack, &tcp.stack, told));
+        let ack = header.cumulative(self.sender.una());
+        let plain = !header.has_blocks()
+            && self.tell(probe, |sender, told| sender.hear_plain(now, &ack, &tcp.stack, told));
+        if !plain {
+            self.on_any_ack(now, header, tcp, probe);
+        }
         let packets = self.acked_and_sent().0 - before;
         if packets > 0 && !self.is_opening() {
             self.acked += packets;
@@ -187,6 +212,20 @@ impl PacketSender {
         }
         if self.is_opening() {
             self.hear_messages(now, header.messages, tcp, probe);
+        }
+    }
+
+    #[inline(never)]
+    fn on_any_ack(
+        &mut self,
+        now: Nanos,
+        header: &AckHeader,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        let ack = header.ack(self.sender.una());
+        if ack.ack <= self.sender.next() {
+            self.tell(probe, |sender, told| sender.on_any_ack(now, &ack, &tcp.stack, told));
         }
     }
 
@@ -234,19 +273,39 @@ impl PacketSender {
         Some(self.packet(now, &sent, tcp, probe))
     }
 
-    /// What [`PacketSender::poll_transmit`] would say first so many times in a row, each time with
-    /// the next number and the next bytes, and whether the last one is pushed. It is to be asked next
-    /// in any case.
+    /// Whether [`PacketSender::poll_transmit`] would say for sure that there is nothing to send.
     #[inline(always)]
-    pub fn poll_run(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(PacketOut, u32, bool)> {
+    pub(crate) fn rests(&mut self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) -> bool {
+        let rests = !self.is_opening() && !self.closing && self.sender.rests(&tcp.stack);
+        if rests {
+            self.publish_window(now, tcp, probe);
+        }
+        rests
+    }
+
+    /// What [`PacketSender::poll_transmit`] would say first so many times in a row, perhaps none, each
+    /// time with the next number and the next bytes. Unless the burst ends with it, or where it is
+    /// [`None`], that is to be asked next.
+    #[inline(always)]
+    pub(crate) fn poll_run(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> Option<RunOut> {
         if self.is_opening() {
             return None;
         }
-        let Run { first, packets, push } = self.sender.transmit_run(now, &tcp.stack)?;
+        let Run { first, packets, push, ends } =
+            self.sender.transmit_run(now, self.closing, &tcp.stack)?;
+        if ends {
+            self.publish_window(now, tcp, probe);
+        }
         let stamps = Timestamps { value: stamp(now), echo: self.echo };
         let header = DataHeader::of(&first, stamps, tcp);
         let number = first.number + 1;
-        Some((PacketOut { number, kind: Kind::Data, header, short: None }, packets, push))
+        let first = PacketOut { number, kind: Kind::Data, header, short: None };
+        Some(RunOut { first, packets, push, ends })
     }
 
     /// What could be sent at once was sent as it was written: if the application has closed the
@@ -390,100 +449,6 @@ impl<P: TcpProbe> Told<'_, P> {
             | Event::RttSample { .. }
             | Event::Window { .. } => (),
         }
-    }
-}
-
-/// The receiving end of a source.
-#[derive(Clone, Debug)]
-pub struct PacketReceiver {
-    pub(super) receiver: Receiver,
-    /// The stamp of what it sends now.
-    stamp: u32,
-    /// Bytes of data in a packet, and those of the handshake's flights before the data.
-    mss: u32,
-    before: u32,
-    /// The handshake, until SYN is answered.
-    pub(super) connecting: Option<Box<Connecting>>,
-    /// Messages of the handshake that it has sent.
-    pub(super) messages: u8,
-    /// The packet that was expected when it acknowledged last.
-    expected: Place,
-}
-
-impl PacketReceiver {
-    /// A new connection begins.
-    #[must_use]
-    pub fn start(tcp: &ModernTcp) -> Self {
-        let mut receiver = Receiver::new(1, &tcp.stack);
-        receiver.establish(Some(tcp.rtt), None);
-        let messages = u8::from(tcp.handshake == Handshake::None);
-        let mss = tcp.stack.mss;
-        let before = tcp.handshake.bytes(tcp.handshake.flights().len());
-        let expected = Place::default();
-        Self { receiver, stamp: 0, mss, before, connecting: None, messages, expected }
-    }
-
-    /// Packets of the data that it has got in order.
-    #[must_use]
-    pub fn in_order(&self) -> u32 {
-        let bytes = self.receiver.next().saturating_sub(1 + u64::from(self.before));
-        u32::try_from(bytes / u64::from(self.mss)).unwrap_or(u32::MAX)
-    }
-
-    /// When a delayed acknowledgement is due, `NEVER` if none is.
-    #[inline(always)]
-    #[must_use]
-    pub fn ack_deadline(&self) -> Nanos {
-        let connecting = self.connecting.as_ref().map(|connecting| connecting.deadline());
-        connecting.unwrap_or_else(|| self.receiver.deadline())
-    }
-
-    /// Packet `number` arrives: whether it brings data that had not come before, and the
-    /// acknowledgement to send now.
-    #[inline(always)]
-    pub fn on_data(
-        &mut self,
-        now: Nanos,
-        number: u32,
-        header: &DataHeader,
-        tcp: &ModernTcp,
-    ) -> (bool, Option<(u32, AckHeader)>) {
-        self.stamp = stamp(now);
-        if number == 0 && !header.is_fin() {
-            self.hear_syn_ack(now, header);
-            return (false, self.poll_ack(tcp));
-        }
-        let data = header.data(self.receiver.next());
-        let distinct = self.receiver.on_data(now, &data, &tcp.stack) && data.len > 0;
-        if self.awaits_flight(tcp) {
-            return (false, self.hear_flight(now, tcp));
-        }
-        (distinct, self.poll_ack(tcp))
-    }
-
-    /// The timer expired: the acknowledgement to send now.
-    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
-        self.stamp = stamp(now);
-        if self.connecting.is_some() {
-            return self.send_syn(now, tcp);
-        }
-        self.receiver.on_deadline(now, &tcp.stack);
-        self.poll_ack(tcp)
-    }
-
-    /// The next acknowledgement to send now: the packet that it expects, and what it carries.
-    #[inline(always)]
-    pub fn poll_ack(&mut self, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
-        let outgoing = self.receiver.poll_ack(&tcp.stack)?;
-        Some(self.told(&outgoing, tcp))
-    }
-
-    /// An acknowledgement as the network knows it.
-    #[inline(always)]
-    pub(super) fn told(&mut self, outgoing: &Outgoing, tcp: &ModernTcp) -> (u32, AckHeader) {
-        let mut header = AckHeader::of(outgoing, self.stamp);
-        header.messages = self.messages;
-        (self.expected.find(outgoing.ack, tcp), header)
     }
 }
 

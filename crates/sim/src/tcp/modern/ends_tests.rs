@@ -1,3 +1,5 @@
+use super::super::answers::PacketReceiver;
+use super::super::carried::AckHeader;
 use super::super::stack::{MILLISECOND, Preset, Stack};
 use super::*;
 
@@ -22,6 +24,17 @@ fn burst(sender: &mut PacketSender, now: Nanos, tcp: &ModernTcp) -> Vec<PacketOu
     std::iter::from_fn(|| sender.poll_transmit(now, tcp, &mut Nobody)).collect()
 }
 
+/// A packet arrives at `RTT / 2`: whether it brings data, and the answer.
+fn arrive(
+    receiver: &mut PacketReceiver,
+    packet: &PacketOut,
+    tcp: &ModernTcp,
+) -> (bool, Option<(u32, AckHeader)>) {
+    let mut told = AckHeader::NONE;
+    let (distinct, ack) = receiver.on_data(RTT / 2, packet.number, &packet.header, tcp, &mut told);
+    (distinct, ack.map(|number| (number, told)))
+}
+
 /// Numbers, and whether FIN is with the packet.
 fn numbers(sent: &[PacketOut]) -> Vec<(u32, bool)> {
     sent.iter().map(|packet| (packet.number, packet.header.is_fin())).collect()
@@ -35,7 +48,7 @@ fn linux_s_tcp_send_fin_takes_the_last_packet_that_is_not_sent() {
     let first = burst(&mut sender, 0, &tcp);
     assert!(numbers(&first).iter().all(|(_, fin)| !fin));
     assert_eq!(first.len(), 10);
-    let (distinct, ack) = receiver.on_data(RTT / 2, 1, &first[0].header, &tcp);
+    let (distinct, ack) = arrive(&mut receiver, &first[0], &tcp);
     let (number, header) = ack.unwrap();
     assert!(distinct && number == 2);
     sender.on_ack(RTT, &header, &tcp, &mut Nobody);
@@ -53,7 +66,7 @@ fn fin_is_alone_where_all_data_were_sent_as_they_were_written() {
     assert_eq!(sender.in_flight(), 2, "packets with data");
     let mut last = None;
     for packet in &sent {
-        let (distinct, ack) = receiver.on_data(RTT / 2, packet.number, &packet.header, &tcp);
+        let (distinct, ack) = arrive(&mut receiver, packet, &tcp);
         assert_eq!(distinct, packet.number > 0);
         last = ack;
     }
@@ -74,7 +87,7 @@ fn a_finished_sender_waits_for_nothing() {
     let mut sender = started(FileSize::of_full(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
-    let (_, ack) = receiver.on_data(RTT / 2, 1, &sent[0].header, &tcp);
+    let (_, ack) = arrive(&mut receiver, &sent[0], &tcp);
     sender.on_ack(RTT, &ack.unwrap().1, &tcp, &mut Nobody);
     assert!(sender.finished(), "its FIN may be lost");
     assert_eq!((sender.deadline(), sender.pace_at()), (crate::clock::NEVER, crate::clock::NEVER));
@@ -89,7 +102,7 @@ fn rfc_8985_6_2_the_sack_of_fin_finds_a_lost_last_packet() {
     let sent = burst(&mut sender, 0, &tcp);
     let probe = sender.deadline();
     assert!(probe > 2 * RTT, "the probe of the tail comes after two round trips");
-    let (distinct, ack) = receiver.on_data(RTT / 2, 0, &sent[1].header, &tcp);
+    let (distinct, ack) = arrive(&mut receiver, &sent[1], &tcp);
     let (number, header) = ack.unwrap();
     assert_eq!((distinct, number), (false, 1));
     sender.on_ack(RTT, &header, &tcp, &mut Nobody);
@@ -112,7 +125,7 @@ fn the_last_packet_is_as_long_as_what_is_left() {
     assert_eq!(lengths, [None, None, Some(448 + 52), Some(52)]);
     let mut last = None;
     for packet in &sent {
-        last = receiver.on_data(RTT / 2, packet.number, &packet.header, &tcp).1;
+        last = arrive(&mut receiver, packet, &tcp).1;
     }
     assert_eq!(receiver.receiver.next(), 1 + 2 * 1448 + 448 + 1, "and FIN");
     sender.on_ack(RTT, &last.unwrap().1, &tcp, &mut Nobody);

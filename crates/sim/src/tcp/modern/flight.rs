@@ -14,21 +14,26 @@
 use super::packet::{Link, Marks, Packet, link, linked};
 use crate::clock::Nanos;
 
+/// Room for so many packets is kept from one connection to the next.
+const MOST_ROOM_KEPT: usize = 64;
+
 /// All packets that are not yet acknowledged.
 #[derive(Clone, Debug)]
 pub struct Flight {
-    slots: Vec<Packet>,
+    pub(super) slots: Vec<Packet>,
     mask: u32,
-    first: u32,
-    next: u32,
+    pub(super) first: u32,
+    pub(super) next: u32,
     /// The first byte of packet `first`.
-    first_byte: u64,
+    pub(super) first_byte: u64,
     /// The byte after the last packet.
-    end: u64,
+    pub(super) end: u64,
     oldest: Link,
     newest: Link,
     /// Behind `newest` the order of sending has all packets from this one on, in their order.
-    in_order_from: u32,
+    pub(super) in_order_from: u32,
+    /// Of those one was sent twice at the most: the packet before this, as a probe.
+    pub(super) once_from: u32,
     /// Packets that the receiver holds; without SACK, duplicate acknowledgements.
     pub sacked: u32,
     /// Packets taken for lost.
@@ -54,19 +59,6 @@ pub struct Loss {
     pub total: u64,
 }
 
-/// Packets that were taken together.
-#[derive(Clone, Copy, Debug)]
-pub struct Taken {
-    /// How many.
-    pub packets: u32,
-    /// When the first one was sent.
-    pub first_sent: Nanos,
-    /// The last one.
-    pub last: Packet,
-    /// The byte after it.
-    pub end: u64,
-}
-
 impl Flight {
     /// No packet yet; the first one begins with byte `start`.
     #[must_use]
@@ -81,6 +73,7 @@ impl Flight {
             oldest: None,
             newest: None,
             in_order_from: 0,
+            once_from: 0,
             sacked: 0,
             lost: 0,
             retransmitted: 0,
@@ -134,7 +127,7 @@ impl Flight {
     }
 
     #[inline(always)]
-    fn slot(&self, number: u32) -> usize {
+    pub(super) fn slot(&self, number: u32) -> usize {
         (number & self.mask) as usize
     }
 
@@ -213,18 +206,33 @@ impl Flight {
         if self.sacked == 0 { self.first_byte } else { self.start_of(self.beyond_sacked()) }
     }
 
-    /// Appends a packet that is sent now.
+    /// Appends a packet that is sent for the first time: its number.
     #[inline(always)]
-    pub fn push(&mut self, now: Nanos, len: u32, marks: Marks) -> u32 {
+    pub fn push(&mut self, packet: Packet, len: u32) -> u32 {
         if self.out() as usize == self.slots.len() {
             self.grow();
         }
         let number = self.next;
         let slot = self.slot(number);
-        self.slots[slot] = Packet::sent(now, self.end as u32, marks);
+        let place = &mut self.slots[slot];
+        *place = packet;
+        place.start = self.end as u32;
         self.next += 1;
         self.end += u64::from(len);
         number
+    }
+
+    /// Its memory, for the flight of another connection.
+    pub(super) fn take_room(&mut self) -> Vec<Packet> {
+        std::mem::take(&mut self.slots)
+    }
+
+    /// Memory of another one for one that has no packet yet, unless that is too much to keep.
+    pub(super) fn give_room(&mut self, slots: Vec<Packet>) {
+        if self.slots.is_empty() && (1..=MOST_ROOM_KEPT).contains(&slots.len()) {
+            self.mask = slots.len() as u32 - 1;
+            self.slots = slots;
+        }
     }
 
     #[cold]
@@ -260,39 +268,6 @@ impl Flight {
         self.first_byte = end;
         self.first += 1;
         Some((packet, start, end))
-    }
-
-    /// Whether nothing is missing, and packets were sent once and in their order.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_in_order(&self) -> bool {
-        (self.sacked | self.lost | self.retransmitted) == 0 && self.in_order_from <= self.first
-    }
-
-    /// Whether the first packet is there and acknowledged up to `una`.
-    #[inline(always)]
-    #[must_use]
-    pub fn acknowledges_first(&self, una: u64) -> bool {
-        self.first < self.next && self.end_of(self.first) <= una
-    }
-
-    /// The same as [`Flight::take_first`] for all packets that are acknowledged up to `una`, where
-    /// they are in order and the first one is.
-    #[inline(always)]
-    pub fn take_in_order(&mut self, una: u64) -> Taken {
-        let first_sent = self.packet(self.first).sent_at;
-        let (mut number, mut end) = (self.first + 1, self.end_of(self.first));
-        while number < self.next {
-            let after = self.end_of(number);
-            if after > una {
-                break;
-            }
-            (number, end) = (number + 1, after);
-        }
-        let last = *self.packet(number - 1);
-        let packets = number - self.first;
-        (self.first, self.first_byte) = (number, end);
-        Taken { packets, first_sent, last, end }
     }
 
     fn uncount(&mut self, marks: Marks) {
@@ -480,11 +455,19 @@ impl Flight {
 
     /// The packet is retransmitted as a probe, which does not count as a retransmission in flight.
     pub fn probe(&mut self, now: Nanos, number: u32) {
-        self.unlink(number);
+        let stays_last = number >= self.in_order_from
+            && number + 1 == self.next
+            && self.once_from <= self.first
+            && !self.packet(number).marks.any(Marks::SACKED);
+        if !stays_last {
+            self.unlink(number);
+        }
         let packet = self.packet_mut(number);
         packet.sent_at = now;
         packet.marks.set(Marks::EVER_RETRANSMITTED, true);
-        if !packet.marks.any(Marks::SACKED) {
+        if stays_last {
+            self.once_from = self.next;
+        } else if !packet.marks.any(Marks::SACKED) {
             self.link_before(self.next);
             self.link_last(number);
         }
@@ -499,7 +482,7 @@ mod tests {
     fn flight(lengths: &[u32]) -> Flight {
         let mut flight = Flight::new(u64::from(u32::MAX) - 500);
         for (at, &len) in lengths.iter().enumerate() {
-            flight.push(at as Nanos, len, Marks::default());
+            flight.push(Packet::sent(at as Nanos, Marks::default()), len);
         }
         flight
     }
@@ -557,7 +540,7 @@ mod tests {
             for (step, at) in steps {
                 let number = flight.first() + at % flight.out().max(1);
                 match step {
-                    0..=2 => list.push(flight.push(0, 10, Marks::default())),
+                    0..=2 => list.push(flight.push(Packet::default(), 10)),
                     _ if flight.out() == 0 => (),
                     3 => {
                         list.retain(|&n| n != flight.first());
@@ -582,7 +565,8 @@ mod tests {
     fn it_grows_with_what_is_out() {
         let mut flight = Flight::new(1);
         for number in 0..100 {
-            assert_eq!(flight.push(u64::from(number), 7, Marks::default()), number);
+            let packet = Packet::sent(u64::from(number), Marks::default());
+            assert_eq!(flight.push(packet, 7), number);
             if number % 3 == 0 {
                 flight.take_first(u64::MAX);
             }

@@ -13,11 +13,11 @@
 //! Each acknowledgement says how many messages the client has sent, so that one that is lost is made
 //! up for by the next.
 
+use super::answers::PacketReceiver;
 use super::carried::{AckHeader, DataHeader};
-use super::ends::{PacketReceiver, PacketSender};
+use super::ends::PacketSender;
 use super::path::ModernTcp;
 use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
-use super::sender::Sender;
 use super::stack::Stack;
 use super::ticks::{Span, TickClock};
 use crate::clock::{NEVER, Nanos};
@@ -172,10 +172,8 @@ impl Accepting {
 
 impl PacketSender {
     /// Waits for the SYN of a connection that sends the file.
-    pub(super) fn listen(now: Nanos, file: FileSize, seed: u64, tcp: &ModernTcp) -> Self {
-        let mut end = Self::of(Sender::new(now, 1, seed, &tcp.stack));
-        end.accepting = Some(Box::new(Accepting::new(file, seed)));
-        end
+    pub(super) fn listen(&mut self, file: FileSize, seed: u64) {
+        self.accepting = Some(Box::new(Accepting::new(file, seed)));
     }
 
     /// Whether the file is still to begin.
@@ -211,7 +209,7 @@ impl PacketSender {
             let stack = &tcp.stack;
             let stamps = header.timestamps().filter(|_| stack.timestamps);
             let rtt = attempts.rtt(now, stamps);
-            self.sender = Sender::new(now, 1, accepting.seed, stack);
+            self.sender.renew(now, accepting.seed, stack);
             self.sender.establish(now, rtt, stack.receiving.buffer, stack);
             if attempts.restart_window(stamps) {
                 self.sender.restart_window();
@@ -303,14 +301,20 @@ impl PacketReceiver {
 
     /// SYN, for the first time or again.
     #[inline(never)]
-    pub(super) fn send_syn(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+    pub(super) fn send_syn(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        told: &mut AckHeader,
+    ) -> Option<u32> {
         let Connecting { attempts, clock } = self.connecting.as_deref_mut()?;
         if attempts.sends > 0 {
             attempts.time_out_syn(&tcp.stack);
         }
         let wait = attempts.send(now);
         attempts.deadline = clock.expiry(Span::new(now, wait));
-        Some((0, AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp)))
+        *told = AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp);
+        Some(0)
     }
 
     /// SYN-ACK arrives; the acknowledgement is due at once.
@@ -334,14 +338,19 @@ impl PacketReceiver {
     /// A packet of a flight arrived: if that is complete, the client answers it at once. The packet
     /// is none of the file.
     #[inline(never)]
-    pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+    pub(super) fn hear_flight(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        told: &mut AckHeader,
+    ) -> Option<u32> {
         let bytes = tcp.handshake.bytes(usize::from(self.messages));
         if self.receiver.next() > u64::from(bytes) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
-            return Some(self.told(&outgoing, tcp));
+            return Some(self.tell_all(&outgoing, tcp, told));
         }
-        self.poll_ack(tcp)
+        self.poll_ack(tcp, told)
     }
 }
 

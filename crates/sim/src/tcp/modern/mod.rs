@@ -6,6 +6,7 @@
 //! stream, as one socket has them.
 
 mod ack;
+mod answers;
 mod carried;
 pub mod cc;
 mod chronograph;
@@ -16,6 +17,7 @@ mod event;
 mod flight;
 mod handshake;
 mod heard;
+mod in_order;
 mod info;
 mod loss;
 mod offload;
@@ -31,6 +33,7 @@ mod reassembly;
 mod receiver;
 mod recovery;
 mod rtt;
+mod runs;
 mod scoreboard;
 mod segment;
 mod sender;
@@ -41,10 +44,11 @@ mod transmit;
 mod wide;
 mod window;
 
+pub use answers::PacketReceiver;
 pub use carried::{AckHeader, DataHeader};
 pub use connection::{Connection, Flags, Options, Segment, State};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
-pub use ends::{PacketReceiver, PacketSender};
+pub use ends::PacketSender;
 pub use event::{Event, Probe, UndoReason};
 pub use flight::Flight;
 pub use handshake::Handshake;
@@ -52,9 +56,11 @@ pub use info::Info;
 pub use packet::{Marks, Packet};
 pub use path::{ModernTcp, PacketOut};
 pub use phase::{Phase, PhaseName};
-pub use receiver::{Data, Ecn, Outgoing, Receiver};
+pub use receiver::{Data, Ecn, Receiver};
 pub use rtt::RttEstimator;
-pub use segment::{Ack, SackBlock, SackBlocks, Sending, Timestamps, Transmit, stamp};
+pub use segment::{
+    Ack, Cumulative, Outgoing, SackBlock, SackBlocks, Sending, Timestamps, Transmit, stamp,
+};
 pub use sender::{Counters, Sender};
 pub use stack::{
     Control, Cubic, DelayedAcks, Detection, Growth, Pacing, Preset, Receiving, Reduction,

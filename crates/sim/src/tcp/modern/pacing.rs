@@ -79,6 +79,13 @@ impl Pacer {
         self.waits = waits;
     }
 
+    /// How many packets may be sent before any is paced.
+    #[inline(always)]
+    #[must_use]
+    pub fn unpaced(&self) -> u32 {
+        if self.is_on() { UNPACED.saturating_sub(self.sent) } else { u32::MAX }
+    }
+
     /// So many packets are sent while none is paced.
     #[inline(always)]
     pub fn on_sent_unpaced(&mut self, packets: u32) {

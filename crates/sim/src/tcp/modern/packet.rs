@@ -93,8 +93,8 @@ pub struct Packet {
 impl Packet {
     /// One that is sent now; its delivery is noted later.
     #[inline(always)]
-    pub(super) fn sent(sent_at: Nanos, start: u32, marks: Marks) -> Self {
-        Self { sent_at, start, marks, ..Self::default() }
+    pub(super) fn sent(sent_at: Nanos, marks: Marks) -> Self {
+        Self { sent_at, marks, ..Self::default() }
     }
 
     /// Where delivery stood when it was sent: see `delivery_rate.rs`.

@@ -92,6 +92,19 @@ pub struct PacketOut {
     pub short: Option<u32>,
 }
 
+/// Packets to send now, which differ in their numbers and bytes alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunOut {
+    /// The first one.
+    pub first: PacketOut,
+    /// How many there are.
+    pub packets: u32,
+    /// Whether the last one is pushed.
+    pub push: bool,
+    /// Whether nothing else is to be sent now.
+    pub ends: bool,
+}
+
 impl PacketOut {
     /// The next one, of a run of full packets.
     #[inline(always)]

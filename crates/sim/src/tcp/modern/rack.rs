@@ -210,7 +210,7 @@ mod tests {
         let rtt = estimator(100 * MILLISECOND);
         let mut flight = Flight::new(1);
         for at in 0..3 {
-            flight.push(at * MILLISECOND, 1000, Marks::default());
+            flight.push(Packet::sent(at * MILLISECOND, Marks::default()), 1000);
         }
         let mut rack = Rack::default();
         let now = 102 * MILLISECOND;

@@ -4,7 +4,7 @@ mod delay;
 
 use self::delay::{Delay, QUICK_ACKS, SHORTEST};
 use super::reassembly::{Placed, Reassembly};
-use super::segment::{SackBlock, SackBlocks, Timestamps};
+use super::segment::{Cumulative, Outgoing, SackBlock, SackBlocks, Timestamps};
 use super::stack::{DelayedAcks, MILLISECOND, Stack};
 use crate::clock::{NEVER, Nanos};
 
@@ -37,21 +37,6 @@ pub struct Data {
     pub push: bool,
     /// Its stamps.
     pub timestamps: Option<Timestamps>,
-}
-
-/// An acknowledgement to send now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outgoing {
-    /// The next byte expected.
-    pub ack: u64,
-    /// How many bytes beyond that are taken.
-    pub window: u64,
-    /// What else is held.
-    pub sacks: SackBlocks,
-    /// The stamp that it echoes.
-    pub echo: Option<u32>,
-    /// ECN echo.
-    pub ece: bool,
 }
 
 /// Duplicate acknowledgements that are sent before the next ones wait, and how many may.
@@ -172,7 +157,7 @@ impl Receiver {
     pub fn on_data(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         let before = self.next();
         if stack.ecn {
-            self.hear_ecn(data, stack);
+            self.hear_ecn(data.len, data.ecn, data.cwr, stack);
         }
         if let Some(stamps) = data.timestamps {
             if self.is_old(stamps) {
@@ -189,7 +174,8 @@ impl Receiver {
             }
         }
         if self.compressed > 0 {
-            self.tell_compressed(data, stack);
+            let end = data.start + u64::from(data.len) + u64::from(data.fin);
+            self.tell_compressed(SackBlock { start: data.start, end }, stack);
         }
         let placed = self.reassembly.place(data.start, data.len, data.fin, stack.receiving.dsack);
         match placed {
@@ -301,9 +287,8 @@ impl Receiver {
     /// Acknowledgements that wait for each other go before the blocks that they report are crowded
     /// out: what is never reported looks lost, and reordered when it is acknowledged.
     #[inline(never)]
-    fn tell_compressed(&mut self, data: &Data, stack: &Stack) {
-        let end = data.start + u64::from(data.len) + u64::from(data.fin);
-        if self.reassembly.crowds_out(SackBlock { start: data.start, end }) {
+    fn tell_compressed(&mut self, new: SackBlock, stack: &Stack) {
+        if self.reassembly.crowds_out(new) {
             self.before = Some(self.acknowledge(stack));
         }
     }
@@ -327,9 +312,9 @@ impl Receiver {
     }
 
     /// RFC 3168, section 6.1.3; each mark for DCTCP: RFC 8257, section 3.2.
-    fn hear_ecn(&mut self, data: &Data, stack: &Stack) {
-        let marked = data.ecn == Ecn::Marked;
-        if data.len == 0 {
+    fn hear_ecn(&mut self, len: u32, ecn: Ecn, cwr: bool, stack: &Stack) {
+        let marked = ecn == Ecn::Marked;
+        if len == 0 {
             return;
         }
         if stack.echoes_each_mark() {
@@ -344,11 +329,11 @@ impl Receiver {
             self.echoes = marked;
             return;
         }
-        if data.cwr {
+        if cwr {
             self.echoes = false;
             self.due = Due::Now;
         }
-        match data.ecn {
+        match ecn {
             Ecn::Marked => {
                 if !self.echoes {
                     self.enter_quick_mode(2);
@@ -406,11 +391,31 @@ impl Receiver {
         (self.due == Due::Now).then(|| self.acknowledge(stack))
     }
 
+    /// Whether [`Receiver::poll_ack`] has one.
     #[inline(always)]
+    pub(super) fn is_ack_due(&self) -> bool {
+        self.due == Due::Now || self.before.is_some()
+    }
+
+    /// What [`Receiver::poll_ack`] would say, if that has no blocks for sure.
+    #[inline(always)]
+    pub(super) fn poll_cumulative(&mut self, stack: &Stack) -> Option<Cumulative> {
+        let plain = self.due == Due::Now && self.before.is_none() && !self.reassembly.has_blocks();
+        plain.then(|| self.acknowledge_in_order(stack))
+    }
+
     fn acknowledge(&mut self, stack: &Stack) -> Outgoing {
+        let sacks = self.sacks(stack);
+        let Cumulative { ack, window, echo, ece, .. } = self.acknowledge_in_order(stack);
+        Outgoing { ack, window, sacks, echo, ece }
+    }
+
+    /// An acknowledgement of all that is in order is sent now.
+    #[inline(always)]
+    fn acknowledge_in_order(&mut self, stack: &Stack) -> Cumulative {
         let room = self.read + stack.receiving.buffer;
         self.allowed = self.allowed.max(room);
-        let outgoing = self.outgoing(stack);
+        let told = self.cumulative(stack);
         if self.acknowledged != self.next() {
             self.uncompressed = 0;
         }
@@ -426,24 +431,32 @@ impl Receiver {
         self.compressed_until = None;
         self.delay.pushed = false;
         self.reassembly.duplicate_told();
-        outgoing
+        told
     }
 
-    #[inline(always)]
-    fn outgoing(&self, stack: &Stack) -> Outgoing {
+    fn sacks(&self, stack: &Stack) -> SackBlocks {
         let most = if stack.timestamps { 3 } else { 4 };
-        let sacks = if stack.detection.uses_sack() && self.reassembly.has_blocks() {
+        if stack.detection.uses_sack() && self.reassembly.has_blocks() {
             self.reassembly.blocks(most)
         } else {
             SackBlocks::default()
-        };
-        Outgoing {
+        }
+    }
+
+    #[inline(always)]
+    fn cumulative(&self, stack: &Stack) -> Cumulative {
+        Cumulative {
             ack: self.next(),
             window: self.allowed.saturating_sub(self.next()),
-            sacks,
+            seq: 0,
             echo: self.newest_stamp.filter(|_| stack.timestamps),
             ece: self.echoes,
         }
+    }
+
+    fn outgoing(&self, stack: &Stack) -> Outgoing {
+        let Cumulative { ack, window, echo, ece, .. } = self.cumulative(stack);
+        Outgoing { ack, window, sacks: self.sacks(stack), echo, ece }
     }
 
     /// What is held out of order.

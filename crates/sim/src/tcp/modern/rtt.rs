@@ -138,6 +138,7 @@ impl RttEstimator {
         self.variation = self.deviation.max(stack.tick as i64);
     }
 
+    #[inline(always)]
     fn set_rto(&mut self, stack: &Stack) {
         let Some(smoothed) = self.smoothed else { return };
         let rto = ((smoothed >> 3) + self.variation) as Nanos;
@@ -146,10 +147,7 @@ impl RttEstimator {
             RttRule::Rfc6298 => stack.min_rto,
         };
         let rto = rto.max(floor);
-        // Most samples lead to the same tick as the one before: a division takes long.
-        if rto > self.in_ticks || self.in_ticks - rto >= stack.tick {
-            self.in_ticks = stack.in_ticks(rto);
-        }
+        self.in_ticks = rounded_up(rto, self.in_ticks, stack);
         self.rto = self.in_ticks.min(stack.max_rto);
     }
 
@@ -161,6 +159,24 @@ impl RttEstimator {
     /// The timeout is what it was before it was doubled, if there was a sample.
     pub fn end_back_off(&mut self, stack: &Stack) {
         self.set_rto(stack);
+    }
+}
+
+/// A time in whole ticks, and `before` is one. Most samples lead to the tick of the one before or to
+/// the next: a division takes long.
+#[inline(always)]
+fn rounded_up(time: Nanos, before: Nanos, stack: &Stack) -> Nanos {
+    let tick = stack.tick;
+    if time > before {
+        return if time - before <= tick { before + tick } else { stack.in_ticks(time) };
+    }
+    let less = before - time;
+    if less < tick {
+        before
+    } else if less < 2 * tick {
+        before - tick
+    } else {
+        stack.in_ticks(time)
     }
 }
 

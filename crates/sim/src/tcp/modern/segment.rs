@@ -107,6 +107,54 @@ pub struct Ack {
     pub ece: bool,
 }
 
+/// An acknowledgement but for what is held beyond it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cumulative {
+    /// The next byte that the receiver expects.
+    pub ack: u64,
+    /// How many bytes beyond that it takes.
+    pub window: u64,
+    /// The sequence number of the packet that carries it: see [`Ack::seq`].
+    pub seq: u64,
+    /// The stamp that it echoes.
+    pub echo: Option<u32>,
+    /// ECN echo.
+    pub ece: bool,
+}
+
+impl Ack {
+    /// It without its blocks.
+    #[inline(always)]
+    #[must_use]
+    pub fn cumulative(&self) -> Cumulative {
+        let Self { ack, window, seq, timestamps, ece, .. } = *self;
+        Cumulative { ack, window, seq, echo: timestamps.map(|stamps| stamps.echo), ece }
+    }
+}
+
+/// An acknowledgement to send now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The next byte expected.
+    pub ack: u64,
+    /// How many bytes beyond that are taken.
+    pub window: u64,
+    /// What else is held.
+    pub sacks: SackBlocks,
+    /// The stamp that it echoes.
+    pub echo: Option<u32>,
+    /// ECN echo.
+    pub ece: bool,
+}
+
+impl Outgoing {
+    /// It without its blocks.
+    pub(super) fn cumulative(&self) -> Cumulative {
+        let Self { ack, window, echo, ece, .. } = *self;
+        Cumulative { ack, window, seq: 0, echo, ece }
+    }
+}
+
 /// Why a packet is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {

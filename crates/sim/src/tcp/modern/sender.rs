@@ -189,6 +189,13 @@ impl Sender {
         sender
     }
 
+    /// Becomes the end of a new connection, in the same place.
+    pub(super) fn renew(&mut self, now: Nanos, seed: u64, stack: &Stack) {
+        let room = self.flight.take_room();
+        *self = Self::new(now, 1, seed, stack);
+        self.flight.give_room(room);
+    }
+
     /// Keeps account of what nobody but the user of a socket asks for, and of delivery as if any
     /// congestion control could follow on this one.
     pub(super) fn keep_account(&mut self) {

@@ -3,7 +3,7 @@
 use super::cc::Start;
 use super::chronograph::Activity;
 use super::event::Probe;
-use super::packet::Marks;
+use super::packet::{Marks, Packet};
 use super::phase::{Phase, Unreported};
 use super::segment::{Sending, Transmit};
 use super::sender::{Forced, Repair, Sender, TailProbe};
@@ -17,25 +17,14 @@ const LEAST_BUFFERED: u32 = 10;
 
 /// New data that could be sent.
 #[derive(Clone, Copy, Debug)]
-struct Fresh {
+pub(super) struct Fresh {
     len: u32,
     fin: bool,
 }
 
-/// Full packets of new data that are sent one right after the other.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    /// The first one.
-    pub first: Transmit,
-    /// How many there are.
-    pub packets: u32,
-    /// Whether the last one is pushed.
-    pub push: bool,
-}
-
 /// Why no new data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+pub(super) enum Held {
     /// There is none.
     Nothing,
     /// The receiver's window is full.
@@ -67,66 +56,6 @@ impl Sender {
         sent
     }
 
-    /// What [`Sender::poll_transmit`] would say first so many times in a row, where all of it is new
-    /// and nothing is paced, so that most of what is asked for each packet is asked once. To be
-    /// followed by it, which ends the burst.
-    #[inline(always)]
-    pub(super) fn transmit_run(&mut self, now: Nanos, stack: &Stack) -> Option<Run> {
-        if !self.sends_runs(stack) {
-            return None;
-        }
-        let mss = u64::from(stack.mss);
-        let (number, start) = (self.flight.next(), self.flight.end());
-        let end = self.written.min(self.allowed);
-        if self.flight.in_flight() >= self.window.cwnd || start + mss > end {
-            return None;
-        }
-        let room = self.chunk(now, stack);
-        let mut packets = 0;
-        while packets < room && self.flight.end() + mss <= end && self.may_send_new(stack) {
-            let number = self.flight.push(now, stack.mss, Marks::default());
-            self.note_delivery(now, false, number);
-            packets += 1;
-        }
-        if packets == 0 {
-            return None;
-        }
-        if matches!(self.timer, Timer::LossProbe(_)) {
-            self.arm_retransmission(now);
-        }
-        if let Some(prr) = self.phase.prr_mut() {
-            prr.out += packets;
-        }
-        self.last_sent = now;
-        self.counters.sent += packets;
-        self.pacer.on_sent_unpaced(packets);
-        self.burst_open = true;
-        let push = self.is_pushed(packets);
-        let first = Transmit {
-            number,
-            start,
-            len: stack.mss,
-            sending: Sending::New,
-            fin: false,
-            ect: stack.ecn,
-            cwr: false,
-            push: false,
-        };
-        Some(Run { first, packets, push })
-    }
-
-    /// Whether new data is all that can be sent, and a full packet differs from the one before it in
-    /// its number alone.
-    #[inline(always)]
-    fn sends_runs(&self, stack: &Stack) -> bool {
-        if self.pacer.is_on() || self.flight.out() == 0 || self.forced.is_some() {
-            return false;
-        }
-        let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
-        let says_more = self.closed || (stack.ecn && self.cwr_due);
-        !repairs && !says_more
-    }
-
     #[inline(always)]
     fn transmit_allowed(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
         self.pacer.wait(false);
@@ -151,9 +80,7 @@ impl Sender {
                 Some(sent)
             }
             Ok(_) => None,
-            Err(_) if matches!(stack.detection, Detection::Sack { .. }) => {
-                self.transmit_speculatively(now, stack)
-            }
+            Err(_) if speculates(stack) => self.transmit_speculatively(now, stack),
             Err(_) => None,
         };
         if sent.is_none() && self.repair == Repair::UnlessNew && !self.burst_open {
@@ -175,7 +102,7 @@ impl Sender {
     /// Whether something that is lost has not been retransmitted. RFC 6675 may retransmit what is
     /// not lost, so that there the two counts say nothing.
     #[inline(always)]
-    fn is_repair_due(&self, stack: &Stack) -> bool {
+    pub(super) fn is_repair_due(&self, stack: &Stack) -> bool {
         self.flight.lost > self.flight.retransmitted
             || (self.flight.lost > 0 && matches!(stack.detection, Detection::Sack { .. }))
     }
@@ -183,7 +110,7 @@ impl Sender {
     /// Without limited transmit (RFC 3042) the packets that the receiver holds count as in flight
     /// until a loss is found.
     #[inline(always)]
-    fn may_send_new(&self, stack: &Stack) -> bool {
+    pub(super) fn may_send_new(&self, stack: &Stack) -> bool {
         self.flight.out() < self.window.cwnd
             || (stack.limited_transmit || self.phase != Phase::Disorder)
                 && self.fits_send_buffer(stack)
@@ -197,7 +124,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn fresh(&self, stack: &Stack) -> Result<Fresh, Held> {
+    pub(super) fn fresh(&self, stack: &Stack) -> Result<Fresh, Held> {
         let unsent = self.unsent();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let last = u64::from(len) == unsent;
@@ -229,8 +156,10 @@ impl Sender {
         }
         let mut marks = Marks::default();
         marks.set(Marks::FIN, fresh.fin);
-        let number = self.flight.push(now, fresh.len + u32::from(fresh.fin), marks);
-        self.note_delivery(now, nothing_out, number);
+        let mut packet = Packet::sent(now, marks);
+        self.delivery.on_sent(now, nothing_out, &mut packet);
+        let number = self.flight.push(packet, fresh.len + u32::from(fresh.fin));
+        self.note_flight(number);
         self.fin_sent |= fresh.fin;
         if fresh.len < stack.mss {
             self.small_end = self.flight.end();
@@ -250,14 +179,13 @@ impl Sender {
     /// So many packets of a chunk are sent: whether the last one is pushed, as that of a chunk with
     /// several is, and that of all that was written.
     #[inline(always)]
-    fn is_pushed(&mut self, packets: u32) -> bool {
+    pub(super) fn is_pushed(&mut self, packets: u32) -> bool {
         self.chunk.take(packets) || self.unsent() == 0
     }
 
-    /// Where delivery stands when a packet is sent, and losses for those who ask for them.
+    /// What is in flight with a packet when it is sent, and lost, for those who ask for that.
     #[inline(always)]
-    fn note_delivery(&mut self, now: Nanos, nothing_out: bool, number: u32) {
-        self.delivery.on_sent(now, nothing_out, self.flight.packet_mut(number));
+    pub(super) fn note_flight(&mut self, number: u32) {
         if self.control.hears_losses() {
             let (in_flight, lost) = (self.flight.in_flight(), self.flight.lost_total as u32);
             self.flight.packet_mut(number).note_flight(in_flight, lost);
@@ -296,7 +224,8 @@ impl Sender {
     /// The packet itself; what is acknowledged of it is left out.
     fn again(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.counters.retransmitted += 1;
-        self.note_delivery(now, false, number);
+        self.delivery.on_sent(now, false, self.flight.packet_mut(number));
+        self.note_flight(number);
         let start = self.flight.start_of(number).max(self.una);
         let fin = self.flight.packet(number).marks.any(Marks::FIN);
         let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
@@ -383,7 +312,7 @@ impl Sender {
 
     /// Nothing more can be sent now.
     #[inline(always)]
-    fn end_burst(&mut self, now: Nanos, stack: &Stack) {
+    pub(super) fn end_burst(&mut self, now: Nanos, stack: &Stack) {
         let sent = std::mem::take(&mut self.burst_open);
         let limited = self.chunk.end() || self.flight.in_flight() >= self.window.cwnd;
         if sent || limited {
@@ -463,6 +392,11 @@ impl Sender {
         self.usage.limited
             || (self.window.in_slow_start() && self.window.cwnd < 2 * self.usage.most_out)
     }
+}
+
+/// Whether packets may be retransmitted that are not taken for lost.
+pub(super) fn speculates(stack: &Stack) -> bool {
+    matches!(stack.detection, Detection::Sack { .. })
 }
 
 /// What a reduction that begins remembers of retransmissions before it: a probe of the tail may

@@ -1,0 +1,73 @@
+//! Packets that are acknowledged in the order in which they were sent, as most are.
+
+use super::flight::Flight;
+use super::packet::Packet;
+use crate::clock::Nanos;
+
+/// Packets that were taken together.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// How many.
+    pub packets: u32,
+    /// When the first one was sent, and the last one.
+    pub sent: (Nanos, Nanos),
+    /// Packets delivered when the last one was sent.
+    pub delivered: u32,
+    /// The byte after it.
+    pub end: u64,
+    /// Where it is, until another packet is sent.
+    place: usize,
+}
+
+impl Flight {
+    /// Whether nothing is missing, and packets are in the order in which they were sent last.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_in_order(&self) -> bool {
+        (self.sacked | self.lost | self.retransmitted) == 0 && self.in_order_from <= self.first
+    }
+
+    /// The same as [`Flight::take_first`] for all packets that are acknowledged up to `una`, where
+    /// they are in order; [`None`] if there is none, or one of them was sent twice.
+    #[inline(always)]
+    pub fn take_in_order(&mut self, una: u64) -> Option<Taken> {
+        let probed = self.once_from > self.first && una >= self.start_of(self.once_from);
+        if probed || self.first == self.next || una <= self.first_byte {
+            return None;
+        }
+        let first_sent = self.packet(self.first).sent_at;
+        let (number, end) = if una == self.end { (self.next, una) } else { self.packet_with(una) };
+        if number == self.first {
+            return None;
+        }
+        let place = self.slot(number - 1);
+        let last = &self.slots[place];
+        let (sent, delivered) = ((first_sent, last.sent_at), last.delivered);
+        let packets = number - self.first;
+        (self.first, self.first_byte) = (number, end);
+        Some(Taken { packets, sent, delivered, end, place })
+    }
+
+    /// The packet that byte `byte` lies in and its first byte, looked for from the first on; it is one
+    /// that is out.
+    #[inline(always)]
+    fn packet_with(&self, byte: u64) -> (u32, u64) {
+        let from = self.first_byte as u32;
+        let ahead = (byte as u32).wrapping_sub(from);
+        let (mut number, mut start) = (self.first, 0);
+        while number + 1 < self.next {
+            let next = self.packet(number + 1).start.wrapping_sub(from);
+            if next > ahead {
+                break;
+            }
+            (number, start) = (number + 1, next);
+        }
+        (number, self.first_byte + u64::from(start))
+    }
+
+    /// The last one of packets that were just taken.
+    #[inline(always)]
+    pub fn last_of(&self, taken: &Taken) -> Packet {
+        self.slots[taken.place]
+    }
+}
