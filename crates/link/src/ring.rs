@@ -65,6 +65,15 @@ impl<T: Copy> Ring<T> {
         item
     }
 
+    /// If none is in it, the next one goes to where the first one was: a queue that is mostly empty then
+    /// needs one place of memory, and not all of them in turn.
+    #[inline(always)]
+    pub fn rewind(&mut self) {
+        if self.len == 0 {
+            self.first = 0;
+        }
+    }
+
     /// Puts `item` in the place of the one that is `place` after the first; [`None`] if there is none.
     #[inline]
     pub fn replace(&mut self, place: usize, item: T) -> Option<T> {
@@ -113,6 +122,7 @@ mod tests {
                     }
                     None => prop_assert_eq!(ring.pop(), queue.pop_front()),
                 }
+                ring.rewind();
                 prop_assert_eq!(ring.first(), queue.front());
                 prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
             }

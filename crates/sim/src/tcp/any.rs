@@ -23,15 +23,17 @@ impl Carried for DataHeader {
 
 impl Carried for AckHeader {}
 
-/// The sending end of one source, whichever TCP it speaks.
+/// The sending end of one source, whichever TCP it speaks. What every packet needs comes first: see
+/// `Source`.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct AnySender {
     end: SenderKind,
-    /// What a classic sender has let out and is still to be sent.
-    released: Transmission,
     headers: Headers<DataHeader>,
     /// When the agenda looks at its pacing next.
     looked_at: Nanos,
+    /// What a classic sender has let out and is still to be sent.
+    released: Transmission,
     seeds: Option<Stream>,
     opened_at: Option<Nanos>,
     /// Packets that were acknowledged when the application was gone.
@@ -44,8 +46,8 @@ pub struct AnySender {
 enum SenderKind {
     /// It has sent nothing yet.
     None,
-    Packets(Sender<Reno>),
-    Bytes(Sender<RenoBytes>),
+    Packets(Box<Sender<Reno>>),
+    Bytes(Box<Sender<RenoBytes>>),
     Modern(Box<PacketSender>),
 }
 
@@ -119,8 +121,8 @@ impl SendingEnd for AnySender {
         }
         if matches!(self.end, SenderKind::None) {
             self.end = match tcp.window_unit {
-                WindowUnit::Packets => SenderKind::Packets(Sender::default()),
-                WindowUnit::Bytes => SenderKind::Bytes(Sender::default()),
+                WindowUnit::Packets => SenderKind::Packets(Box::default()),
+                WindowUnit::Bytes => SenderKind::Bytes(Box::default()),
             };
         }
         ask!(self, tcp, sender => sender.start(now, size, tcp, probe), (_sender, _rules) => ());
@@ -331,7 +333,7 @@ enum ReceiverKind {
     /// It has received nothing yet.
     #[default]
     None,
-    Classic(Receiver),
+    Classic(Box<Receiver>),
     Modern(Box<PacketReceiver>),
 }
 
@@ -363,7 +365,7 @@ impl ReceivingEnd for AnyReceiver {
             (end, Some(rules)) => {
                 *end = ReceiverKind::Modern(Box::new(PacketReceiver::start(rules)))
             }
-            (end, None) => *end = ReceiverKind::Classic(Receiver::default()),
+            (end, None) => *end = ReceiverKind::Classic(Box::default()),
         }
     }
 

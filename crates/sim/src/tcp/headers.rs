@@ -67,7 +67,9 @@ impl<H: Carried> Headers<H> {
             self.kept.take();
         });
         self.first = self.first.wrapping_add(lost as u32 + 1) & Label::TOKENS;
-        Some(self.kept.take())
+        let header = self.kept.take();
+        self.kept.rewind();
+        Some(header)
     }
 }
 

@@ -107,7 +107,7 @@ pub struct Receiver {
     /// DCTCP: whether the last packet was marked.
     marked: bool,
     /// An acknowledgement to send before the one that is due.
-    before: Option<Outgoing>,
+    before: Option<Box<Outgoing>>,
     seen_ect: bool,
     newest_stamp: Option<u32>,
     srtt: Option<Nanos>,
@@ -293,7 +293,7 @@ impl Receiver {
     fn tell_compressed(&mut self, data: &Data, stack: &Stack) {
         let end = data.start + u64::from(data.len) + u64::from(data.fin);
         if self.reassembly.crowds_out(SackBlock { start: data.start, end }) {
-            self.before = Some(self.acknowledge(stack));
+            self.before = Some(Box::new(self.acknowledge(stack)));
         }
     }
 
@@ -364,7 +364,7 @@ impl Receiver {
             if self.marked != marked {
                 if matches!(self.due, Due::At(_)) {
                     // What was delayed says what the packets before were.
-                    self.before = Some(self.outgoing(stack));
+                    self.before = Some(Box::new(self.outgoing(stack)));
                 }
                 self.due = Due::Now;
             }
@@ -429,7 +429,7 @@ impl Receiver {
     #[inline(always)]
     pub fn poll_ack(&mut self, stack: &Stack) -> Option<Outgoing> {
         if self.before.is_some() {
-            return self.before.take();
+            return self.before.take().map(|outgoing| *outgoing);
         }
         (self.due == Due::Now).then(|| self.acknowledge(stack))
     }
