@@ -39,6 +39,14 @@ impl<T: Copy> Ring<T> {
         if self.len == 0 { None } else { self.slots.get(self.first) }
     }
 
+    /// What was in the place where the next one goes, if it has been used: whoever reads it has the place
+    /// at hand.
+    #[inline(always)]
+    #[must_use]
+    pub fn next_place(&self) -> Option<&T> {
+        self.slots.get(self.place(self.len))
+    }
+
     /// Appends one.
     #[inline(always)]
     pub fn push(&mut self, item: T) {

@@ -2,7 +2,7 @@
 //! its class.
 
 use super::cc::{Reno, RenoBytes};
-use super::headers::{Carried, Headers};
+use super::headers::Headers;
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
 use super::{
     Arrival, Idle, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig, Transmission, WindowUnit,
@@ -13,15 +13,6 @@ use crate::probe::{Shown, TcpProbe};
 use crate::random::{Draws, Named, Purpose, Stream};
 use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
-
-impl Carried for DataHeader {
-    #[inline(always)]
-    fn is_short(&self) -> bool {
-        self.is_short()
-    }
-}
-
-impl Carried for AckHeader {}
 
 /// The sending end of one source, whichever TCP it speaks. What every packet needs comes first: see
 /// `Source`.
@@ -278,6 +269,21 @@ impl SendingEnd for AnySender {
     fn looked_at(&mut self) -> &mut Nanos {
         &mut self.looked_at
     }
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.looked_at
+    }
+
+    #[inline(always)]
+    fn fetch_more(&self) -> u64 {
+        self.headers.fetch() ^ self.modern().map_or(0, PacketSender::fetch)
+    }
+
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
+        self.modern().map_or(0, PacketSender::fetch_more)
+    }
 }
 
 /// Keeps what a packet carries until it arrives, and labels it.
@@ -314,6 +320,14 @@ impl AnySender {
 }
 
 impl AnySender {
+    #[inline(always)]
+    fn modern(&self) -> Option<&PacketSender> {
+        match &self.end {
+            SenderKind::Modern(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
     fn take_file(&mut self, packets: u32) -> FileSize {
         FileSize { packets, lacking: std::mem::take(&mut self.lacking) }
     }
@@ -338,6 +352,14 @@ enum ReceiverKind {
 }
 
 impl AnyReceiver {
+    #[inline(always)]
+    fn modern(&self) -> Option<&PacketReceiver> {
+        match &self.end {
+            ReceiverKind::Modern(receiver) => Some(receiver),
+            _ => None,
+        }
+    }
+
     /// Keeps what an acknowledgement carries until it arrives.
     #[inline(always)]
     fn keep(&mut self, told: Option<(u32, AckHeader)>) -> Option<u32> {
@@ -445,5 +467,20 @@ impl ReceivingEnd for AnyReceiver {
 
     fn shown(&self, label: Label) -> Shown {
         self.headers.of(label).map_or_else(Shown::default, AckHeader::shown)
+    }
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        u64::from(self.last.serial())
+    }
+
+    #[inline(always)]
+    fn fetch_more(&self) -> u64 {
+        self.headers.fetch() ^ self.modern().map_or(0, PacketReceiver::fetch)
+    }
+
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
+        self.modern().map_or(0, PacketReceiver::fetch_more)
     }
 }

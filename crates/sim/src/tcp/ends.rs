@@ -140,9 +140,15 @@ pub trait SendingEnd: Default {
         0
     }
 
-    /// A word of what it keeps elsewhere.
+    /// A word of each line of what it keeps elsewhere.
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
+        0
+    }
+
+    /// The same of what is kept elsewhere from there.
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
         0
     }
 
@@ -230,6 +236,24 @@ pub trait ReceivingEnd: Default {
     fn shown(&self, _label: Label) -> Shown {
         Shown::default()
     }
+
+    /// As [`SendingEnd::fetch`].
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        0
+    }
+
+    /// As [`SendingEnd::fetch_more`].
+    #[inline(always)]
+    fn fetch_more(&self) -> u64 {
+        0
+    }
+
+    /// As [`SendingEnd::fetch_last`].
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
+        0
+    }
 }
 
 impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
@@ -301,6 +325,11 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
 
     #[inline(always)]
     fn take_header(&mut self, _label: Label) {}
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.deadline() ^ u64::from(self.in_flight())
+    }
 }
 
 impl ReceivingEnd for Receiver {
@@ -332,6 +361,11 @@ impl ReceivingEnd for Receiver {
 
     #[inline(always)]
     fn take_header(&mut self, _label: Label) {}
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.ack_deadline() ^ u64::from(self.in_order())
+    }
 }
 
 /// Answers each packet with its own number, for senders that count packets in flight.
