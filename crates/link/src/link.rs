@@ -149,6 +149,14 @@ impl<Q, X> HeldLink<Q, X> {
         &self.transmitter
     }
 
+    /// As [`QueueDiscipline::fetch_ahead`].
+    pub fn fetch_ahead<T>(&self, turns: usize, tell: impl FnMut(u32))
+    where
+        Q: QueueDiscipline<T>,
+    {
+        self.queue.fetch_ahead(turns, tell);
+    }
+
     /// What waits, without the packet in transmission.
     #[must_use]
     pub fn waiting<T>(&self) -> Backlog

@@ -39,6 +39,14 @@ impl<T: Copy> Ring<T> {
         if self.len == 0 { None } else { self.slots.get(self.first) }
     }
 
+    /// What was in the place where the next one goes, if it has been used: whoever reads it has the place
+    /// at hand.
+    #[inline(always)]
+    #[must_use]
+    pub fn next_place(&self) -> Option<&T> {
+        self.slots.get(self.place(self.len))
+    }
+
     /// Appends one.
     #[inline(always)]
     pub fn push(&mut self, item: T) {
@@ -52,7 +60,7 @@ impl<T: Copy> Ring<T> {
 
     /// The place of the next one to be appended, with what was in it before.
     #[inline(always)]
-    pub fn next_place(&mut self) -> &mut T
+    pub fn next_mut(&mut self) -> &mut T
     where
         T: Default,
     {
@@ -63,7 +71,7 @@ impl<T: Copy> Ring<T> {
         &mut self.slots[place]
     }
 
-    /// Appends what is in [`Ring::next_place`], which was asked for before.
+    /// Appends what is in [`Ring::next_mut`], which was asked for before.
     #[inline(always)]
     pub fn push_placed(&mut self) {
         debug_assert!(self.len < self.slots.len());
@@ -76,6 +84,7 @@ impl<T: Copy> Ring<T> {
         let at = self.place(places);
         self.first = self.place(places + 1);
         self.len -= places + 1;
+        self.rewind();
         &self.slots[at]
     }
 
@@ -92,6 +101,15 @@ impl<T: Copy> Ring<T> {
         self.first = self.place(1);
         self.len -= 1;
         item
+    }
+
+    /// If none is in it, the next one goes to where the first one was: a queue that is mostly empty then
+    /// needs one place of memory, and not all of them in turn.
+    #[inline(always)]
+    pub fn rewind(&mut self) {
+        if self.len == 0 {
+            self.first = 0;
+        }
     }
 
     /// Puts `item` in the place of the one that is `place` after the first; [`None`] if there is none.
@@ -150,6 +168,7 @@ mod tests {
                     }
                     None => prop_assert_eq!(ring.pop(), queue.pop_front()),
                 }
+                ring.rewind();
                 prop_assert_eq!(ring.first(), queue.front());
                 prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
             }

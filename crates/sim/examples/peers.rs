@@ -5,11 +5,12 @@
 //! the initial window of all stacks alike, so that each loses less than a packet in a hundred; `peers
 //! long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through deficit
 //! round robin with a quantum of so many bytes if there is one; `peers path FLOWS MBIT RTT_MS
-//! BUFFER LOSS SECONDS SEED`: the same over any round-trip time; `peers web USERS SECONDS SEED`:
-//! HTTP users, a connection a file, behind FQ-CoDel; `peers short COUNT SEED`: transfers of 1 to 30
-//! packets, `COUNT` of each size, each alone; `peers loop SOURCES SECONDS SEED [DROP [MBIT
-//! BUFFER]]`: HTTP sources behind one fair queue, losses known at once; DROP is `arriving`, or
-//! `longest` with a start in equilibrium.
+//! BUFFER LOSS SECONDS SEED`: the same over any round-trip time; `peers hops FLOWS MBIT BUFFER
+//! SECONDS SEED`: over 60 ms and two more hops that all share, one before the bottleneck and one
+//! behind it, each a tenth faster; `peers web USERS SECONDS SEED`: HTTP users, a connection a file,
+//! behind FQ-CoDel; `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size,
+//! each alone; `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair
+//! queue, losses known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
 //!
 //! With `STACK=linux-cubic` or another of today's stacks in the environment, senders have that.
 
@@ -24,7 +25,7 @@ use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
-    LossModel, Replications, Rounding, RunConfig, Start, Traffic,
+    HopConfig, LossModel, Replications, Rounding, RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -101,6 +102,21 @@ fn path() -> (RunConfig, Goal) {
     let (config, until) =
         bulk(argument(4, 138), argument(5, 115_000), argument(6, 0.0), argument(7, 60));
     (RunConfig { seed: argument(8, 1), ..config }, until)
+}
+
+fn through_hops() -> (RunConfig, Goal) {
+    let (mut config, until) = bulk(48, argument(4, 500), 0.0, argument(5, 300));
+    let hop = HopConfig {
+        shared: true,
+        rate_bps: config.bottleneck_bps.map(|rate| rate + rate / 10),
+        delay: SECOND / 1000 * 3,
+        buffer: config.buffer,
+        queue: QueueConfig::DropTail,
+        loss: None,
+    };
+    (config.before, config.after) = (vec![hop.clone()], vec![hop]);
+    config.seed = argument(6, 1);
+    (config, until)
 }
 
 /// Endless flows through one drop-tail buffer.
@@ -282,6 +298,7 @@ fn main() {
         "even" => even(),
         "long" => long(),
         "path" => path(),
+        "hops" => through_hops(),
         "web" => web(),
         "short" => short(),
         "loop" => local_loop(),

@@ -97,6 +97,10 @@ impl<T: Copy> QueueDiscipline<T> for AnyQueue<T> {
         each!(self, queue => queue.dequeue(now, probe))
     }
 
+    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
+        each!(self, queue => queue.fetch_ahead(turns, tell));
+    }
+
     fn waiting(&self) -> Backlog {
         each!(self, queue => queue.waiting())
     }

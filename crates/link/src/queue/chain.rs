@@ -68,6 +68,13 @@ impl<P: Copy> Pool<P> {
         self.nodes.get(chain.first as usize).map(|node| &node.packet)
     }
 
+    /// The packets of a chain in the order in which they came.
+    pub fn packets(&self, chain: &Chain) -> impl Iterator<Item = &P> {
+        let at = |node: u32| self.nodes.get(node as usize);
+        let nodes = std::iter::successors(at(chain.first), move |node| at(node.after));
+        nodes.map(|node| &node.packet)
+    }
+
     /// A word that lies beside the first packet of a chain: whoever reads it has the packet at hand
     /// when it is taken.
     #[inline]

@@ -201,6 +201,12 @@ impl<T: Copy> FqCodel<T> {
         queue.control.count = queue.control.count.wrapping_add(dropped.packets as u32);
     }
 
+    /// The queues of a list, in their order.
+    fn in_list(&self, list: List) -> impl Iterator<Item = &Queue> {
+        let at = |queue: u32| self.queues.get(queue as usize);
+        std::iter::successors(at(list.first), move |queue| at(queue.next))
+    }
+
     fn is_over(&self) -> bool {
         !self.occupancy.most.allows(self.occupancy.counted())
     }
@@ -278,6 +284,13 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
                 self.queues[at as usize].listed = false;
             }
         }
+    }
+
+    /// The first packet of a queue, which may be dropped, and the second.
+    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
+        let coming = self.in_list(self.new).chain(self.in_list(self.old)).take(turns);
+        let packets = coming.flat_map(|queue| self.pool.packets(&queue.chain).take(2));
+        packets.map(|packet| packet.flow).for_each(tell);
     }
 
     fn waiting(&self) -> Backlog {

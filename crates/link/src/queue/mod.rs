@@ -89,6 +89,10 @@ pub trait QueueDiscipline<T> {
     /// may be dropped before one is yielded, of which the probe hears.
     fn dequeue(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>>;
 
+    /// Looks at the packets that are likely to be taken or dropped in the next so many turns, all at
+    /// once, and tells of which flows they are.
+    fn fetch_ahead(&self, _turns: usize, _tell: impl FnMut(u32)) {}
+
     /// What waits, without the packet in transmission.
     fn waiting(&self) -> Backlog;
 

@@ -12,15 +12,16 @@
 //! that an acknowledgement that arrives just when a timer expires is heard first.
 
 mod heads;
+mod line;
 mod timers;
 pub mod wheel;
 
 use crate::clock::Nanos;
 use crate::packet::Packet;
-use heads::{Heads, LAST};
+pub(crate) use heads::{Heads, LAST};
+pub(crate) use line::DelayLine;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tcpcast_link::ring::Ring;
 pub use timers::Timer;
 use timers::Timers;
 
@@ -58,21 +59,6 @@ pub enum Event {
     Packet(Place, Packet),
     /// A timer of a source may have expired.
     Timer(Timer, u32),
-}
-
-/// Events that come due in the order in which they are scheduled.
-#[derive(Clone, Debug, Default)]
-struct DelayLine {
-    pending: Ring<Pending>,
-    /// When the one scheduled last is due. It is not in the past while it is pending, and
-    /// nothing is scheduled in the past, so it need not be forgotten when the line is empty.
-    last: Nanos,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Pending {
-    time: Nanos,
-    packet: Packet,
 }
 
 /// A straggler: time, line, order of scheduling, packet.
@@ -151,15 +137,11 @@ impl Agenda {
         self.check_order(time);
         let at = place as usize * self.classes + class;
         let line = &mut self.lines[at];
-        if time < line.last {
-            return false;
-        }
-        line.last = time;
-        if line.pending.is_empty() {
+        let goes = line.push(time, packet);
+        if goes && line.len() == 1 {
             self.heads.set(at, time);
         }
-        line.pending.push(Pending { time, packet });
-        true
+        goes
     }
 
     #[cold]
@@ -203,17 +185,23 @@ impl Agenda {
 
     /// The packets of a queue in the order in which they come; it has a place.
     pub fn coming(&self, queue: usize) -> impl Iterator<Item = &Packet> {
-        self.lines[queue].pending.iter().map(|pending| &pending.packet)
+        self.lines[queue].packets()
+    }
+
+    /// Sources whose timers expire within the next millisecond or so, in no order, if they are
+    /// others than when this was asked last.
+    #[inline(always)]
+    pub fn expiring(&mut self) -> Option<impl Iterator<Item = u32> + Clone> {
+        self.timers.has_turned().then(|| self.timers.soon())
     }
 
     /// Takes the packet that [`Agenda::next`] has just told of; its queue has a place.
     #[inline(always)]
     pub fn take(&mut self, queue: usize, due: Nanos) -> Packet {
         self.go_to(due);
-        let pending = &mut self.lines[queue].pending;
-        let packet = pending.take().packet;
-        let next = pending.first().map_or(LAST, |next| next.time);
-        self.heads.set(queue, next);
+        let line = &mut self.lines[queue];
+        let packet = line.take();
+        self.heads.set(queue, line.first().unwrap_or(LAST));
         packet
     }
 
@@ -251,12 +239,7 @@ impl Agenda {
 
     /// Packets pending, by whether the test holds for them.
     pub fn count(&self, test: impl Fn(&Packet) -> bool) -> u64 {
-        let on_lines = self
-            .lines
-            .iter()
-            .flat_map(|line| line.pending.iter())
-            .filter(|p| test(&p.packet))
-            .count();
+        let on_lines = self.lines.iter().flat_map(DelayLine::packets).filter(|p| test(p)).count();
         let astray = self.stragglers.iter().filter(|s| test(&s.0.packet)).count();
         (on_lines + astray) as u64
     }

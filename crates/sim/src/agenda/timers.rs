@@ -48,6 +48,17 @@ impl Timers {
         self.0.add(time, (timer as u64) << u32::BITS | u64::from(source));
     }
 
+    /// Whether the next few are others than when this was asked last.
+    #[inline(always)]
+    pub(crate) fn has_turned(&mut self) -> bool {
+        self.0.has_turned()
+    }
+
+    /// Whose they are, in no order.
+    pub(crate) fn soon(&self) -> impl Iterator<Item = u32> + Clone {
+        self.0.soon().map(|what| what as u32)
+    }
+
     /// Takes the first, and says when the next one expires, [`LAST`] if there is none.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> (Timer, u32, Nanos) {

@@ -30,6 +30,8 @@ pub struct Wheel {
     /// orders them.
     soon: BinaryHeap<Reverse<u128>>,
     reached: u64,
+    /// It has gone on to another slot since that was asked last.
+    turned: bool,
     /// The first node of each slot after that, and which slots have one: a bit a slot, a bit a word.
     slots: Box<[u32]>,
     filled: [u64; WORD],
@@ -61,6 +63,7 @@ impl Wheel {
         Self {
             soon: BinaryHeap::new(),
             reached: 0,
+            turned: false,
             slots: vec![NONE; SLOTS].into_boxed_slice(),
             filled: [0; WORD],
             filled_words: 0,
@@ -98,6 +101,17 @@ impl Wheel {
         self.soon.pop().map(|Reverse(first)| (time_of(first), first as u64))
     }
 
+    /// Whether it has gone on to another slot since this was asked last.
+    #[inline(always)]
+    pub fn has_turned(&mut self) -> bool {
+        std::mem::take(&mut self.turned)
+    }
+
+    /// What comes in the slot that it has reached, in no order.
+    pub fn soon(&self) -> impl Iterator<Item = u64> + Clone {
+        self.soon.iter().map(|Reverse(packed)| *packed as u64)
+    }
+
     /// Puts it into its slot of the wheel.
     fn wait(&mut self, slot: u64, node: Node) {
         let slot = slot as usize % SLOTS;
@@ -124,6 +138,7 @@ impl Wheel {
             return;
         }
         self.reached = slot;
+        self.turned = true;
         if slot == on_wheel {
             self.empty(slot as usize % SLOTS);
         }

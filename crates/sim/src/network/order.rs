@@ -23,7 +23,6 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
-use std::cmp::Reverse;
 
 /// What happens next in a network.
 pub(crate) enum Next {
@@ -137,7 +136,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 impl Tandem {
     /// When something happens here next, and whether it is a departure; [`NEVER`] if nothing does.
     fn next(&self) -> (Nanos, bool) {
-        let arrival = self.arrivals.peek().map_or(NEVER, |arrival| arrival.0.0);
+        let arrival = self.arrivals.next();
+        if self.busy.is_empty() {
+            return (arrival, false);
+        }
         let departure = self.next_departure().0;
         let arrival = arrival.min(self.next_cross_packet().0);
         (arrival.min(departure), departure <= arrival)
@@ -175,8 +177,7 @@ impl Tandem {
         if comes <= at {
             return (at, Step::CrossPacket(stage));
         }
-        let Reverse((at, stage, _, packet)) =
-            self.arrivals.pop().expect("the head of the heap was seen");
+        let (at, stage, packet) = self.arrivals.take();
         (at, Step::Arrival(stage, packet))
     }
 }

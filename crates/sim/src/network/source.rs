@@ -5,7 +5,7 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::Packet;
 use crate::probe::SourceRecord;
 use crate::random::{Named, Purpose, Stream};
-use crate::tcp::SendingEnd;
+use crate::tcp::{ReceivingEnd, SendingEnd};
 
 /// A source and its receiver.
 ///
@@ -66,16 +66,28 @@ impl<S: SendingEnd> Source<S> {
 }
 
 impl<S: SendingEnd> Source<S> {
+    /// A word of each of its cache lines that a packet needs that the link takes or drops.
+    #[inline(always)]
+    pub(crate) fn fetch_links(&self) -> u64 {
+        self.timer ^ self.ack_free
+    }
+
     /// A word of each of its cache lines that a packet needs.
     #[inline(always)]
     pub(crate) fn fetch(&self) -> u64 {
-        self.timer ^ self.ack_free ^ self.sender.fetch()
+        self.fetch_links() ^ self.sender.fetch() ^ self.receiver.fetch()
     }
 
     /// What is found by what [`Source::fetch`] has fetched.
     #[inline(always)]
     pub(crate) fn fetch_more(&self) -> u64 {
-        self.sender.fetch_more()
+        self.sender.fetch_more() ^ self.receiver.fetch_more()
+    }
+
+    /// What is found by that.
+    #[inline(always)]
+    pub(crate) fn fetch_last(&self) -> u64 {
+        self.sender.fetch_last() ^ self.receiver.fetch_last()
     }
 
     /// A data packet of it was lost; those of a connection that is over do not matter any more, nor

@@ -358,20 +358,18 @@ impl QueueDiscipline for Fair {
         self.leaves
     }
 
-    fn fetch_ahead(&self, sources: &mut [u32]) -> usize {
-        let mut flow = self.first;
-        let (mut count, mut fetched) = (0, 0);
-        for source in sources {
+    fn fetch_ahead(&self, turns: usize, mut tell: impl FnMut(u32)) {
+        let (mut flow, mut fetched) = (self.first, 0);
+        for _ in 0..turns {
             if flow == NONE {
                 break;
             }
             let state = self.flows.get(flow);
-            (*source, flow) = (state.source, state.next);
+            tell(state.source);
+            flow = state.next;
             fetched ^= self.pool.fetch(&state.chain);
-            count += 1;
         }
         black_box(fetched);
-        count
     }
 
     fn serve(

@@ -172,6 +172,10 @@ impl QueueDiscipline for Managed {
         self.link.waiting().packets
     }
 
+    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
+        self.link.fetch_ahead(turns, tell);
+    }
+
     #[inline]
     fn link_leaves(&self) -> Nanos {
         self.link.leaves()

@@ -162,11 +162,9 @@ pub trait QueueDiscipline {
         None
     }
 
-    /// Looks at the packets that are served next, all at once, and says whose they are: sources, as
-    /// many as there is room for, and how many.
-    fn fetch_ahead(&self, _sources: &mut [u32]) -> usize {
-        0
-    }
+    /// Looks at the packets that are likely to be served or dropped in the next so many turns, all at
+    /// once, and tells whose they are.
+    fn fetch_ahead(&self, _turns: usize, _tell: impl FnMut(u32)) {}
 
     /// Packets that are held and have not been served; not those of others.
     fn waiting(&self) -> u64 {

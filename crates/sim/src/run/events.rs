@@ -12,22 +12,26 @@ use std::hint::black_box;
 /// Packets whose sources are fetched together.
 const FETCHED: usize = 8;
 
+/// So many sources do not fit into the nearer caches of a processor any more.
+const MANY: usize = 1 << 11;
+
 impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     Simulation<S, Q, TAPS, HOPS>
 {
     #[inline(always)]
     pub(super) fn event(&mut self, queue: usize, due: Nanos) {
         self.network.now = due;
-        match self.network.agenda.place(queue) {
-            Some(place) => {
-                if Q::HOLDS && place == Place::Return {
-                    self.fetch_ahead(queue);
-                }
-                let packet = self.network.agenda.take(queue, due);
-                self.packet(place, packet);
+        let (place, packet) = if let Some(place) = self.network.agenda.place(queue) {
+            if place == Place::Return && self.has_many() {
+                self.fetch_ahead(queue);
             }
-            None => self.take_from_heap(queue, due),
-        }
+            (place, self.network.agenda.take(queue, due))
+        } else if let Some(straggler) = self.take_from_heap(queue, due) {
+            straggler
+        } else {
+            return self.network.tell_of_losses(&mut self.sources);
+        };
+        self.packet(place, packet);
         self.network.tell_of_losses(&mut self.sources);
     }
 
@@ -49,10 +53,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         }
     }
 
+    /// A timer expires, or a packet is somewhere that came out of order.
     #[inline(never)]
-    fn take_from_heap(&mut self, queue: usize, due: Nanos) {
+    fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Option<(Place, Packet)> {
+        if self.has_many() {
+            self.fetch_for_timers();
+        }
         match self.network.agenda.take_from_heap(queue, due) {
-            Event::Packet(place, packet) => self.packet(place, packet),
+            Event::Packet(place, packet) => return Some((place, packet)),
             Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
             Event::Timer(Timer::Population, class) => self.network.end_off_times(class),
             Event::Timer(timer, index) => {
@@ -68,6 +76,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
                 }
             }
         }
+        None
     }
 
     /// A transfer begins on a source that is idle or new, unless it has to wait.
@@ -94,10 +103,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     /// The bottleneck takes the next of the packets that it holds.
     pub(super) fn serve_next(&mut self) {
-        if self.until_fetch_for_link == 0 {
+        if self.has_many() {
             self.fetch_for_link();
         }
-        self.until_fetch_for_link -= 1;
         if let Some((leaves, packet)) = self.network.serve() {
             let source = &mut self.sources[packet.source as usize];
             let path = &self.paths[source.record.class()];
@@ -130,6 +138,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.network.tell_of_losses(&mut self.sources);
     }
 
+    /// Whether sources are so many that each waits for memory.
+    #[inline(always)]
+    fn has_many(&self) -> bool {
+        self.sources.len() >= MANY
+    }
+
     /// Looks at the sources of the packets that come next, all at once: where sources are many each
     /// waits for memory, and several together hardly longer than one.
     #[inline(always)]
@@ -140,16 +154,31 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             let sources = || coming().filter_map(|next| self.sources.get(next.source as usize));
             black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
             black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
+            black_box(sources().map(Source::fetch_last).fold(0, u64::wrapping_add));
         }
         self.until_fetch -= 1;
     }
 
     /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
+    #[inline(always)]
     fn fetch_for_link(&mut self) {
-        self.until_fetch_for_link = FETCHED;
-        let mut next = [0; FETCHED];
-        let count = self.network.queue.fetch_ahead(&mut next);
-        let sources = next[..count].iter().filter_map(|source| self.sources.get(*source as usize));
-        black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
+        if self.until_fetch_for_link == 0 {
+            self.until_fetch_for_link = FETCHED;
+            let mut fetched = 0;
+            self.network.queue.fetch_ahead(FETCHED, |source| {
+                fetched ^= self.sources.get(source as usize).map_or(0, Source::fetch_links);
+            });
+            black_box(fetched);
+        }
+        self.until_fetch_for_link -= 1;
+    }
+
+    /// The same for the timers that expire next.
+    fn fetch_for_timers(&mut self) {
+        let Some(expiring) = self.network.agenda.expiring() else { return };
+        let sources = || expiring.clone().filter_map(|source| self.sources.get(source as usize));
+        black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
+        black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
+        black_box(sources().map(Source::fetch_last).fold(0, u64::wrapping_add));
     }
 }

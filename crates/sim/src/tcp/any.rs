@@ -3,7 +3,7 @@
 
 use super::bursts::{labelled, send_all};
 use super::cc::{Reno, RenoBytes};
-use super::headers::{Carried, Headers, Overtaken};
+use super::headers::{Headers, Overtaken};
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
 use super::{
     Arrival, Idle, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig, Transmission, WindowUnit,
@@ -15,13 +15,6 @@ use crate::random::{Draws, Named, Purpose, Stream};
 use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
 
-impl Carried for DataHeader {
-    #[inline(always)]
-    fn is_short(&self) -> bool {
-        self.is_short()
-    }
-}
-
 impl Overtaken for DataHeader {
     const GONE: Self = Self::GONE;
 
@@ -31,17 +24,17 @@ impl Overtaken for DataHeader {
     }
 }
 
-impl Carried for AckHeader {}
-
-/// The sending end of one source, whichever TCP it speaks.
+/// The sending end of one source, whichever TCP it speaks. What every packet needs comes first: see
+/// `Source`.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct AnySender {
     end: SenderKind,
-    /// What a classic sender has let out and is still to be sent.
-    released: Transmission,
     headers: Headers<DataHeader>,
     /// When the agenda looks at its pacing next.
     looked_at: Nanos,
+    /// What a classic sender has let out and is still to be sent.
+    released: Transmission,
     seeds: Option<Stream>,
     opened_at: Option<Nanos>,
     /// Packets that were acknowledged when the application was gone.
@@ -54,8 +47,8 @@ pub struct AnySender {
 enum SenderKind {
     /// It has sent nothing yet.
     None,
-    Packets(Sender<Reno>),
-    Bytes(Sender<RenoBytes>),
+    Packets(Box<Sender<Reno>>),
+    Bytes(Box<Sender<RenoBytes>>),
     Modern(Box<PacketSender>),
 }
 
@@ -131,8 +124,8 @@ impl SendingEnd for AnySender {
         }
         if matches!(self.end, SenderKind::None) {
             self.end = match tcp.window_unit {
-                WindowUnit::Packets => SenderKind::Packets(Sender::default()),
-                WindowUnit::Bytes => SenderKind::Bytes(Sender::default()),
+                WindowUnit::Packets => SenderKind::Packets(Box::default()),
+                WindowUnit::Bytes => SenderKind::Bytes(Box::default()),
             };
         }
         ask!(self, tcp, sender => sender.start(now, size, tcp, probe), (_sender, _rules) => ());
@@ -287,6 +280,21 @@ impl SendingEnd for AnySender {
     fn looked_at(&mut self) -> &mut Nanos {
         &mut self.looked_at
     }
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.looked_at
+    }
+
+    #[inline(always)]
+    fn fetch_more(&self) -> u64 {
+        self.headers.fetch() ^ self.modern().map_or(0, PacketSender::fetch)
+    }
+
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
+        self.modern().map_or(0, PacketSender::fetch_more)
+    }
 }
 
 /// What classic ends are asked apart, so that a modern one is asked without a choice among all.
@@ -312,6 +320,14 @@ impl AnySender {
 }
 
 impl AnySender {
+    #[inline(always)]
+    fn modern(&self) -> Option<&PacketSender> {
+        match &self.end {
+            SenderKind::Modern(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
     fn take_file(&mut self, packets: u32) -> FileSize {
         FileSize { packets, lacking: std::mem::take(&mut self.lacking) }
     }
@@ -331,11 +347,19 @@ enum ReceiverKind {
     /// It has received nothing yet.
     #[default]
     None,
-    Classic(Receiver),
+    Classic(Box<Receiver>),
     Modern(Box<PacketReceiver>),
 }
 
 impl AnyReceiver {
+    #[inline(always)]
+    fn modern(&self) -> Option<&PacketReceiver> {
+        match &self.end {
+            ReceiverKind::Modern(receiver) => Some(receiver),
+            _ => None,
+        }
+    }
+
     /// Keeps what an acknowledgement carries until it arrives: it was written where the next header
     /// is to be.
     #[inline(always)]
@@ -366,7 +390,7 @@ impl ReceivingEnd for AnyReceiver {
             (end, Some(rules)) => {
                 *end = ReceiverKind::Modern(Box::new(PacketReceiver::start(rules)))
             }
-            (end, None) => *end = ReceiverKind::Classic(Receiver::default()),
+            (end, None) => *end = ReceiverKind::Classic(Box::default()),
         }
     }
 
@@ -455,5 +479,20 @@ impl ReceivingEnd for AnyReceiver {
 
     fn shown(&self, label: Label) -> Shown {
         self.headers.of(label).map_or_else(Shown::default, AckHeader::shown)
+    }
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        u64::from(self.last.serial())
+    }
+
+    #[inline(always)]
+    fn fetch_more(&self) -> u64 {
+        self.headers.fetch() ^ self.modern().map_or(0, PacketReceiver::fetch)
+    }
+
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
+        self.modern().map_or(0, PacketReceiver::fetch_more)
     }
 }

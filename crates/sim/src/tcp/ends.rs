@@ -144,9 +144,15 @@ pub trait SendingEnd: Default {
         0
     }
 
-    /// A word of what it keeps elsewhere.
+    /// A word of each line of what it keeps elsewhere.
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
+        0
+    }
+
+    /// The same of what is kept elsewhere from there.
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
         0
     }
 
@@ -234,6 +240,24 @@ pub trait ReceivingEnd: Default {
     fn shown(&self, _label: Label) -> Shown {
         Shown::default()
     }
+
+    /// As [`SendingEnd::fetch`].
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        0
+    }
+
+    /// As [`SendingEnd::fetch_more`].
+    #[inline(always)]
+    fn fetch_more(&self) -> u64 {
+        0
+    }
+
+    /// As [`SendingEnd::fetch_last`].
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
+        0
+    }
 }
 
 impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
@@ -305,6 +329,11 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
 
     #[inline(always)]
     fn take_header(&mut self, _label: Label) {}
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.deadline() ^ u64::from(self.in_flight())
+    }
 }
 
 impl ReceivingEnd for Receiver {
@@ -337,6 +366,11 @@ impl ReceivingEnd for Receiver {
     #[inline(always)]
     fn take_header(&mut self, _label: Label) -> &() {
         &()
+    }
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.ack_deadline() ^ u64::from(self.in_order())
     }
 }
 

@@ -3,6 +3,7 @@
 //! A packet itself has a number, a kind and a token; stamps, SACK blocks and the like wait here
 //! until it arrives. So packets of ends that need none of it stay as small as they are.
 
+use super::modern::{AckHeader, DataHeader};
 use crate::packet::Label;
 use tcpcast_link::ring::Ring;
 
@@ -12,6 +13,28 @@ pub(crate) trait Carried: Copy + Default {
     #[inline(always)]
     fn is_short(&self) -> bool {
         false
+    }
+
+    /// A word of it.
+    fn fetch(&self) -> u64;
+}
+
+impl Carried for DataHeader {
+    #[inline(always)]
+    fn is_short(&self) -> bool {
+        self.is_short()
+    }
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.fetch()
+    }
+}
+
+impl Carried for AckHeader {
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.fetch()
     }
 }
 
@@ -56,7 +79,7 @@ impl<H: Carried> Headers<H> {
     /// Where the header of the next packet is to be written, if one is sent.
     #[inline(always)]
     pub(crate) fn next_mut(&mut self) -> &mut H {
-        self.kept.next_place()
+        self.kept.next_mut()
     }
 
     /// Keeps what was written there, and returns its token.
@@ -88,6 +111,13 @@ impl<H: Carried> Headers<H> {
         short.map_or(self.kept.len(), |(place, _)| place)
     }
 
+    /// A word of the first header that is kept, and of the place of the next one.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) -> u64 {
+        let (first, next) = (self.kept.first(), self.kept.next_place());
+        first.map_or(0, Carried::fetch) ^ next.map_or(0, Carried::fetch)
+    }
+
     /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.
     #[inline(always)]
     pub(crate) fn take(&mut self, label: Label) -> Option<&H> {
@@ -113,6 +143,7 @@ impl<H: Overtaken> Headers<H> {
         if self.gone > 0 {
             self.drop_gone();
         }
+        self.kept.rewind();
         Some(header)
     }
 
@@ -146,6 +177,9 @@ mod tests {
     impl Carried for Header {
         fn is_short(&self) -> bool {
             self.1
+        }
+        fn fetch(&self) -> u64 {
+            u64::from(self.0)
         }
     }
 

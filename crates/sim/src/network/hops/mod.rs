@@ -9,6 +9,7 @@
 //! and the propagation. Where they have a link of their own, the return link, it is a shared hop
 //! for them in place of the bottleneck the other way (`return_link.rs`).
 
+mod arrivals;
 mod own;
 mod passage;
 mod return_counters;
@@ -19,11 +20,10 @@ use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::packet::Packet;
 use crate::probe::Probes;
+use arrivals::Arrivals;
 pub use own::{Fate, OwnHop};
 use return_counters::ReturnCounters;
 pub(super) use shared::SharedHop;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// One hop of the path, and the propagation behind it.
 #[derive(Debug)]
@@ -61,9 +61,8 @@ pub(crate) struct Tandem {
     /// Stages where something happens by itself: packets are held until the link is free, or cross
     /// packets come.
     pub(super) busy: Vec<usize>,
-    /// Packets in flight to a stage: time, stage, order of scheduling.
-    pub(super) arrivals: BinaryHeap<Reverse<(Nanos, usize, u64, Packet)>>,
-    scheduled: u64,
+    /// Packets in flight to the stages of the forward path, and behind it.
+    pub(super) arrivals: Arrivals,
     /// Their sources are still to be told.
     pub(super) pushed_out: Vec<PushedOut>,
 }
@@ -97,8 +96,7 @@ impl Tandem {
             acks: ReturnCounters::new(config.ack_bytes, return_lookahead),
             busy: (0..stages.len()).filter(|at| busy(&stages[*at])).collect(),
             stages,
-            arrivals: BinaryHeap::new(),
-            scheduled: 0,
+            arrivals: Arrivals::new(forward + 1),
             pushed_out: Vec::new(),
         }
     }
@@ -121,11 +119,6 @@ impl Tandem {
     /// Whether packets of different sources meet at a stage beside the bottleneck.
     fn is_shared(&self, stage: usize) -> bool {
         matches!(self.stages.get(stage), Some(Stage { kind: Kind::Shared(_), .. }))
-    }
-
-    fn schedule(&mut self, at: Nanos, stage: usize, packet: Packet) {
-        self.scheduled += 1;
-        self.arrivals.push(Reverse((at, stage, self.scheduled, packet)));
     }
 
     /// Data packets in flight here and in no other place.
@@ -159,7 +152,7 @@ impl Tandem {
             Kind::Shared(hop) => hop.held() == 0,
             Kind::Own(_) | Kind::Measured => true,
         };
-        self.arrivals.is_empty() && self.stages.iter().all(empty)
+        self.arrivals.len() == 0 && self.stages.iter().all(empty)
     }
 
     /// Forgets the past of hops that are empty, for a transfer from fresh state.

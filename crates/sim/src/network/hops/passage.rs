@@ -49,7 +49,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let next = self.tandem.measured + 1;
         if self.jitter.as_ref().is_some_and(Jitter::reorders) {
             // Own links take packets in the order of the calls, so each call waits for its time.
-            return self.tandem.schedule(at, next, packet);
+            return self.tandem.arrivals.schedule(at, next, packet);
         }
         self.onward(source, path, next, at, packet);
     }
@@ -66,7 +66,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let Some((stage, at)) = self.through_own(source, stage, at, packet) else { return };
         if stage < self.tandem.forward {
-            self.tandem.schedule(at, stage, packet);
+            self.tandem.arrivals.schedule(at, stage, packet);
         } else {
             self.reach_egress(source, path, at, packet);
         }

@@ -140,6 +140,12 @@ impl DataHeader {
         self
     }
 
+    /// A word of it.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) -> u64 {
+        u64::from(self.start)
+    }
+
     #[inline(always)]
     fn ecn(&self) -> Ecn {
         match (self.is_capable(), self.has(Self::MARKED)) {
@@ -206,6 +212,12 @@ impl AckHeader {
     pub(super) fn of_syn(value: u32, first: bool, tcp: &ModernTcp) -> Self {
         let timestamps = tcp.stack.timestamps.then_some(Timestamps { value, echo: 0 });
         Self { timestamps, syn: true, ece: first && tcp.stack.ecn, ..Self::default() }
+    }
+
+    /// A word of it.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) -> u64 {
+        u64::from(self.ack)
     }
 
     /// The stamps it carries.

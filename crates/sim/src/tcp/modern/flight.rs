@@ -147,6 +147,12 @@ impl Flight {
         &mut self.slots[slot]
     }
 
+    /// A word of the first packet, and of the place of the next one.
+    pub(super) fn fetch(&self) -> u64 {
+        let at = |number| self.slots.get(self.slot(number)).map_or(0, |packet| packet.sent_at);
+        at(self.first) ^ at(self.next)
+    }
+
     /// The first byte of packet `number`, which may be the next one.
     #[inline(always)]
     #[must_use]

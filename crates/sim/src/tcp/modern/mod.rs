@@ -14,6 +14,7 @@ mod connection;
 mod delivery_rate;
 mod ends;
 mod event;
+mod fetch;
 mod flight;
 mod handshake;
 mod heard;

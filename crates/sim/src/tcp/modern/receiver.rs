@@ -78,7 +78,7 @@ pub struct Receiver {
     /// DCTCP: whether the last packet was marked.
     marked: bool,
     /// An acknowledgement to send before the one that is due.
-    before: Option<Outgoing>,
+    before: Option<Box<Outgoing>>,
     seen_ect: bool,
     newest_stamp: Option<u32>,
     srtt: Option<Nanos>,
@@ -126,6 +126,14 @@ impl Receiver {
     #[must_use]
     pub fn next(&self) -> u64 {
         self.reassembly.next()
+    }
+
+    /// A word of each line that most packets need, so that they are there when one comes.
+    #[must_use]
+    pub(super) fn fetch(&self) -> u64 {
+        let waits = self.compressed_until.is_some() ^ (self.due == Due::Now);
+        let empty = self.reassembly.is_in_order();
+        self.next() ^ self.allowed ^ self.delay.last_arrival ^ u64::from(waits ^ empty)
     }
 
     /// Bytes in order that the application has not read.
@@ -289,7 +297,7 @@ impl Receiver {
     #[inline(never)]
     fn tell_compressed(&mut self, new: SackBlock, stack: &Stack) {
         if self.reassembly.crowds_out(new) {
-            self.before = Some(self.acknowledge(stack));
+            self.before = Some(Box::new(self.acknowledge(stack)));
         }
     }
 
@@ -321,7 +329,7 @@ impl Receiver {
             if self.marked != marked {
                 if matches!(self.due, Due::At(_)) {
                     // What was delayed says what the packets before were.
-                    self.before = Some(self.outgoing(stack));
+                    self.before = Some(Box::new(self.outgoing(stack)));
                 }
                 self.due = Due::Now;
             }
@@ -386,7 +394,7 @@ impl Receiver {
     #[inline(always)]
     pub fn poll_ack(&mut self, stack: &Stack) -> Option<Outgoing> {
         if self.before.is_some() {
-            return self.before.take();
+            return self.before.take().map(|outgoing| *outgoing);
         }
         (self.due == Due::Now).then(|| self.acknowledge(stack))
     }
