@@ -296,6 +296,11 @@ def _kind_of_queue(value: object) -> str:
     return value.kind if isinstance(value, Red | FairQueue | ManagedQueue) else "droptail"
 
 
+def _needs_keys(name: str) -> bool:
+    fields = _TABLES[name].model_fields if name in _TABLES else {}
+    return any(field.is_required() for key, field in fields.items() if key != "kind")
+
+
 def queue_words(schema: dict[str, Any]) -> None:
     """Tell the JSON Schema of the words, and of drop-tail as a table."""
     tables = [part for part in schema.pop("oneOf") if "$ref" in part]
@@ -305,7 +310,9 @@ def queue_words(schema: dict[str, Any]) -> None:
         "required": ["kind"],
         "additionalProperties": False,
     }
-    schema["anyOf"] = [{"enum": list(_NAMES)}, droptail, *tables]
+    # A word stands for its table without other keys.
+    words = [name for name in _NAMES if not _needs_keys(name)]
+    schema["anyOf"] = [{"enum": words}, droptail, *tables]
 
 
 Queue = Annotated[
