@@ -279,6 +279,15 @@ class FairQueue(Table):
 _TABLES: dict[str, type[Table]] = {"red": Red, "fq": FairQueue, **AQM_TABLES}
 
 
+def _needs_keys(name: str) -> bool:
+    fields = _TABLES[name].model_fields if name in _TABLES else {}
+    return any(field.is_required() for key, field in fields.items() if key != "kind")
+
+
+QUEUE_WORDS = tuple(name for name in _NAMES if not _needs_keys(name))
+"""Disciplines that a word alone stands for: their tables have a default for every key."""
+
+
 def _read_queue(value: object) -> object:
     """Turn ``"red"`` into the table it stands for, and a drop-tail table into its word."""
     if isinstance(value, Red | FairQueue | ManagedQueue):
@@ -296,11 +305,6 @@ def _kind_of_queue(value: object) -> str:
     return value.kind if isinstance(value, Red | FairQueue | ManagedQueue) else "droptail"
 
 
-def _needs_keys(name: str) -> bool:
-    fields = _TABLES[name].model_fields if name in _TABLES else {}
-    return any(field.is_required() for key, field in fields.items() if key != "kind")
-
-
 def queue_words(schema: dict[str, Any]) -> None:
     """Tell the JSON Schema of the words, and of drop-tail as a table."""
     tables = [part for part in schema.pop("oneOf") if "$ref" in part]
@@ -310,9 +314,7 @@ def queue_words(schema: dict[str, Any]) -> None:
         "required": ["kind"],
         "additionalProperties": False,
     }
-    # A word stands for its table without other keys.
-    words = [name for name in _NAMES if not _needs_keys(name)]
-    schema["anyOf"] = [{"enum": words}, droptail, *tables]
+    schema["anyOf"] = [{"enum": list(QUEUE_WORDS)}, droptail, *tables]
 
 
 Queue = Annotated[
