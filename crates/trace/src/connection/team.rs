@@ -1,7 +1,7 @@
 //! Followers on threads of their own, where there are processors for them.
 //!
 //! A connection is always followed by the same one, by its place. What they are told goes out in batches, of which a
-//! few at most are under way; reports come back with the turn in which their connections ended.
+//! few at most are in progress; reports come back with the turn in which their connections ended.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -132,7 +132,7 @@ impl Team {
     }
 }
 
-/// Events that may come of what is under way in a team of two to the power of `shift`.
+/// Events that may come of what is in progress in a team of two to the power of `shift`.
 pub(super) fn most_events(shift: u32) -> usize {
     ((QUEUED + 2) * MOST_SEGMENTS * EVENTS) << shift
 }
