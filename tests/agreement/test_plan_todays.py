@@ -61,6 +61,15 @@ def test_the_buffer_for_users_of_today_is_planned_by_simulation() -> None:
     assert plan.recommendation.startswith(f"{found:,.0f} packets are ")
 
 
+@pytest.mark.parametrize("queue", ["fq_codel", {"kind": "pie", "ecn": True}])
+def test_a_queue_that_the_model_lacks_is_planned_by_simulation(queue: object) -> None:
+    lossy = {"network.bottleneck.queue": queue, "network.bottleneck.loss": "0.1%"}
+    plan = plan_users(scenario(**lossy), rate_bps=400e3)
+    assert led_by_simulation(plan) == pytest.approx(led_by_simulation(users_of_today()), rel=0.25)
+    assert "behind drop-tail in place of" in plan.untrusted
+    assert "without random loss" in plan.untrusted
+
+
 def test_a_class_of_its_own_is_planned_alike() -> None:
     traffic = {key: value for key, value in TABLES["traffic"].items() if key != "sources"}
     classes = {"traffic": traffic, "class": [{"name": "all", "sources": 45}]}

@@ -569,6 +569,15 @@ def test_both_lengths_or_none() -> None:
         Scenario.from_dict(tables)
 
 
+def test_transfers_alone_need_no_run() -> None:
+    tables = load("short-transfers").resolved()
+    del tables["run"]
+    assert Scenario.from_dict(tables).run.duration is None
+    tables["traffic"] |= {"arrivals": {"law": "poisson", "rate": "2/s"}, "count": None}
+    with pytest.raises(ScenarioError, match=r"^run: missing; write run"):
+        Scenario.from_dict(tables)
+
+
 def test_bulk_flows_do_not_complete() -> None:
     (line,) = refused("run.connections=5", name="lossy-path")
     assert line.startswith("run.connections: bulk flows never complete; write duration")

@@ -16,25 +16,11 @@ from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, valu
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcpcast.path.effort import PathToSimulate
     from tcpcast.scenario import Scenario
 
 MOST_MSS = 65_495
 MOST_INITIAL_WINDOW = 10**6
-DURATION_S = 300.0
-DURATION_RTTS = 1000.0
-"""What a simulation of the path takes: so long, or so many round trips if that is longer."""
-
-HEAVY_LOSS, RARELY_SENT = 0.1, 100.0
-"""Beyond this loss flows mostly wait for their timers, so a run of few is so many times as long."""
-
-MOST_PACKETS = 2e7
-LEAST_SHARE = 0.2
-"""With today's TCP a run of more packets is shorter, down to this share: it is to end in time."""
-
-MAX_WALL = "30s"
-MAX_WALL_OF_TODAY = "120s"
-"""A run of today's TCP has a known number of packets: it is cut short on a busy machine alone."""
-
 CURVE_POINTS = 61
 CURVE_REACH = 30.0
 """How many times less and more loss than asked a curve shows."""
@@ -97,35 +83,29 @@ class PathOptions:
         """The options that were given a range."""
         return [name for name in RANGED if is_range(getattr(self, name))]
 
-    def _affordable_s(self, point: Mapping[str, str]) -> float:
-        """Return how long today's TCP takes for :data:`MOST_PACKETS`, inf for classic stacks.
+    @property
+    def packet_bytes(self) -> int:
+        """Length of a packet with its headers."""
+        return self.payload_bytes + self._header_bytes
 
-        At the link's rate, or at what CUBIC makes of the loss where that is less.
-        """
-        from tcpcast.engines.formula.feed import LEAST_LOSS
-        from tcpcast.models.cubic import cubic_response
-        from tcpcast.scenario.todays_tcp import (
-            DEFAULT_STACK,
-            RATE_BASED,
-            control_of,
-            is_todays,
-        )
+    def path(self, point: Mapping[str, str]) -> PathToSimulate:
+        """Return what says how long a simulation takes, at one point of the ranges."""
+        from tcpcast.path.effort import PathToSimulate
+        from tcpcast.scenario.todays_tcp import DEFAULT_STACK
         from tcpcast.units import parse_duration, parse_rate
 
-        stack = self.stack or DEFAULT_STACK
-        if not is_todays(stack):
-            return math.inf
-        packet_bits = 8 * (self.payload_bytes + self._header_bytes)
-        pps = parse_rate(point.get("rate", "unlimited")) / packet_bits
-        loss, rtt = _read_loss(point.get("loss", "0%")), parse_duration(point["rtt"])
-        if loss >= LEAST_LOSS and rtt > 0 and control_of(stack) not in RATE_BASED:
-            one = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
-            pps = min(pps, int(point.get("flows", "1")) * one)
-        return MOST_PACKETS / pps if 0 < pps < math.inf else math.inf
+        return PathToSimulate(
+            rtt_s=parse_duration(point["rtt"]),
+            loss_ratio=_read_loss(point.get("loss", "0%")),
+            link_pps=parse_rate(point.get("rate", "unlimited")) / (8 * self.packet_bytes),
+            flows=int(point.get("flows", "1")),
+            stack=self.stack or DEFAULT_STACK,
+        )
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
         """Return a scenario's tables, all but the traffic, at one point of the ranges."""
-        from tcpcast.units import LARGEST_TIME, format_duration, parse_duration
+        from tcpcast.path.effort import max_wall, simulated_s
+        from tcpcast.units import format_duration
 
         rate = point.get("rate")
         buffer = None if rate in {None, "unlimited"} else "1bdp"
@@ -137,23 +117,17 @@ class PathOptions:
             "min_rto": self.min_rto,
             "delayed_acks": self.delayed_acks or None,
         }
-        longest = float(LARGEST_TIME)
-        duration = max(DURATION_S, min(DURATION_RTTS * parse_duration(point["rtt"]), longest))
-        if _read_loss(point.get("loss", "0%")) > HEAVY_LOSS:
-            flows = int(point.get("flows", "1"))
-            duration = min(duration * max(1.0, RARELY_SENT / flows), longest)
-        affordable = self._affordable_s(point)
-        duration = max(LEAST_SHARE * duration, min(duration, affordable))
-        wall = MAX_WALL if math.isinf(affordable) else MAX_WALL_OF_TODAY
+        path = self.path(point)
+        run = {"duration": format_duration(simulated_s(path)), "max_wall": max_wall(path)}
         return {
             "name": "path",
             "network": {
                 "rtt": point["rtt"],
-                "packet": f"{self.payload_bytes + self._header_bytes}B",
+                "packet": f"{self.packet_bytes}B",
                 "bottleneck": bottleneck,
             },
             "tcp": tcp,
-            "run": {"duration": format_duration(duration), "max_wall": wall},
+            "run": run,
         }
 
 
@@ -253,7 +227,11 @@ def transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenari
 
 def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
     """Return the tables of :func:`transfer_scenario`; None stands for what was left out."""
-    traffic = {"kind": "transfers", "size": point["size"]}
+    from tcpcast.path.effort import transfers
+    from tcpcast.units import parse_packets
+
+    packets = parse_packets(point["size"], payload_bytes=options.payload_bytes)
+    traffic = {"kind": "transfers", "size": point["size"], "count": transfers(packets)}
     tables = options.tables(point)
     # Transfers are counted; how long they take together follows.
     run = {key: value for key, value in tables["run"].items() if key != "duration"}

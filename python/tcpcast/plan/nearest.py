@@ -28,7 +28,8 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
     -------
     tuple of Scenario and str
         With the paper's preset in place of today's TCP, from the same initial window up to the same
-        receiver window; the scenario itself and "" where its stack is a classic one.
+        receiver window, a drop-tail queue in place of any other and no random loss at the
+        bottleneck; the scenario itself and "" where its stack is a classic one.
     """
     if len(scenario.populations) > 1 or not scenario.populations[0].tcp.is_todays:
         return scenario, ""
@@ -38,11 +39,25 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
         "initial_window": people.tcp.initial_window,
         "receiver_window": write_window(people.tcp.receiver_window),
     }
-    changes = {"tcp": tcp}
+    changes: dict[str, Any] = {"tcp": tcp}
     if scenario.classes:
         changes[f"class.{people.name}.tcp"] = tcp
+    instead, others = _simpler(scenario)
     why = (
-        f"it is of {PRESET}, the nearest that TCP-Engset models to {people.tcp.stack}: the mean "
-        f"rate is {ERROR}, so the simulation answers"
+        f"it is of {PRESET}{others}, the nearest that TCP-Engset models to {people.tcp.stack}: the "
+        f"mean rate is {ERROR}{' at a drop-tail queue' if others else ''}, so the simulation "
+        "answers"
     )
-    return scenario.with_changes(changes), why
+    return scenario.with_changes(changes | instead), why
+
+
+def _simpler(scenario: Scenario) -> tuple[dict[str, Any], str]:
+    """Return what a bottleneck has that the model has not, as changes and in words."""
+    bottleneck, changes, words = scenario.network.bottleneck, {}, ""
+    if bottleneck.queue != "droptail" and not bottleneck.polices:
+        changes["network.bottleneck.queue"] = "droptail"
+        words += f" behind drop-tail in place of {bottleneck.queue.kind}"
+    if bottleneck.loss is not None:
+        changes["network.bottleneck.loss"] = "0%"
+        words += " without random loss"
+    return changes, words

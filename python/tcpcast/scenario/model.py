@@ -205,7 +205,7 @@ class Scenario(Table):
         if not isinstance(data, Mapping):
             return data
         if not is_captured(data):
-            return lay_classes(data)
+            return lay_classes({"run": {}, **data} if _ends_by_itself(data) else data)
         told = [name for name in ASKED if name in data]
         if told:
             message = f"a capture has its own values; leave out {', '.join(told)}"
@@ -477,11 +477,16 @@ def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
         payload = 0
     metrics = {"bulk": "goodput_pps", "transfers": "completion_time_s"}
     metric = metrics.get(str(kind), "connection_rate_bps")
-    alone = isinstance(traffic, Mapping) and kind == "transfers" and "arrivals" not in traffic
     # A wrong packet size is told where it stands; sizes in bytes then only need some payload.
-    return Reading(
-        payload if payload > 0 else 1460, folder, metric, alone and not source.get("class")
-    )
+    return Reading(payload if payload > 0 else 1460, folder, metric, _ends_by_itself(source))
+
+
+def _ends_by_itself(source: Mapping[str, Any]) -> bool:
+    """Say whether the traffic says how long the run is: it needs no table for that."""
+    traffic = source.get("traffic")
+    if not isinstance(traffic, Mapping) or source.get("class"):
+        return False
+    return traffic.get("kind") == "transfers" and "arrivals" not in traffic
 
 
 def _entry_names(source: Mapping[str, Any]) -> EntryNames:

@@ -1,0 +1,44 @@
+"""How much the simulation of ``predict --packet`` takes."""
+
+import math
+
+import pytest
+from tcpcast.path.effort import (
+    DURATION_S,
+    FEWEST_TRANSFERS,
+    LOSSES,
+    MOST_PACKETS,
+    TRANSFERS,
+    PathToSimulate,
+    simulated_s,
+    transfers,
+)
+
+
+def path(loss: float, *, stack: str = "linux-cubic", link_pps: float = math.inf) -> PathToSimulate:
+    return PathToSimulate(rtt_s=0.08, loss_ratio=loss, link_pps=link_pps, flows=1, stack=stack)
+
+
+@pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno", "rfc-newreno"])
+def test_a_run_has_hundreds_of_losses_however_rare_they_are(stack: str) -> None:
+    rare = path(1e-4, stack=stack)
+    seconds = simulated_s(rare)
+    assert seconds > DURATION_S
+    assert seconds * rare.pps * rare.loss_ratio == pytest.approx(LOSSES)
+
+
+def test_a_run_has_no_more_packets_than_it_may() -> None:
+    rarer = path(1e-6)
+    assert simulated_s(rarer) * rarer.pps <= max(MOST_PACKETS, 0.2 * DURATION_S * rarer.pps)
+
+
+def test_where_the_link_limits_losses_are_not_waited_for() -> None:
+    assert simulated_s(path(1e-4, link_pps=1000)) == DURATION_S
+    assert simulated_s(path(1e-4, link_pps=1000, stack="linux-bbr")) == DURATION_S
+    assert simulated_s(path(0.01)) == DURATION_S
+
+
+def test_long_transfers_are_fewer() -> None:
+    assert transfers(70) == TRANSFERS
+    assert FEWEST_TRANSFERS < transfers(400_000) < TRANSFERS
+    assert transfers(1e7) == FEWEST_TRANSFERS
