@@ -74,13 +74,11 @@ def _needed_unless_captured(schema: dict[str, Any]) -> None:
     kind = {"required": ["kind"], "properties": {"kind": {"const": CAPTURE}}}
     schema["if"] = {"properties": {"traffic": kind}, "required": ["traffic"]}
     schema["then"] = {"properties": dict.fromkeys(ASKED, False)}
-    of_each = {"required": ["traffic"], "properties": {"traffic": {"required": ["kind"]}}}
+    own = {"required": ["traffic"], "properties": {"traffic": {"required": ["kind"]}}}
+    each = {"required": ["class"], "properties": {"class": {"minItems": 1, "items": own}}}
     schema["else"] = {
         "required": [name for name in schema.pop("required") if name != "traffic"],
-        "anyOf": [
-            {"required": ["traffic"]},
-            {"required": ["class"], "properties": {"class": {"minItems": 1, "items": of_each}}},
-        ],
+        "anyOf": [{"required": ["traffic"]}, each],
     }
 
 
@@ -111,7 +109,6 @@ class Scenario(Table):
     name: Name = Field(default="scenario", examples=["web-10mbit"])
     network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
     traffic: Traffic = Field(examples=[{"kind": "bulk", "flows": 10}])
-    """The first class's, where each class has its own and the top level none."""
     tcp: Tcp = Field(default_factory=lambda: Tcp.model_validate({}))
     run: Run = Field(examples=[{"duration": "300s"}])
     probes: Probes = Probes.model_construct()
