@@ -8,6 +8,7 @@ import pytest
 import tcpcast
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.queue import QUEUE_WORDS
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def test_every_transfer_ends_whatever_acks_are_lost(stack: str, handshake: str) 
         assert answer["total_time_s"] > answer["delivery_time_s"] + 0.2
 
 
-@pytest.mark.parametrize("queue", ["droptail", "head-drop", "codel", "fq_codel", "pie"])
+@pytest.mark.parametrize("queue", [name for name in QUEUE_WORDS if name not in ("red", "fq")])
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
 def test_disciplines_of_the_return_link(queue: str, stack: str) -> None:
     narrow = {"rate": "100kbit", "buffer": "100pkt", "queue": queue}

@@ -11,6 +11,8 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -128,9 +130,7 @@ LAWS: dict[str, Any] = {
 }
 MIXED = 60
 STACKS = ("rfc-reno", "rfc-newreno", "rfc-newreno-patient", "max-plus-reno")
-TODAYS = (
-    "linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "rfc-sack", "bbr3", "dctcp",
-)  # fmt: skip
+TODAYS = tuple(TODAYS_PRESETS)
 TODAYS_TCP: dict[str, Changes] = {
     "iw4": {"tcp.initial_window": 4},
     "each-ack": {"tcp.delayed_acks": False},

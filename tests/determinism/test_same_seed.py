@@ -15,6 +15,7 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.report.json import json_report
+from tcpcast.scenario.aqm import AQM_TABLES
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.plain import RunConfig
@@ -63,7 +64,7 @@ def test_twice_and_on_one_thread_or_two(name: str, queue: str) -> None:
     assert document(scenario) == once
 
 
-@pytest.mark.parametrize("queue", ["codel", "fq_codel", "pie"])
+@pytest.mark.parametrize("queue", [n for n, t in AQM_TABLES.items() if "ecn" in t.model_fields])
 def test_marks_on_one_thread_or_two(queue: str) -> None:
     changes = {
         "network.bottleneck": {"rate": "20mbit", "buffer": "500pkt", "queue": queue},

@@ -78,7 +78,8 @@ TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)",
 MEANINGS = {
     "Scenario.name": "shown in reports",
     "Scenario.network": "`[network]`, below",
-    "Scenario.traffic": "`[traffic]`, below",
+    "Scenario.traffic": "`[traffic]`, below; not needed where each `[[class]]` says the "
+    "kind of its own",
     "Scenario.tcp": "`[tcp]`, below",
     "Scenario.run": "`[run]`, below",
     "Scenario.probes": "`[probes]`, below",
@@ -181,7 +182,12 @@ def keys(name: str) -> str:
     schema = _schema()
     table = schema if name == "Scenario" else schema["$defs"][name]
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
-    needed = {*table.get("required", []), *table.get("else", {}).get("required", [])}
+    other = table.get("else", {})
+    needed = {
+        *table.get("required", []),
+        *other.get("required", []),
+        *(key for either in other.get("anyOf", [])[:1] for key in either["required"]),
+    }
     rows = []
     for key, entry in table["properties"].items():
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description

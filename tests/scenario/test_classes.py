@@ -55,6 +55,25 @@ def test_two_classes_as_packaged() -> None:
     assert s.traffic.sources == 0
 
 
+def test_the_top_level_needs_no_traffic_where_each_class_has_its_own() -> None:
+    top = TOP[: TOP.index("[traffic]")] + '[run]\nduration = "60s"\n'
+    of_each = """
+[[class]]
+name = "a"
+traffic = { kind = "bulk", flows = 3 }
+[[class]]
+name = "b"
+traffic = { kind = "bulk", flows = 4, start = "within-rtt" }
+"""
+    found = scenario(of_each, top)
+    assert [group.count for group in found.populations] == [3, 4]
+    assert found == scenario('[traffic]\nkind = "bulk"' + of_each, top)
+    assert found == Scenario.from_dict(found.resolved())
+    assert found.with_changes({"run.precision": "1%"}).run.precision == {"goodput_pps": 0.01}
+    assert found.with_changes({"class.b.traffic.flows": 5}).senders == 8
+    assert refused(of_each + '[[class]]\nname = "c"\nflows = 1', top)[0].startswith("traffic: ")
+
+
 def test_a_class_that_says_nothing_is_as_the_top_level() -> None:
     (own,) = classes('[[class]]\nname = "a"')
     (top,) = classes("")

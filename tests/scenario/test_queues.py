@@ -11,6 +11,8 @@ import tcpcast
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Codel, FairQueue, FqCodel, HeadDrop, Pie, Red, RedParameters, Scenario
+from tcpcast.scenario.aqm import AQM_TABLES
+from tcpcast.scenario.queue import QUEUE_WORDS
 
 
 def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
@@ -331,7 +333,7 @@ def test_red_marks_where_a_stack_uses_ecn() -> None:
     assert told("red", True)["managed"]["discipline"]["red"]["ecn"] is True
 
 
-@pytest.mark.parametrize("queue", ["codel", "fq_codel", "pie", "head-drop"])
+@pytest.mark.parametrize("queue", [name for name in QUEUE_WORDS if name in AQM_TABLES])
 def test_what_does_not_go_with_active_queue_management(queue: str) -> None:
     tables = scenario({"queue": queue}).resolved()
     tables["traffic"] = {

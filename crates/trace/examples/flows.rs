@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use tcpcast_trace::{ConnectionReport, Connections, DirectionReport, Durations, LIMITS, Reader};
+use tcpcast_trace::{
+    ConnectionReport, Connections, DirectionReport, Durations, LIMITS, Limits, Reader,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let quiet = std::env::var_os("QUIET").is_some();
@@ -15,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for name in std::env::args().skip(1) {
         let start = Instant::now();
         let mut reader = Reader::open(Path::new(&name))?;
-        let mut connections = Connections::default();
+        let mut connections = connections();
         let mut segments = 0_u64;
         while let Some(segment) = reader.next_segment() {
             connections.push(segment);
@@ -30,6 +32,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{name}: {count} connections, {segments} segments, {rate:.2} million a second\n");
     }
     Ok(())
+}
+
+/// On as many threads as `THREADS` says, or as there are processors for.
+fn connections() -> Connections {
+    let threads = std::env::var("THREADS").ok().and_then(|said| said.parse().ok());
+    threads.map_or_else(Connections::default, |threads| {
+        Connections::on_threads(Limits::default(), threads)
+    })
 }
 
 fn show(report: &ConnectionReport) {

@@ -111,13 +111,27 @@ def lay_classes(data: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        A copy whose classes are complete.
+        A copy whose classes are complete. Where each has traffic of its own, the first one's stands
+        at the top level, too, if nothing does.
     """
     laid = dict(data)
     entries = laid.get("class")
     if isinstance(entries, list):
         laid["class"] = [_laid(entry, laid) if _is_table(entry) else entry for entry in entries]
+        if "traffic" not in laid and (own := traffic_of_classes(laid)) is not None:
+            laid["traffic"] = own
     return laid
+
+
+def traffic_of_classes(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the first class's traffic, if every class says of what kind its own is."""
+    entries = data.get("class")
+    tables = [
+        entry.get("traffic") if _is_table(entry) else None
+        for entry in (entries if isinstance(entries, list) else [])
+    ]
+    told = [table for table in tables if _is_table(table) and "kind" in table]
+    return told[0] if told and len(told) == len(tables) else None
 
 
 def overlay(base: Any, top: Any) -> Any:

@@ -25,6 +25,7 @@ from tcpcast.scenario.classes import (
     lay_classes,
     population,
     sole_population,
+    traffic_of_classes,
 )
 from tcpcast.scenario.consistency import (
     faults_of_classes,
@@ -71,10 +72,14 @@ Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_leng
 def _needed_unless_captured(schema: dict[str, Any]) -> None:
     """Tell the JSON Schema what goes with a capture: nothing but itself."""
     kind = {"required": ["kind"], "properties": {"kind": {"const": CAPTURE}}}
-    schema["if"] = {"properties": {"traffic": kind}}
+    schema["if"] = {"properties": {"traffic": kind}, "required": ["traffic"]}
     schema["then"] = {"properties": dict.fromkeys(ASKED, False)}
-    schema["else"] = {"required": [name for name in schema["required"] if name != "traffic"]}
-    schema["required"] = ["traffic"]
+    own = {"required": ["traffic"], "properties": {"traffic": {"required": ["kind"]}}}
+    each = {"required": ["class"], "properties": {"class": {"minItems": 1, "items": own}}}
+    schema["else"] = {
+        "required": [name for name in schema.pop("required") if name != "traffic"],
+        "anyOf": [{"required": ["traffic"]}, each],
+    }
 
 
 class Scenario(Table):
@@ -457,7 +462,8 @@ def _joined(texts: Mapping[str, str]) -> str:
 
 def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
     """Look ahead for what one table must know of another."""
-    network, traffic, tcp = source.get("network"), source.get("traffic"), source.get("tcp")
+    network, tcp = source.get("network"), source.get("tcp")
+    traffic = source.get("traffic", traffic_of_classes(source))
     packet = network.get("packet", "1500B") if isinstance(network, Mapping) else "1500B"
     kind = traffic.get("kind") if isinstance(traffic, Mapping) else None
     try:

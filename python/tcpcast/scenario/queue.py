@@ -279,6 +279,15 @@ class FairQueue(Table):
 _TABLES: dict[str, type[Table]] = {"red": Red, "fq": FairQueue, **AQM_TABLES}
 
 
+def _needs_keys(name: str) -> bool:
+    fields = _TABLES[name].model_fields if name in _TABLES else {}
+    return any(field.is_required() for key, field in fields.items() if key != "kind")
+
+
+QUEUE_WORDS = tuple(name for name in _NAMES if not _needs_keys(name))
+"""Disciplines that a word alone stands for: their tables have a default for every key."""
+
+
 def _read_queue(value: object) -> object:
     """Turn ``"red"`` into the table it stands for, and a drop-tail table into its word."""
     if isinstance(value, Red | FairQueue | ManagedQueue):
@@ -305,7 +314,7 @@ def queue_words(schema: dict[str, Any]) -> None:
         "required": ["kind"],
         "additionalProperties": False,
     }
-    schema["anyOf"] = [{"enum": list(_NAMES)}, droptail, *tables]
+    schema["anyOf"] = [{"enum": list(QUEUE_WORDS)}, droptail, *tables]
 
 
 Queue = Annotated[

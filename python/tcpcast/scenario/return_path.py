@@ -5,6 +5,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.link import UNLIMITED, BufferSize
 from tcpcast.scenario.quantities import Rate
 from tcpcast.scenario.queue import FairQueue, Queue, Red, queue_words
@@ -46,7 +47,8 @@ class ReturnLink(Table):
             message = 'acks wait where there is a rate; write rate = "1mbit", or leave return out'
             found.append(fault(message, "rate"))
         if isinstance(self.queue, Red | FairQueue):
-            kinds = '"droptail", "head-drop", "codel", "fq_codel" or "pie"'
+            *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))
+            kinds = f"{', '.join(first)} or {last}"
             found.append(fault(f"{self.queue.kind} is not for acks; write {kinds}", "queue"))
         if found:
             raise faults(found)

@@ -51,6 +51,8 @@ PRECISION_METRICS = (
 MOST_CONNECTIONS = 10**12
 MOST_LEAST = 10**9
 MOST_SEED = 2**63 - 1
+LEAST_PRECISION = 2.0**-52
+"""Relative width of an interval below which it lies between two neighbouring figures."""
 _LINKS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 
 
@@ -87,8 +89,10 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
 
 def _read_relative_width(value: object) -> float:
     ratio = units.parse_ratio(value)
-    if ratio == 0:
-        raise ValueError(f'{units.show(value)} can never be reached; write "1%"')
+    if ratio < LEAST_PRECISION:
+        raise ValueError(
+            f'{units.show(value)} can never be reached: figures have 16 digits; write "1%"'
+        )
     return ratio
 
 

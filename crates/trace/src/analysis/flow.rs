@@ -1,6 +1,5 @@
 //! The data that one end sends.
 
-use super::duplicates::SAME_IDS;
 use super::flight::{Flight, Overlap, Sent};
 use super::journal::{Budget, Journal, Repeat};
 use super::recovery::{HANDSHAKE, Known, Recovery, Resent};
@@ -53,8 +52,6 @@ pub(crate) struct Flow {
     pub(crate) announced: Announced,
     /// Initial sequence number, of a SYN captured.
     pub(crate) isn: Option<u32>,
-    /// Whether this end has sent anything but a SYN.
-    pub(crate) talked: bool,
     /// The sequence space is known.
     pub(super) begun: bool,
     /// Where the data end that were sent with a SYN; it has answered the other end's SYN.
@@ -100,9 +97,6 @@ pub(crate) struct Flow {
     pub(super) stray_acks: Strays,
     /// Acknowledgements of its data that brought none.
     pub(super) bare_acks: u64,
-    /// The last packet's IP identification, and how many before it in a row had the same.
-    seen_id: u16,
-    same_ids: u8,
     pub(super) journal: Option<Box<Journal>>,
 }
 
@@ -150,8 +144,6 @@ impl Flow {
         }
         if syn {
             self.syn(segment);
-        } else {
-            self.talked = true;
         }
         let start = unwrapped(self.next, segment.sequence).wrapping_add(u64::from(syn));
         let occupies = segment.payload > 0 || flags.any(Flags::FIN);
@@ -198,16 +190,8 @@ impl Flow {
         }
     }
 
-    /// Whether IP identifications tell its packets apart.
-    pub(crate) fn identifies(&self) -> bool {
-        self.same_ids < SAME_IDS
-    }
-
     #[inline]
     fn count(&mut self, segment: &Segment) {
-        let id = segment.ip_id.unwrap_or(0);
-        self.same_ids = if id == self.seen_id { self.same_ids.saturating_add(1) } else { 0 };
-        self.seen_id = id;
         let counts = &mut self.counts;
         counts.packets += 1;
         counts.ip_bytes += u64::from(segment.ip_bytes);

@@ -1,8 +1,8 @@
 //! What is kept of a direction that carries data: sums, distributions, and the latest events.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::take;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::flight::Sent;
 use super::indications::{FirstTimeout, Indication, Indications, PaperRule};
@@ -21,26 +21,30 @@ const MOST_RECENT: usize = 64;
 const MOST_UNSEEN: usize = 16;
 
 /// How many more events may be kept one by one, of all directions together.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Budget {
-    left: Cell<usize>,
+    left: AtomicUsize,
 }
 
 impl Budget {
     pub(crate) fn new(most: usize) -> Self {
-        Self { left: Cell::new(most) }
+        Self { left: AtomicUsize::new(most) }
     }
 
     /// Grants one more, if there is one.
     fn take(&self) -> bool {
-        let left = self.left.get();
-        self.left.set(left.saturating_sub(1));
-        left > 0
+        let less = |left: usize| left.checked_sub(1);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
     /// So many are not kept any longer.
     pub(crate) fn release(&self, count: usize) {
-        self.left.set(self.left.get() + count);
+        self.left.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How many more may be kept.
+    pub(crate) fn left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
     }
 }
 
@@ -76,7 +80,7 @@ pub(super) struct Journal {
     pub(super) omitted: u64,
     most_events: usize,
     /// Only where somebody asked for it.
-    pub(super) trail: Option<Trail>,
+    pub(super) trail: Option<Box<Trail>>,
 }
 
 /// A retransmission and all that was found out about it.
@@ -96,7 +100,7 @@ pub(super) struct Repeat {
 
 impl Journal {
     pub(super) fn new(origin: Nanos, most_events: usize, most_points: usize) -> Self {
-        let trail = (most_points > 0).then(|| Trail::new(most_points));
+        let trail = (most_points > 0).then(|| Box::new(Trail::new(most_points)));
         Self { intervals: Intervals::new(origin), most_events, trail, ..Self::default() }
     }
 

@@ -7,7 +7,6 @@ use std::hint::black_box;
 use super::Connections;
 use super::key::Key;
 use super::lane::Waiting;
-use super::live::Connection;
 
 /// Segments that are looked up together.
 pub(super) const TOGETHER: usize = 32;
@@ -72,10 +71,7 @@ impl Connections {
     pub(super) fn settle_all(&mut self, places: &[usize]) {
         let waiting = places.iter().filter_map(|place| self.waiting.get(*place));
         black_box(waiting.map(Waiting::fetch).fold(0, u64::wrapping_add));
-        let known = || places.iter().filter_map(|place| self.connection(*place));
-        black_box(known().map(Connection::fetch).fold(0, u64::wrapping_add));
-        black_box(known().map(Connection::fetch_more).fold(0, u64::wrapping_add));
-        black_box(known().map(Connection::fetch_most).fold(0, u64::wrapping_add));
+        self.followers.fetch(places);
         places.iter().for_each(|place| self.settle(*place));
     }
 }

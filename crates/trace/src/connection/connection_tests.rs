@@ -475,7 +475,7 @@ fn idle_connections_make_room() {
 #[test]
 fn events_of_all_connections_are_bounded_together() {
     let mut trace = Trace::new();
-    trace.connections.events = Budget::new(5);
+    trace.connections.followers = Followers::new(trace.connections.limits.events, Budget::new(5));
     // Each has two retransmissions, of which the first is a loss indication.
     let lossy = |trace: &mut Trace, port: u16| {
         for (ms, n) in [(0.0, 0), (1.0, 1), (2000.0, 0), (2001.0, 1)] {
@@ -651,6 +651,43 @@ proptest! {
             reports
         };
         prop_assert_eq!(reports(0), reports(usize::MAX));
+    }
+
+}
+
+proptest! {
+    // Each starts threads.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Threads find the same, and tell it in the same order.
+    #[test]
+    fn threads_change_nothing(
+        segments in prop::collection::vec(anything(), 0..300),
+        few in 0_usize..3,
+        scarce: bool,
+    ) {
+        let reports = |threads: usize, more: usize| {
+            let limits = Limits { connections: 2, events: 5, points: 8 };
+            let mut connections = Connections::on_threads(limits, threads);
+            (connections.few, connections.large) = (few, 40);
+            if scarce {
+                // They come home on the way.
+                let budget = Budget::new(team::most_events(more.ilog2()) + 5);
+                connections.followers = Followers::new(limits.events, budget);
+            }
+            let mut time = 0_u64;
+            for (step, mut segment) in segments.clone() {
+                time = time.wrapping_add(step);
+                segment.time = time;
+                connections.push(&segment);
+            }
+            let mut reports = connections.finished();
+            reports.extend(connections.finish());
+            reports
+        };
+        for threads in [1, 2] {
+            prop_assert_eq!(reports(0, threads), reports(threads, threads));
+        }
     }
 }
 
@@ -882,8 +919,8 @@ fn one_packet_is_little_and_counts_like_any_other() {
         packets += connections.finished().iter().map(one_data_packet).sum::<u64>();
     }
     assert_eq!(connections.count(), 10_000);
-    assert!(connections.slots.iter().filter(|slot| matches!(slot, Slot::Known(_))).count() == 0);
-    assert!(connections.slots.len() <= most);
+    assert!(connections.lanes.iter().all(|lane| lane.is(LONE)));
+    assert!(connections.lanes.len() <= most);
     packets += connections.finish().map(|report| one_data_packet(&report)).sum::<u64>();
     assert_eq!(packets, 10_000);
 }

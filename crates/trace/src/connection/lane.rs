@@ -6,12 +6,13 @@
 
 use super::key::Key;
 use super::live::Connection;
-use crate::analysis::Budget;
+use super::turns::TURNS;
+use crate::analysis::{Budget, SAME_IDS};
 use crate::frame::BLANK;
 use crate::segment::{Flags, Nanos, Options, Segment};
 
 /// Segments that wait at most.
-const ROOM: usize = 40;
+pub(super) const ROOM: usize = 40;
 /// From so many on it is time to follow them.
 const ENOUGH: u8 = 36;
 
@@ -22,7 +23,7 @@ const ECN: u8 = 0x03;
 
 /// What most segments say; addresses, and all that only a few have, are left out. Two are one line of memory.
 #[derive(Clone, Copy, Debug, Default)]
-struct Brief {
+pub(super) struct Brief {
     /// Since the segment before, ns.
     elapsed: u32,
     payload: u32,
@@ -43,7 +44,7 @@ impl Brief {
     #[inline]
     fn of(segment: &Segment, from: usize, last: Nanos) -> Option<Self> {
         let Options { timestamps, sack_blocks, cut, .. } = segment.options;
-        let turns = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
+        let turns = segment.flags.any(TURNS);
         if turns || sack_blocks != 0 || cut || segment.fragment || segment.ecn > ECN {
             return None;
         }
@@ -94,18 +95,25 @@ pub(super) struct Lane {
     pub(super) number: u64,
     /// When its last segment was captured.
     pub(super) last: Nanos,
-    /// It has a connection.
-    pub(super) live: bool,
-    /// One segment was captured of it; the connection is made with the second.
-    pub(super) lone: bool,
-    /// Nothing more is expected of it.
-    pub(super) over: bool,
-    /// Frames have been captured twice that came from each end.
-    pub(super) twice: [bool; 2],
-    /// The first segment came from the higher end.
-    high: bool,
+    /// The last IP identification from each end, and how many before it in a row were the same.
+    seen_ids: [u16; 2],
+    same_ids: [u8; 2],
+    said: u8,
     waits: u8,
 }
+
+/// What is said of a lane, a bit each. It has a connection;
+pub(super) const LIVE: u8 = 1;
+/// one segment was captured of it: the connection is made with the second;
+pub(super) const LONE: u8 = 1 << 1;
+/// nothing more is expected of it;
+pub(super) const OVER: u8 = 1 << 2;
+/// the first segment came from the higher end;
+const HIGH: u8 = 1 << 3;
+/// frames have been captured twice that came from the first end, and from the second;
+const TWICE: u8 = 1 << 4;
+/// the first end has sent anything but a SYN, and the second.
+const TALKED: u8 = 1 << 6;
 
 /// The segments that wait.
 #[derive(Clone, Debug)]
@@ -137,19 +145,58 @@ impl Lane {
             key,
             number,
             last: time,
-            live: true,
-            lone: true,
-            over: false,
-            twice: [false; 2],
-            high,
+            seen_ids: [0; 2],
+            same_ids: [0; 2],
+            said: LIVE | LONE | if high { HIGH } else { 0 },
             waits: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn is(&self, bit: u8) -> bool {
+        self.said & bit != 0
+    }
+
+    pub(super) fn say(&mut self, bit: u8, holds: bool) {
+        self.said = if holds { self.said | bit } else { self.said & !bit };
+    }
+
+    /// Frames have been captured twice that came from an end.
+    pub(super) fn twice(&self, from: usize) -> bool {
+        self.is(TWICE << from)
+    }
+
+    /// They have been now.
+    pub(super) fn say_twice(&mut self, from: usize) {
+        self.said |= TWICE << from;
+    }
+
+    /// An end has sent anything but a SYN.
+    pub(super) fn talked(&self, from: usize) -> bool {
+        self.is(TALKED << from)
+    }
+
+    /// Whether the packets of an end have identifications that tell them apart.
+    pub(super) fn identifies(&self, from: usize) -> bool {
+        self.same_ids[from] < SAME_IDS
+    }
+
+    /// Notes a segment that is no copy.
+    #[inline]
+    pub(super) fn note(&mut self, segment: &Segment, from: usize) {
+        let id = segment.ip_id.unwrap_or(0);
+        let same = id == self.seen_ids[from];
+        self.same_ids[from] = if same { self.same_ids[from].saturating_add(1) } else { 0 };
+        self.seen_ids[from] = id;
+        if !segment.flags.any(Flags::SYN | Flags::RST) {
+            self.said |= TALKED << from;
         }
     }
 
     /// Which end sent what comes from the higher one, or not. (One end talking to itself is taken for the first.)
     #[inline(always)]
     pub(super) fn from(&self, high: bool) -> usize {
-        usize::from(high != self.high)
+        usize::from(high != self.is(HIGH))
     }
 
     /// Takes a segment to wait, if it says no more than most and there is room; then it is the last.
@@ -163,33 +210,40 @@ impl Lane {
         true
     }
 
+    /// A segment that need not wait, in short, if it says no more than most; then it is the last.
+    #[inline]
+    pub(super) fn brief(&mut self, segment: &Segment, from: usize) -> Option<Brief> {
+        let brief = Brief::of(segment, from, self.last)?;
+        self.last = segment.time;
+        Some(brief)
+    }
+
     /// It is time to follow them: it has just become so.
     #[inline(always)]
     pub(super) fn is_due(&self) -> bool {
         self.waits == ENOUGH
     }
 
-    /// Lets a connection follow what waits.
+    /// What waits; it waits no longer.
     #[inline(always)]
-    pub(super) fn settle(&mut self, waiting: &Waiting, known: &mut Connection, budget: &Budget) {
-        if self.waits > 0 {
-            self.settle_all(waiting, known, budget);
-        }
+    pub(super) fn release<'a>(&mut self, waiting: &'a Waiting) -> &'a [Brief] {
+        let waits = std::mem::take(&mut self.waits);
+        waiting.0.get(..waits.into()).unwrap_or_default()
     }
+}
 
-    #[inline(never)]
-    fn settle_all(&mut self, waiting: &Waiting, known: &mut Connection, budget: &Budget) {
-        let (mut time, [first, second]) = (known.last(), known.ends());
-        let mut segments = [
-            Segment { source: first, destination: second, ..BLANK },
-            Segment { source: second, destination: first, ..BLANK },
-        ];
-        for brief in waiting.0.iter().take(self.waits.into()) {
-            time += Nanos::from(brief.elapsed);
-            let segment = &mut segments[usize::from(brief.has(FROM))];
-            brief.restore(segment, time);
-            known.push(segment, budget);
-        }
-        self.waits = 0;
+/// Lets a connection follow what has waited.
+#[inline(never)]
+pub(super) fn settle(briefs: &[Brief], known: &mut Connection, budget: &Budget) {
+    let (mut time, [first, second]) = (known.last(), known.ends());
+    let mut segments = [
+        Segment { source: first, destination: second, ..BLANK },
+        Segment { source: second, destination: first, ..BLANK },
+    ];
+    for brief in briefs {
+        time += Nanos::from(brief.elapsed);
+        let segment = &mut segments[usize::from(brief.has(FROM))];
+        brief.restore(segment, time);
+        known.push(segment, budget);
     }
 }

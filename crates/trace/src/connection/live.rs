@@ -21,12 +21,9 @@ pub(super) struct Connection {
     ends: [Endpoint; 2],
     flows: [Flow; 2],
     tap: Tap,
-    finished: [bool; 2],
-    end: End,
     /// Who opened it, if that was captured.
     opener: Option<usize>,
-    most_events: usize,
-    pub(super) most_points: usize,
+    most: Most,
 }
 
 impl Connection {
@@ -39,11 +36,8 @@ impl Connection {
             ends: [segment.source, segment.destination],
             flows: [Flow::default(), Flow::default()],
             tap: Tap::default(),
-            finished: [false; 2],
-            end: End::Open,
             opener: None,
-            most_events: most.events,
-            most_points: most.points,
+            most,
         }
     }
 
@@ -82,29 +76,9 @@ impl Connection {
         usize::from(self.ends[0] != segment.source)
     }
 
-    /// Nothing more is expected of it.
-    pub(super) fn over(&self) -> bool {
-        self.end != End::Open
-    }
-
-    /// Whether the segment opens another connection between the same ends.
-    pub(super) fn reopened_by(&self, segment: &Segment) -> bool {
-        let flow = &self.flows[self.from(segment)];
-        let answer = segment.flags.any(Flags::ACK);
-        match flow.isn {
-            Some(isn) => isn != segment.sequence && (!answer || self.over()),
-            None => flow.talked && (!answer || self.over()),
-        }
-    }
-
-    /// Whether the packets of an end have identifications that tell them apart.
-    pub(super) fn identifies(&self, from: usize) -> bool {
-        self.flows[from].identifies()
-    }
-
-    /// A frame captured twice.
-    pub(super) fn duplicate(&mut self, segment: &Segment) {
-        self.flows[self.from(segment)].counts.capture_duplicates += 1;
+    /// A frame captured twice, from the end `from`.
+    pub(super) fn duplicate(&mut self, from: usize) {
+        self.flows[from].counts.capture_duplicates += 1;
     }
 
     /// The next segment of it.
@@ -117,21 +91,8 @@ impl Connection {
         self.flows[1 - from].hears(segment, &answered);
         let outlook = self.outlook(from, budget);
         self.flows[from].sends(segment, &outlook);
-        if segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST) {
-            self.turn(segment, from);
-        }
-    }
-
-    fn turn(&mut self, segment: &Segment, from: usize) {
-        let flags = segment.flags;
-        if flags.any(Flags::SYN) && self.opener.is_none() {
-            self.opener = Some(if flags.any(Flags::ACK) { 1 - from } else { from });
-        }
-        self.finished[from] |= flags.any(Flags::FIN);
-        if flags.any(Flags::RST) && self.end == End::Open {
-            self.end = End::Reset;
-        } else if self.finished == [true; 2] && self.end == End::Open {
-            self.end = End::Closed;
+        if segment.flags.any(Flags::SYN) && self.opener.is_none() {
+            self.opener = Some(if segment.flags.any(Flags::ACK) { 1 - from } else { from });
         }
     }
 
@@ -155,14 +116,14 @@ impl Connection {
             sack: (!syn || !sends.complete || sends.sack)
                 && (!answer || !takes.complete || takes.sack),
             mss: takes.mss,
-            most_events: self.most_events,
+            most_events: self.most.events,
             budget,
-            most_points: self.most_points,
+            most_points: self.most.points,
         }
     }
 
-    /// What is said of it.
-    pub(super) fn report(self, evicted: bool, budget: &Budget) -> ConnectionReport {
+    /// What is said of it, now that it has come to this end.
+    pub(super) fn report(self, end: End, budget: &Budget) -> ConnectionReport {
         let Self { ends: [a, b], flows: [first, second], tap, .. } = self;
         let syn_captured = first.isn.is_some() || second.isn.is_some();
         let mut directions = [first.report(a, b, &tap, 0), second.report(b, a, &tap, 1)];
@@ -179,7 +140,7 @@ impl Connection {
             first: self.first,
             last: self.last,
             syn_captured,
-            end: if evicted && self.end == End::Open { End::Evicted } else { self.end },
+            end,
             handshake_rtt_s: tap.handshake().map(|whole| whole as f64 / 1e9),
             directions,
         }

@@ -1,20 +1,27 @@
 //! The table of connections: finds the one that a segment belongs to, and lets go of those that are over.
 
 mod ahead;
+mod batch;
+mod follower;
+mod followers;
 mod index;
 mod key;
 mod lane;
 mod live;
+mod team;
+mod turns;
 
 use std::hash::BuildHasher;
+use std::thread::available_parallelism;
 
 use ahead::{FETCHED, Sought, TOGETHER};
+use followers::Followers;
 use index::Index;
 use key::{Hashes, Key};
-use lane::{Lane, Waiting};
-use live::{Connection, Most};
+use lane::{LIVE, LONE, Lane, OVER, Waiting};
+use turns::{TURNS, Turns};
 
-use crate::analysis::{Budget, ConnectionReport, Recent, copies};
+use crate::analysis::{Budget, ConnectionReport, End, Recent, copies};
 use crate::segment::{Flags, Nanos, Segment};
 
 /// A closed connection is kept this long for packets still in flight: twice the longest time that a
@@ -34,6 +41,12 @@ const MOST_POINTS: usize = 1 << 20;
 const SHARE: usize = 16;
 /// What is known of fewer connections stays in a processor's cache; their segments need not wait.
 const FEW: usize = 256;
+/// Segments after which a capture is large enough for threads: a megabyte or so.
+const LARGE: u32 = 1 << 14;
+/// More followers than this have nothing to do: one reads, and finds the connections.
+const MOST_FOLLOWERS: usize = 2;
+/// Reports that are asked for ahead in the end.
+const ASKED: usize = 16 * FETCHED;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,42 +66,30 @@ impl Default for Limits {
     }
 }
 
-/// What is kept of a connection.
-#[derive(Clone, Debug, Default)]
-enum Slot {
-    #[default]
-    Free,
-    /// One segment was captured of it: a port scan is nothing else.
-    Lone(Box<Segment>),
-    Known(Box<Connection>),
-}
-
-impl Slot {
-    #[inline(always)]
-    fn known(&mut self) -> Option<&mut Connection> {
-        match self {
-            Self::Known(known) => Some(known),
-            _ => None,
-        }
-    }
-}
-
 /// Follows all connections of a capture.
 ///
 /// Segments go in by [`push`](Self::push), in the order of the capture; reports come out by [`finished`](Self::finished)
-/// as connections end, and the rest by [`finish`](Self::finish).
+/// as connections end, and the rest by [`finish`](Self::finish). They are the same, in the same order, however many
+/// threads follow.
 #[derive(Debug)]
 pub struct Connections {
     limits: Limits,
     index: Index,
-    slots: Vec<Slot>,
-    /// Beside each slot.
+    /// Places of connections.
     lanes: Vec<Lane>,
+    /// Beside each lane.
+    turns: Vec<Turns>,
     waiting: Vec<Waiting>,
+    /// Of which one segment was captured, that one: a port scan is nothing else.
+    lone: Vec<Option<Box<Segment>>>,
     free: Vec<usize>,
+    followers: Followers,
+    /// On so many threads, from so many segments on.
+    threads: usize,
+    large: u32,
     /// Where the last segment went.
     latest: usize,
-    /// The slot that is looked at next, whether its connection is over.
+    /// The place that is looked at next, whether its connection is over.
     hand: usize,
     hashes: Hashes,
     marks: Hashes,
@@ -97,9 +98,6 @@ pub struct Connections {
     pushed: u32,
     /// Points granted to connections that are alive.
     granted: usize,
-    /// Events that may still be kept of them.
-    events: Budget,
-    finished: Vec<ConnectionReport>,
     few: usize,
     /// Segments that are put off, and what is known of them then.
     ahead: Vec<Segment>,
@@ -115,17 +113,28 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// An empty table.
+    /// An empty table. Where there is more than one processor, threads follow the connections of a large capture.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
+        let others = available_parallelism().map_or(0, |all| all.get() - 1);
+        Self::on_threads(limits, others.min(MOST_FOLLOWERS))
+    }
+
+    /// The same with so many threads beside the caller's, or the next power of two below; 0 for none.
+    #[must_use]
+    pub fn on_threads(limits: Limits, threads: usize) -> Self {
         let hashes = Hashes::new();
         Self {
             limits: Limits { connections: limits.connections.max(1), ..limits },
             index: Index::new(),
-            slots: Vec::new(),
             lanes: Vec::new(),
+            turns: Vec::new(),
             waiting: Vec::new(),
+            lone: Vec::new(),
             free: Vec::new(),
+            followers: Followers::new(limits.events, Budget::new(MOST_EVENTS)),
+            threads,
+            large: LARGE,
             latest: 0,
             hand: 0,
             hashes,
@@ -134,8 +143,6 @@ impl Connections {
             count: 0,
             pushed: 0,
             granted: 0,
-            events: Budget::new(MOST_EVENTS),
-            finished: Vec::new(),
             few: FEW,
             ahead: Vec::new(),
             sought: Vec::new(),
@@ -173,8 +180,7 @@ impl Connections {
     fn follow(&mut self, segment: &Segment, sought: &Sought) -> u64 {
         let mut place = self.find(sought);
         if let Some(found) = place.filter(|_| segment.flags.any(Flags::SYN)) {
-            self.settle(found);
-            if self.reopens(found, segment) {
+            if self.reopens(found, segment, sought.high) {
                 self.end(found, false);
                 place = None;
             }
@@ -192,6 +198,9 @@ impl Connections {
         self.pushed = self.pushed.wrapping_add(1);
         if self.pushed % SWEEP_EVERY == 0 {
             self.sweep(segment.time);
+            if self.pushed >= self.large && self.threads > 0 {
+                self.followers.part(std::mem::take(&mut self.threads).ilog2());
+            }
         }
         number
     }
@@ -213,96 +222,97 @@ impl Connections {
         };
         let (number, from) = (lane.number, lane.from(high));
         if let Some(since) = self.recent.find(segment, number, &self.marks) {
-            if self.is_copy(place, segment, from, since) {
+            let told = lane.identifies(from);
+            if copies(segment, since, lane.twice(from), told) {
+                self.note_copy(place, segment, from, since);
                 return number;
             }
-            return self.follow_up(place, segment);
         }
+        lane.note(segment, from);
         // Most need not touch the connection.
-        if self.index.len() >= self.few && !lane.lone && lane.take(waiting, segment, from) {
+        let many = self.index.len() >= self.few;
+        if many && !lane.is(LONE) && lane.take(waiting, segment, from) {
             if lane.is_due() {
                 self.put_off(place);
             }
             return number;
         }
-        self.follow_up(place, segment)
-    }
-
-    /// Lets the connection of a place follow what waits, and then a segment; the connection's number.
-    #[inline]
-    fn follow_up(&mut self, place: usize, segment: &Segment) -> u64 {
-        if self.lanes.get(place).is_some_and(|lane| lane.lone) {
-            self.meet(place);
-        }
-        let (Some(lane), Some(waiting)) = (self.lanes.get_mut(place), self.waiting.get(place))
-        else {
-            return 0;
-        };
-        let number = lane.number;
-        let Some(known) = self.slots.get_mut(place).and_then(Slot::known) else { return number };
-        lane.last = lane.last.max(segment.time);
-        lane.settle(waiting, known, &self.events);
-        known.push(segment, &self.events);
-        lane.over = known.over();
+        self.follow_up(place, segment, from);
         number
     }
 
-    /// Whether a segment that looks like one captured at `since` is a copy of it; if so, it is counted.
-    #[cold]
-    fn is_copy(&mut self, place: usize, segment: &Segment, from: usize, since: Nanos) -> bool {
-        if self.lanes.get(place).is_some_and(|lane| lane.lone) {
-            self.meet(place);
+    /// Lets the connection of a place follow what waits, and then a segment.
+    #[inline]
+    fn follow_up(&mut self, place: usize, segment: &Segment, from: usize) {
+        if segment.flags.any(TURNS) {
+            self.turn(place, segment, from);
         }
+        self.meet(place);
         self.settle(place);
-        let (Some(lane), Some(known)) =
-            (self.lanes.get_mut(place), self.slots.get_mut(place).and_then(Slot::known))
-        else {
-            return false;
-        };
-        let told = known.identifies(from);
-        let copy = copies(segment, since, lane.twice[from], told);
-        if copy {
-            lane.twice[from] = true;
-            // Nobody sends data twice at one moment: all was captured twice, what comes from the other end, too.
-            let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN);
-            lane.twice[1 - from] |= segment.time == since && occupies;
-            known.duplicate(segment);
-        }
-        copy
+        let Some(lane) = self.lanes.get_mut(place) else { return };
+        let latest = lane.last.max(segment.time);
+        self.followers.push(place, segment, || lane.brief(segment, from));
+        lane.last = latest;
     }
 
-    /// Begins to follow a connection of which one segment had been captured.
+    /// A segment begins a connection, or ends it.
     #[cold]
+    fn turn(&mut self, place: usize, segment: &Segment, from: usize) {
+        let (Some(lane), Some(turns)) = (self.lanes.get_mut(place), self.turns.get_mut(place))
+        else {
+            return;
+        };
+        turns.read(segment, from);
+        lane.say(OVER, turns.over());
+    }
+
+    /// Counts a copy of a segment captured at `since`.
+    #[cold]
+    fn note_copy(&mut self, place: usize, segment: &Segment, from: usize, since: Nanos) {
+        self.meet(place);
+        let Some(lane) = self.lanes.get_mut(place) else { return };
+        lane.say_twice(from);
+        // Nobody sends data twice at one moment: all was captured twice, what comes from the other end, too.
+        let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN);
+        if segment.time == since && occupies {
+            lane.say_twice(1 - from);
+        }
+        self.followers.duplicate(place, from);
+    }
+
+    /// Begins to follow a connection if one segment of it had been captured.
+    #[inline]
     fn meet(&mut self, place: usize) {
-        let Some(slot) = self.slots.get_mut(place) else { return };
-        let Slot::Lone(first) = slot else { return };
+        if self.lanes.get(place).is_some_and(|lane| lane.is(LONE)) {
+            self.follow_first(place);
+        }
+    }
+
+    #[cold]
+    fn follow_first(&mut self, place: usize) {
+        let Some(first) = self.lone.get_mut(place).and_then(Option::take) else { return };
         // Both directions have points of their own.
         let points = self.limits.points.min((MOST_POINTS - self.granted) / SHARE / 2);
         self.granted += 2 * points;
-        let most = Most { events: self.limits.events, points };
-        let lane = &mut self.lanes[place];
-        let mut known = Connection::new(lane.number, first, most);
-        known.push(first, &self.events);
-        lane.lone = false;
-        lane.over = known.over();
-        *slot = Slot::Known(Box::new(known));
+        let (lane, turns) = (&mut self.lanes[place], &mut self.turns[place]);
+        turns.points = points;
+        lane.say(LONE, false);
+        lane.say(OVER, turns.over());
+        self.followers.meet(place, lane.number, points, &first);
     }
 
     /// Whether a SYN opens another connection than that of a place.
-    fn reopens(&mut self, place: usize, syn: &Segment) -> bool {
-        if self.lanes.get(place).is_some_and(|lane| lane.lone) {
-            self.meet(place);
-        }
-        self.connection(place).is_some_and(|known| known.reopened_by(syn))
+    fn reopens(&self, place: usize, syn: &Segment, high: bool) -> bool {
+        let (lane, turns) = (&self.lanes[place], &self.turns[place]);
+        let from = lane.from(high);
+        turns.reopened_by(syn, from, lane.talked(from))
     }
 
     /// Follows what waits at a place.
+    #[inline]
     fn settle(&mut self, place: usize) {
-        let slot = self.slots.get_mut(place).and_then(Slot::known);
-        let waiting = self.waiting.get(place);
-        if let (Some(known), Some(lane), Some(waiting)) = (slot, self.lanes.get_mut(place), waiting)
-        {
-            lane.settle(waiting, known, &self.events);
+        if let (Some(lane), Some(waiting)) = (self.lanes.get_mut(place), self.waiting.get(place)) {
+            self.followers.settle(place, lane.release(waiting));
         }
     }
 
@@ -312,35 +322,39 @@ impl Connections {
         self.count
     }
 
-    /// Takes the reports of connections that have ended since the last call.
+    /// Takes the reports of connections that have ended since the last call; those that threads still work at come
+    /// with a later one.
     pub fn finished(&mut self) -> Vec<ConnectionReport> {
         self.catch_up();
-        std::mem::take(&mut self.finished)
+        std::iter::from_fn(|| self.followers.report(false)).collect()
     }
 
     /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
     /// their first segments. Each connection goes as its report is made.
     pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
         self.catch_up();
-        let mut places: Vec<_> =
-            (0..self.slots.len()).filter(|place| self.lanes[*place].live).collect();
+        self.followers.double();
+        let live = |place: &usize| self.lanes[*place].is(LIVE);
+        let mut places: Vec<_> = (0..self.lanes.len()).filter(live).collect();
         places.sort_by_key(|place| self.lanes[*place].number);
-        let finished = std::mem::take(&mut self.finished);
-        let groups = places.len().div_ceil(FETCHED);
-        let rest = move |group| {
-            let from = group * FETCHED;
-            let group = &places[from..places.len().min(from + FETCHED)];
-            self.last_of(group)
-        };
-        finished.into_iter().chain((0..groups).flat_map(rest))
+        let mut left = places.into_iter();
+        std::iter::from_fn(move || {
+            while self.followers.expected() < ASKED {
+                let next: Vec<_> = left.by_ref().take(FETCHED).collect();
+                if next.is_empty() {
+                    break;
+                }
+                self.end_all(&next);
+            }
+            self.followers.report(true)
+        })
     }
 
-    /// The reports of connections that are cut off by the end of the capture.
-    fn last_of(&mut self, places: &[usize]) -> Vec<ConnectionReport> {
+    /// The capture ends before these connections do.
+    fn end_all(&mut self, places: &[usize]) {
         places.iter().for_each(|place| self.meet(*place));
         self.settle_all(places);
-        let known: Vec<_> = places.iter().filter_map(|place| self.take(*place)).collect();
-        known.into_iter().map(|known| known.report(false, &self.events)).collect()
+        places.iter().for_each(|place| self.followers.end(*place, self.turns[*place].end));
     }
 
     #[inline]
@@ -354,7 +368,7 @@ impl Connections {
     /// Whether the connection of a place is that of the key.
     #[inline(always)]
     fn is(&self, place: usize, key: &Key) -> bool {
-        self.lanes.get(place).is_some_and(|lane| lane.key == *key && lane.live)
+        self.lanes.get(place).is_some_and(|lane| lane.key == *key && lane.is(LIVE))
     }
 
     #[inline(always)]
@@ -362,44 +376,33 @@ impl Connections {
         self.is(self.latest, key)
     }
 
-    #[inline(always)]
-    fn connection(&self, place: usize) -> Option<&Connection> {
-        match self.slots.get(place)? {
-            Slot::Known(known) => Some(known),
-            _ => None,
-        }
-    }
-
-    /// Takes the connection of a place out, that of one segment being made one.
-    fn take(&mut self, place: usize) -> Option<Box<Connection>> {
-        self.meet(place);
-        match std::mem::take(self.slots.get_mut(place)?) {
-            Slot::Known(known) => Some(known),
-            _ => None,
-        }
-    }
-
     fn open(&mut self, sought: &Sought, segment: &Segment) -> usize {
         if self.index.len() >= self.limits.connections {
             self.evict();
         }
         let mut lane = Lane::new(sought.key, sought.high, self.count, segment.time);
+        let mut turns = Turns::default();
+        // The first end is that of the first segment.
+        lane.note(segment, 0);
+        turns.read(segment, 0);
         // Of a SYN that nobody answers, and of a RST, no more is expected.
         let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
-        lane.over = opens || segment.flags.any(Flags::RST);
+        lane.say(OVER, opens || turns.over());
         self.count += 1;
-        let slot = Slot::Lone(Box::new(*segment));
+        let lone = Some(Box::new(*segment));
         let place = match self.free.pop() {
             Some(place) => {
-                self.slots[place] = slot;
                 self.lanes[place] = lane;
+                self.turns[place] = turns;
+                self.lone[place] = lone;
                 place
             }
             None => {
-                self.slots.push(slot);
                 self.lanes.push(lane);
+                self.turns.push(turns);
+                self.lone.push(lone);
                 self.waiting.push(Waiting::new());
-                self.slots.len() - 1
+                self.lanes.len() - 1
             }
         };
         self.index.insert(self.hashes.hash_one(sought.key), place);
@@ -409,11 +412,11 @@ impl Connections {
     /// Ends the one of the next few that is over, else one of a single segment, else the one that has been idle for
     /// longest.
     fn evict(&mut self) {
-        let length = self.slots.len();
+        let length = self.lanes.len();
         let nearby = (0..length.min(CANDIDATES)).map(|step| (self.hand + step) % length);
-        let victim = nearby.filter(|&place| self.lanes[place].live).min_by_key(|&place| {
+        let victim = nearby.filter(|&place| self.lanes[place].is(LIVE)).min_by_key(|&place| {
             let lane = &self.lanes[place];
-            (!lane.over, !lane.lone, lane.last)
+            (!lane.is(OVER), !lane.is(LONE), lane.last)
         });
         self.hand = (self.hand + CANDIDATES) % length.max(1);
         if let Some(place) = victim {
@@ -425,25 +428,27 @@ impl Connections {
     #[inline]
     fn sweep(&mut self, now: Nanos) {
         self.hand += 1;
-        if self.hand >= self.slots.len() {
+        if self.hand >= self.lanes.len() {
             self.hand = 0;
         }
         let place = self.hand;
-        let gone = |lane: &Lane| lane.over && now.saturating_sub(lane.last) > LINGER;
+        let gone = |lane: &Lane| lane.is(OVER) && now.saturating_sub(lane.last) > LINGER;
         if self.lanes.get(place).is_some_and(gone) {
             self.end(place, false);
         }
     }
 
     fn end(&mut self, place: usize, evicted: bool) {
+        self.meet(place);
         self.settle(place);
-        if let Some(connection) = self.take(place) {
-            self.index.remove(self.hashes.hash_one(self.lanes[place].key), place);
-            self.lanes[place].live = false;
-            self.free.push(place);
-            self.granted -= 2 * connection.most_points;
-            self.finished.push(connection.report(evicted, &self.events));
-        }
+        let (lane, turns) = (&mut self.lanes[place], &self.turns[place]);
+        self.index.remove(self.hashes.hash_one(lane.key), place);
+        // It is looked for no more, nor swept away.
+        lane.say(LIVE | OVER, false);
+        self.free.push(place);
+        self.granted -= 2 * turns.points;
+        let cut = evicted && turns.end == End::Open;
+        self.followers.end(place, if cut { End::Evicted } else { turns.end });
     }
 }
 

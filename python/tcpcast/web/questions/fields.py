@@ -21,7 +21,10 @@ STEPS = 61
 LONGEST = 100
 """Characters of a value."""
 
-FIRST_STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "rfc-newreno", "rfc-reno", "rfc-sack")
+FIRST_STACKS = (
+    *("linux-cubic", "linux-reno", "linux-bbr", "bbr3"),
+    *("rfc-newreno", "rfc-reno", "rfc-sack"),
+)
 """The stacks that most people mean, before those of papers."""
 
 Values = dict[str, str]

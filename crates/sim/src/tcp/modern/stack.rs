@@ -224,70 +224,61 @@ pub struct Stack {
     pub receiving: Receiving,
 }
 
-/// Stacks by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preset {
+/// A row for each preset: its name in scenarios and its rules.
+macro_rules! presets {
+    ($($(#[$says:meta])+ $preset:ident $name:literal $stack:expr,)+) => {
+        /// Stacks by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Preset {
+            $($(#[$says])+ $preset,)+
+        }
+
+        impl Preset {
+            /// All, in the order of the documentation.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$preset),+];
+
+            /// The name in scenarios.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$preset => $name,)+
+                }
+            }
+
+            /// Its rules.
+            #[must_use]
+            pub fn stack(self) -> Stack {
+                match self {
+                    $(Self::$preset => $stack,)+
+                }
+            }
+        }
+    };
+}
+
+presets! {
     /// Linux with its default, CUBIC.
-    LinuxCubic,
+    LinuxCubic "linux-cubic" LINUX,
     /// Linux with Reno.
-    LinuxReno,
+    LinuxReno "linux-reno" Stack { control: Control::Reno, ..LINUX },
     /// Linux with BBR version 1 and TCP's own pacing.
-    LinuxBbr,
+    LinuxBbr "linux-bbr" Stack { control: Control::Bbr, ..LINUX },
     /// Linux with Reno, and SACK, DSACK, RACK, TLP and F-RTO off, reordering fixed at 3.
-    LinuxRenoClassic,
+    LinuxRenoClassic "linux-reno-classic" LINUX_RENO_CLASSIC,
     /// RFC 6675 over RFC 5681 and RFC 6298.
-    RfcSack,
+    RfcSack "rfc-sack" RFC_SACK,
     /// Linux with BBR version 3 by its draft.
-    Bbr3,
+    Bbr3 "bbr3" Stack { control: Control::Bbr3, ..LINUX },
     /// Linux with DCTCP.
-    Dctcp,
+    Dctcp "dctcp" Stack { control: Control::Dctcp, ecn: true, ..LINUX },
 }
 
 impl Preset {
-    /// All, in the order of the documentation.
-    pub const ALL: [Self; 7] = [
-        Self::LinuxCubic,
-        Self::LinuxReno,
-        Self::LinuxBbr,
-        Self::LinuxRenoClassic,
-        Self::RfcSack,
-        Self::Bbr3,
-        Self::Dctcp,
-    ];
-
-    /// The name in scenarios.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LinuxCubic => "linux-cubic",
-            Self::LinuxReno => "linux-reno",
-            Self::LinuxBbr => "linux-bbr",
-            Self::LinuxRenoClassic => "linux-reno-classic",
-            Self::RfcSack => "rfc-sack",
-            Self::Bbr3 => "bbr3",
-            Self::Dctcp => "dctcp",
-        }
-    }
-
     /// The preset of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
-    }
-
-    /// Its rules.
-    #[must_use]
-    pub fn stack(self) -> Stack {
-        match self {
-            Self::LinuxCubic => LINUX,
-            Self::LinuxReno => Stack { control: Control::Reno, ..LINUX },
-            Self::LinuxBbr => Stack { control: Control::Bbr, ..LINUX },
-            Self::LinuxRenoClassic => LINUX_RENO_CLASSIC,
-            Self::RfcSack => RFC_SACK,
-            Self::Bbr3 => Stack { control: Control::Bbr3, ..LINUX },
-            Self::Dctcp => Stack { control: Control::Dctcp, ecn: true, ..LINUX },
-        }
     }
 }
 

@@ -82,14 +82,6 @@ impl CubicControl {
         self.found
     }
 
-    /// A round-trip time says something in slow start, or where it is the smallest.
-    #[inline(always)]
-    #[must_use]
-    pub fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
-        let seeks = !self.found && window.in_slow_start();
-        rtt.is_some_and(|rtt| seeks || self.min_delay.is_none_or(|min| rtt < min))
-    }
-
     /// The time as Linux's clock shows it.
     fn ticks(&self, now: Nanos) -> Nanos {
         now / self.tick * self.tick
@@ -168,6 +160,13 @@ fn curve(epoch: &Epoch, elapsed: Nanos, cwnd: u32) -> u32 {
 }
 
 impl CongestionControl for CubicControl {
+    /// A round-trip time says something in slow start, or where it is the smallest.
+    #[inline(always)]
+    fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+        let seeks = !self.found && window.in_slow_start();
+        rtt.is_some_and(|rtt| seeks || self.min_delay.is_none_or(|min| rtt < min))
+    }
+
     #[inline(always)]
     fn on_sample(&mut self, window: &mut Window, sample: &AckSample) {
         let Some(rtt) = sample.rtt else { return };

@@ -43,6 +43,11 @@ impl DctcpControl {
 }
 
 impl CongestionControl for DctcpControl {
+    #[inline(always)]
+    fn wants_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
+        true
+    }
+
     /// RFC 8257, section 3.3, steps 3 to 7.
     #[inline(always)]
     fn on_sample(&mut self, _window: &mut Window, sample: &AckSample) {

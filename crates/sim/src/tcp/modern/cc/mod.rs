@@ -128,7 +128,7 @@ pub trait CongestionControl {
     /// In recovery only one that governs the window is asked; else PRR brings it to `ssthresh`.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
 
-    /// A packet is found lost; asked only where [`AnyControl::hears_losses`].
+    /// A packet is found lost; asked only where [`Self::hears_losses`].
     fn on_lost(&mut self, _window: &mut Window, _lost: &LostPacket) {}
 
     /// The threshold after a loss or a mark.
@@ -143,6 +143,36 @@ pub trait CongestionControl {
     /// The window when a reduction is undone.
     fn undone(&mut self, window: &Window) -> u32 {
         window.cwnd.max(window.before_reduction)
+    }
+
+    /// Whether it sets window and rate itself, also while losses are repaired.
+    #[inline(always)]
+    fn governs(&self) -> bool {
+        false
+    }
+
+    /// Whether it hears of each packet found lost, with what was in flight when that was sent.
+    #[inline(always)]
+    fn hears_losses(&self) -> bool {
+        false
+    }
+
+    /// Whether rate samples of now say nothing of the path, as little is sent on purpose.
+    #[inline(always)]
+    fn probes_rtt(&self) -> bool {
+        false
+    }
+
+    /// The rate it asks for, in bytes a second.
+    #[inline(always)]
+    fn asked_rate(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether a sample with this round-trip time says something to [`Self::on_sample`].
+    #[inline(always)]
+    fn wants_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
+        false
     }
 }
 
@@ -187,82 +217,56 @@ impl AnyControl {
         }
     }
 
-    /// Whether it sets window and rate itself, also while losses are repaired.
+    /// See [`CongestionControl::governs`].
     #[inline(always)]
     #[must_use]
     pub fn governs(&self) -> bool {
-        matches!(self, Self::Bbr(_) | Self::Bbr3(_))
+        each!(self, control => control.governs())
     }
 
-    /// Whether it hears of each packet found lost, with what was in flight when that was sent.
+    /// See [`CongestionControl::hears_losses`].
     #[inline(always)]
     #[must_use]
     pub fn hears_losses(&self) -> bool {
-        matches!(self, Self::Bbr3(_))
+        each!(self, control => control.hears_losses())
     }
 
-    /// Whether rate samples of now say nothing of the path, as little is sent on purpose.
+    /// See [`CongestionControl::probes_rtt`].
     #[must_use]
     pub fn probes_rtt(&self) -> bool {
-        match self {
-            Self::Bbr(bbr) => bbr.probes_rtt(),
-            Self::Bbr3(bbr) => bbr.probes_rtt(),
-            _ => false,
-        }
+        each!(self, control => control.probes_rtt())
     }
 
-    /// The rate it asks for, in bytes a second.
+    /// See [`CongestionControl::asked_rate`].
     #[inline(always)]
     #[must_use]
     pub fn pacing_rate(&self) -> Option<u64> {
-        match self {
-            Self::Bbr(bbr) => Some(bbr.pacing_rate()),
-            Self::Bbr3(bbr) => Some(bbr.pacing_rate()),
-            _ => None,
-        }
+        each!(self, control => control.asked_rate())
     }
 
-    /// Whether a sample with this round-trip time says something to it; most do not.
+    /// See [`CongestionControl::wants_sample`].
     #[inline(always)]
     #[must_use]
     pub fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
-        match self {
-            Self::Reno(_) | Self::Bbr(_) | Self::Bbr3(_) => false,
-            Self::Cubic(cubic) => cubic.wants_sample(window, rtt),
-            Self::Dctcp(_) => true,
-        }
+        each!(self, control => control.wants_sample(window, rtt))
     }
 
     /// See [`CongestionControl::on_sample`].
     #[inline(always)]
     pub fn on_sample(&mut self, window: &mut Window, sample: &AckSample) {
-        match self {
-            Self::Cubic(cubic) => cubic.on_sample(window, sample),
-            Self::Dctcp(dctcp) => dctcp.on_sample(window, sample),
-            // These never want one.
-            Self::Reno(_) | Self::Bbr(_) | Self::Bbr3(_) => (),
-        }
+        each!(self, control => control.on_sample(window, sample));
     }
 
-    /// See [`CongestionControl::on_ack`], of one that governs.
+    /// See [`CongestionControl::on_ack`], of one that governs; no code is made of the others.
     #[inline(always)]
     pub fn govern(&mut self, window: &mut Window, sample: &AckSample) {
-        match self {
-            Self::Bbr(bbr) => bbr.on_ack(window, sample),
-            Self::Bbr3(bbr) => bbr.on_ack(window, sample),
-            Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) => (),
-        }
+        each!(self, control => if control.governs() { control.on_ack(window, sample) });
     }
 
     /// The same, of one that does not.
     #[inline(always)]
     pub fn grow(&mut self, window: &mut Window, sample: &AckSample) {
-        match self {
-            Self::Reno(reno) => reno.on_ack(window, sample),
-            Self::Cubic(cubic) => cubic.on_ack(window, sample),
-            Self::Dctcp(dctcp) => dctcp.on_ack(window, sample),
-            Self::Bbr(_) | Self::Bbr3(_) => (),
-        }
+        each!(self, control => if !control.governs() { control.on_ack(window, sample) });
     }
 
     /// See [`CongestionControl::on_lost`].

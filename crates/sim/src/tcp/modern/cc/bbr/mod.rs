@@ -181,6 +181,20 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
+    #[inline(always)]
+    fn governs(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn asked_rate(&self) -> Option<u64> {
+        Some(self.pacing_rate())
+    }
+
+    fn probes_rtt(&self) -> bool {
+        Self::probes_rtt(self)
+    }
+
     /// Each acknowledgement sets rate and window.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.update_model(window, sample);

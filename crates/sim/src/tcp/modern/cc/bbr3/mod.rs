@@ -256,6 +256,25 @@ fn reached(prior: u32, end: u32) -> bool {
 }
 
 impl CongestionControl for Bbr3 {
+    #[inline(always)]
+    fn governs(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn asked_rate(&self) -> Option<u64> {
+        Some(self.pacing_rate())
+    }
+
+    fn probes_rtt(&self) -> bool {
+        Self::probes_rtt(self)
+    }
+
+    #[inline(always)]
+    fn hears_losses(&self) -> bool {
+        true
+    }
+
     /// Each acknowledgement sets rate and window.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.update_model(window, sample);

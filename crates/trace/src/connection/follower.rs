@@ -1,0 +1,123 @@
+//! Who follows connections, by their places: at home, or on a thread of its own ([`team`](super::team)) its share.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use super::ahead::FETCHED;
+use super::batch::{Batch, Step};
+use super::lane::{Brief, settle};
+use super::live::{Connection, Most};
+use crate::analysis::{Budget, ConnectionReport, End};
+use crate::segment::Segment;
+
+/// Connections by place. It is told what its connections are to follow, in the order of the capture.
+#[derive(Debug)]
+pub(super) struct Follower {
+    known: Vec<Option<Box<Connection>>>,
+    /// Events kept of a direction, and those that may still be kept of all.
+    events: usize,
+    budget: Arc<Budget>,
+}
+
+impl Follower {
+    pub(super) fn new(events: usize, budget: Arc<Budget>) -> Self {
+        Self { known: Vec::new(), events, budget }
+    }
+
+    /// Begins to follow the connection of a place, of which this was the first segment.
+    pub(super) fn meet(&mut self, place: usize, number: u64, points: usize, first: &Segment) {
+        if place >= self.known.len() {
+            self.known.resize_with(place + 1, || None);
+        }
+        let mut known = Connection::new(number, first, Most { events: self.events, points });
+        known.push(first, &self.budget);
+        self.known[place] = Some(Box::new(known));
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, place: usize, segment: &Segment) {
+        if let Some(Some(known)) = self.known.get_mut(place) {
+            known.push(segment, &self.budget);
+        }
+    }
+
+    /// Follows what has waited at a place.
+    #[inline]
+    pub(super) fn settle(&mut self, place: usize, briefs: &[Brief]) {
+        if let Some(Some(known)) = self.known.get_mut(place) {
+            settle(briefs, known, &self.budget);
+        }
+    }
+
+    /// A frame captured twice.
+    pub(super) fn duplicate(&mut self, place: usize, from: usize) {
+        if let Some(Some(known)) = self.known.get_mut(place) {
+            known.duplicate(from);
+        }
+    }
+
+    /// What is said of the connection of a place, which goes.
+    pub(super) fn end(&mut self, place: usize, end: End) -> Option<ConnectionReport> {
+        let known = self.known.get_mut(place)?.take()?;
+        Some(known.report(end, &self.budget))
+    }
+
+    /// Fetches from memory what will change at these places, a few.
+    pub(super) fn fetch(&self, places: impl Iterator<Item = usize> + Clone) {
+        let known = || places.clone().filter_map(|place| self.known.get(place)?.as_deref());
+        black_box(known().map(Connection::fetch).fold(0, u64::wrapping_add));
+        black_box(known().map(Connection::fetch_more).fold(0, u64::wrapping_add));
+        black_box(known().map(Connection::fetch_most).fold(0, u64::wrapping_add));
+    }
+
+    /// Does what a batch says; the reports of connections that end, by their turn.
+    pub(super) fn follow(&mut self, batch: &Batch) -> Vec<(u64, ConnectionReport)> {
+        let mut reports = Vec::new();
+        let (mut segments, mut briefs) = (batch.segments.iter(), batch.briefs.as_slice());
+        for steps in batch.steps.chunks(FETCHED) {
+            self.fetch(steps.iter().map(|step| step.0));
+            for &(place, step) in steps {
+                match step {
+                    Step::Several { count } => {
+                        let (those, rest) = briefs.split_at(count as usize);
+                        briefs = rest;
+                        self.settle(place, those);
+                    }
+                    Step::One => segments.next().into_iter().for_each(|one| self.push(place, one)),
+                    Step::Meet { number, points } => {
+                        let first = segments.next();
+                        first.into_iter().for_each(|one| self.meet(place, number, points, one));
+                    }
+                    Step::Duplicate { from } => self.duplicate(place, from),
+                    Step::End { turn, end } => {
+                        reports.extend(self.end(place, end).map(|report| (turn, report)));
+                    }
+                }
+            }
+        }
+        reports
+    }
+
+    /// Parts with connections: two to the power of `shift` followers, each with its share of the places.
+    pub(super) fn split(&mut self, shift: u32) -> Vec<Self> {
+        let part = || Self::new(self.events, Arc::clone(&self.budget));
+        let mut parts: Vec<_> = (0..1 << shift).map(|_| part()).collect();
+        for (place, known) in self.known.drain(..).enumerate() {
+            parts[place & ((1 << shift) - 1)].known.push(known);
+        }
+        parts
+    }
+
+    /// Takes back what it has parted with.
+    pub(super) fn join(&mut self, parts: Vec<Self>, shift: u32) {
+        for (share, part) in parts.into_iter().enumerate() {
+            for (place, known) in part.known.into_iter().enumerate() {
+                let place = (place << shift) + share;
+                if place >= self.known.len() {
+                    self.known.resize_with(place + 1, || None);
+                }
+                self.known[place] = known;
+            }
+        }
+    }
+}

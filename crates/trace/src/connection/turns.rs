@@ -1,0 +1,47 @@
+//! How a connection begins and ends, as its SYNs, FINs and RSTs say: enough to tell it from the next between the same
+//! ends, without looking at the connection itself.
+
+use crate::analysis::End;
+use crate::segment::{Flags, Segment};
+
+/// What turns a connection.
+pub(super) const TURNS: u8 = Flags::SYN | Flags::FIN | Flags::RST;
+
+/// What they have said so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    /// Initial sequence numbers, of SYNs captured.
+    isn: [Option<u32>; 2],
+    finished: [bool; 2],
+    pub(super) end: End,
+    /// Points of a time-sequence plot that it was granted, of each direction.
+    pub(super) points: usize,
+}
+
+impl Turns {
+    /// Reads a segment from the end `from`; all others than those that turn it say nothing.
+    pub(super) fn read(&mut self, segment: &Segment, from: usize) {
+        let flags = segment.flags;
+        let reset = flags.any(Flags::RST);
+        if flags.any(Flags::SYN) && !reset {
+            self.isn[from] = Some(segment.sequence);
+        }
+        self.finished[from] |= flags.any(Flags::FIN);
+        if self.end == End::Open && reset {
+            self.end = End::Reset;
+        } else if self.end == End::Open && self.finished == [true; 2] {
+            self.end = End::Closed;
+        }
+    }
+
+    /// Nothing more is expected of it.
+    pub(super) fn over(&self) -> bool {
+        self.end != End::Open
+    }
+
+    /// Whether a SYN of the end `from`, which has `talked` before or not, opens another connection.
+    pub(super) fn reopened_by(&self, syn: &Segment, from: usize, talked: bool) -> bool {
+        let another = self.isn[from].map_or(talked, |isn| isn != syn.sequence);
+        another && (!syn.flags.any(Flags::ACK) || self.over())
+    }
+}
