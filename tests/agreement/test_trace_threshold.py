@@ -47,7 +47,7 @@ def test_a_raised_threshold_makes_no_timeouts(threshold: int, tmp_path: Path) ->
         assert found[column].sum() == answer.metrics[metric].value, column
 
 
-def directions(**columns: list[float] | list[bool]) -> Table:
+def directions(**columns: list[float] | list[bool] | list[str]) -> Table:
     count = len(next(iter(columns.values())))
     plain = {
         "src": np.array(["a"] * count),
@@ -56,6 +56,7 @@ def directions(**columns: list[float] | list[bool]) -> Table:
         "sack": np.full(count, fill_value=False),
         "start_growth": np.full(count, np.nan),
         "start_acks": np.full(count, np.nan),
+        "looks_like": np.full(count, "unknown"),
     }
     return plain | {name: np.array(values) for name, values in columns.items()}
 
@@ -88,6 +89,15 @@ def test_congestion_avoidance_says_so_too_but_not_of_cubic() -> None:
     table = directions(sack=[False, False, True, True])
     found = growing(table, growth([1.0, 0.5, 1.0, 0.5]))
     assert found["window_grows_by"].tolist() == ["packets", "acks", "packets", "unknown"]
+
+
+def test_cubic_and_bbr_count_packets_where_nothing_else_tells() -> None:
+    like = ["unknown", "reno", "cubic", "bbr", "cubic"]
+    # In the last one a slow start tells, whatever it looks like.
+    table = directions(looks_like=like, sack=[True] * 5, start_acks=[1.0] * 4 + [0.5])
+    table["start_growth"] = np.array([1.0] * 4 + [0.5])
+    found = growing(table, growth([0.5] * 5))
+    assert found["window_grows_by"].tolist() == ["unknown", "unknown", "packets", "packets", "acks"]
 
 
 def test_models_are_fed_one_packet_an_ack_where_windows_grow_by_packets() -> None:

@@ -20,7 +20,20 @@ def test_it_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     json.dumps(SCHEMA, allow_nan=False)
     assert "required" not in SCHEMA
-    assert SCHEMA["else"]["required"] == ["network", "run"]
+    assert SCHEMA["else"]["required"] == ["network"]
+
+
+def test_only_transfers_that_run_each_alone_need_no_run() -> None:
+    tables = load("short-transfers").resolved()
+    del tables["run"]
+    VALIDATOR.validate(tables)
+    shared = tables | {
+        "traffic": tables["traffic"] | {"arrivals": {"law": "poisson", "rate": "2/s"}}
+    }
+    for needs in (shared, load("office-50mbit").resolved()):
+        needs.pop("run", None)
+        with pytest.raises(jsonschema.ValidationError, match="'run' is a required property"):
+            VALIDATOR.validate(needs)
 
 
 @pytest.mark.parametrize("name", packaged_names())

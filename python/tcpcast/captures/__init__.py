@@ -268,8 +268,8 @@ def trace(
         raise CaptureError(f"{whose}: {reason}") from fault
     connections = columns(found["connections"], found["limits"])
     rounds_found = rounds(found["rounds"], found["limits"])
-    connections |= growing(connections, rounds_found)
-    connections |= looks_like(connections, rounds_found)
+    control = looks_like(connections, rounds_found)
+    connections |= growing(connections | control, rounds_found) | control
     connections |= modelled(connections)
     warnings = [*found["warnings"], *_warnings(connections, found)]
     second = found.get("between")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.control import BBR, CUBIC
 from tcpcast.captures.pace import growth_each
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def growing(table: Table, rounds: Table) -> Table:
     Parameters
     ----------
     table
-        The table of directions.
+        The table of directions, with ``looks_like``.
     rounds
         The table of rounds.
 
@@ -37,7 +38,8 @@ def growing(table: Table, rounds: Table) -> Table:
     ``start_growth`` bytes for each byte acknowledged, which is 1 for one way and ``start_acks``
     (acks by packets) for the other. Otherwise congestion avoidance decides: a packet in a round, or
     1/b. CUBIC grows by about half a packet where it follows Reno; so with SACK, less than a packet
-    tells nothing.
+    tells nothing. Where neither tells, who ``looks_like`` CUBIC (RFC 9438, section 4) or BBR counts
+    packets: Linux acknowledges every packet of a slow start, which is then the same for both ways.
     """
     found = np.full(table["src"].size, "unknown", dtype="<U7")
     acks = 1 / np.fmax(np.nan_to_num(table["packets_per_ack"], nan=1.0), 1.0)
@@ -51,4 +53,5 @@ def growing(table: Table, rounds: Table) -> Table:
         by_packets = table["start_growth"] >= (1 + table["start_acks"]) / 2
     found[start & by_packets] = "packets"
     found[start & ~by_packets] = "acks"
+    found[(found == "unknown") & np.isin(table["looks_like"], (CUBIC, BBR))] = "packets"
     return {"window_grows_by": found}

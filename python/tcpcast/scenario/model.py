@@ -37,6 +37,7 @@ from tcpcast.scenario.cross import CrossTraffic
 from tcpcast.scenario.crossing import cross_warnings
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
+from tcpcast.scenario.needed import ASKED, ends_by_itself, needed_of_all
 from tcpcast.scenario.network import HEADER_BYTES, Network
 from tcpcast.scenario.reuse import LINKS, is_captured, plain, reread
 from tcpcast.scenario.run import Probes, Run
@@ -54,32 +55,15 @@ from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import (
-    CAPTURE,
     Captured,
     Traffic,
     Transfers,
 )
 
-ASKED = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
-"""What a scenario asks for, and a capture has measured."""
-
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Stands where a capture has no such table, so that each scenario has one; no engine reads it."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
-
-
-def _needed_unless_captured(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema what goes with a capture: nothing but itself."""
-    kind = {"required": ["kind"], "properties": {"kind": {"const": CAPTURE}}}
-    schema["if"] = {"properties": {"traffic": kind}, "required": ["traffic"]}
-    schema["then"] = {"properties": dict.fromkeys(ASKED, False)}
-    own = {"required": ["traffic"], "properties": {"traffic": {"required": ["kind"]}}}
-    each = {"required": ["class"], "properties": {"class": {"minItems": 1, "items": own}}}
-    schema["else"] = {
-        "required": [name for name in schema.pop("required") if name != "traffic"],
-        "anyOf": [{"required": ["traffic"]}, each],
-    }
 
 
 class Scenario(Table):
@@ -104,7 +88,7 @@ class Scenario(Table):
     42.0
     """
 
-    model_config = ConfigDict(json_schema_extra=_needed_unless_captured)
+    model_config = ConfigDict(json_schema_extra=needed_of_all)
 
     name: Name = Field(default="scenario", examples=["web-10mbit"])
     network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
@@ -202,7 +186,7 @@ class Scenario(Table):
         if not isinstance(data, Mapping):
             return data
         if not is_captured(data):
-            return lay_classes({"run": {}, **data} if _ends_by_itself(data) else data)
+            return lay_classes({"run": {}, **data} if ends_by_itself(data) else data)
         told = [name for name in ASKED if name in data]
         if told:
             message = f"a capture has its own values; leave out {', '.join(told)}"
@@ -475,15 +459,7 @@ def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
     metrics = {"bulk": "goodput_pps", "transfers": "completion_time_s"}
     metric = metrics.get(str(kind), "connection_rate_bps")
     # A wrong packet size is told where it stands; sizes in bytes then only need some payload.
-    return Reading(payload if payload > 0 else 1460, folder, metric, _ends_by_itself(source))
-
-
-def _ends_by_itself(source: Mapping[str, Any]) -> bool:
-    """Say whether the traffic says how long the run is: it needs no table for that."""
-    traffic = source.get("traffic")
-    if not isinstance(traffic, Mapping) or source.get("class"):
-        return False
-    return traffic.get("kind") == "transfers" and "arrivals" not in traffic
+    return Reading(payload if payload > 0 else 1460, folder, metric, ends_by_itself(source))
 
 
 def _entry_names(source: Mapping[str, Any]) -> EntryNames:
