@@ -21,7 +21,8 @@ pub enum Cause {
     Duplicates,
     /// The receiver held later segments, and said so by SACK.
     Sack,
-    /// A short timer after SACK or by pacing: RACK's reordering timer (RFC 8985).
+    /// A short timer after SACK or by pacing, or the acknowledgement of a repair that was sent later: RACK
+    /// (RFC 8985).
     Rack,
     /// The retransmission timer; `depth` is 1 for the first time and grows with each backoff.
     Timeout {
@@ -411,9 +412,24 @@ impl Recovery {
             self.probes |= late;
             return if late { Cause::Rack } else { Cause::Sack };
         }
+        if self.outrun_by_a_repair(resent, known) {
+            return Cause::Rack;
+        }
         // Who captured no acknowledgements cannot ask for duplicates.
         let explained = self.duplicates > 0 || self.heard.is_none();
         if explained { Cause::Duplicates } else { Cause::Unexplained }
+    }
+
+    /// The acknowledgement of a recovery's last repair says that the oldest segment is lost, which was sent before
+    /// that repair (RFC 8985, section 6.2).
+    fn outrun_by_a_repair(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        let prompt = resent.time.saturating_sub(self.advanced) <= known.near + PROMPT;
+        known.sack
+            && self.blocks
+            && prompt
+            && self.phase == Phase::Open
+            && resent.start == known.acknowledged
+            && resent.last_sent.is_some_and(|sent| sent >= self.entered && sent < self.advanced)
     }
 
     /// What is lost of the data sent in a recovery by SACK belongs to it, as long as it lasts: until all that was

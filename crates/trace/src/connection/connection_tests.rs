@@ -200,6 +200,24 @@ fn a_lost_retransmission_waits_for_the_timer_though_duplicates_arrive() {
 }
 
 #[test]
+fn rfc8985_6_2_the_ack_of_a_later_repair_says_that_what_was_sent_before_is_lost() {
+    let mut trace = begun(true);
+    trace.sack(302.0, 4, [(5, 6)]);
+    trace.data(302.1, [4]);
+    trace.sack(303.0, 4, [(5, 10)]);
+    trace.data(303.1, 10..12);
+    trace.data(310.0, [12]);
+    trace.sack(403.0, 4, [(5, 11)]);
+    trace.data(403.1, [4]); // the first repair was lost, and so was 11
+    trace.ack(503.0, 11);
+    trace.data(503.1, [11]);
+    trace.ack(603.0, 13);
+    let report = trace.report();
+    assert_eq!(causes(&report), [Cause::Sack, Cause::Sack, Cause::Rack]);
+    assert_eq!((report.indications.td, report.indications.to()), (2, 0));
+}
+
+#[test]
 fn sack_and_its_reordering_timer_are_no_timeouts() {
     let mut trace = begun(true);
     trace.sack(302.0, 4, [(5, 6)]);
