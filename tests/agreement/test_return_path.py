@@ -233,3 +233,13 @@ def test_what_a_return_path_cannot_be_is_refused(changes: dict[str, Any], told: 
     with pytest.raises(ScenarioError) as caught:
         Scenario.from_dict(BASE).with_changes(changes)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
+def test_data_that_overtakes_data_does_not_meet_acks(stack: str) -> None:
+    late = {"law": "exponential", "mean": "3ms", "reorder": True}
+    changes = {"tcp.stack": stack, "network.jitter": late}
+    plain = answered(changes)
+    same = answered(changes | {"network.return.rate": "8mbit"})
+    assert same["return_loss_ratio"] == 0
+    assert same["goodput_bps"] == pytest.approx(plain["goodput_bps"], rel=0.1)

@@ -104,7 +104,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
     ) {
         let now = self.now;
-        if stage > self.tandem.measured && !self.tandem.is_shared(stage) {
+        let beyond = stage >= self.tandem.forward || !self.tandem.is_shared(stage);
+        if stage > self.tandem.measured && beyond {
             return self.onward(source, path, stage, now, packet);
         }
         let Stage { delay, kind: Kind::Shared(hop) } = &mut self.tandem.stages[stage] else {
