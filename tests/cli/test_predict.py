@@ -246,7 +246,8 @@ def test_the_size_alone_limits_a_transfer(capsys: Capture) -> None:
     assert "A transfer of this size takes about 100 ms: 818 kbit/s on average." in out
     assert "About" not in out
     with_packet = document(capsys, *arguments, "--packet")
-    times = {a["engine"]: a["metrics"]["completion_time_s"] for a in with_packet["answers"]}
+    given = [a for a in with_packet["answers"] if "metrics" in a]
+    times = {a["engine"]: a["metrics"]["completion_time_s"] for a in given}
     assert times["packet"]["value"] == pytest.approx(0.1)
 
 

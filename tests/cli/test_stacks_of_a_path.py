@@ -77,7 +77,8 @@ def test_predict_tells_the_time_with_the_start_up_where_no_formula_of_transfers_
     assert out.splitlines()[2].startswith("10 MB takes ")
     assert "at this goodput, slow start from 10 packets included." in out
     assert "No time of a transfer is trusted" not in out
-    assert "outside its domain: 69.1 losses per transfer with SACK" in " ".join(out.split())
+    assert "short: does not apply: " in out
+    assert "69.1 on the mean, more than 30; write a smaller size" in " ".join(out.split())
 
 
 def test_without_a_stack_the_path_is_of_linux_with_cubic(capsys: Capture) -> None:

@@ -128,7 +128,7 @@ def test_percentiles_are_drawn_and_gaps_stay_open(
         drawn = np.asarray(lines[name].get_ydata())
         assert np.isnan(drawn[[2, 4]]).all()
         assert drawn[[0, 1, 3, 5]] == pytest.approx(values)
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    labels = [text.get_text() for text in kept[0].legends[0].get_texts()]
     assert "packet, mean, 95 % interval" not in labels  # none was told
     assert {"p50 to p95", "p95 to p99"} <= set(labels)
     tail = kept[1].axes[0].lines

@@ -79,7 +79,8 @@ class Prediction:
         transfer = [] if self.transfer is None else list(self.transfer)
         given = {a.engine for a in transfer if a.not_applicable is None}
         kept = [a for a in self.steady if a.not_applicable is None or a.engine not in given]
-        return kept + [a for a in transfer if a.not_applicable is None]
+        named = {a.engine for a in kept}
+        return kept + [a for a in transfer if a.not_applicable is None or a.engine not in named]
 
     @property
     def lead(self) -> Answer | None:

@@ -113,7 +113,8 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// An empty table. Where there is more than one processor, threads follow the connections of a large capture.
+    /// An empty table. Where there is more than one processor, threads follow the connections of a large capture,
+    /// unless they are many from its beginning.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let others = available_parallelism().map_or(0, |all| all.get() - 1);
@@ -198,7 +199,9 @@ impl Connections {
         self.pushed = self.pushed.wrapping_add(1);
         if self.pushed % SWEEP_EVERY == 0 {
             self.sweep(segment.time);
-            if self.pushed >= self.large && self.threads > 0 {
+            // Of many connections finding each segment's takes most of the time, which one thread does.
+            let few = self.index.len() < self.few;
+            if few && self.pushed >= self.large && self.threads > 0 {
                 self.followers.part(std::mem::take(&mut self.threads).ilog2());
             }
         }
