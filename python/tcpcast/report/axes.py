@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.compare import is_observed
 from tcpcast.errors import EnvironmentFault
 from tcpcast.report.summary import describe
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from tcpcast.answer import Answer, Metric
@@ -63,6 +65,15 @@ def titled(figure: Figure, scenario: Scenario, title: str, x: str, y: str) -> Ax
     axes.set_ylabel(y)
     lay_out(axes)
     return axes
+
+
+def log_ticks(axis: Axis) -> None:
+    """Give a logarithmic axis ticks at 1, 2 and 5, in plain digits."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415 - slow to import
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(lambda value, _at: digits(value))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def legend_above(panels: Sequence[Axes]) -> None:

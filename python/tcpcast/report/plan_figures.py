@@ -16,6 +16,7 @@ from tcpcast.report.axes import (
     REFERENCE,
     figure_class,
     lay_out,
+    log_ticks,
     points_with_intervals,
     titled,
 )
@@ -24,7 +25,6 @@ from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
@@ -203,16 +203,7 @@ def _frame(axes: Axes, plan: Plan, values: NDArray[np.float64], target: float) -
         return
     axes.set_yscale("log")
     axes.set_ylim(float(shown.min()) / 1.3, 1.3 * float(shown.max()))
-    _log_ticks(axes.yaxis)
-
-
-def _log_ticks(axis: Axis) -> None:
-    """Give a logarithmic axis ticks at 1, 2 and 5, in plain digits."""
-    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415 - slow to import
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(lambda value, _at: digits(value))
-    axis.set_minor_formatter(NullFormatter())
+    log_ticks(axes.yaxis)
 
 
 def _isoline(axes: Axes, plan: Plan, scenario: Scenario) -> None:
@@ -238,7 +229,7 @@ def _isoline(axes: Axes, plan: Plan, scenario: Scenario) -> None:
     lay_out(axes)
     axes.set_ylim(bottom=floor)
     for axis in (axes.xaxis, axes.yaxis):
-        _log_ticks(axis)
+        log_ticks(axis)
     axes.set_xlabel("RTT (ms)")
     axes.set_ylabel("loss (%)")
     axes.legend(frameon=False, fontsize=8, loc="upper right")

@@ -12,7 +12,15 @@ from tcpcast import output, units
 from tcpcast.answer import UNITS
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.output import save_figure
-from tcpcast.report.axes import CALCULATED, LINES, MARKERS, OBSERVED, figure_class, lay_out
+from tcpcast.report.axes import (
+    CALCULATED,
+    LINES,
+    MARKERS,
+    OBSERVED,
+    figure_class,
+    lay_out,
+    log_ticks,
+)
 from tcpcast.report.quantity import Scale, label, scale_of
 from tcpcast.report.sweep import LEADING
 from tcpcast.report.sweep_cells import WIDE, along, cells
@@ -236,7 +244,7 @@ def _curves(  # noqa: PLR0913, PLR0917 - what is drawn, and how
     positive = values[np.isfinite(values)]
     if positive.min() > 0 and positive.max() / positive.min() >= WIDE:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _at: digits(value, 4))
+        log_ticks(axes.yaxis)
     else:
         axes.set_ylim(bottom=min(0.0, 1.05 * float(positive.min()) / scale.factor))
     if any(each.doubted.any() for each in found):
