@@ -24,12 +24,12 @@ def test_a_run_has_hundreds_of_losses_however_rare_they_are(stack: str) -> None:
     rare = path(1e-4, stack=stack)
     seconds = simulated_s(rare)
     assert seconds > DURATION_S
-    assert seconds * rare.pps * rare.loss_ratio == pytest.approx(LOSSES)
+    assert seconds * rare.pps * rare.loss_ratio == pytest.approx(LOSSES, rel=1e-2)
 
 
 def test_a_run_has_no_more_packets_than_it_may() -> None:
     rarer = path(1e-6)
-    assert simulated_s(rarer) * rarer.pps <= max(MOST_PACKETS, 0.2 * DURATION_S * rarer.pps)
+    assert simulated_s(rarer) * rarer.pps <= 1.01 * max(MOST_PACKETS, 0.2 * DURATION_S * rarer.pps)
 
 
 def test_where_the_link_limits_losses_are_not_waited_for() -> None:

@@ -38,8 +38,9 @@ def growing(table: Table, rounds: Table) -> Table:
     ``start_growth`` bytes for each byte acknowledged, which is 1 for one way and ``start_acks``
     (acks by packets) for the other. Otherwise congestion avoidance decides: a packet in a round, or
     1/b. CUBIC grows by about half a packet where it follows Reno; so with SACK, less than a packet
-    tells nothing. Where neither tells, who ``looks_like`` CUBIC (RFC 9438, section 4) or BBR counts
-    packets: Linux acknowledges every packet of a slow start, which is then the same for both ways.
+    tells nothing. Where neither tells, who has SACK and ``looks_like`` CUBIC (RFC 9438,
+    section 4) or BBR counts packets: Linux acknowledges every packet of a slow start, which is then
+    the same for both ways.
     """
     found = np.full(table["src"].size, "unknown", dtype="<U7")
     acks = 1 / np.fmax(np.nan_to_num(table["packets_per_ack"], nan=1.0), 1.0)
@@ -53,5 +54,6 @@ def growing(table: Table, rounds: Table) -> Table:
         by_packets = table["start_growth"] >= (1 + table["start_acks"]) / 2
     found[start & by_packets] = "packets"
     found[start & ~by_packets] = "acks"
-    found[(found == "unknown") & np.isin(table["looks_like"], (CUBIC, BBR))] = "packets"
+    todays = table["sack"] & np.isin(table["looks_like"], (CUBIC, BBR))
+    found[(found == "unknown") & todays] = "packets"
     return {"window_grows_by": found}

@@ -80,7 +80,7 @@ def simulated_s(path: PathToSimulate) -> float:
     affordable = MOST_PACKETS / pps if 0 < pps < math.inf else math.inf
     if path.loss_limited_pps < path.link_pps:
         enough = LOSSES / (path.loss_limited_pps * path.loss_ratio)
-        seconds = min(max(seconds, min(enough, affordable)), longest)
+        seconds = min(max(seconds, math.ceil(min(enough, affordable))), longest)
     if not is_todays(path.stack):
         return seconds
     return max(LEAST_SHARE * seconds, min(seconds, affordable))
