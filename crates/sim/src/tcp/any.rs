@@ -1,9 +1,9 @@
 //! Ends of either kind, for runs in which classic and modern TCP meet: each source has the one of
 //! its class.
 
-use super::bursts::{labelled, send_all};
+use super::bursts::{Burst, labelled};
 use super::cc::{Reno, RenoBytes};
-use super::headers::{Headers, Overtaken};
+use super::headers::Headers;
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
 use super::{
     Arrival, Idle, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig, Transmission, WindowUnit,
@@ -14,15 +14,6 @@ use crate::probe::{Shown, TcpProbe};
 use crate::random::{Draws, Named, Purpose, Stream};
 use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
-
-impl Overtaken for DataHeader {
-    const GONE: Self = Self::GONE;
-
-    #[inline(always)]
-    fn is_gone(&self) -> bool {
-        self.is_gone()
-    }
-}
 
 /// The sending end of one source, whichever TCP it speaks. What every packet needs comes first: see
 /// `Source`.
@@ -229,7 +220,7 @@ impl SendingEnd for AnySender {
         let Self { end, released, headers, .. } = self;
         if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
             if !sender.rests(now, rules, probe) {
-                send_all(sender, headers, now, rules, probe, &mut send);
+                Burst { sender, headers, now, rules, probe, send }.send_all();
             }
             return;
         }

@@ -6,57 +6,50 @@ use crate::clock::Nanos;
 use crate::packet::Label;
 use crate::probe::TcpProbe;
 
-/// Sends all that is to be sent now.
-#[inline(never)]
-pub(super) fn send_all(
-    sender: &mut PacketSender,
-    headers: &mut Headers<DataHeader>,
-    now: Nanos,
-    rules: &ModernTcp,
-    probe: &mut impl TcpProbe,
-    send: &mut impl FnMut(u32, Label),
-) {
-    if !send_run(sender, headers, now, rules, probe, send) {
-        send_others(sender, headers, now, rules, probe, send);
-    }
+/// What is sent now, by whom and how.
+pub(super) struct Burst<'a, P, F> {
+    pub sender: &'a mut PacketSender,
+    pub headers: &'a mut Headers<DataHeader>,
+    pub now: Nanos,
+    pub rules: &'a ModernTcp,
+    pub probe: &'a mut P,
+    pub send: F,
 }
 
-/// Sends a run of full packets, if there is one; says whether nothing else is to be sent now.
-#[inline(always)]
-fn send_run(
-    sender: &mut PacketSender,
-    headers: &mut Headers<DataHeader>,
-    now: Nanos,
-    rules: &ModernTcp,
-    probe: &mut impl TcpProbe,
-    send: &mut impl FnMut(u32, Label),
-) -> bool {
-    let Some(run) = sender.poll_run(now, rules, probe) else { return false };
-    let mut packet = run.first;
-    for left in (0..run.packets).rev() {
-        if run.push && left == 0 {
-            packet.push();
+impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
+    /// Sends all of it.
+    #[inline(never)]
+    pub(super) fn send_all(mut self) {
+        if !self.send_run() {
+            self.send_others();
         }
-        send(packet.number, labelled(headers, &packet));
-        packet.go_on(rules.stack.mss);
     }
-    run.ends
-}
 
-/// Sends what is to be sent that is no run, and runs behind it.
-#[inline(never)]
-fn send_others(
-    sender: &mut PacketSender,
-    headers: &mut Headers<DataHeader>,
-    now: Nanos,
-    rules: &ModernTcp,
-    probe: &mut impl TcpProbe,
-    send: &mut impl FnMut(u32, Label),
-) {
-    while let Some(packet) = sender.poll_transmit(now, rules, probe) {
-        send(packet.number, labelled(headers, &packet));
-        if send_run(sender, headers, now, rules, probe, send) {
-            return;
+    /// Sends a run of full packets, if there is one; says whether nothing else is to be sent now.
+    #[inline(always)]
+    fn send_run(&mut self) -> bool {
+        let Some(run) = self.sender.poll_run(self.now, self.rules, self.probe) else {
+            return false;
+        };
+        let mut packet = run.first;
+        for left in (0..run.packets).rev() {
+            if run.push && left == 0 {
+                packet.push();
+            }
+            (self.send)(packet.number, labelled(self.headers, &packet));
+            packet.go_on(self.rules.stack.mss);
+        }
+        run.ends
+    }
+
+    /// Sends what is to be sent that is no run, and runs behind it.
+    #[inline(never)]
+    fn send_others(&mut self) {
+        while let Some(packet) = self.sender.poll_transmit(self.now, self.rules, self.probe) {
+            (self.send)(packet.number, labelled(self.headers, &packet));
+            if self.send_run() {
+                return;
+            }
         }
     }
 }

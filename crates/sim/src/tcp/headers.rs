@@ -47,6 +47,15 @@ pub(crate) trait Overtaken: Carried {
     fn is_gone(&self) -> bool;
 }
 
+impl Overtaken for DataHeader {
+    const GONE: Self = Self::GONE;
+
+    #[inline(always)]
+    fn is_gone(&self) -> bool {
+        self.is_gone()
+    }
+}
+
 /// The headers of a source's packets in one direction, in the order in which they were sent.
 ///
 /// Acknowledgements of one source keep their order on every path, so when one arrives, those that were
