@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from tcpcast.engines.formula.feed import LEAST_LOSS
 from tcpcast.models.cubic import cubic_response
@@ -35,7 +36,7 @@ MAX_WALL_OF_TODAY = "120s"
 """A run of today's TCP has a known number of packets: it is cut short on a busy machine alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
 class PathToSimulate:
     """A path, as far as the effort of its simulation depends on it.
 
@@ -49,7 +50,7 @@ class PathToSimulate:
     flows: int
     stack: str
 
-    @property
+    @cached_property
     def loss_limited_pps(self) -> float:
         """Packets per second that all flows send by a formula of their window; inf where none is.
 

@@ -12,7 +12,7 @@ ASKED = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class"
 
 
 def needed_of_all(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema what goes with a capture: nothing but itself."""
+    """Tell the JSON Schema which tables are needed: with a capture none but itself."""
     kind = {"required": ["kind"], "properties": {"kind": {"const": CAPTURE}}}
     schema["if"] = {"properties": {"traffic": kind}, "required": ["traffic"]}
     schema["then"] = {"properties": dict.fromkeys(ASKED, False)}

@@ -80,7 +80,7 @@ pub(super) struct Journal {
     pub(super) omitted: u64,
     most_events: usize,
     /// Only where somebody asked for it.
-    pub(super) trail: Option<Box<Trail>>,
+    pub(super) trail: Option<Trail>,
 }
 
 /// A retransmission and all that was found out about it.
@@ -100,7 +100,7 @@ pub(super) struct Repeat {
 
 impl Journal {
     pub(super) fn new(origin: Nanos, most_events: usize, most_points: usize) -> Self {
-        let trail = (most_points > 0).then(|| Box::new(Trail::new(most_points)));
+        let trail = (most_points > 0).then(|| Trail::new(most_points));
         Self { intervals: Intervals::new(origin), most_events, trail, ..Self::default() }
     }
 
