@@ -10,6 +10,7 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 SECONDS = 120
 Counted = dict[str, int]
-STACKS = ["linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "rfc-sack", "dctcp"]
 
 
 def scenario(stack: str, folder: Path) -> Scenario:
@@ -40,10 +40,7 @@ def scenario(stack: str, folder: Path) -> Scenario:
     )
 
 
-@pytest.fixture(
-    scope="module",
-    params=STACKS,
-)
+@pytest.fixture(scope="module", params=TODAYS_PRESETS)
 def loop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Counted, Capture, Capture]:
@@ -98,7 +95,7 @@ def test_both_taps_see_the_same_flow(loop: tuple[str, Counted, Capture, Capture]
     assert counted["sent"] - lost - 200 <= arrived <= counted["sent"] - lost
 
 
-@pytest.fixture(scope="module", params=STACKS)
+@pytest.fixture(scope="module", params=TODAYS_PRESETS)
 def files(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Counted, Capture]:
