@@ -12,6 +12,7 @@ from tcpcast import _native
 from tcpcast.engines.fixed_point.configuration import asked
 from tcpcast.engines.packet import plain
 from tcpcast.engines.packet.configuration import configuration
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,6 +137,12 @@ def test_the_types_of_python_have_the_same_keys() -> None:
 def test_an_error_says_where_it_is(change: dict[str, Any], message: str) -> None:
     wrong: Any = configuration(scenario("web"), 1.0) | change
     assert message in refused(wrong)
+
+
+def test_the_native_module_knows_the_stacks_of_today() -> None:
+    wrong: Any = configuration(scenario("bytes"), 1.0)
+    wrong["tcp"]["modern"]["stack"] = "linux"
+    assert expected(refused(wrong)) == TODAYS_PRESETS.keys()
 
 
 def test_lists_that_are_drawn_from_are_not_empty() -> None:
