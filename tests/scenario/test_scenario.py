@@ -29,7 +29,7 @@ from tcpcast.scenario import (
     packaged_names,
 )
 from tcpcast.scenario.classes import COUNT_KEYS
-from tcpcast.scenario.table import TAGS, Table
+from tcpcast.scenario.table import Table, tables_below, union_members
 from tcpcast.scenario.toml import write_toml
 
 BULK: dict[str, Any] = {
@@ -400,7 +400,7 @@ def test_it_says_what_it_is() -> None:
 def test_no_key_is_called_like_a_union_member() -> None:
     """Otherwise the fault's path would lose it; that of a rate's trace is told at the rate."""
     keys = {key for table in tables_below(Table) for key in table.key_names()}
-    assert keys & TAGS == {"trace"}
+    assert keys & union_members() == {"trace"}
 
 
 def test_every_required_key_has_an_example_for_the_message_about_its_absence() -> None:
@@ -410,10 +410,6 @@ def test_every_required_key_has_an_example_for_the_message_about_its_absence() -
         for key, field in table.key_names().items():
             told_apart = key in ("kind", "law", "model")
             assert not field.is_required() or told_apart or table.example(key) is not None
-
-
-def tables_below(base: type[Table]) -> list[type[Table]]:
-    return [t for child in base.__subclasses__() for t in (child, *tables_below(child))]
 
 
 def test_toml_is_written_as_it_is_read() -> None:

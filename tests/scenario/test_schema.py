@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, load, packaged_names, packaged_text, scenario_schema
-from tcpcast.scenario.table import TAGS
+from tcpcast.scenario.table import union_members
 
 SCHEMA = scenario_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -224,4 +224,4 @@ def test_names_that_pydantic_puts_into_paths_are_those_of_the_unions() -> None:
                 walk(inner)
 
     walk(Scenario.__pydantic_core_schema__)
-    assert names == TAGS
+    assert names == union_members()

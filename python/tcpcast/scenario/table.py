@@ -35,17 +35,10 @@ _LONGEST = 200
 
 TableT = TypeVar("TableT", bound="Table")
 
-TAGS = frozenset(
-    (
-        *("on-off", "bulk", "transfers", "capture"),
-        *("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical"),
-        *("poisson", "fgn", "trace"),
-        *("bernoulli", "gilbert-elliott", "rest-of-round", "droptail", "red", "fq"),
-        *("codel", "fq_codel", "pie", "head-drop"),
-        *("a-law", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"),
-    )
+_NO_TABLES = frozenset(
+    ("droptail", *("a-law", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
 )
-"""Names of union members, which pydantic puts into the path and no one typed as a key."""
+"""Members of unions that no word of a table tells apart, as ``Tag`` names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +131,26 @@ def faults(details: Iterable[InitErrorDetails]) -> ValidationError:
     return ValidationError.from_exception_data("scenario", list(details))
 
 
+def tables_below(base: type[Table]) -> list[type[Table]]:
+    """Return all kinds of tables that are there so far, of a kind."""
+    return [t for child in base.__subclasses__() for t in (child, *tables_below(child))]
+
+
+def union_members() -> frozenset[str]:
+    """Return the names of union members, which pydantic puts into the path of a fault.
+
+    No one typed them as a key. That of a table is the one word that the key has which tells it from
+    others.
+    """
+    words = (
+        typing.get_args(field.annotation)
+        for table in tables_below(Table)
+        for field in table.model_fields.values()
+        if typing.get_origin(field.annotation) is typing.Literal
+    )
+    return _NO_TABLES | {found[0] for found in words if len(found) == 1}
+
+
 EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
 """The names of the entries of lists of tables, by the list's place; None where one has none."""
 
@@ -159,8 +172,9 @@ def fault_lines(error: ValidationError, names: EntryNames | None = None) -> list
         level is told once.
     """
     found: dict[tuple[tuple[int | str, ...] | None, str], None] = {}
+    members = union_members()
     for e in error.errors():
-        found[tuple(part for part in e["loc"] if part not in TAGS), e["msg"]] = None
+        found[tuple(part for part in e["loc"] if part not in members), e["msg"]] = None
     lines = []
     for location, message in found:
         if location is not None and (_inherited_from(location), message) not in found:
