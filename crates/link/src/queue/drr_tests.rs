@@ -81,6 +81,19 @@ fn drr_1995_a_small_quantum_takes_several_turns() {
 }
 
 #[test]
+fn drr_1995_a_turn_adds_the_quantum_to_the_byte() {
+    // Two turns suffice for flows 1 and 3; flow 2 lacks a byte then. Of its third it keeps 499, to
+    // the byte what its next packet needs beside the fourth.
+    let quantum_bytes = NonZeroU32::new(500).unwrap();
+    let config = DrrConfig { quantum_bytes, ..config(DropPolicy::Arriving) };
+    let mut trace = Trace::new(queue(Limits::default(), config));
+    for (flow, bytes) in [(1, 1000), (1, 1000), (2, 1001), (2, 999), (3, 1000)] {
+        trace.offer(flow, bytes);
+    }
+    assert_eq!(trace.serve_all(), [1, 3, 2, 1, 2]);
+}
+
+#[test]
 fn a_weight_is_a_share() {
     let weighted = queue(Limits::default(), config(DropPolicy::Arriving)).with_weight(7..9, 0.25);
     let mut trace = Trace::new(weighted);
