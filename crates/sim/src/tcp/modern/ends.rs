@@ -50,17 +50,21 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) -> Self {
-        let mut end = Self {
-            sender: Sender::new(now, 1, seed, &tcp.stack),
+        let mut end = Self::unopened(Sender::new(now, 1, seed, &tcp.stack));
+        end.open(now, file, seed, tcp, probe);
+        end
+    }
+
+    fn unopened(sender: Sender) -> Self {
+        Self {
+            sender,
             size: 0,
             acked: 0,
             closing: false,
             echo: 0,
             recovery: Recovery::None,
             accepting: None,
-        };
-        end.open(now, file, seed, tcp, probe);
-        end
+        }
     }
 
     /// Begins another connection in the place of this one.
@@ -72,10 +76,7 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) {
-        let Self { sender, size, acked, closing, echo, recovery, accepting } = self;
-        sender.renew(now, seed, &tcp.stack);
-        (*size, *acked, *closing, *echo) = (0, 0, false, 0);
-        (*recovery, *accepting) = (Recovery::None, None);
+        *self = Self::unopened(self.sender.renewed(now, seed, &tcp.stack));
         self.open(now, file, seed, tcp, probe);
     }
 

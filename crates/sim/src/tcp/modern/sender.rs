@@ -189,11 +189,12 @@ impl Sender {
         sender
     }
 
-    /// Becomes the end of a new connection, in the same place.
-    pub(super) fn renew(&mut self, now: Nanos, seed: u64, stack: &Stack) {
+    /// The end of a new connection, with the memory of this one.
+    pub(super) fn renewed(&mut self, now: Nanos, seed: u64, stack: &Stack) -> Self {
         let room = self.flight.take_room();
-        *self = Self::new(now, 1, seed, stack);
-        self.flight.give_room(room);
+        let mut sender = Self::new(now, 1, seed, stack);
+        sender.flight.give_room(room);
+        sender
     }
 
     /// Keeps account of what nobody but the user of a socket asks for, and of delivery as if any

@@ -145,10 +145,11 @@ pub trait CongestionControl {
         window.cwnd.max(window.before_reduction)
     }
 
-    /// Whether it sets window and rate itself, also while losses are repaired.
+    /// Whether it sets window and rate itself, also while losses are repaired: what asks for a rate
+    /// does.
     #[inline(always)]
     fn governs(&self) -> bool {
-        false
+        self.asked_rate().is_some()
     }
 
     /// Whether it hears of each packet found lost, with what was in flight when that was sent.

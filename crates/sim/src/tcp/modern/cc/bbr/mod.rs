@@ -182,11 +182,6 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     #[inline(always)]
-    fn governs(&self) -> bool {
-        true
-    }
-
-    #[inline(always)]
     fn asked_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }

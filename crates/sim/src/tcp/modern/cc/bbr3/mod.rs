@@ -257,11 +257,6 @@ fn reached(prior: u32, end: u32) -> bool {
 
 impl CongestionControl for Bbr3 {
     #[inline(always)]
-    fn governs(&self) -> bool {
-        true
-    }
-
-    #[inline(always)]
     fn asked_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }
