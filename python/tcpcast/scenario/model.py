@@ -229,6 +229,13 @@ class Scenario(Table):
         return self.network.packet_bytes - self.populations[0].tcp.header_bytes
 
     @property
+    def loses_at_random(self) -> bool:
+        """Whether any link that data packets take loses some by chance, whatever its queue."""
+        return any(
+            on.link.loss is not None for p in self.populations for on in p.links(self.network)
+        )
+
+    @property
     def transfers_alone(self) -> Transfers | None:
         """The traffic, where it is transfers that are each alone on the empty path."""
         if isinstance(self.traffic, Transfers) and self.traffic.alone and not self.classes:
