@@ -24,6 +24,8 @@ pub struct AnySender {
     headers: Headers<DataHeader>,
     /// When the agenda looks at its pacing next.
     looked_at: Nanos,
+    /// The header of a packet that came out of turn.
+    spare: DataHeader,
     /// What a classic sender has let out and is still to be sent.
     released: Transmission,
     seeds: Option<Stream>,
@@ -34,13 +36,15 @@ pub struct AnySender {
     lacking: u32,
 }
 
+/// A modern one is in its place, as most are that kind: what it needs is at hand with its source.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant)]
 enum SenderKind {
     /// It has sent nothing yet.
     None,
     Packets(Box<Sender<Reno>>),
     Bytes(Box<Sender<RenoBytes>>),
-    Modern(Box<PacketSender>),
+    Modern(PacketSender),
 }
 
 impl Default for AnySender {
@@ -50,6 +54,7 @@ impl Default for AnySender {
             released: Transmission::default(),
             headers: Headers::default(),
             looked_at: NEVER,
+            spare: DataHeader::default(),
             seeds: None,
             opened_at: None,
             acked: 0,
@@ -108,7 +113,7 @@ impl SendingEnd for AnySender {
                 SenderKind::Modern(before) => before.restart(now, file, seed, rules, probe),
                 end => {
                     let sender = PacketSender::start(now, file, seed, rules, probe);
-                    *end = SenderKind::Modern(Box::new(sender));
+                    *end = SenderKind::Modern(sender);
                 }
             }
             return Transmission::default();
@@ -245,14 +250,15 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, label: Label) -> DataHeader {
-        let header = self.headers.take_any(label).unwrap_or_default();
-        header.arrived(label.ecn() == Ecn::Ce)
+    fn take_header(&mut self, label: Label) -> &DataHeader {
+        let header = self.headers.take_any(label, &mut self.spare);
+        header.arrive(label.ecn() == Ecn::Ce);
+        header
     }
 
     #[inline(always)]
     fn lose_header(&mut self, label: Label) {
-        self.headers.take_any(label);
+        self.headers.take_any(label, &mut self.spare);
     }
 
     fn shown(&self, label: Label) -> Shown {
@@ -274,17 +280,12 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn fetch(&self) -> u64 {
-        self.looked_at
+        self.looked_at ^ self.modern().map_or(0, PacketSender::fetch)
     }
 
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
-        self.headers.fetch() ^ self.modern().map_or(0, PacketSender::fetch)
-    }
-
-    #[inline(always)]
-    fn fetch_last(&self) -> u64 {
-        self.modern().map_or(0, PacketSender::fetch_more)
+        self.headers.fetch() ^ self.modern().map_or(0, PacketSender::fetch_more)
     }
 }
 
@@ -334,12 +335,13 @@ pub struct AnyReceiver {
 }
 
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::large_enum_variant)]
 enum ReceiverKind {
     /// It has received nothing yet.
     #[default]
     None,
     Classic(Box<Receiver>),
-    Modern(Box<PacketReceiver>),
+    Modern(PacketReceiver),
 }
 
 impl AnyReceiver {
@@ -376,11 +378,9 @@ impl ReceivingEnd for AnyReceiver {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Classic(receiver), None) => receiver.start(),
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                **receiver = PacketReceiver::start(rules);
+                *receiver = PacketReceiver::start(rules);
             }
-            (end, Some(rules)) => {
-                *end = ReceiverKind::Modern(Box::new(PacketReceiver::start(rules)))
-            }
+            (end, Some(rules)) => *end = ReceiverKind::Modern(PacketReceiver::start(rules)),
             (end, None) => *end = ReceiverKind::Classic(Box::default()),
         }
     }
@@ -398,11 +398,11 @@ impl ReceivingEnd for AnyReceiver {
     }
 
     #[inline]
-    fn on_data(&mut self, now: Nanos, number: u32, header: DataHeader, tcp: &TcpConfig) -> Arrival {
+    fn on_data(&mut self, now: Nanos, number: u32, header: &DataHeader, tcp: &TcpConfig) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
                 let told = self.headers.next_mut();
-                let (distinct, ack) = receiver.on_data(now, number, &header, rules, told);
+                let (distinct, ack) = receiver.on_data(now, number, header, rules, told);
                 Arrival { distinct, ack: self.keep(ack) }
             }
             (ReceiverKind::Classic(receiver), _) => {
@@ -474,16 +474,11 @@ impl ReceivingEnd for AnyReceiver {
 
     #[inline(always)]
     fn fetch(&self) -> u64 {
-        u64::from(self.last.serial())
+        u64::from(self.last.serial()) ^ self.modern().map_or(0, PacketReceiver::fetch)
     }
 
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
-        self.headers.fetch() ^ self.modern().map_or(0, PacketReceiver::fetch)
-    }
-
-    #[inline(always)]
-    fn fetch_last(&self) -> u64 {
-        self.modern().map_or(0, PacketReceiver::fetch_more)
+        self.headers.fetch() ^ self.modern().map_or(0, PacketReceiver::fetch_more)
     }
 }

@@ -116,7 +116,7 @@ pub trait SendingEnd: Default {
     }
 
     /// What a data packet carries that arrives with this label.
-    fn take_header(&mut self, label: Label) -> DataHeaderOf<Self>;
+    fn take_header(&mut self, label: Label) -> &DataHeaderOf<Self>;
 
     /// The data packet with this label does not arrive.
     #[inline(always)]
@@ -147,12 +147,6 @@ pub trait SendingEnd: Default {
     /// A word of each line of what it keeps elsewhere.
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
-        0
-    }
-
-    /// The same of what is kept elsewhere from there.
-    #[inline(always)]
-    fn fetch_last(&self) -> u64 {
         0
     }
 
@@ -205,7 +199,7 @@ pub trait ReceivingEnd: Default {
         &mut self,
         now: Nanos,
         number: u32,
-        header: Self::DataHeader,
+        header: &Self::DataHeader,
         tcp: &TcpConfig,
     ) -> Arrival;
 
@@ -250,12 +244,6 @@ pub trait ReceivingEnd: Default {
     /// As [`SendingEnd::fetch_more`].
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
-        0
-    }
-
-    /// As [`SendingEnd::fetch_last`].
-    #[inline(always)]
-    fn fetch_last(&self) -> u64 {
         0
     }
 }
@@ -328,7 +316,9 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: Label) {}
+    fn take_header(&mut self, _label: Label) -> &() {
+        &()
+    }
 
     #[inline(always)]
     fn fetch(&self) -> u64 {
@@ -346,7 +336,7 @@ impl ReceivingEnd for Receiver {
     }
 
     #[inline(always)]
-    fn on_data(&mut self, now: Nanos, number: u32, _header: (), tcp: &TcpConfig) -> Arrival {
+    fn on_data(&mut self, now: Nanos, number: u32, _header: &(), tcp: &TcpConfig) -> Arrival {
         self.on_data(now, number, tcp)
     }
 
@@ -385,7 +375,7 @@ impl ReceivingEnd for Echo {
     fn start(&mut self, _tcp: &TcpConfig) {}
 
     #[inline]
-    fn on_data(&mut self, _now: Nanos, number: u32, _header: (), _tcp: &TcpConfig) -> Arrival {
+    fn on_data(&mut self, _now: Nanos, number: u32, _header: &(), _tcp: &TcpConfig) -> Arrival {
         Arrival { distinct: true, ack: Some(number) }
     }
 

@@ -297,7 +297,7 @@ impl PacketSender {
             return None;
         }
         let Run { first, packets, push, ends } =
-            self.sender.transmit_run(now, self.closing, &tcp.stack)?;
+            self.sender.transmit_run(now, &mut self.closing, &tcp.stack)?;
         if ends {
             self.publish_window(now, tcp, probe);
         }
