@@ -84,6 +84,12 @@ impl<S: SendingEnd> Source<S> {
         self.sender.fetch_more() ^ self.receiver.fetch_more()
     }
 
+    /// What is found by that.
+    #[inline(always)]
+    pub(crate) fn fetch_last(&self) -> u64 {
+        self.sender.fetch_last() ^ self.receiver.fetch_last()
+    }
+
     /// A data packet of it was lost; those of a connection that is over do not matter any more, nor
     /// does one without data.
     #[inline(always)]

@@ -154,6 +154,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             let sources = || coming().filter_map(|next| self.sources.get(next.source as usize));
             black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
             black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
+            black_box(sources().map(Source::fetch_last).fold(0, u64::wrapping_add));
         }
         self.until_fetch -= 1;
     }
@@ -178,5 +179,6 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let sources = || expiring.clone().filter_map(|source| self.sources.get(source as usize));
         black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
         black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
+        black_box(sources().map(Source::fetch_last).fold(0, u64::wrapping_add));
     }
 }

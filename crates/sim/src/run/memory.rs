@@ -4,15 +4,16 @@ use crate::config::RunConfig;
 use crate::network::Source;
 use crate::probe::{CLASS_CELLS, Course, LINK_CELLS, SIZE_CELLS};
 use crate::tcp::cc::{Reno, RenoBytes};
-use crate::tcp::modern::Packet;
+use crate::tcp::modern::{Packet, PacketReceiver, PacketSender};
 use crate::tcp::{AnySender, MaxPlus, Sender, WindowUnit};
 use std::mem::size_of;
 
 /// Of a source, beside itself: its class, its timers, and what is told of it at the end.
 const BESIDE_A_SOURCE: u64 = 80;
 
-/// What a modern connection keeps beside its source, with a window of 64 packets.
-const OF_MODERN_ENDS: usize = 64 * size_of::<Packet>();
+/// Both ends of a modern connection, with a window of 64 packets.
+const OF_MODERN_ENDS: usize =
+    size_of::<PacketSender>() + size_of::<PacketReceiver>() + 64 * size_of::<Packet>();
 
 /// Of a replication, beside its sources and its sums: histograms, counts by sequence number, the
 /// wheel of its timers.

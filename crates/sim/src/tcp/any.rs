@@ -36,15 +36,13 @@ pub struct AnySender {
     lacking: u32,
 }
 
-/// A modern one is in its place, as most are that kind: what it needs is at hand with its source.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant)]
 enum SenderKind {
     /// It has sent nothing yet.
     None,
     Packets(Box<Sender<Reno>>),
     Bytes(Box<Sender<RenoBytes>>),
-    Modern(PacketSender),
+    Modern(Box<PacketSender>),
 }
 
 impl Default for AnySender {
@@ -113,7 +111,7 @@ impl SendingEnd for AnySender {
                 SenderKind::Modern(before) => before.restart(now, file, seed, rules, probe),
                 end => {
                     let sender = PacketSender::start(now, file, seed, rules, probe);
-                    *end = SenderKind::Modern(sender);
+                    *end = SenderKind::Modern(Box::new(sender));
                 }
             }
             return Transmission::default();
@@ -280,12 +278,17 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn fetch(&self) -> u64 {
-        self.looked_at ^ self.modern().map_or(0, PacketSender::fetch)
+        self.looked_at
     }
 
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
-        self.headers.fetch() ^ self.modern().map_or(0, PacketSender::fetch_more)
+        self.headers.fetch() ^ self.modern().map_or(0, PacketSender::fetch)
+    }
+
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
+        self.modern().map_or(0, PacketSender::fetch_more)
     }
 }
 
@@ -335,13 +338,12 @@ pub struct AnyReceiver {
 }
 
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::large_enum_variant)]
 enum ReceiverKind {
     /// It has received nothing yet.
     #[default]
     None,
     Classic(Box<Receiver>),
-    Modern(PacketReceiver),
+    Modern(Box<PacketReceiver>),
 }
 
 impl AnyReceiver {
@@ -378,9 +380,9 @@ impl ReceivingEnd for AnyReceiver {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Classic(receiver), None) => receiver.start(),
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                *receiver = PacketReceiver::start(rules);
+                **receiver = PacketReceiver::start(rules);
             }
-            (end, Some(rules)) => *end = ReceiverKind::Modern(PacketReceiver::start(rules)),
+            (end, Some(rules)) => *end = ReceiverKind::Modern(Box::new(PacketReceiver::start(rules))),
             (end, None) => *end = ReceiverKind::Classic(Box::default()),
         }
     }
@@ -474,11 +476,16 @@ impl ReceivingEnd for AnyReceiver {
 
     #[inline(always)]
     fn fetch(&self) -> u64 {
-        u64::from(self.last.serial()) ^ self.modern().map_or(0, PacketReceiver::fetch)
+        u64::from(self.last.serial())
     }
 
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
-        self.headers.fetch() ^ self.modern().map_or(0, PacketReceiver::fetch_more)
+        self.headers.fetch() ^ self.modern().map_or(0, PacketReceiver::fetch)
+    }
+
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
+        self.modern().map_or(0, PacketReceiver::fetch_more)
     }
 }

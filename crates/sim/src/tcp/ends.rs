@@ -150,6 +150,12 @@ pub trait SendingEnd: Default {
         0
     }
 
+    /// The same of what is kept elsewhere from there.
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
+        0
+    }
+
     /// Packet `number` was lost, if it has loss feedback.
     fn on_loss(
         &mut self,
@@ -244,6 +250,12 @@ pub trait ReceivingEnd: Default {
     /// As [`SendingEnd::fetch_more`].
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
+        0
+    }
+
+    /// As [`SendingEnd::fetch_last`].
+    #[inline(always)]
+    fn fetch_last(&self) -> u64 {
         0
     }
 }
