@@ -156,7 +156,8 @@ class Scenario(Table):
             context = _reading(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
-            lines = fault_lines(error, _entry_names(source))
+            of_classes = "traffic" not in source
+            lines = fault_lines(error, _entry_names(source), of_classes=of_classes)
             raise ScenarioError("\n".join(lines)) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
