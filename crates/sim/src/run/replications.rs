@@ -281,7 +281,7 @@ impl<R: Replication + ?Sized> Replications<R> {
         };
         std::thread::scope(|scope| {
             for _ in 1..threads.clamp(1, work.len().max(1)) {
-                scope.spawn(&take);
+                scope.spawn(take);
             }
             take();
         });

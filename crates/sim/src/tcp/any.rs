@@ -382,7 +382,9 @@ impl ReceivingEnd for AnyReceiver {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
                 **receiver = PacketReceiver::start(rules);
             }
-            (end, Some(rules)) => *end = ReceiverKind::Modern(Box::new(PacketReceiver::start(rules))),
+            (end, Some(rules)) => {
+                *end = ReceiverKind::Modern(Box::new(PacketReceiver::start(rules)))
+            }
             (end, None) => *end = ReceiverKind::Classic(Box::default()),
         }
     }
@@ -400,7 +402,13 @@ impl ReceivingEnd for AnyReceiver {
     }
 
     #[inline]
-    fn on_data(&mut self, now: Nanos, number: u32, header: &DataHeader, tcp: &TcpConfig) -> Arrival {
+    fn on_data(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        header: &DataHeader,
+        tcp: &TcpConfig,
+    ) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
                 let told = self.headers.next_mut();

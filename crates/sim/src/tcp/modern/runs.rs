@@ -159,14 +159,7 @@ impl Sender {
 
     /// Sends up to `most` packets before byte `end`, one by one: each of them may be the last that is
     /// allowed.
-    fn push_each(
-        &mut self,
-        now: Nanos,
-        most: u32,
-        packet: Packet,
-        end: u64,
-        stack: &Stack,
-    ) -> u32 {
+    fn push_each(&mut self, now: Nanos, most: u32, packet: Packet, end: u64, stack: &Stack) -> u32 {
         let (mss, paced) = (stack.mss, self.pacer.unpaced() == 0);
         let mut packets = 0;
         while packets < most

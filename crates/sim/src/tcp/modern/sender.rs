@@ -149,13 +149,7 @@ impl Sender {
         Self::with_control(now, start, seed, stack, AnyControl::new(stack, now, start, seed))
     }
 
-    fn with_control(
-        now: Nanos,
-        start: u64,
-        seed: u64,
-        stack: &Stack,
-        control: AnyControl,
-    ) -> Self {
+    fn with_control(now: Nanos, start: u64, seed: u64, stack: &Stack, control: AnyControl) -> Self {
         let mut sender = Self {
             flight: Flight::new(start),
             una: start,
