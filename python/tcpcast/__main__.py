@@ -14,6 +14,10 @@ def main() -> int:
     # To import what a command needs makes up to 100,000 objects, all of which stay: to look for
     # garbage among them every 700 takes a tenth of the time. At the end nothing looks once more.
     gc.set_threshold(100_000, 10, 10)
+    if may_need_workers(" ".join(sys.argv[1:]).replace("=", " ")):
+        from tcpcast import forks  # noqa: PLC0415 - see above
+
+        forks.begin()
     from tcpcast.cli import main as run  # noqa: PLC0415 - takes a moment
 
     code = run()
@@ -21,6 +25,16 @@ def main() -> int:
     if "duckdb" not in sys.modules:  # its binding complains of what is not collected at the end
         gc.freeze()
     return code
+
+
+def may_need_workers(typed: str) -> bool:
+    """Say, before what reads a command line is imported, whether it is a sweep that simulates.
+
+    What workers need takes as long to import. Where this does not see it, the command itself does.
+    """
+    simulates = "packet" in typed or "--engine" not in typed
+    alone = any(option in typed for option in ("--processes 1", "--dask", "--help"))
+    return typed.startswith("sweep ") and simulates and not alone
 
 
 if __name__ == "__main__":

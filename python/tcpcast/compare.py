@@ -313,8 +313,14 @@ def is_percentage(name: str) -> bool:
 def _class_figures(answer: Answer) -> dict[str, dict[str, Metric]]:
     table = answer.tables["by_class"]
     metrics = [name for name in table if name in UNITS]
+    files = table.get("mean_size_pkts", [0.0] * len(table["name"]))
+    # A class in which no file came, as of flows that never end, has no times of any.
     return {
-        str(label): {name: _cell(answer, table, name, row) for name in metrics}
+        str(label): {
+            name: _cell(answer, table, name, row)
+            for name in metrics
+            if not math.isnan(files[row]) or not math.isnan(table[name][row])
+        }
         for row, label in enumerate(table["name"])
     }
 

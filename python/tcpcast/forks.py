@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -12,33 +13,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SIMULATING = (
-    "tcpcast.sweeps.warm",
-    "tcpcast.sweeps.work",
-    "tcpcast.engines.packet",
-    "pyarrow.parquet",
-)
-"""What a worker of a sweep needs that simulates packets."""
+WARM = "tcpcast.warm"
+"""What every worker needs."""
 
 
-def context(preload: Sequence[str] = SIMULATING) -> Any:
-    """Return the context in which processes are started, those on Linux with ``preload``."""
+def context(preload: Sequence[str] = ()) -> Any:
+    """Return the context in which processes are started, those on Linux warm and with more."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload(list(preload))
+    found.set_forkserver_preload([WARM, *preload])
     return found
 
 
-def begin(preload: Sequence[str] = SIMULATING) -> None:
+def begin() -> None:
     """Have the process begin with its imports before it is asked for workers.
 
-    Nothing is lost if it never is: it ends with this process. Elsewhere than on Linux, and in
-    other threads than the main one, it is left to the first worker.
+    Nothing is lost if it never is: it ends with this process. Elsewhere than on Linux, in other
+    threads than the main one, and on a single core, it is left to the first worker.
     """
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return
-    context(preload)
+    if len(os.sched_getaffinity(0)) == 1:
+        return
+    context()
     # Ctrl-C is this process's, who says when to stop; from a fork on the workers ignore it, too.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -18,6 +18,37 @@ Floats = NDArray[np.float64]
 LEVEL = 0.95
 """Confidence of every interval."""
 
+STUDENT: dict[float, float] = dict(
+    enumerate(
+        (
+            *(12.706204736174694, 4.302652729749462, 3.1824463052837078, 2.7764451051977934),
+            *(2.5705818356363146, 2.4469118511449786, 2.364624251592784, 2.306004135204166),
+            *(2.262157162798205, 2.228138851986274, 2.200985160091639, 2.1788128296672284),
+            *(2.1603686564627913, 2.144786687917804, 2.131449545559776, 2.1199052992212546),
+            *(2.1098155778333156, 2.1009220402410382, 2.0930240544083087, 2.085963447265864),
+            *(2.0796138447276795, 2.0738730679040254, 2.0686576104190486, 2.0638985616280245),
+            *(2.0595385527532972, 2.0555294386428735, 2.0518305164802846, 2.0484071417952454),
+            *(2.045229642132703, 2.0422724563012378, 2.039513446396408, 2.0369333434601016),
+        ),
+        start=1,
+    )
+)
+"""Student's t quantile of these intervals by degrees of freedom. It stands here, as does the next
+table, because to import ``scipy.special`` takes as long as to simulate ten minutes of a path."""
+
+GARWOOD: dict[float, tuple[float, float]] = {
+    1: (0.025317807984289897, 5.571643390938898),
+    2: (0.24220927854396507, 7.22468766772396),
+    3: (0.6186721228956015, 8.767273069742323),
+    4: (1.089865373626325, 10.241588675403694),
+    5: (1.623486390118421, 11.66833207932267),
+    6: (2.201894253490851, 13.059474022518685),
+    7: (2.814363051519867, 14.422675361702376),
+    8: (3.4538321767485023, 15.763189220193313),
+    9: (4.115373097378334, 17.084803451419166),
+}
+"""Both ends of the exact interval of the mean of a Poisson count (Garwood 1936)."""
+
 COSINES = 8
 """Low frequencies behind the variance of one run: few enough that what correlates over a thirtieth
 of the run is still seen, enough for a t quantile of 2.31."""
@@ -103,9 +134,7 @@ def arms(
 
 def bent(error: float, freedom: float, skewed: float, size: int) -> tuple[float, float]:
     """Return the arms of a mean of ``size`` values of a skewness, given its standard error."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - takes long, and a link has no intervals
-
-    quantile = float(stdtrit(freedom, (1.0 + LEVEL) / 2.0))
+    quantile = _student(freedom)
     b = skewed / (6.0 * math.sqrt(size))
     if abs(b) < 1e-6:  # G(z) = z there, to more digits than the quotient has
         return error * quantile, error * quantile
@@ -114,15 +143,28 @@ def bent(error: float, freedom: float, skewed: float, size: int) -> tuple[float,
     return error * float(below), -error * float(above)
 
 
-def with_poisson(count: float, total: float, low: float, high: float) -> tuple[float, float]:
-    """Widen an interval to cover the exact one of a Poisson count (Garwood 1936)."""
+def _student(freedom: float) -> float:
+    if freedom in STUDENT:
+        return STUDENT[freedom]
+    from scipy.special import stdtrit  # noqa: PLC0415 - takes long
+
+    return float(stdtrit(freedom, (1.0 + LEVEL) / 2.0))
+
+
+def _garwood(count: float) -> tuple[float, float]:
+    if count in GARWOOD:
+        return GARWOOD[count]
     from scipy.special import gammaincinv  # noqa: PLC0415 - takes long
 
     tail = (1.0 - LEVEL) / 2.0
+    return float(gammaincinv(count, tail)), float(gammaincinv(count + 1.0, 1.0 - tail))
+
+
+def with_poisson(count: float, total: float, low: float, high: float) -> tuple[float, float]:
+    """Widen an interval to cover the exact one of a Poisson count (Garwood 1936)."""
     if count == 0.0:
         return 0.0, -math.log(1.0 - LEVEL) / total
-    exact_low = float(gammaincinv(count, tail)) / total
-    exact_high = float(gammaincinv(count + 1.0, 1.0 - tail)) / total
+    exact_low, exact_high = (end / total for end in _garwood(count))
     if not math.isfinite(high):
         return exact_low, exact_high
     return min(low, exact_low), max(high, exact_high)

@@ -108,6 +108,15 @@ def test_classes_are_compared_by_the_engines_that_tell_them_apart() -> None:
     assert figure == Metric(1.0e5)
 
 
+def test_a_class_without_files_has_no_times_of_files() -> None:
+    answer = with_classes(simulated())
+    nothing = np.array([2.0, np.nan])
+    answer.tables["by_class"] |= {"completion_time_s": nothing, "mean_size_pkts": nothing}
+    near, far = compare_classes([answer]).values()
+    assert row(near, "completion_time_s").figures[0] == Metric(2.0)
+    assert "completion_time_s" not in [r.metric for r in far.rows]
+
+
 def test_a_class_takes_its_intervals_and_its_trust_from_its_engine() -> None:
     answer = with_classes(simulated())
     answer.tables["by_class"]["loss_ratio_low"] = np.array([0.03, 0.04])

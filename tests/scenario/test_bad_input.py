@@ -164,6 +164,19 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.size=12pkt",
             'traffic.size: "12pkt" is not a law; write { law = "constant", value',
         ),
+        (
+            "traffic.size=2MB pareto 1.3",
+            'traffic.size: "2MB pareto 1.3" is not a law; write { law = "pareto", mean = "2MB", '
+            "alpha = 1.3 }",
+        ),
+        (
+            "traffic.off=exponential 2s",
+            'traffic.off: "exponential 2s" is not a law; write { law = "exponential", mean = "2s"',
+        ),
+        (
+            "traffic.size=2MB at random",
+            'traffic.size: "2MB at random" is not a law; write { law = "exponential", mean = "12pk',
+        ),
         ("traffic.size={law='empirical'}", "traffic.size.file: missing"),
         ("traffic.size={law='empirical',values=[]}", "traffic.size.values: has 0 entries"),
         ("traffic.size={law='empirical',values=3}", "traffic.size.values: 3 is not a list"),

@@ -321,3 +321,10 @@ def test_a_bulk_class_whose_window_is_unlimited_needs_something_that_limits_it()
     assert [p.tcp.receiver_window for p in classes(window, top)] == [10]
     endless = f'{window}[[class]]\nname = "b"\n{bulk}\n'
     assert "nothing limits the flows" in refused(endless, top)[0]
+
+
+def test_faults_of_traffic_are_told_at_the_class_that_has_it() -> None:
+    top = TOP[: TOP.index("[traffic]")] + TOP[TOP.index("[run]") :]
+    bulk = '[[class]]\nname = "a"\ntraffic = { kind = "bulk", flows = 2, size = "3pkt" }\n'
+    other = '[[class]]\nname = "b"\ntraffic = { kind = "bulk", flows = 1 }\n'
+    assert [line.split(":")[0] for line in refused(bulk + other, top)] == ["class.a.traffic.size"]

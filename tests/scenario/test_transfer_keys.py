@@ -137,6 +137,10 @@ def test_a_law_of_sizes_goes_with_arrivals() -> None:
         ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers are no flows; write count"),
         ({"size": "1pkt", "off": {}}, 'traffic.off: belongs to kind = "on-off"'),
         (
+            {"size": "2MB pareto 1.3", "count": 3},
+            'traffic.size: "2MB pareto 1.3" is not a size; write { law = "pareto", mean = "2MB"',
+        ),
+        (
             {"size": "1pkt", "arrivals": {"law": "poisson", "rate": 20}},
             'traffic.arrivals.rate: 20 has no unit; write "20/s"',
         ),

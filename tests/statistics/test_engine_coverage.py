@@ -156,3 +156,28 @@ def test_the_grid(cell: Any) -> None:
         found = rows(cell, 400, pool)
     # Of some twenty rows at two standard errors one may fail by chance.
     assert len(failing(found)) <= 2, failing(found)
+
+
+def transfers_alone(loss: str, count: int) -> Any:
+    table = {
+        "network": {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "500pkt"}},
+        "traffic": {"kind": "transfers", "size": "6000pkt", "count": count},
+    }
+    scenario = tcpcast.Scenario.from_dict(table).with_changes({"network.bottleneck.loss": loss})
+    return tcpcast.run(scenario, engines=["packet"])["packet"].metrics["completion_time_s"]
+
+
+def test_few_transfers_do_where_each_has_many_losses() -> None:
+    many = transfers_alone("2%", 1000)
+    few = transfers_alone("2%", 20)
+    assert few.low <= many.value <= few.high
+    assert few.doubt is None
+
+
+def test_few_transfers_with_few_losses_each_have_no_interval() -> None:
+    assert transfers_alone("0.05%", 20).lacking == "too few files"
+
+
+def test_few_transfers_do_where_nothing_is_random() -> None:
+    alike = transfers_alone("0%", 20)
+    assert alike.low == alike.value == alike.high

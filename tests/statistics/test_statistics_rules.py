@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 from tcpcast.errors import DomainError
+from tcpcast.intervals import GARWOOD, STUDENT, bent, with_poisson
 from tcpcast.statistics import (
+    FEW_EVENTS,
     Estimate,
     Truncation,
     batch_means,
@@ -230,6 +232,24 @@ def test_few_events_cover(expected: float) -> None:
         assert found.few == (found.value * 32 < 9.5)
         covered += found.low <= expected / 32 <= found.high
     assert covered / runs >= 0.94
+
+
+def test_tables_hold_what_scipy_has() -> None:
+    freedom = np.array([*STUDENT])
+    assert np.array([*STUDENT.values()]) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-13)
+    counts = np.array([*GARWOOD])
+    assert counts.tolist() == [*range(1, FEW_EVENTS)]
+    expected = np.stack([stats.gamma.ppf(0.025, counts), stats.gamma.ppf(0.975, counts + 1)], 1)
+    assert np.array([*GARWOOD.values()]) == pytest.approx(expected, rel=1e-13)
+
+
+def test_beyond_the_tables_intervals_are_as_exact() -> None:
+    for freedom in (2.5, 32.0, 33.0, 1999.0):
+        below, above = bent(2.0, freedom, 0.0, 50)
+        assert (below, above) == pytest.approx((2 * stats.t.ppf(0.975, freedom),) * 2, rel=1e-13)
+    low, high = with_poisson(30.0, 2.0, math.inf, -math.inf)
+    assert 2 * low == pytest.approx(stats.gamma.ppf(0.025, 30), rel=1e-13)
+    assert 2 * high == pytest.approx(stats.gamma.ppf(0.975, 31), rel=1e-13)
 
 
 def test_few_events_in_one_unit_have_the_exact_interval() -> None:

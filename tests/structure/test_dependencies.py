@@ -63,9 +63,10 @@ MAY_IMPORT = {
     "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
     "cli": ANSWERING
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
-    | {"emulation", "forks"},
+    | {"emulation"},
     "interrupts": set[str](),
-    "__main__": {"cli", "interrupts"},
+    "warm": {"errors", "scenario", "sweeps"},
+    "__main__": {"cli", "interrupts", "forks"},
 }
 """Rooms of the package, and the rooms each may import from besides itself."""
 

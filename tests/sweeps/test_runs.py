@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 import tcpcast
 from tcpcast import output
+from tcpcast.__main__ import may_need_workers
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.sweeps import prepare, processes
 from tcpcast.sweeps.folder import Folder
+from tcpcast.sweeps.table import COMPRESSED
 from tcpcast.sweeps.work import answer_batch
 
 from sweeps.conftest import TABLES
@@ -98,6 +100,55 @@ def test_the_same_bytes_on_one_process_on_two_and_on_threads(
     first, *others = map(contents, folders)
     assert len(first) == 6 + 1
     assert all(other == first for other in others)
+
+
+def test_in_memory_it_is_the_same_table_as_in_a_folder(path: Scenario, tmp_path: Path) -> None:
+    tables = [
+        tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1).to_arrow()
+        for out in (None, tmp_path / "out")
+    ]
+    assert tables[0].schema == tables[1].schema
+    assert tables[0].equals(tables[1])
+
+
+@pytest.mark.parametrize("cells", [COMPRESSED - 1, COMPRESSED])
+def test_parts_of_many_rows_are_compressed(path: Scenario, tmp_path: Path, cells: int) -> None:
+    vary = {"network.bottleneck.loss": f"0.1%..5% log {cells}"}
+    tcpcast.sweep(path, vary, engines="pftk", out=tmp_path)
+    group = pq.read_metadata(tmp_path / "part-000000.parquet").row_group(0)
+    codec = "ZSTD" if cells == COMPRESSED else "UNCOMPRESSED"
+    assert {group.column(at).compression for at in range(group.num_columns)} == {codec}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not forked")
+def test_what_workers_are_forked_from_has_one_thread_and_what_they_import() -> None:
+    asked = "import pathlib, sys, tcpcast.warm\n"
+    asked += "for task in pathlib.Path('/proc/self/task').iterdir():\n"
+    asked += "    print((task / 'comm').read_text(), end='')\n"
+    asked += "print({'tcpcast.engines.packet', 'pyarrow.parquet'} <= set(sys.modules))\n"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    *threads, imported = done.stdout.splitlines()
+    # That of pyarrow's allocator knows of forks: it halts before each (jemalloc's pthread_atfork).
+    assert [name for name in threads if not name.startswith("jemalloc")] == [
+        Path(sys.executable).name
+    ]
+    assert imported == "True"
+
+
+@pytest.mark.parametrize(
+    ("typed", "needs"),
+    [
+        ("sweep one-path --vary network.rtt=10ms,20ms", True),
+        ("sweep one-path --engine=packet,pftk --processes=2", True),
+        ("sweep one-path --engine pftk", False),
+        ("sweep one-path --engine packet --processes=1", False),
+        ("sweep one-path --dask tcp://host:8786", False),
+        ("run one-path --engine packet", False),
+        ("sweep", False),
+    ],
+)
+def test_a_command_that_will_need_workers_is_told_from_others(typed: str, *, needs: bool) -> None:
+    assert may_need_workers(typed.replace("=", " ")) is needs
 
 
 def test_a_part_says_where_it_comes_from_and_the_side_file_what_it_took(

@@ -134,6 +134,13 @@ impl Label {
         }
     }
 
+    /// Whether it is that of a full packet with this token.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn has_token(self, token: u32) -> bool {
+        self.0 & (Self::SHORT | Self::TOKENS) == token
+    }
+
     /// How far its token is behind `first`.
     #[inline(always)]
     #[must_use]

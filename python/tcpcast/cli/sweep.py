@@ -28,8 +28,6 @@ from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tcpcast.sweeps import Plan
     from tcpcast.sweeps.results import Results
 
@@ -89,7 +87,6 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     What varies is in the file's table [sweep], or in --vary. The table of the results goes to
     standard output, or with --out into a folder.
     """
-    _begin_workers(engine, processes, dask)
     from tcpcast import sweeps
     from tcpcast.cli.progress import progress_bar
 
@@ -109,15 +106,6 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     if plan is not None:
         shown.write(plan, results, command_text(context))
     raise typer.Exit(exit_code(results))
-
-
-def _begin_workers(engine: Sequence[str] | None, processes: int | None, dask: str | None) -> None:
-    """Have workers that simulate import what they need while this process does, too."""
-    from tcpcast import forks
-    from tcpcast.engines import any_simulates
-
-    if dask is None and processes != 1 and any_simulates(engine_names(engine)):
-        forks.begin()
 
 
 def _levels(typed: list[str] | None, *, drawn: bool) -> Levels:

@@ -45,7 +45,8 @@ class RunOptions:
     by :func:`time.perf_counter`, where several runs share one ``run.max_wall``; ``force`` lets
     files of ``[[probes.pcap]]`` replace any file; ``over_time`` adds the tables of ``packet`` that
     figures over time and of completion times are drawn from; without ``tables`` a formula may leave
-    out tables that take as long as its metrics, for who shows these alone.
+    out tables that take as long as its metrics, and the scenario's digest, for who shows metrics
+    alone.
     """
 
     threads: int | None = None

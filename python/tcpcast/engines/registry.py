@@ -144,11 +144,9 @@ class Formula(EngineEntry):
         answer.warnings += _hops_left_out(scenario)
         answer.warnings += [] if measured else _path_left_out(scenario, fed=self.fed)
         mark_outside(answer)
-        answer.provenance |= {
-            "version": _version(),
-            "formula": self.source,
-            "scenario": scenario.digest(),
-        }
+        answer.provenance |= {"version": _version(), "formula": self.source}
+        if options.tables:
+            answer.provenance["scenario"] = scenario.digest()
         return answer
 
 

@@ -27,7 +27,7 @@ LEAST_SHARE = 0.2
 """With today's TCP a run of more packets is shorter, down to this share: it is to end in time."""
 
 MOST_TRANSFERRED = 1e8
-TRANSFERS, FEWEST_TRANSFERS = 1000, 100
+TRANSFERS, FEWEST_TRANSFERS = 1000, 20
 """How many transfers a simulation has: fewer if they had more packets than these in all, but not
 fewer than an interval takes."""
 

@@ -84,7 +84,7 @@ def rows_json(table: Any) -> str:
 
 
 def _several(table: Any, name: str) -> bool:
-    return name in table.column_names and len(table[name].unique()) > 1
+    return name in table.column_names and len(set(table[name].to_pylist())) > 1
 
 
 def _heading(name: str, keys: Mapping[str, str]) -> str:

@@ -95,9 +95,9 @@ class Population:
         persistent = getattr(self.traffic, "connection", "new") == "persistent"
         return opens and self.traffic.kind in ("on-off", "transfers") and not persistent
 
-    def links(self, network: Network) -> list[PathLink]:
+    def links(self, network: Network) -> tuple[PathLink, ...]:
         """Return the links that its data packets take, in their order."""
-        return list(network.links(self.ingress, self.egress))
+        return network.links(self.ingress, self.egress)
 
 
 def lay_classes(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,6 +73,8 @@ def place_of(network: Network, stream: Cross) -> Place | None:
 
 def cross_faults(scenario: Scenario) -> list[InitErrorDetails]:
     """Find what is wrong with streams that are each right by themselves."""
+    if not scenario.cross:
+        return []
     found = []
     names: set[str] = set()
     for at, stream in enumerate(scenario.cross):

@@ -32,6 +32,20 @@ _EXAMPLES: dict[str, tuple[Any, Any]] = {
 }
 
 
+def meant(typed: object) -> dict[str, Any] | None:
+    """Return the law that a text such as ``2MB pareto 1.5`` was meant as, None where none was."""
+    words = typed.split() if isinstance(typed, str) else []
+    means = [word for word in words if word[0].isdigit() and word[-1].isalpha()]
+    laws = [word for word in words if word in {"exponential", "pareto"}]
+    if len(means) != 1 or len(laws) != 1:
+        return None
+    found = {"law": laws[0], "mean": means[0]}
+    if laws == ["exponential"]:
+        return found
+    exponents = [float(word) for word in words if word.replace(".", "", 1).isdecimal()]
+    return found | {"alpha": exponents[0] if exponents else 1.5}
+
+
 def _number(value: object) -> float:
     """Read a plain positive number without unit, such as an exponent."""
     if isinstance(value, bool) or not isinstance(value, int | float):

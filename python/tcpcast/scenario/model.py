@@ -5,7 +5,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import (
     ConfigDict,
@@ -66,6 +66,14 @@ _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
 
 
+class _Given(NamedTuple):
+    """What a scenario was read from: tables as typed, where files are, what tables were told."""
+
+    source: dict[str, Any]
+    folder: Path | None
+    reading: Reading
+
+
 class Scenario(Table):
     """A network, its traffic, its TCP and a run: what every engine answers.
 
@@ -114,9 +122,7 @@ class Scenario(Table):
     )
     """What ``tcpcast sweep`` varies; no part of the question that ``run`` answers."""
 
-    _source: dict[str, Any] = PrivateAttr(default_factory=dict)
-    _folder: Path | None = PrivateAttr(default=None)
-    _reading: Reading = PrivateAttr(default_factory=Reading)
+    _given: _Given = PrivateAttr()
 
     def __init__(self, /, **tables: Any) -> None:
         self._read(tables, None)
@@ -150,34 +156,38 @@ class Scenario(Table):
             context = _reading(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
-            lines = fault_lines(error, _entry_names(source))
+            of_classes = "traffic" not in source
+            lines = fault_lines(error, _entry_names(source), of_classes=of_classes)
             raise ScenarioError("\n".join(lines)) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
-        self._source, self._folder, self._reading = source, folder, context
+        self._given = _Given(source, folder, context)
 
     def _changed(self, tables: Mapping[str, Any]) -> Self:
         """Return the scenario of these tables; those that are its own are not read again."""
         found = self._reread(tables)
         if found is None:
             found = self.__class__.__new__(self.__class__)
-            found._read(tables, self._folder)
+            found._read(tables, self._given.folder)
         return found
 
     def _reread(self, tables: Mapping[str, Any]) -> Self | None:
         """Return the same, or None if these have to be read as a whole."""
+        own = self._given
         try:
-            source = plain(tables, self._source)
-            context = _reading(source, self._folder)
-            if context != self._reading:
+            source = plain(tables, own.source)
+            context = _reading(source, own.folder)
+            if context != own.reading:
                 return None
-            values = reread(self, self._source, source, context)
+            values = reread(self, own.source, source, context)
         except (ValidationError, RecursionError):
             return None  # the whole knows where each fault is typed
         if values is None:
             return None
-        found = self.model_construct(self.model_fields_set, **values)
-        found._source, found._folder, found._reading = source, self._folder, context
+        found = self.__class__.__new__(self.__class__)
+        state = {"__dict__": values, "__pydantic_fields_set__": self.model_fields_set}
+        private = {"_given": _Given(source, own.folder, context)}
+        found.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
         return None if faults_together(found) else found
 
     @model_validator(mode="before")
@@ -227,6 +237,13 @@ class Scenario(Table):
     def payload_bytes(self) -> int:
         """Application bytes in a data packet; of the first class, where they differ."""
         return self.network.packet_bytes - self.populations[0].tcp.header_bytes
+
+    @property
+    def loses_at_random(self) -> bool:
+        """Whether any link that data packets take loses some by chance, whatever its queue."""
+        return any(
+            on.link.loss is not None for p in self.populations for on in p.links(self.network)
+        )
 
     @property
     def transfers_alone(self) -> Transfers | None:
@@ -281,7 +298,7 @@ class Scenario(Table):
             A key that no scenario has, or a value that does not go with the others.
         """
         changes = self._of_measured_hop(checked(changes))
-        return self._changed(apply_changes(self._source, changes))
+        return self._changed(apply_changes(self._given.source, changes))
 
     def swept(self, table: Mapping[str, Any]) -> Self:
         """Return the scenario with more in its table ``[sweep]``, or other values there.
@@ -291,28 +308,30 @@ class Scenario(Table):
         ScenarioError
             As for a scenario that is read.
         """
-        own = self._source.get("sweep")
+        source = self._given.source
+        own = source.get("sweep")
         if not isinstance(table, Mapping):
             raise ScenarioError(
                 f"sweep: {units.show(table)} is not a table; write "
                 '{"network.rtt": "10ms..200ms log 8"}, say'
             )
         merged = {**(own if isinstance(own, dict) else {}), **checked(table)}
-        return self._changed({**self._source, "sweep": merged})
+        return self._changed({**source, "sweep": merged})
 
     def typed(self) -> tuple[dict[str, Any], str | None]:
         """Return the tables as typed, and the whole name of the folder where files are.
 
         ``from_dict`` makes the same scenario of the two, on another process or machine.
         """
-        return self._source, None if self._folder is None else str(self._folder.resolve())
+        source, folder, _ = self._given
+        return source, None if folder is None else str(folder.resolve())
 
     def beside(self, name: str) -> Path:
         """Return where a file of this name is: relative names start at the scenario's folder.
 
         That of a packaged scenario, or of one that is in no file, is the current folder.
         """
-        return (self._folder or Path()) / name
+        return (self._given.folder or Path()) / name
 
     def _of_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Turn changes of the bottleneck into changes of the measured hop, where there are hops.

@@ -1,7 +1,7 @@
 """The network: links in series, from each source to its receiver, or simply a round-trip time."""
 
+import functools
 import math
-from collections.abc import Iterator
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -134,14 +134,25 @@ class Network(Table):
         """The hops between the bottleneck and the receivers' own links."""
         return self.hops[self.measured_at + 1 :]
 
-    def links(self, ingress: Link, egress: Link) -> Iterator[PathLink]:
-        """Yield the links that a data packet takes in their order."""
-        yield PathLink("ingress", ingress)
-        if not self.hops:
-            yield PathLink("bottleneck", self.bottleneck_link, shared=True, measured=True)
-        for at, hop in enumerate(self.hops):
-            yield PathLink(f"hop.{hop.name}", hop, hop.shared, at == self.measured_at)
-        yield PathLink("egress", egress)
+    # Asked for a dozen times for each answer.
+    @functools.cached_property
+    def own_links(self) -> tuple[PathLink, ...]:
+        """The links of a source and a receiver that have none of their own, with those between."""
+        measured = self.measured_at
+        between = [
+            PathLink(f"hop.{hop.name}", hop, hop.shared, at == measured)
+            for at, hop in enumerate(self.hops)
+        ]
+        if not between:
+            between = [PathLink("bottleneck", self.bottleneck_link, shared=True, measured=True)]
+        return PathLink("ingress", self.ingress), *between, PathLink("egress", self.egress)
+
+    def links(self, ingress: Link, egress: Link) -> tuple[PathLink, ...]:
+        """Return the links that a data packet takes in their order."""
+        if ingress is self.ingress and egress is self.egress:
+            return self.own_links
+        between = self.own_links[1:-1]
+        return PathLink("ingress", ingress), *between, PathLink("egress", egress)
 
     @property
     def packet_bytes(self) -> int:
@@ -399,19 +410,19 @@ class Network(Table):
         ``delays_count`` says whether the links' delays are meant to give the same time.
         """
         least = self.transmission_s(ingress, egress)
-        given = units.format_duration(rtt_s)
         if rtt_s < least:
             over = "all links" if self.hops else "the three links"
             return (
-                f"{given} is less than the transmission times of one packet and its ack over "
-                f"{over}, {_rounded_up(least)}; write at least that, or raise the rates"
+                f"{units.format_duration(rtt_s)} is less than the transmission times of one packet "
+                f"and its ack over {over}, {_rounded_up(least)}; write at least that, or raise the "
+                "rates"
             )
         if delays_count:
             follows = self.path_rtt_s(ingress, egress)
             if abs(follows - rtt_s) > 1e-6:
                 return (
-                    f"{given} contradicts the links' delays, which give {follows * 1e3:.6g}ms; "
-                    "write one or the other"
+                    f"{units.format_duration(rtt_s)} contradicts the links' delays, which give "
+                    f"{follows * 1e3:.6g}ms; write one or the other"
                 )
         return None
 

@@ -155,7 +155,9 @@ EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
 """The names of the entries of lists of tables, by the list's place; None where one has none."""
 
 
-def fault_lines(error: ValidationError, names: EntryNames | None = None) -> list[str]:
+def fault_lines(
+    error: ValidationError, names: EntryNames | None = None, *, of_classes: bool = False
+) -> list[str]:
     """Write the faults of a scenario, one line each.
 
     Parameters
@@ -164,6 +166,8 @@ def fault_lines(error: ValidationError, names: EntryNames | None = None) -> list
         What pydantic collected.
     names
         Names of the classes and hops in order, so that a line says ``class.far``, not ``class.1``.
+    of_classes
+        Whether classes alone have traffic, the first of them that of the top level.
 
     Returns
     -------
@@ -171,13 +175,16 @@ def fault_lines(error: ValidationError, names: EntryNames | None = None) -> list
         ``dotted.key: what is wrong; what to write``. A fault that a class inherited from the top
         level is told once.
     """
-    found: dict[tuple[tuple[int | str, ...] | None, str], None] = {}
+    found: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = union_members()
     for e in error.errors():
         found[tuple(part for part in e["loc"] if part not in members), e["msg"]] = None
+    if of_classes:
+        own = {(_inherited_from(place), text) for place, text in found}
+        found = {key: None for key in found if key not in own or key[0][:1] != ("traffic",)}
     lines = []
     for location, message in found:
-        if location is not None and (_inherited_from(location), message) not in found:
+        if (_inherited_from(location), message) not in found:
             lines.append(f"{_dotted(location, names or {})}: {message}")
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES} more"]

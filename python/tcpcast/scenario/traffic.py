@@ -29,6 +29,7 @@ from tcpcast.scenario.laws import (
     Pareto,
     TwoExponentials,
     Uniform,
+    meant,
 )
 from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
 from tcpcast.scenario.sizes import FileInBytes, is_in_bytes, write_size
@@ -64,8 +65,10 @@ def _law_named(example: Mapping[str, str]) -> Callable[[object], object]:
         if isinstance(value, Law):
             return value
         if not isinstance(value, Mapping):
-            constant = {"law": "constant", "value": value}
-            written = write_value(constant if isinstance(value, str) else example)
+            told: Mapping[str, Any] = example
+            if isinstance(value, str) and len(value.split()) == 1:
+                told = {"law": "constant", "value": value}
+            written = write_value(meant(value) or told)
             raise ValueError(f"{units.show(value)} is not a law; write {written}")
         law = value.get("law")
         if law is None:
@@ -244,6 +247,9 @@ class Bulk(Table):
 
 def _read_size(value: object, info: ValidationInfo) -> int:
     """Read the size of a transfer: whole packets, or bytes, the last packet perhaps not full."""
+    law = meant(value)
+    if law is not None:
+        raise UnitError(f"{units.show(value)} is not a size; write {write_value(law)}")
     packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
     in_bytes = is_in_bytes(value)
     if not in_bytes and packets != int(packets):

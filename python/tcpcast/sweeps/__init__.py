@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +43,6 @@ SIMULATED_BATCHES = 1000
 
 TRIED = 50
 """So many values of each key are tried before anything is run."""
-
-_EVERY_WORKER = ("tcpcast.sweeps.warm", "tcpcast.sweeps.work", "pyarrow.parquet")
-"""What every worker of this machine needs, beside its engines."""
 
 _RECORDED: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
 
@@ -154,7 +151,9 @@ def sweep(  # noqa: PLR0913 - how to run, by name
     plan = prepare(scenario, vary, engines=engines, replications=replications, feed=feed)
     with ExitStack() as stack:
         folder = None if out is None else Folder(Path(out))
-        if folder is not None:
+        if folder is None:
+            plan = replace(plan, asked=replace(plan.asked, marks=None))
+        else:
             stack.enter_context(folder.held(plan.definition))
         return _run(plan, folder, stack, (processes, dask, executor), progress or _nothing)
 
@@ -204,7 +203,8 @@ def prepare(
         "tcpcast.seed": str(seed),
         "tcpcast.scenario": json.dumps(definition["scenario"], sort_keys=True),
     }
-    common = Asked(tables, folder, names, table.feed, kinds, marks, version)
+    digest = marks["tcpcast.sweep"]
+    common = Asked(tables, folder, names, table.feed, kinds, digest, version, marks)
     return Plan(grid, common, definition, table.replications, seed, batch)
 
 
@@ -335,9 +335,8 @@ def _answers(
     if count == 1:
         yield from workers.answered(plan.asked, batches)
         return
-    names = plan.asked.engines or ("packet",)
-    preload = dict.fromkeys((*_EVERY_WORKER, *(REGISTRY[name].module for name in names)))
-    with workers.local_processes(count, [*preload]) as own:
+    preload = [REGISTRY[name].module for name in plan.asked.engines or ()]
+    with workers.local_processes(count, preload) as own:
         yield from workers.answered_by(own, plan.asked, batches, workers.AHEAD * count)
 
 

@@ -43,11 +43,11 @@ def column(arrow: ModuleType, values: Sequence[Any], kind: Any) -> Any:
 
 
 def lists_of_texts(arrow: ModuleType, values: Sequence[Sequence[str]]) -> Any:
-    """Return what ``pyarrow.array(values, pyarrow.list_(pyarrow.string()))`` does."""
+    """Return what ``pyarrow.array`` makes of lists of texts, as Parquet names their elements."""
     ends = np.array([*accumulate(map(len, values), initial=0)], dtype=np.int32)
     within = column(arrow, [text for each in values for text in each], arrow.string())
     buffers = [None, arrow.py_buffer(ends)]
-    kind = arrow.list_(arrow.string())
+    kind = arrow.list_(arrow.field("element", arrow.string()))
     return arrow.Array.from_buffers(kind, len(values), buffers, children=[within])
 
 

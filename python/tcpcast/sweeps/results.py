@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
 class Results:
     """A row for each cell, replication and engine, in the order of the cells.
 
-    ``statuses`` counts rows by how they fared: ``answered``, ``partial``, ``not applicable`` or
-    ``failed``. ``interrupted`` says that there are fewer batches than were asked for, ``done`` of
-    ``batches``. ``folder`` is where the parts are, None where they are in memory; ``keys`` are
-    those that vary, each with the unit of its column.
+    ``parts`` are files, or Arrow's streams in memory. ``statuses`` counts rows by how they fared:
+    ``answered``, ``partial``, ``not applicable`` or ``failed``. ``interrupted`` says that there are
+    fewer batches than were asked for, ``done`` of ``batches``. ``folder`` is where the parts are,
+    None where they are in memory; ``keys`` are those that vary, each with the unit of its column.
     """
 
     parts: Sequence[bytes | Path]
@@ -93,16 +92,8 @@ def count_statuses(
     """Return how many rows fared how, the commonest first; parts that are not ``told`` are read."""
     found: Counter[str] = Counter()
     for part in parts:
-        found.update((told or {}).get(part) or _statuses(part))
+        found.update((told or {}).get(part) or _read(part, ["status"])["status"].to_pylist())
     return dict(found.most_common())
-
-
-def _statuses(part: bytes | Path) -> Counter[str]:
-    _, parquet = modules("pyarrow", "pyarrow.parquet")
-    source = io.BytesIO(part) if isinstance(part, bytes) else part
-    # read_table would import data sets, and pandas with them.
-    with parquet.ParquetFile(source) as file:
-        return Counter(file.read(columns=["status"])["status"].to_pylist())
 
 
 def read_parts(parts: Sequence[bytes | Path]) -> Any:
@@ -113,13 +104,11 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
     EnvironmentFault
         pyarrow is not installed, or a file is no part.
     """
-    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+    (arrow,) = modules("pyarrow")
     tables = []
     for part in parts:
         try:
-            source = io.BytesIO(part) if isinstance(part, bytes) else part
-            with parquet.ParquetFile(source) as file:
-                tables.append(file.read())
+            tables.append(_read(part))
         except (OSError, arrow.ArrowException) as fault:
             raise EnvironmentFault(f"{part!s:.200} is no part of a sweep: {fault}") from fault
     whole = arrow.concat_tables(tables) if tables else arrow.table({})
@@ -127,3 +116,13 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
     names = set(whole.column_names) & metrics
     empty = [name for name in names if whole[name].null_count == whole.num_rows]
     return whole.drop_columns(empty).replace_schema_metadata(None)
+
+
+def _read(part: bytes | Path, names: Sequence[str] | None = None) -> Any:
+    """Return a part, or some columns of one that is a file."""
+    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+    if isinstance(part, bytes):
+        return arrow.ipc.open_stream(part).read_all()
+    # read_table would import data sets, and pandas with them; a thread a column takes longer.
+    with parquet.ParquetFile(part) as file:
+        return file.read(columns=names, use_threads=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast.answer import UNITS
 from tcpcast.errors import EnvironmentFault
@@ -32,6 +31,9 @@ AFTER_KEYS = ("engine", "replication", "seed", "status", "reason", "trusted", "r
 METRICS = tuple(name for name in UNITS)
 ENDS = ("low", "high")
 
+COMPRESSED = 20
+"""Files of so many rows and more are compressed."""
+
 
 def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
     """Import packages of the extra ``sweep``.
@@ -55,32 +57,43 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One engine's answer to one cell in one replication."""
+class Row(NamedTuple):
+    """One engine's answer to one cell in one replication, as far as a column holds it.
+
+    ``reason`` says why it is not answered, or only in part; ``trusted`` whether every metric is to
+    be trusted, None without any. ``metrics`` has the value and both ends of each.
+    """
 
     variant: Variant
-    answer: Answer
+    engine: str
+    status: str
+    reason: str | None
+    trusted: bool | None
+    regime: str | None
+    warnings: list[str]
+    metrics: dict[str, tuple[float | None, ...]]
+    wall_s: float
 
-    @property
-    def status(self) -> str:
-        """How it fared."""
-        if self.answer.failed is not None:
-            return FAILED
-        if self.answer.not_applicable is not None:
-            return NOT_APPLICABLE
-        return ANSWERED if self.answer.partial is None else PARTIAL
 
-    @property
-    def reason(self) -> str | None:
-        """Why it is not answered, or only in part."""
-        return self.answer.failed or self.answer.not_applicable or self.answer.partial
-
-    @property
-    def trusted(self) -> bool | None:
-        """Whether every metric is to be trusted; None without any."""
-        metrics = self.answer.metrics
-        return all(metric.trusted for metric in metrics.values()) if metrics else None
+def row_of(variant: Variant, answer: Answer) -> Row:
+    """Return the row of an answer; a batch has thousands, without their steps and tables."""
+    status = ANSWERED if answer.partial is None else PARTIAL
+    if answer.not_applicable is not None:
+        status = NOT_APPLICABLE
+    if answer.failed is not None:
+        status = FAILED
+    found = answer.metrics
+    return Row(
+        variant,
+        answer.engine,
+        status,
+        answer.failed or answer.not_applicable or answer.partial,
+        all(metric.trusted for metric in found.values()) if found else None,
+        answer.regime,
+        answer.warnings,
+        {name: (_number(m.value), _number(m.low), _number(m.high)) for name, m in found.items()},
+        answer.wall_s,
+    )
 
 
 def kind_of_column(axis: Axis) -> str:
@@ -98,31 +111,45 @@ def unit_of_column(kind: str) -> str:
     return KINDS[kind].unit if kind in KINDS else ""
 
 
-def encode(rows: Sequence[Row], kinds: Mapping[str, str], marks: Mapping[str, str]) -> bytes:
-    """Return rows as a Parquet file.
+def record_batch(rows: Sequence[Row], kinds: Mapping[str, str]) -> Any:
+    """Return rows as a ``pyarrow.RecordBatch``.
 
     Parameters
     ----------
     rows
-        In the order of the file.
+        In the order of the table.
     kinds
         What the column of each key that varies holds, by :func:`kind_of_column`.
-    marks
-        What the file says of itself.
     """
-    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
-    schema = _schema(arrow, tuple(kinds.items()))
+    (arrow,) = modules("pyarrow")
     arrays = [*_leading(arrow, rows, kinds), *_metrics(arrow, rows)]
+    return arrow.RecordBatch.from_arrays(arrays, schema=_schema(arrow, tuple(kinds.items())))
+
+
+def as_stream(batch: Any) -> bytes:
+    """Return a batch in Arrow's own format, which is written and read at once."""
+    (arrow,) = modules("pyarrow")
+    buffer = arrow.BufferOutputStream()
+    with arrow.ipc.new_stream(buffer, batch.schema) as writer:
+        writer.write_batch(batch)
+    data: bytes = buffer.getvalue().to_pybytes()
+    return data
+
+
+def as_file(batch: Any, marks: Mapping[str, str]) -> bytes:
+    """Return a batch as a Parquet file; ``marks`` are what it says of itself."""
+    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
     buffer = arrow.BufferOutputStream()
     with parquet.ParquetWriter(
         buffer,
-        schema,
-        compression="zstd",
+        batch.schema,
+        # Of a row or two it makes nothing smaller, and takes as long as all else.
+        compression="zstd" if batch.num_rows >= COMPRESSED else "none",
         write_statistics=False,
         store_schema=False,  # with it a part of one row would be three times as large
         use_dictionary=["engine", "status", "reason", "regime", "warnings.list.element"],
     ) as writer:
-        writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+        writer.write_batch(batch)
         writer.add_key_value_metadata({PARQUET.mark.decode(): "sweep", **marks})
     data: bytes = buffer.getvalue().to_pybytes()
     return data
@@ -134,7 +161,8 @@ def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...]) -> Any:
     fields += [arrow.field(key, _type(arrow, kind)) for key, kind in kinds]
     after: dict[str, Any] = dict.fromkeys(AFTER_KEYS, arrow.string())
     after |= dict.fromkeys(("replication", "seed"), arrow.int64())
-    after |= {"trusted": arrow.bool_(), "warnings": arrow.list_(arrow.string())}
+    after |= {"trusted": arrow.bool_()}
+    after["warnings"] = arrow.list_(arrow.field("element", arrow.string()))  # as Parquet says
     fields += [arrow.field(name, kind) for name, kind in after.items()]
     for name in METRICS:
         for part in (name, *(f"{name}_{end}" for end in ENDS)):
@@ -158,14 +186,14 @@ def _leading(arrow: ModuleType, rows: Sequence[Row], kinds: Mapping[str, str]) -
     texts = arrow.string()
     return [
         *columns,
-        column(arrow, [row.answer.engine or None for row in rows], texts),
+        column(arrow, [row.engine or None for row in rows], texts),
         column(arrow, [variant.replication for variant in variants], arrow.int64()),
         column(arrow, [variant.seed for variant in variants], arrow.int64()),
         column(arrow, [row.status for row in rows], texts),
         column(arrow, [row.reason for row in rows], texts),
         column(arrow, [row.trusted for row in rows], arrow.bool_()),
-        column(arrow, [row.answer.regime for row in rows], texts),
-        lists_of_texts(arrow, [row.answer.warnings for row in rows]),
+        column(arrow, [row.regime for row in rows], texts),
+        lists_of_texts(arrow, [row.warnings for row in rows]),
     ]
 
 
@@ -181,12 +209,12 @@ def _metrics(arrow: ModuleType, rows: Sequence[Row]) -> list[Any]:
     kind, columns = arrow.float64(), []
     nothing = arrow.nulls(len(rows), kind)
     for name in METRICS:
-        found = [row.answer.metrics.get(name) for row in rows]
+        found = [row.metrics.get(name) for row in rows]
         if not any(found):
             columns += [nothing] * (1 + len(ENDS))
             continue
-        for part in ("value", *ENDS):
-            values = [None if m is None else _number(getattr(m, part)) for m in found]
+        for place in range(1 + len(ENDS)):
+            values = [None if parts is None else parts[place] for parts in found]
             columns.append(column(arrow, values, kind))
     return columns
 

@@ -17,7 +17,7 @@ from tcpcast.answer import Answer
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.scenario import Scenario
-from tcpcast.sweeps.table import Row, encode
+from tcpcast.sweeps.table import Row, as_file, as_stream, record_batch, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +32,8 @@ class Asked:
 
     ``tables`` are the scenario's as typed and ``folder`` where its files are; ``engines`` None asks
     every engine that applies and is quick. ``kinds`` has the kind of quantity of each key that
-    varies, or its type of column; ``marks`` go into every part, ``version`` is tcpcast's.
+    varies, or its type of column; ``digest`` tells the sweep from any other, ``version`` is
+    tcpcast's. ``marks`` go into every part; with None no part becomes a file.
     """
 
     tables: Mapping[str, Any]
@@ -40,8 +41,9 @@ class Asked:
     engines: tuple[str, ...] | None
     feed: str
     kinds: Mapping[str, str]
-    marks: Mapping[str, str]
+    digest: str
     version: str
+    marks: Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The outcome of a batch: a Parquet file, how its rows fared, and how long each took.
+    """The outcome of a batch: its rows, how they fared, and how long each took.
 
-    ``wall`` has a cell, a replication, an engine and seconds for each row.
+    ``data`` is a Parquet file, or Arrow's stream where no part becomes a file; ``wall`` has a cell,
+    a replication, an engine and seconds for each row.
     """
 
     data: bytes
@@ -100,12 +103,14 @@ def answer_batch(
     for variant in variants:
         if stopped is not None and stopped():
             raise KeyboardInterrupt
-        rows += [Row(variant, found) for found in _answers(asked, variant, options)]
+        rows += [row_of(variant, found) for found in _answers(asked, variant, options)]
     statuses: dict[str, int] = {}
     for row in rows:
         statuses[row.status] = statuses.get(row.status, 0) + 1
-    wall = [(r.variant.cell, r.variant.replication, r.answer.engine, r.answer.wall_s) for r in rows]
-    return Part(encode(rows, asked.kinds, asked.marks), statuses, platform.node(), wall)
+    wall = [(r.variant.cell, r.variant.replication, r.engine, r.wall_s) for r in rows]
+    batch = record_batch(rows, asked.kinds)
+    data = as_stream(batch) if asked.marks is None else as_file(batch, asked.marks)
+    return Part(data, statuses, platform.node(), wall)
 
 
 def _check_version(asked: str) -> None:
@@ -156,7 +161,7 @@ def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer
 
 
 def _scenario(asked: Asked, variant: Variant) -> Scenario:
-    base = _base(asked.marks["tcpcast.sweep"], asked)
+    base = _base(asked.digest, asked)
     changes = dict(variant.values)
     if variant.replication > 0:
         changes["run.seed"] = variant.seed

@@ -245,43 +245,45 @@ impl<R: Replication + ?Sized> Replications<R> {
         self.runs.is_empty()
     }
 
-    /// Advances all to the goal on `threads` threads; `Interrupted` if any was stopped short,
-    /// `Crowded` if any could not go on.
+    /// Advances all to the goal on `threads` threads, this one among them; `Interrupted` if any was
+    /// stopped short, `Crowded` if any could not go on.
     pub fn advance(&mut self, goal: Goal, threads: usize, control: &Control) -> Stop {
         let (interrupted, crowded) = (AtomicBool::new(false), AtomicBool::new(false));
         let next = AtomicUsize::new(0);
         let set_up = &self.set_up;
         let work: Vec<_> = self.runs.iter_mut().map(Mutex::new).collect();
-        std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, work.len().max(1)) {
-                scope.spawn(|| {
-                    loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(run) = work.get(at) else { break };
-                        let share = &control.shares[at];
-                        let mut poll = |done: f64| {
-                            share.store(done.to_bits(), Ordering::Relaxed);
-                            !control.stop.load(Ordering::Relaxed)
-                        };
-                        // Each run is taken once, so the lock is free and cannot be poisoned.
-                        let Ok(mut run) = run.try_lock() else {
-                            continue;
-                        };
-                        let stop = if poll(0.0) {
-                            run.get_or_insert_with(|| set_up(at as u32)).advance(goal, &mut poll)
-                        } else {
-                            Stop::Interrupted
-                        };
-                        match stop {
-                            Stop::Interrupted => interrupted.store(true, Ordering::Relaxed),
-                            Stop::Crowded => crowded.store(true, Ordering::Relaxed),
-                            Stop::Done => {
-                                poll(1.0);
-                            }
-                        }
+        let take = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(run) = work.get(at) else { break };
+                let share = &control.shares[at];
+                let mut poll = |done: f64| {
+                    share.store(done.to_bits(), Ordering::Relaxed);
+                    !control.stop.load(Ordering::Relaxed)
+                };
+                // Each run is taken once, so the lock is free and cannot be poisoned.
+                let Ok(mut run) = run.try_lock() else {
+                    continue;
+                };
+                let stop = if poll(0.0) {
+                    run.get_or_insert_with(|| set_up(at as u32)).advance(goal, &mut poll)
+                } else {
+                    Stop::Interrupted
+                };
+                match stop {
+                    Stop::Interrupted => interrupted.store(true, Ordering::Relaxed),
+                    Stop::Crowded => crowded.store(true, Ordering::Relaxed),
+                    Stop::Done => {
+                        poll(1.0);
                     }
-                });
+                }
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads.clamp(1, work.len().max(1)) {
+                scope.spawn(take);
+            }
+            take();
         });
         control.finished.store(true, Ordering::Release);
         match (interrupted.into_inner(), crowded.into_inner()) {

@@ -24,6 +24,8 @@ pub struct AnySender {
     headers: Headers<DataHeader>,
     /// When the agenda looks at its pacing next.
     looked_at: Nanos,
+    /// The header of a packet that came out of turn.
+    spare: DataHeader,
     /// What a classic sender has let out and is still to be sent.
     released: Transmission,
     seeds: Option<Stream>,
@@ -50,6 +52,7 @@ impl Default for AnySender {
             released: Transmission::default(),
             headers: Headers::default(),
             looked_at: NEVER,
+            spare: DataHeader::default(),
             seeds: None,
             opened_at: None,
             acked: 0,
@@ -245,14 +248,15 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, label: Label) -> DataHeader {
-        let header = self.headers.take_any(label).unwrap_or_default();
-        header.arrived(label.ecn() == Ecn::Ce)
+    fn take_header(&mut self, label: Label) -> &DataHeader {
+        let header = self.headers.take_any(label, &mut self.spare);
+        header.arrive(label.ecn() == Ecn::Ce);
+        header
     }
 
     #[inline(always)]
     fn lose_header(&mut self, label: Label) {
-        self.headers.take_any(label);
+        self.headers.take_any(label, &mut self.spare);
     }
 
     fn shown(&self, label: Label) -> Shown {
@@ -398,11 +402,17 @@ impl ReceivingEnd for AnyReceiver {
     }
 
     #[inline]
-    fn on_data(&mut self, now: Nanos, number: u32, header: DataHeader, tcp: &TcpConfig) -> Arrival {
+    fn on_data(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        header: &DataHeader,
+        tcp: &TcpConfig,
+    ) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
                 let told = self.headers.next_mut();
-                let (distinct, ack) = receiver.on_data(now, number, &header, rules, told);
+                let (distinct, ack) = receiver.on_data(now, number, header, rules, told);
                 Arrival { distinct, ack: self.keep(ack) }
             }
             (ReceiverKind::Classic(receiver), _) => {

@@ -20,26 +20,28 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
     /// Sends all of it.
     #[inline(never)]
     pub(super) fn send_all(mut self) {
-        if !self.send_run() {
+        if !self.send_runs() {
             self.send_others();
         }
     }
 
-    /// Sends a run of full packets, if there is one; says whether nothing else is to be sent now.
+    /// Sends runs of full packets while there are any; says whether nothing else is to be sent now.
     #[inline(always)]
-    fn send_run(&mut self) -> bool {
-        let Some(run) = self.sender.poll_run(self.now, self.rules, self.probe) else {
-            return false;
-        };
-        let mut packet = run.first;
-        for left in (0..run.packets).rev() {
-            if run.push && left == 0 {
-                packet.push();
+    fn send_runs(&mut self) -> bool {
+        while let Some(run) = self.sender.poll_run(self.now, self.rules, self.probe) {
+            let mut packet = run.first;
+            for left in (0..run.packets).rev() {
+                if run.push && left == 0 {
+                    packet.push();
+                }
+                (self.send)(packet.number, labelled(self.headers, &packet));
+                packet.go_on(self.rules.stack.mss);
             }
-            (self.send)(packet.number, labelled(self.headers, &packet));
-            packet.go_on(self.rules.stack.mss);
+            if run.ends || run.packets == 0 {
+                return run.ends;
+            }
         }
-        run.ends
+        false
     }
 
     /// Sends what is to be sent that is no run, and runs behind it.
@@ -47,7 +49,7 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
     fn send_others(&mut self) {
         while let Some(packet) = self.sender.poll_transmit(self.now, self.rules, self.probe) {
             (self.send)(packet.number, labelled(self.headers, &packet));
-            if self.send_run() {
+            if self.send_runs() {
                 return;
             }
         }

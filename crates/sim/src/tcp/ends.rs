@@ -116,7 +116,7 @@ pub trait SendingEnd: Default {
     }
 
     /// What a data packet carries that arrives with this label.
-    fn take_header(&mut self, label: Label) -> DataHeaderOf<Self>;
+    fn take_header(&mut self, label: Label) -> &DataHeaderOf<Self>;
 
     /// The data packet with this label does not arrive.
     #[inline(always)]
@@ -205,7 +205,7 @@ pub trait ReceivingEnd: Default {
         &mut self,
         now: Nanos,
         number: u32,
-        header: Self::DataHeader,
+        header: &Self::DataHeader,
         tcp: &TcpConfig,
     ) -> Arrival;
 
@@ -328,7 +328,9 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: Label) {}
+    fn take_header(&mut self, _label: Label) -> &() {
+        &()
+    }
 
     #[inline(always)]
     fn fetch(&self) -> u64 {
@@ -346,7 +348,7 @@ impl ReceivingEnd for Receiver {
     }
 
     #[inline(always)]
-    fn on_data(&mut self, now: Nanos, number: u32, _header: (), tcp: &TcpConfig) -> Arrival {
+    fn on_data(&mut self, now: Nanos, number: u32, _header: &(), tcp: &TcpConfig) -> Arrival {
         self.on_data(now, number, tcp)
     }
 
@@ -385,7 +387,7 @@ impl ReceivingEnd for Echo {
     fn start(&mut self, _tcp: &TcpConfig) {}
 
     #[inline]
-    fn on_data(&mut self, _now: Nanos, number: u32, _header: (), _tcp: &TcpConfig) -> Arrival {
+    fn on_data(&mut self, _now: Nanos, number: u32, _header: &(), _tcp: &TcpConfig) -> Arrival {
         Arrival { distinct: true, ack: Some(number) }
     }
 

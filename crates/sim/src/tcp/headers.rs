@@ -130,6 +130,15 @@ impl<H: Carried> Headers<H> {
     /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.
     #[inline(always)]
     pub(crate) fn take(&mut self, label: Label) -> Option<&H> {
+        if label.has_token(self.first) && !self.kept.is_empty() {
+            self.first = self.first.wrapping_add(1) & Label::TOKENS;
+            return Some(self.kept.take_in_place());
+        }
+        self.take_behind_lost(label)
+    }
+
+    #[inline(never)]
+    fn take_behind_lost(&mut self, label: Label) -> Option<&H> {
         let lost = self.place(label);
         if lost >= self.kept.len() {
             return None;
@@ -140,27 +149,38 @@ impl<H: Carried> Headers<H> {
 }
 
 impl<H: Overtaken> Headers<H> {
-    /// Takes the header of a packet that arrives or is lost, whatever came before it.
+    /// Takes the header of a packet that arrives or is lost, whatever came before it; where that is not
+    /// the first one it is moved to `spare`, an empty one if it is not there.
     #[inline(always)]
-    pub(crate) fn take_any(&mut self, label: Label) -> Option<H> {
-        let place = self.place(label);
-        if place > 0 || self.kept.is_empty() {
-            return self.take_out_of_turn(place);
+    pub(crate) fn take_any<'a>(&'a mut self, label: Label, spare: &'a mut H) -> &'a mut H {
+        if !label.has_token(self.first) || self.kept.is_empty() {
+            self.take_out_of_turn(label, spare);
+            return spare;
         }
         self.first = self.first.wrapping_add(1) & Label::TOKENS;
-        let header = self.kept.take();
         if self.gone > 0 {
+            *spare = self.kept.take();
             self.drop_gone();
+            self.kept.rewind();
+            return spare;
         }
-        self.kept.rewind();
-        Some(header)
+        self.kept.take_in_place()
     }
 
     #[inline(never)]
-    fn take_out_of_turn(&mut self, place: usize) -> Option<H> {
-        let header = self.kept.replace(place, H::GONE).filter(|header| !header.is_gone())?;
-        self.gone += 1;
-        Some(header)
+    fn take_out_of_turn(&mut self, label: Label, spare: &mut H) {
+        let place = self.place(label);
+        if place > 0 || self.kept.is_empty() {
+            let header = self.kept.replace(place, H::GONE).filter(|header| !header.is_gone());
+            self.gone += u32::from(header.is_some());
+            *spare = header.unwrap_or_default();
+            return;
+        }
+        // The first one, of a short packet.
+        self.first = self.first.wrapping_add(1) & Label::TOKENS;
+        *spare = self.kept.take();
+        self.drop_gone();
+        self.kept.rewind();
     }
 
     /// Drops those before the first one that waits.
@@ -228,18 +248,26 @@ mod tests {
     #[test]
     fn packets_that_overtake_each_other_have_their_own_headers() {
         let mut headers = Headers { first: Label::TOKENS - 1, ..Headers::default() };
-        let tokens: Vec<u32> = (0..6).map(|at| headers.push(full(at))).collect();
-        let label = |at: usize| Label::with_token(Kind::Data, tokens[at]);
+        let of = |at: u32| Header(at + 1, at == 4);
+        let tokens: Vec<u32> = (0..6).map(|at| headers.push(of(at))).collect();
+        let label = |at: usize| match of(at as u32).is_short() {
+            true => Label::of_short(Kind::Data, tokens[at], 60),
+            false => Label::with_token(Kind::Data, tokens[at]),
+        };
+        let take = |headers: &mut Headers<Header>, at| {
+            *headers.take_any(label(at), &mut Header::default())
+        };
         for at in [3_usize, 1, 0, 5] {
-            assert_eq!(headers.of(label(at)), Some(&full(at as u32)));
-            assert_eq!(headers.take_any(label(at)), Some(full(at as u32)));
-            assert_eq!(headers.take_any(label(at)), None);
+            assert_eq!(headers.of(label(at)), Some(&of(at as u32)));
+            assert_eq!(take(&mut headers, at), of(at as u32));
+            assert_eq!(take(&mut headers, at), Header::default());
         }
         assert_eq!((headers.kept.len(), headers.gone), (4, 2), "2 and 4 are on their way");
-        assert_eq!(headers.take_any(label(2)), Some(full(2)));
-        assert_eq!(headers.take_any(label(4)), Some(full(4)));
+        assert_eq!(take(&mut headers, 2), of(2));
+        assert_eq!((headers.kept.len(), headers.gone), (2, 1));
+        assert_eq!(take(&mut headers, 4), of(4), "a short packet's is the first one");
         assert_eq!((headers.kept.len(), headers.gone), (0, 0));
-        assert_eq!((headers.push(full(6)), headers.take_any(label(5))), (4, None));
+        assert_eq!((headers.push(of(6)), take(&mut headers, 5)), (4, Header::default()));
     }
 
     #[test]

@@ -178,7 +178,7 @@ def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
 def _warnings(scenario: Scenario, each: float) -> list[str]:
     """Say what is outside of what was compared with exact simulation."""
     found = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
-    if _has_individual_buffers(scenario) or _loses_at_random(scenario):
+    if _has_individual_buffers(scenario) or scenario.loses_at_random:
         found.append(
             "random loss and per-flow buffers were not compared with exact simulation; compare a "
             "smaller population of this scenario with engine packet"
@@ -253,11 +253,3 @@ def _shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
 def _has_individual_buffers(scenario: Scenario) -> bool:
     queues = [link.queue for link in _shared_links(scenario)]
     return any(isinstance(queue, FairQueue) and queue.buffers == "individual" for queue in queues)
-
-
-def _loses_at_random(scenario: Scenario) -> bool:
-    network = scenario.network
-    links: list[Link] = [*network.hops] if network.hops else [network.bottleneck]
-    for group in scenario.populations:
-        links += [group.ingress, group.egress]
-    return any(link.loss is not None for link in links)

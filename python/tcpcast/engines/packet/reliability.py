@@ -253,13 +253,31 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
     kinds = {scenario.populations[at].traffic.kind for at in numbers}
     if kinds & {"on-off", "transfers"}:
         files = units.of_class("transfers", numbers).sum()
-        if files < FEWEST_FILES:
-            return f"too few files: {_counted(files, 'file')}, {FEWEST_FILES} are needed"
+        enough = _fewest_files(scenario, units, numbers)
+        if files < enough:
+            return f"too few files: {_counted(files, 'file')}, {enough} are needed"
         return None
     losses = _indications(units, numbers)
-    if losses >= FEW_EVENTS or (losses == 0 and not _loses_at_random(scenario)):
+    if losses >= FEW_EVENTS or (losses == 0 and not scenario.loses_at_random):
         return None
     return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
+
+
+def _fewest_files(scenario: Scenario, units: Units, numbers: Sequence[int]) -> int:
+    """Return how many files stand behind an interval at least.
+
+    Transfers that are each alone may be fewer where each has many losses, or where all are alike
+    since only their own queue loses.
+    """
+    files = float(units.of_class("transfers", numbers).sum())
+    if scenario.transfers_alone is None or files == 0.0:
+        return FEWEST_FILES
+    network = scenario.network
+    own_queue = network.bottleneck.queue == "droptail" and network.jitter is None
+    if own_queue and not scenario.cross and not scenario.loses_at_random:
+        return FEWEST_UNITS
+    each = max(1.0, _indications(units, numbers) / files / FEW_EVENTS)
+    return max(FEWEST_UNITS, math.ceil(FEWEST_FILES / each))
 
 
 def _rare_losses(scenario: Scenario, seen: Seen, numbers: Sequence[int]) -> dict[str, str]:
@@ -272,7 +290,7 @@ def _rare_losses(scenario: Scenario, seen: Seen, numbers: Sequence[int]) -> dict
     if scenario.transfers_alone is not None or (bursts == 0 and not _near_loss(scenario, seen)):
         return {}
     found = {}
-    for name in ("queue_loss_ratio",) if _loses_at_random(scenario) else OF_LOSSES:
+    for name in ("queue_loss_ratio",) if scenario.loses_at_random else OF_LOSSES:
         came = int(np.count_nonzero(_counts_of(OF_LOSSES[name], units, numbers))) or bursts
         if came == 0:
             found[name] = f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
@@ -309,10 +327,6 @@ def _near_loss(scenario: Scenario, seen: Seen) -> bool:
     if red is not None:
         room = min(room, red.min_threshold_pkts / NEAR_LOSS)
     return seen.largest_queue >= NEAR_LOSS * room
-
-
-def _loses_at_random(scenario: Scenario) -> bool:
-    return any(hop.loss is not None for hop in scenario.network.hops)
 
 
 def _indications(units: Units, numbers: Sequence[int] | None = None) -> float:

@@ -304,7 +304,9 @@ impl SendingEnd for MaxPlus {
     }
 
     #[inline(always)]
-    fn take_header(&mut self, _label: Label) {}
+    fn take_header(&mut self, _label: Label) -> &() {
+        &()
+    }
 
     fn on_loss(
         &mut self,

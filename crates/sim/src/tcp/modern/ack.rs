@@ -263,7 +263,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn govern(&mut self, heard: &Heard, newest: Option<&Packet>, stack: &Stack) {
         self.tell_losses(heard.now);
-        let delivered = self.delivery.delivered.wrapping_sub(heard.prior_delivered);
+        let delivered = self.delivered_by(heard);
         let rate = self.delivery.sample(heard.now, delivered, newest, self.rtt.min());
         let sample = self.sample(heard, delivered, rate, stack);
         self.control.govern(&mut self.window, &sample);
@@ -274,11 +274,9 @@ impl Sender {
     /// The same of one that does not; `newest` was sent then. There is a sample of its own for each
     /// that asks for one, so that nothing is gathered that none asks for.
     #[inline(always)]
-    pub(super) fn grow_or_reduce(&mut self, heard: &Heard, newest: Option<Nanos>, stack: &Stack) {
+    fn grow_or_reduce(&mut self, heard: &Heard, newest: Option<Nanos>, stack: &Stack) {
         self.tell_losses(heard.now);
-        let delivered = self.delivery.delivered.wrapping_sub(heard.prior_delivered);
-        self.delivery.pass(heard.now, delivered, newest);
-        let rate = RateSample::default();
+        let delivered = self.pass_sample(heard, newest);
         let (lost, in_flight) = (self.newly_lost(heard), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == Reduction::Proportional {
@@ -286,11 +284,36 @@ impl Sender {
                 prr.on_ack(&mut self.window, progress);
             }
         } else if self.may_grow(heard, stack) {
-            let sample = self.sample(heard, delivered, rate, stack);
-            self.control.grow(&mut self.window, &sample);
+            self.grow(heard, stack);
         }
+        self.pace_by_window(heard, stack);
+    }
+
+    /// The delivery ends of which nobody asks for the rate: how many packets it was.
+    #[inline(always)]
+    pub(super) fn pass_sample(&mut self, heard: &Heard, newest: Option<Nanos>) -> u32 {
+        let delivered = self.delivered_by(heard);
+        self.delivery.pass(heard.now, delivered, newest);
+        delivered
+    }
+
+    #[inline(always)]
+    fn delivered_by(&self, heard: &Heard) -> u32 {
+        self.delivery.delivered.wrapping_sub(heard.prior_delivered)
+    }
+
+    /// The window may grow.
+    #[inline(always)]
+    pub(super) fn grow(&mut self, heard: &Heard, stack: &Stack) {
+        let sample = self.sample(heard, self.delivered_by(heard), RateSample::default(), stack);
+        self.control.grow(&mut self.window, &sample);
+    }
+
+    /// Where all is paced, the window says how fast.
+    #[inline(always)]
+    pub(super) fn pace_by_window(&mut self, heard: &Heard, stack: &Stack) {
         if stack.pacing == Pacing::Always {
-            let sample = self.sample(heard, delivered, rate, stack);
+            let sample = self.sample(heard, self.delivered_by(heard), RateSample::default(), stack);
             self.pacer.set_rate(Some(sample.window_rate(&self.window)));
         }
     }

@@ -130,14 +130,12 @@ impl DataHeader {
         self.has(Self::SHORT)
     }
 
-    /// That of a packet that arrives, marked or not.
+    /// Its packet arrives, marked or not.
     #[inline(always)]
-    #[must_use]
-    pub fn arrived(mut self, marked: bool) -> Self {
+    pub fn arrive(&mut self, marked: bool) {
         if marked {
             self.marks |= Self::MARKED;
         }
-        self
     }
 
     /// A word of it.

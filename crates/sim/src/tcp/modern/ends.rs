@@ -50,21 +50,17 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) -> Self {
-        let mut end = Self::unopened(Sender::new(now, 1, seed, &tcp.stack));
-        end.open(now, file, seed, tcp, probe);
-        end
-    }
-
-    fn unopened(sender: Sender) -> Self {
-        Self {
-            sender,
+        let mut end = Self {
+            sender: Sender::new(now, 1, seed, &tcp.stack),
             size: 0,
             acked: 0,
             closing: false,
             echo: 0,
             recovery: Recovery::None,
             accepting: None,
-        }
+        };
+        end.open(now, file, seed, tcp, probe);
+        end
     }
 
     /// Begins another connection in the place of this one.
@@ -76,7 +72,10 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) {
-        *self = Self::unopened(self.sender.renewed(now, seed, &tcp.stack));
+        let Self { sender, size, acked, closing, echo, recovery, accepting } = self;
+        sender.renew(now, seed, &tcp.stack);
+        (*size, *acked, *closing, *echo) = (0, 0, false, 0);
+        (*recovery, *accepting) = (Recovery::None, None);
         self.open(now, file, seed, tcp, probe);
     }
 
@@ -298,7 +297,7 @@ impl PacketSender {
             return None;
         }
         let Run { first, packets, push, ends } =
-            self.sender.transmit_run(now, self.closing, &tcp.stack)?;
+            self.sender.transmit_run(now, &mut self.closing, &tcp.stack)?;
         if ends {
             self.publish_window(now, tcp, probe);
         }

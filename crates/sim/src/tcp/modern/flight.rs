@@ -242,7 +242,7 @@ impl Flight {
     }
 
     #[cold]
-    fn grow(&mut self) {
+    pub(super) fn grow(&mut self) {
         let mut slots = vec![Packet::default(); (self.slots.len() * 2).max(16)];
         let mask = slots.len() as u32 - 1;
         for number in self.first..self.next {

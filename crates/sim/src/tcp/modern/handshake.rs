@@ -209,7 +209,7 @@ impl PacketSender {
             let stack = &tcp.stack;
             let stamps = header.timestamps().filter(|_| stack.timestamps);
             let rtt = attempts.rtt(now, stamps);
-            self.sender = self.sender.renewed(now, accepting.seed, stack);
+            self.sender.renew(now, accepting.seed, stack);
             self.sender.establish(now, rtt, stack.receiving.buffer, stack);
             if attempts.restart_window(stamps) {
                 self.sender.restart_window();

@@ -48,6 +48,22 @@ impl Flight {
         Some(Taken { packets, sent, delivered, end, place })
     }
 
+    /// Appends packets of the same length that are sent together, the first of which is `packet`.
+    #[inline(always)]
+    pub fn push_run(&mut self, packets: u32, mut packet: Packet, len: u32) {
+        while (self.out() + packets) as usize > self.slots.len() {
+            self.grow();
+        }
+        packet.start = self.end as u32;
+        for number in self.next..self.next + packets {
+            let slot = self.slot(number);
+            self.slots[slot] = packet;
+            packet.start = packet.start.wrapping_add(len);
+        }
+        self.next += packets;
+        self.end += u64::from(packets) * u64::from(len);
+    }
+
     /// The packet that byte `byte` lies in and its first byte, looked for from the first on; it is one
     /// that is out.
     #[inline(always)]
@@ -55,7 +71,7 @@ impl Flight {
         let from = self.first_byte as u32;
         let ahead = (byte as u32).wrapping_sub(from);
         let (mut number, mut start) = (self.first, 0);
-        while number + 1 < self.next {
+        while start < ahead && number + 1 < self.next {
             let next = self.packet(number + 1).start.wrapping_sub(from);
             if next > ahead {
                 break;

@@ -45,7 +45,9 @@ impl Sender {
             let newest = self.flight.last_of(&taken);
             self.govern(&heard, Some(&newest), stack);
         } else {
-            self.grow_or_reduce(&heard, Some(taken.sent.1), stack);
+            self.pass_sample(&heard, Some(taken.sent.1));
+            self.grow(&heard, stack);
+            self.pace_by_window(&heard, stack);
         }
         true
     }
@@ -97,12 +99,15 @@ mod tests {
         }
         let mut sent = vec![];
         loop {
-            let run = if in_runs { sender.transmit_run(now, false, stack) } else { None };
+            let run = if in_runs { sender.transmit_run(now, &mut false, stack) } else { None };
             if let Some(Run { first, packets, ends, .. }) = run {
                 let start = |at| first.start + u64::from(at) * u64::from(first.len);
                 sent.extend((0..packets).map(|at| (first.number + at, start(at))));
                 if ends {
                     return sent;
+                }
+                if packets > 0 {
+                    continue;
                 }
             }
             let Some(packet) = sender.poll_transmit(now, stack, &mut ()) else { return sent };

@@ -78,8 +78,18 @@ impl Reassembly {
         &self.held
     }
 
+    /// A packet without FIN arrives: takes it if it continues what is in order, with nothing beyond;
+    /// says whether it does.
+    #[inline(always)]
+    pub fn append(&mut self, start: u64, len: u32) -> bool {
+        let appends = start == self.next && self.held.is_empty() && self.end.is_none();
+        if appends {
+            self.next += u64::from(len);
+        }
+        appends
+    }
+
     /// A packet arrives.
-    #[inline]
     pub fn place(&mut self, start: u64, len: u32, fin: bool, reports_duplicates: bool) -> Placed {
         let end = start + u64::from(len) + u64::from(fin);
         if fin {

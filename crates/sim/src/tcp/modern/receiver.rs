@@ -2,7 +2,7 @@
 
 mod delay;
 
-use self::delay::{Delay, QUICK_ACKS, SHORTEST};
+use self::delay::{Delay, Due, QUICK_ACKS, SHORTEST};
 use super::reassembly::{Placed, Reassembly};
 use super::segment::{Cumulative, Outgoing, SackBlock, SackBlocks, Timestamps};
 use super::stack::{DelayedAcks, MILLISECOND, Stack};
@@ -43,17 +43,6 @@ pub struct Data {
 const UNCOMPRESSED: u32 = 3;
 const COMPRESSED: u32 = 44;
 
-/// Whether an acknowledgement is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
-    /// None is.
-    Nothing,
-    /// At once.
-    Now,
-    /// Later.
-    At(Nanos),
-}
-
 /// The receiving end.
 #[derive(Clone, Debug)]
 pub struct Receiver {
@@ -93,7 +82,7 @@ impl Receiver {
             acknowledged: start,
             read: start,
             allowed: start + stack.receiving.buffer,
-            due: Due::Nothing,
+            due: Due::NOTHING,
             compressed: 0,
             uncompressed: 0,
             compressed_until: None,
@@ -131,7 +120,7 @@ impl Receiver {
     /// A word of each line that most packets need, so that they are there when one comes.
     #[must_use]
     pub(super) fn fetch(&self) -> u64 {
-        let waits = self.compressed_until.is_some() ^ (self.due == Due::Now);
+        let waits = self.compressed_until.is_some() ^ (self.due == Due::NOW);
         let empty = self.reassembly.is_in_order();
         self.next() ^ self.allowed ^ self.delay.last_arrival ^ u64::from(waits ^ empty)
     }
@@ -152,10 +141,7 @@ impl Receiver {
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
-        let delayed = match self.due {
-            Due::At(at) => at,
-            _ => NEVER,
-        };
+        let delayed = self.due.later().unwrap_or(NEVER);
         self.compressed_until.map_or(delayed, |at| at.min(delayed))
     }
 
@@ -163,7 +149,6 @@ impl Receiver {
     /// anything that had not come before.
     #[inline]
     pub fn on_data(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
-        let before = self.next();
         if stack.ecn {
             self.hear_ecn(data.len, data.ecn, data.cwr, stack);
         }
@@ -185,35 +170,54 @@ impl Receiver {
             let end = data.start + u64::from(data.len) + u64::from(data.fin);
             self.tell_compressed(SackBlock { start: data.start, end }, stack);
         }
+        // The way of most: a packet in order, and nothing is missing.
+        if !data.fin && self.reassembly.append(data.start, data.len) {
+            self.take(now, data, false, stack);
+            self.schedule(now, true, stack);
+            return true;
+        }
+        self.place(now, data, stack)
+    }
+
+    /// Any packet.
+    #[inline(never)]
+    fn place(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
+        let before = self.next();
         let placed = self.reassembly.place(data.start, data.len, data.fin, stack.receiving.dsack);
         match placed {
             Placed::Duplicate => {
                 self.enter_quick_mode(QUICK_ACKS);
-                self.due = Due::Now;
+                self.due = Due::NOW;
                 return false;
             }
             Placed::HeldBefore => {
-                self.schedule(now, Placed::Held, stack);
+                self.schedule(now, false, stack);
                 return false;
             }
-            Placed::Fills if self.reassembly.is_in_order() => self.due = Due::Now,
+            Placed::Fills if self.reassembly.is_in_order() => self.due = Due::NOW,
             Placed::InOrder | Placed::Fills | Placed::Held => (),
         }
+        self.take(now, data, placed == Placed::Held, stack);
+        if data.fin && self.at_end() && before != self.next() {
+            self.due = Due::NOW;
+        }
+        self.schedule(now, self.reassembly.is_in_order(), stack);
+        true
+    }
+
+    /// A packet brings what had not come before, beyond a gap if it is held.
+    #[inline(always)]
+    fn take(&mut self, now: Nanos, data: &Data, held: bool, stack: &Stack) {
         self.largest = self.largest.max(data.len);
-        if placed != Placed::Held {
+        if !held {
             self.hear_arrival(now, data, stack);
         }
-        if self.growth > 0 && (placed != Placed::Held || stack.detection.uses_sack()) {
+        if self.growth > 0 && (!held || stack.detection.uses_sack()) {
             self.grow_window(data, stack);
         }
         if stack.receiving.reads_at_once {
             self.read = self.reassembly.data_end();
         }
-        if data.fin && self.at_end() && before != self.next() {
-            self.due = Due::Now;
-        }
-        self.schedule(now, placed, stack);
-        true
     }
 
     /// Whether a stamp is older than the newest one in order by more than Linux tolerates
@@ -233,23 +237,23 @@ impl Receiver {
                 self.reassembly.came_again(data.start, data.len);
             }
         }
-        self.due = Due::Now;
+        self.due = Due::NOW;
     }
 
+    /// Acknowledges it at once or later; `in_order` says that nothing is missing.
     #[inline(always)]
-    fn schedule(&mut self, now: Nanos, placed: Placed, stack: &Stack) {
-        if self.due == Due::Now {
+    fn schedule(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
+        if self.due == Due::NOW {
             return;
         }
-        let in_order = self.reassembly.is_in_order() && placed != Placed::Held;
         match stack.receiving.delayed_acks {
-            DelayedAcks::Off => self.due = Due::Now,
+            DelayedAcks::Off => self.due = Due::NOW,
             DelayedAcks::Fixed { timeout } => {
                 let full = self.next() - self.acknowledged > u64::from(self.largest);
                 if !in_order || full {
-                    self.due = Due::Now;
-                } else if self.due == Due::Nothing {
-                    self.due = Due::At(now + timeout);
+                    self.due = Due::NOW;
+                } else if self.due == Due::NOTHING {
+                    self.due = Due::at(now + timeout);
                 }
             }
             DelayedAcks::Linux => self.schedule_linux(now, in_order, stack),
@@ -263,7 +267,7 @@ impl Receiver {
         let drained =
             stack.receiving.reads_at_once && self.delay.pushed && !self.delay.conversation;
         if (full && self.window_moves(stack)) || quick || (drained && in_order) {
-            self.due = Due::Now;
+            self.due = Due::NOW;
         } else if in_order {
             self.delay_ack(now, stack);
         } else {
@@ -281,10 +285,10 @@ impl Receiver {
     fn compress(&mut self, now: Nanos, stack: &Stack) {
         let can = stack.receiving.sack_compression && stack.detection.uses_sack();
         if !can || self.compressed >= COMPRESSED {
-            self.due = Due::Now;
+            self.due = Due::NOW;
         } else if self.uncompressed < UNCOMPRESSED {
             self.uncompressed += 1;
-            self.due = Due::Now;
+            self.due = Due::NOW;
         } else {
             self.compressed += 1;
             let wait = (self.srtt.unwrap_or(20 * MILLISECOND) / 20).min(MILLISECOND);
@@ -305,10 +309,10 @@ impl Receiver {
     pub fn on_deadline(&mut self, now: Nanos, _stack: &Stack) {
         if self.compressed_until.is_some_and(|at| at <= now) {
             self.compressed_until = None;
-            self.due = Due::Now;
+            self.due = Due::NOW;
         }
-        if matches!(self.due, Due::At(at) if at <= now) {
-            self.due = Due::Now;
+        if self.due.later().is_some_and(|at| at <= now) {
+            self.due = Due::NOW;
             if self.delay.conversation {
                 self.delay.conversation = false;
                 self.delay.ato = Some(SHORTEST);
@@ -327,11 +331,11 @@ impl Receiver {
         }
         if stack.echoes_each_mark() {
             if self.marked != marked {
-                if matches!(self.due, Due::At(_)) {
+                if self.due.later().is_some() {
                     // What was delayed says what the packets before were.
                     self.before = Some(Box::new(self.outgoing(stack)));
                 }
-                self.due = Due::Now;
+                self.due = Due::NOW;
             }
             self.marked = marked;
             self.echoes = marked;
@@ -339,7 +343,7 @@ impl Receiver {
         }
         if cwr {
             self.echoes = false;
-            self.due = Due::Now;
+            self.due = Due::NOW;
         }
         match ecn {
             Ecn::Marked => {
@@ -360,13 +364,13 @@ impl Receiver {
     pub fn on_read(&mut self, bytes: u64, stack: &Stack) {
         self.read = (self.read + bytes).min(self.reassembly.data_end());
         let room = self.read + stack.receiving.buffer;
-        let waits = matches!(self.due, Due::At(_));
+        let waits = self.due.later().is_some();
         let drained = self.readable() == 0 && self.delay.pushed && !self.delay.conversation;
         let full = self.next() - self.acknowledged > u64::from(self.largest);
         let reopens = self.allowed < self.next() + u64::from(self.largest)
             && room >= self.next() + stack.receiving.buffer / 2;
         if (waits && bytes > 0 && (drained || full)) || reopens {
-            self.due = Due::Now;
+            self.due = Due::NOW;
         }
     }
 
@@ -381,13 +385,13 @@ impl Receiver {
 
     /// An acknowledgement is to be sent at once.
     pub fn acknowledge_now(&mut self) {
-        self.due = Due::Now;
+        self.due = Due::NOW;
     }
 
     /// A packet without data below the window asks for an acknowledgement.
     pub fn on_out_of_window(&mut self) {
         self.enter_quick_mode(QUICK_ACKS);
-        self.due = Due::Now;
+        self.due = Due::NOW;
     }
 
     /// The next acknowledgement to send now; to be asked until there is none.
@@ -396,19 +400,19 @@ impl Receiver {
         if self.before.is_some() {
             return self.before.take().map(|outgoing| *outgoing);
         }
-        (self.due == Due::Now).then(|| self.acknowledge(stack))
+        (self.due == Due::NOW).then(|| self.acknowledge(stack))
     }
 
     /// Whether [`Receiver::poll_ack`] has one.
     #[inline(always)]
     pub(super) fn is_ack_due(&self) -> bool {
-        self.due == Due::Now || self.before.is_some()
+        self.due == Due::NOW || self.before.is_some()
     }
 
     /// What [`Receiver::poll_ack`] would say, if that has no blocks for sure.
     #[inline(always)]
     pub(super) fn poll_cumulative(&mut self, stack: &Stack) -> Option<Cumulative> {
-        let plain = self.due == Due::Now && self.before.is_none() && !self.reassembly.has_blocks();
+        let plain = self.due == Due::NOW && self.before.is_none() && !self.reassembly.has_blocks();
         plain.then(|| self.acknowledge_in_order(stack))
     }
 
@@ -428,13 +432,13 @@ impl Receiver {
             self.uncompressed = 0;
         }
         self.acknowledged = self.next();
-        if self.delay.quick > 0 && self.due != Due::Nothing {
+        if self.delay.quick > 0 && self.due != Due::NOTHING {
             self.delay.quick -= 1;
             if self.delay.quick == 0 {
                 self.delay.ato = Some(SHORTEST);
             }
         }
-        self.due = Due::Nothing;
+        self.due = Due::NOTHING;
         self.compressed = 0;
         self.compressed_until = None;
         self.delay.pushed = false;

@@ -196,13 +196,17 @@ impl MinFilter {
     }
 
     /// A value at `now`.
-    #[inline]
+    #[inline(always)]
     pub fn hear(&mut self, now: Nanos, value: Nanos, window: Nanos) {
         let new = (now, value);
         let Some(best) = &mut self.best else {
             self.best = Some([new; 3]);
             return;
         };
+        // Most are larger than all three, and none of those is old.
+        if value > best[2].1 && now - best[0].0 <= window / 4 {
+            return;
+        }
         if value <= best[0].1 || now - best[2].0 > window {
             *best = [new; 3];
             return;

@@ -24,28 +24,43 @@ pub(super) struct Run {
 
 impl Sender {
     /// What [`Sender::poll_transmit`] would say first so many times in a row, perhaps none, where all
-    /// of it is new and nothing is paced, so that most of what is asked for each packet is asked once.
-    /// [`None`] says nothing; unless the burst ends with it, it is to be asked next. A burst in which
-    /// more `follows` does not end.
+    /// of it is new, so that most of what is asked for each packet is asked once. [`None`] says
+    /// nothing; unless the burst ends with it, it is to be asked next. An application that is
+    /// `closing` does so when nothing more can be sent.
     #[inline(always)]
-    pub(super) fn transmit_run(&mut self, now: Nanos, follows: bool, stack: &Stack) -> Option<Run> {
+    pub(super) fn transmit_run(
+        &mut self,
+        now: Nanos,
+        closing: &mut bool,
+        stack: &Stack,
+    ) -> Option<Run> {
         if self.forced.is_some() {
             return None;
         }
         self.pacer.wait(false);
-        let room = self.window.cwnd.saturating_sub(self.flight.in_flight());
+        let full = self.flight.in_flight() >= self.window.cwnd;
         let (number, start) = (self.flight.next(), self.flight.end());
-        let (packets, all) = match room {
-            0 => (0, true),
-            _ if self.pacer.unpaced() == 0 => (0, self.waits_for_pace(now, stack)?),
-            _ if self.sends_runs(stack) => self.push_run(now, room, stack),
-            _ => return None,
+        let (packets, all) = if full {
+            (0, true)
+        } else if self.pacer.blocks(now) {
+            let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
+            self.wait_for_pace(repairs, stack);
+            (0, true)
+        } else if self.sends_runs(stack) {
+            self.push_run(now, stack)
+        } else {
+            return None;
         };
         let push = packets > 0 && self.is_pushed(packets);
-        let ends = all && !follows;
-        if ends {
+        if all {
             self.end_burst(now, stack);
         }
+        let closes = all && std::mem::take(closing);
+        if closes {
+            self.close();
+        }
+        // FIN may follow where there is room for it.
+        let ends = all && (!closes || self.flight.in_flight() >= self.window.cwnd);
         let (sending, len, ect) = (Sending::New, stack.mss, stack.ecn);
         let (fin, cwr) = (false, false);
         let first = Transmit { number, start, len, sending, fin, ect, cwr, push: false };
@@ -90,25 +105,20 @@ impl Sender {
     #[inline(always)]
     fn sends_runs(&self, stack: &Stack) -> bool {
         let says_more = stack.ecn && self.cwr_due;
-        self.flight.out() > 0 && !self.repairs_first(stack) && !says_more
+        !self.repairs_first(stack) && !says_more
     }
 
-    /// Nothing can be sent before the pace allows it; [`None`] if it does.
+    /// Nothing can be sent before the pace allows it.
     #[inline(always)]
-    fn waits_for_pace(&mut self, now: Nanos, stack: &Stack) -> Option<bool> {
-        if !self.pacer.blocks(now) {
-            return None;
-        }
-        let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
+    fn wait_for_pace(&mut self, repairs: bool, stack: &Stack) {
         let waits = repairs || self.fresh(stack).is_ok();
         self.pacer.wait(waits);
-        Some(true)
     }
 
     /// Sends full packets of the current chunk for which there is room: how many, and whether nothing
     /// else can be sent.
     #[inline(always)]
-    fn push_run(&mut self, now: Nanos, room: u32, stack: &Stack) -> (u32, bool) {
+    fn push_run(&mut self, now: Nanos, stack: &Stack) -> (u32, bool) {
         let mss = u64::from(stack.mss);
         // The last packet of a stream has FIN.
         let end = (self.written - u64::from(self.closed)).min(self.allowed);
@@ -117,27 +127,72 @@ impl Sender {
         if full && chunk == 0 {
             return (0, true);
         }
+        let begins = full && self.flight.out() == 0;
+        if begins {
+            self.begin_flight(now);
+        }
+        let paced = self.pacer.unpaced() == 0;
+        let most = if paced { chunk } else { chunk.min(self.pacer.unpaced()) };
         let mut packet = Packet::sent(now, Marks::default());
-        self.delivery.on_sent(now, false, &mut packet);
+        self.delivery.on_sent(now, begins, &mut packet);
+        let fits = self.flight.end() + u64::from(most) * mss <= end
+            && self.flight.out() + most <= self.window.cwnd;
+        let packets = if fits && !paced && !self.control.hears_losses() {
+            self.flight.push_run(most, packet, stack.mss);
+            most
+        } else {
+            self.push_each(now, most, packet, end, stack)
+        };
+        if packets > 0 {
+            self.note_run(now, packets, begins, paced);
+        }
+        // One that governs may have changed the window as the flight began.
+        if self.flight.in_flight() >= self.window.cwnd {
+            return (packets, true);
+        }
+        if paced && packets > 0 && self.pacer.blocks(now) {
+            self.wait_for_pace(false, stack);
+            return (packets, true);
+        }
+        (packets, self.is_all_sent() && !speculates(stack))
+    }
+
+    /// Sends up to `most` packets before byte `end`, one by one: each of them may be the last that is
+    /// allowed.
+    fn push_each(&mut self, now: Nanos, most: u32, packet: Packet, end: u64, stack: &Stack) -> u32 {
+        let (mss, paced) = (stack.mss, self.pacer.unpaced() == 0);
         let mut packets = 0;
-        let most = chunk.min(self.pacer.unpaced());
-        while packets < most && self.flight.end() + mss <= end && self.may_send_new(stack) {
-            let number = self.flight.push(packet, stack.mss);
+        while packets < most
+            && self.flight.end() + u64::from(mss) <= end
+            && self.may_send_new(stack)
+        {
+            let number = self.flight.push(packet, mss);
             self.note_flight(number);
             packets += 1;
+            if paced {
+                self.pacer.on_sent(now, mss, mss);
+                if self.pacer.blocks(now) {
+                    break;
+                }
+            }
         }
-        if packets > 0 {
-            if matches!(self.timer, Timer::LossProbe(_)) {
-                self.arm_retransmission(now);
-            }
-            if let Some(prr) = self.phase.prr_mut() {
-                prr.out += packets;
-            }
-            self.last_sent = now;
-            self.counters.sent += packets;
+        packets
+    }
+
+    /// What follows from packets that are sent, once for all of a run.
+    #[inline(always)]
+    fn note_run(&mut self, now: Nanos, packets: u32, begins: bool, paced: bool) {
+        if begins || matches!(self.timer, Timer::LossProbe(_)) {
+            self.arm_retransmission(now);
+        }
+        if let Some(prr) = self.phase.prr_mut() {
+            prr.out += packets;
+        }
+        self.last_sent = now;
+        self.counters.sent += packets;
+        if !paced {
             self.pacer.on_sent_unpaced(packets);
-            self.burst_open = true;
         }
-        (packets, packets == room || (self.is_all_sent() && !speculates(stack)))
+        self.burst_open = true;
     }
 }

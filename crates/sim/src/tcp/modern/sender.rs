@@ -146,6 +146,10 @@ impl Sender {
     /// stands and where BBR's cycle begins.
     #[must_use]
     pub fn new(now: Nanos, start: u64, seed: u64, stack: &Stack) -> Self {
+        Self::with_control(now, start, seed, stack, AnyControl::new(stack, now, start, seed))
+    }
+
+    fn with_control(now: Nanos, start: u64, seed: u64, stack: &Stack, control: AnyControl) -> Self {
         let mut sender = Self {
             flight: Flight::new(start),
             una: start,
@@ -181,7 +185,7 @@ impl Sender {
             pacer: Pacer::default(),
             counters: Counters::default(),
             chronograph: None,
-            control: AnyControl::new(stack, now, start, seed),
+            control,
         };
         sender.delivery.keep_times(sender.control.governs());
         sender.flight.untold = sender.control.hears_losses().then(Vec::new);
@@ -189,12 +193,13 @@ impl Sender {
         sender
     }
 
-    /// The end of a new connection, with the memory of this one.
-    pub(super) fn renewed(&mut self, now: Nanos, seed: u64, stack: &Stack) -> Self {
+    /// Becomes the end of a new connection, in the same place.
+    pub(super) fn renew(&mut self, now: Nanos, seed: u64, stack: &Stack) {
         let room = self.flight.take_room();
-        let mut sender = Self::new(now, 1, seed, stack);
-        sender.flight.give_room(room);
-        sender
+        let mut control = std::mem::replace(&mut self.control, AnyControl::nothing(stack));
+        control.renew(stack, now, 1, seed);
+        *self = Self::with_control(now, 1, seed, stack, control);
+        self.flight.give_room(room);
     }
 
     /// Keeps account of what nobody but the user of a socket asks for, and of delivery as if any

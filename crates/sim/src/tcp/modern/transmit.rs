@@ -147,12 +147,7 @@ impl Sender {
         let start = self.flight.end();
         let nothing_out = self.flight.out() == 0;
         if nothing_out {
-            let idle = now - self.last_sent;
-            let app_limited = self.delivery.is_app_limited();
-            self.control.on_transmit_start(&mut self.window, now, Start { idle, app_limited });
-            if self.control.governs() {
-                self.pacer.set_rate(self.control.pacing_rate());
-            }
+            self.begin_flight(now);
         }
         let mut marks = Marks::default();
         marks.set(Marks::FIN, fresh.fin);
@@ -174,6 +169,16 @@ impl Sender {
         self.note_sent(now, fresh.len, stack);
         let (len, fin, ect) = (fresh.len, fresh.fin, stack.ecn && fresh.len > 0);
         Transmit { number, start, len, sending: Sending::New, fin, ect, cwr, push: false }
+    }
+
+    /// The congestion control hears of a packet that is sent with nothing in flight.
+    pub(super) fn begin_flight(&mut self, now: Nanos) {
+        let idle = now - self.last_sent;
+        let app_limited = self.delivery.is_app_limited();
+        self.control.on_transmit_start(&mut self.window, now, Start { idle, app_limited });
+        if self.control.governs() {
+            self.pacer.set_rate(self.control.pacing_rate());
+        }
     }
 
     /// So many packets of a chunk are sent: whether the last one is pushed, as that of a chunk with

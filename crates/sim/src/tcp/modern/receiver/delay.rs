@@ -1,8 +1,8 @@
 //! When Linux acknowledges at once, and how long it delays what it does not.
 
 use super::super::stack::{DelayedAcks, MILLISECOND, Stack};
-use super::{Data, Due, Receiver};
-use crate::clock::Nanos;
+use super::{Data, Receiver};
+use crate::clock::{NEVER, Nanos};
 
 /// The shortest delay of an acknowledgement.
 pub(super) const SHORTEST: Nanos = 40 * MILLISECOND;
@@ -13,6 +13,29 @@ const CONVERSATION: Nanos = 200 * MILLISECOND;
 pub(super) const QUICK_ACKS: u32 = 16;
 /// The window grows with packets of so many bytes of data.
 const SMALL: u32 = 128;
+
+/// When an acknowledgement is due, as a time: most questions are one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due(Nanos);
+
+impl Due {
+    /// None is.
+    pub const NOTHING: Self = Self(NEVER);
+    /// At once.
+    pub const NOW: Self = Self(0);
+
+    /// Later.
+    #[inline(always)]
+    pub fn at(at: Nanos) -> Self {
+        Self(at.max(1))
+    }
+
+    /// When, if later.
+    #[inline(always)]
+    pub fn later(self) -> Option<Nanos> {
+        (self != Self::NOW && self != Self::NOTHING).then_some(self.0)
+    }
+}
 
 /// How Linux delays acknowledgements.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +62,10 @@ impl Receiver {
             wait = wait.min(most).min(by_rtt);
         }
         let at = now + stack.in_ticks(wait.min(CONVERSATION));
-        self.due = match self.due {
-            Due::At(before) if before <= now + wait / 4 => Due::Now,
-            Due::At(before) => Due::At(before.min(at)),
-            _ => Due::At(at),
+        self.due = match self.due.later() {
+            Some(before) if before <= now + wait / 4 => Due::NOW,
+            Some(before) => Due::at(before.min(at)),
+            None => Due::at(at),
         };
     }
 
@@ -80,7 +103,7 @@ impl Receiver {
     }
 
     /// Linux's `tcp_grow_window`: while the window grows, acknowledgements are not delayed.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn grow_window(&mut self, data: &Data, stack: &Stack) {
         if data.len >= SMALL {
             self.growth = self.growth.saturating_sub(2 * u64::from(stack.full_segment()));

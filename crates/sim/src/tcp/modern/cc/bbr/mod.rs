@@ -191,6 +191,7 @@ impl CongestionControl for Bbr {
     }
 
     /// Each acknowledgement sets rate and window.
+    #[inline(always)]
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.update_model(window, sample);
         let bw = self.bandwidth();

@@ -18,6 +18,10 @@ impl MaxFilter {
     pub fn hear(&mut self, round: u32, value: u64, window: u32) {
         let new = (round, value);
         let best = &mut self.best;
+        // Most are smaller than all three, and none of those is old.
+        if value < best[2].1 && round - best[0].0 <= window / 4 {
+            return;
+        }
         if value >= best[0].1 || round - best[2].0 > window {
             *best = [new; 3];
             return;

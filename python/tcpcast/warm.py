@@ -1,0 +1,32 @@
+"""What workers are forked from: what each needs is imported and built here, once for all of them.
+
+Imported by that process alone. A worker would take half a second for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from contextlib import suppress
+
+gc.disable()  # all that is made here stays: see __main__
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+from tcpcast.errors import EnvironmentFault  # noqa: E402
+from tcpcast.scenario import Scenario  # noqa: E402
+from tcpcast.sweeps import prepare  # noqa: E402
+from tcpcast.sweeps.work import answer_batch  # noqa: E402
+
+_ANY = {
+    "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt", "loss": "1%"}},
+    "traffic": {"kind": "bulk", "flows": 1},
+    "run": {"duration": "2s", "warmup": "1s"},
+}
+with suppress(EnvironmentFault):  # without pyarrow: the sweep itself says so
+    # Much is built at its first use.
+    plan = prepare(Scenario.from_dict(_ANY), {"network.rtt": ["20ms"]}, engines="packet")
+    answer_batch(plan.asked, plan.variants(0))
+
+gc.freeze()  # who looks for garbage need not copy what all share
+gc.enable()
