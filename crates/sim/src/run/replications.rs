@@ -94,7 +94,12 @@ fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
             with_sender::<MaxPlus, true, true>(config, number)
         };
     }
+    let alone = plain && config.cross_at(config.before.len()).is_empty();
     match config.tcp.window_unit {
+        WindowUnit::Bytes if alone && config.queue == QueueConfig::DropTail => {
+            let queue = DropTail::new(config.buffer);
+            Box::new(Simulation::<Sender<RenoBytes>, _, false, false>::new(config, queue, number))
+        }
         WindowUnit::Packets if plain => with_sender::<Sender<Reno>, false, false>(config, number),
         WindowUnit::Packets => with_sender::<Sender<Reno>, true, true>(config, number),
         WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true, true>(config, number),
