@@ -100,9 +100,9 @@ impl Chunks {
         let entry = log.encoder.write(segment, from, last);
         let used = before % CHUNK;
         let latest = self.chunks.get_mut(log.latest as usize).filter(|_| used > 0);
-        let room = latest.and_then(|chunk| chunk.0.get_mut(used..used + SHORT));
+        let room = latest.and_then(|chunk| chunk.0.get_mut(used..)?.first_chunk_mut::<SHORT>());
         match (room, entry.short()) {
-            (Some(room), Some(short)) => room.copy_from_slice::<SHORT>(short),
+            (Some(room), Some(short)) => *room = *short,
             _ => self.add_slowly(log, used, entry.bytes()),
         }
         match log.bytes() {
