@@ -41,7 +41,6 @@ impl Sent {
     pub(super) fn ambiguous(&self) -> bool {
         self.sends > 1
     }
-
 }
 
 /// What was known of the bytes of a segment that did not continue the sequence.
@@ -180,7 +179,10 @@ impl Flight {
     fn repeat(&mut self, found: &Kept, time: Nanos) -> Nanos {
         let place = self.repeated.partition_point(|one| one.0 < found.start);
         if found.sends > 1 {
-            return self.repeated.get_mut(place).map_or(found.first, |one| replace(&mut one.1, time));
+            return self
+                .repeated
+                .get_mut(place)
+                .map_or(found.first, |one| replace(&mut one.1, time));
         }
         self.repeated.insert(place, (found.start, time));
         found.first
@@ -327,7 +329,10 @@ mod tests {
         assert_eq!(flight.take_until(5), None);
         let taken = std::iter::from_fn(|| flight.take_until(40));
         let taken: Vec<_> = taken.map(|s| (s.start, s.length, s.first, s.last, s.sends)).collect();
-        assert_eq!(taken, [(5, 5, 0, 8, 2), (10, 10, 1, 1, 1), (20, 10, 2, 9, 3), (30, 10, 3, 10, 2)]);
+        assert_eq!(
+            taken,
+            [(5, 5, 0, 8, 2), (10, 10, 1, 1, 1), (20, 10, 2, 9, 3), (30, 10, 3, 10, 2)]
+        );
         assert!(flight.repeated.is_empty());
     }
 

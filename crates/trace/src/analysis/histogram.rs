@@ -87,12 +87,14 @@ impl Histogram {
     pub(super) fn quantiles<const N: usize>(&mut self, shares: [f64; N]) -> Option<[f64; N]> {
         self.settle();
         let total: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
-        let mut wanted = shares.map(|share| share * total as f64).into_iter().enumerate().peekable();
+        let mut wanted =
+            shares.map(|share| share * total as f64).into_iter().enumerate().peekable();
         let mut found = [0.0; N];
         let mut below = 0.0;
         for (place, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             let count = f64::from(count);
-            while let Some((which, wanted)) = wanted.next_if(|(_, wanted)| below + count >= *wanted) {
+            while let Some((which, wanted)) = wanted.next_if(|(_, wanted)| below + count >= *wanted)
+            {
                 let bucket = usize::from(self.first) + place;
                 let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
                 found[which] = low + (wanted - below) / count * (high - low);

@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn neighbours_become_one_when_there_are_many() {
-        let round = |n: u64| Round { time: n, end: n + 1, sent_bytes: 1, rounds: 1, ..Round::default() };
+        let round =
+            |n: u64| Round { time: n, end: n + 1, sent_bytes: 1, rounds: 1, ..Round::default() };
         let mut rows = Rows::default();
         (0..5 * MOST_ROUNDS as u64 + 3).for_each(|n| rows.keep(&round(n)));
         let found = rows.into_rounds();
@@ -204,7 +205,10 @@ mod tests {
         assert_eq!(found.len(), 5 * MOST_ROUNDS / 8 + 1);
         for (n, row) in found.iter().enumerate() {
             let rounds = if n + 1 == found.len() { 3 } else { 8 };
-            assert_eq!((row.time, row.rounds, row.sent_bytes), (8 * n as u64, rounds, rounds.into()));
+            assert_eq!(
+                (row.time, row.rounds, row.sent_bytes),
+                (8 * n as u64, rounds, rounds.into())
+            );
             assert_eq!(row.end, row.time + u64::from(rounds));
         }
     }

@@ -1,6 +1,6 @@
 //! What a follower on a thread of its own is handed at a time.
 
-use super::encoding::{Encoder, SHORTEST};
+use super::encoding::{Encoder, LONGEST, SHORTEST};
 use super::log;
 use crate::analysis::End;
 use crate::segment::{Nanos, Segment};
@@ -59,10 +59,13 @@ impl Batch {
         if self.encoder.is_none() || self.steps.last().is_none_or(|step| step.0 != place) {
             self.tell(place, Step::Log { bytes: 0 });
         }
-        let entry = self.encoder.get_or_insert_default().write(segment, from, last);
-        self.logs.extend_from_slice(entry.bytes());
+        let start = self.logs.len();
+        self.logs.resize(start + LONGEST, 0);
+        let encoder = self.encoder.get_or_insert_default();
+        let length = encoder.write(segment, from, last, &mut self.logs[start..]);
+        self.logs.truncate(start + length);
         if let Some((_, Step::Log { bytes })) = self.steps.last_mut() {
-            *bytes += entry.bytes().len();
+            *bytes += length;
         }
     }
 

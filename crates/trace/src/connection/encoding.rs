@@ -12,7 +12,9 @@ use crate::segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment}
 
 /// No segment takes more bytes.
 pub(super) const LONGEST: usize = 96;
-/// Nor fewer.
+/// Nor one that has not what few have, while it is written.
+pub(super) const PLAIN: usize = 44;
+/// Nor fewer than this.
 pub(super) const SHORTEST: usize = 4;
 
 /// Bits of the control word, and where codes of two bits are.
@@ -66,14 +68,13 @@ pub(super) struct Encoder {
     written: u16,
 }
 
-/// A segment as it is written.
-#[derive(Debug)]
-pub(super) struct Entry {
-    bytes: [u8; LONGEST],
+/// A segment as it is written, where it stays: copied at once, its bytes would be waited for.
+struct Entry<'a> {
+    bytes: &'a mut [u8],
     length: usize,
 }
 
-impl Entry {
+impl Entry<'_> {
     /// Adds the `width` lowest bytes of a number.
     #[inline(always)]
     fn put(&mut self, value: u32, width: usize) {
@@ -82,17 +83,15 @@ impl Entry {
         }
         self.length += width;
     }
+}
 
-    #[inline(always)]
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length.min(LONGEST)]
-    }
-
-    /// The first of its bytes, and perhaps some that do not count; `None` if there are more.
-    #[inline(always)]
-    pub(super) fn short<const N: usize>(&self) -> Option<&[u8; N]> {
-        self.bytes.first_chunk().filter(|_| self.length <= N)
-    }
+/// Whether a segment has what few have.
+#[inline(always)]
+pub(super) fn has_more(segment: &Segment) -> bool {
+    let Options { sack_blocks, cut, mss, window_scale, sack_permitted, .. } = segment.options;
+    let few = sack_blocks != 0 || cut || segment.fragment || segment.ecn > ECN;
+    let opening = mss.is_some() || window_scale.is_some() || sack_permitted;
+    few || opening || segment.ip_bytes.wrapping_sub(segment.payload) > 0xff
 }
 
 impl Encoder {
@@ -102,10 +101,18 @@ impl Encoder {
         self.written
     }
 
-    /// Writes the next segment of a connection; `last`: the latest time of those before it.
+    /// Writes the next segment of a connection; `last`: the latest time of those before it. There is room for
+    /// [`LONGEST`], or for [`PLAIN`] if it does not have [more](has_more). The bytes that it takes.
     #[inline]
-    pub(super) fn write(&mut self, segment: &Segment, from: usize, last: Nanos) -> Entry {
-        let mut entry = Entry { bytes: [0; LONGEST], length: 2 };
+    pub(super) fn write(
+        &mut self,
+        segment: &Segment,
+        from: usize,
+        last: Nanos,
+        room: &mut [u8],
+    ) -> usize {
+        debug_assert!(room.len() >= if has_more(segment) { LONGEST } else { PLAIN });
+        let mut entry = Entry { bytes: room, length: 2 };
         let from = from & 1;
         let mut control = from as u16;
         control |= write_time(&mut entry, segment.time, last) << ELAPSED;
@@ -136,12 +143,12 @@ impl Encoder {
         control |= self.write_rest(&mut entry, segment, from);
         entry.bytes[..2].copy_from_slice(&control.to_le_bytes());
         self.written = self.written.wrapping_add(entry.length as u16);
-        entry
+        entry.length
     }
 
     /// Identification and window.
     #[inline(always)]
-    fn write_header(&mut self, entry: &mut Entry, segment: &Segment, from: usize) -> u16 {
+    fn write_header(&mut self, entry: &mut Entry<'_>, segment: &Segment, from: usize) -> u16 {
         let id = segment.ip_id.unwrap_or(self.ip_id[from].wrapping_add(1));
         // Most often it is the next.
         let skipped = id.wrapping_sub(self.ip_id[from]).wrapping_sub(1);
@@ -156,12 +163,10 @@ impl Encoder {
 
     /// Flags, length of headers, marks; and what few segments have.
     #[inline(always)]
-    fn write_rest(&mut self, entry: &mut Entry, segment: &Segment, from: usize) -> u16 {
-        let Options { timestamps, sack_blocks, cut, mss, window_scale, sack_permitted, .. } =
-            segment.options;
+    fn write_rest(&mut self, entry: &mut Entry<'_>, segment: &Segment, from: usize) -> u16 {
         let mark = |has, mark| if has { mark } else { 0 };
         let marks = segment.ecn & ECN
-            | mark(timestamps.is_some(), TIMED)
+            | mark(segment.options.timestamps.is_some(), TIMED)
             | mark(segment.ip_id.is_some(), IDENTIFIED);
         let headers = segment.ip_bytes.wrapping_sub(segment.payload);
         let rest = (segment.flags.0, headers as u8, marks);
@@ -169,9 +174,7 @@ impl Encoder {
         (self.flags[from], self.headers[from], self.marks[from]) = rest;
         let [flags, headers_byte, marks] = [rest.0, rest.1, rest.2].map(u32::from);
         entry.put(flags | headers_byte << 8 | marks << 16, usize::from(bit) * 3);
-        let few = sack_blocks != 0 || cut || segment.fragment || segment.ecn > ECN;
-        let opening = mss.is_some() || window_scale.is_some() || sack_permitted;
-        if few || opening || headers > 0xff {
+        if has_more(segment) {
             write_more(entry, segment);
             return bit << REST | 1 << MORE;
         }
@@ -193,7 +196,7 @@ fn by_one(number: u32) -> u16 {
 
 /// Writes when it was captured; the code of that.
 #[inline(always)]
-fn write_time(entry: &mut Entry, time: Nanos, last: Nanos) -> u16 {
+fn write_time(entry: &mut Entry<'_>, time: Nanos, last: Nanos) -> u16 {
     match u32::try_from(time.wrapping_sub(last)) {
         Ok(elapsed) => {
             let code = u16::from(elapsed >= 1 << 16) + u16::from(elapsed >= 1 << 24);
@@ -209,7 +212,7 @@ fn write_time(entry: &mut Entry, time: Nanos, last: Nanos) -> u16 {
 }
 
 #[cold]
-fn write_more(entry: &mut Entry, segment: &Segment) {
+fn write_more(entry: &mut Entry<'_>, segment: &Segment) {
     let Options { mss, window_scale, sack_permitted, sack, sack_blocks, cut, .. } = segment.options;
     let blocks = usize::from(sack_blocks).min(MOST_SACK_BLOCKS);
     let mark = |has, mark| if has { mark } else { 0 };
@@ -416,9 +419,10 @@ mod tests {
             let mut encoder = Encoder::default();
             let (mut last, mut bytes, mut expected) = (start, Vec::new(), Vec::new());
             for (from, segment) in segments {
-                let entry = encoder.write(&segment, from, last);
-                prop_assert!((SHORTEST..LONGEST).contains(&entry.bytes().len()));
-                bytes.extend_from_slice(entry.bytes());
+                let mut room = vec![0; if has_more(&segment) { LONGEST } else { PLAIN }];
+                let length = encoder.write(&segment, from, last, &mut room);
+                prop_assert!((SHORTEST..room.len() - 3).contains(&length));
+                bytes.extend_from_slice(&room[..length]);
                 last = last.max(segment.time);
                 let (source, destination) = (ends[from], ends[1 - from]);
                 expected.push(Segment { source, destination, ..segment });
@@ -434,10 +438,11 @@ mod tests {
         let mut encoder = Encoder::default();
         let options = Options { timestamps: Some((5, 6)), ..Options::default() };
         let mut data = Segment { payload: 1448, ip_bytes: 1500, ip_id: Some(9), options, ..BLANK };
-        encoder.write(&data, 0, 0);
+        let mut room = [0; PLAIN];
+        encoder.write(&data, 0, 0, &mut room);
         data.time = 12_000;
         data.sequence += data.payload;
         data.ip_id = Some(10);
-        assert_eq!(encoder.write(&data, 0, 0).bytes().len(), SHORTEST);
+        assert_eq!(encoder.write(&data, 0, 0, &mut room), SHORTEST);
     }
 }

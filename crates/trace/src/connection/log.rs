@@ -3,7 +3,7 @@
 //! fetches some thirty lines of it from memory. Those of a hundred at once fetch hardly more. Most connections of
 //! most captures are shorter than that: they are followed at one go, and take a kilobyte until then.
 
-use super::encoding::{Encoder, LONGEST};
+use super::encoding::{Encoder, LONGEST, PLAIN, has_more};
 use crate::segment::{Nanos, Segment};
 
 /// Memory is taken by so many bytes.
@@ -13,8 +13,6 @@ const LINE: usize = 64;
 const ENOUGH: usize = 5 * CHUNK;
 /// More than this does not wait.
 pub(super) const MOST: usize = 6 * CHUNK;
-/// Most segments take less than this.
-const SHORT: usize = 16;
 /// No chunk.
 const NONE: u32 = u32::MAX;
 
@@ -97,13 +95,12 @@ impl Chunks {
         last: Nanos,
     ) -> Length {
         let before = log.bytes();
-        let entry = log.encoder.write(segment, from, last);
         let used = before % CHUNK;
         let latest = self.chunks.get_mut(log.latest as usize).filter(|_| used > 0);
-        let room = latest.and_then(|chunk| chunk.0.get_mut(used..)?.first_chunk_mut::<SHORT>());
-        match (room, entry.short()) {
-            (Some(room), Some(short)) => *room = *short,
-            _ => self.add_slowly(log, used, entry.bytes()),
+        let room = latest.and_then(|chunk| chunk.0.get_mut(used..used + PLAIN));
+        match room.filter(|_| !has_more(segment)) {
+            Some(room) => _ = log.encoder.write(segment, from, last, room),
+            None => self.add_slowly(log, segment, from, last),
         }
         match log.bytes() {
             length if length + LONGEST > MOST => Length::Full,
@@ -112,9 +109,12 @@ impl Chunks {
         }
     }
 
-    /// Adds bytes that do not fit into the latest chunk, or are many.
+    /// The same of one that may not fit into the latest chunk.
     #[inline(never)]
-    fn add_slowly(&mut self, log: &mut Log, mut used: usize, mut bytes: &[u8]) {
+    fn add_slowly(&mut self, log: &mut Log, segment: &Segment, from: usize, last: Nanos) {
+        let (mut used, mut room) = (log.bytes() % CHUNK, [0; LONGEST]);
+        let length = log.encoder.write(segment, from, last, &mut room);
+        let mut bytes = &room[..length];
         while !bytes.is_empty() {
             if used == 0 {
                 let more = self.take();
