@@ -26,7 +26,8 @@ fn bucket(value: u64) -> usize {
 fn lower_edge(bucket: usize) -> f64 {
     let parts = 1_usize << PARTS;
     let exponent = bucket / parts - 1;
-    (bucket - exponent * parts) as f64 * (exponent as f64).exp2()
+    // Exact: fewer than 64 powers of two, with six digits each.
+    (bucket - exponent * parts) as f64 * (1_u64 << exponent) as f64
 }
 
 impl Histogram {
@@ -87,19 +88,21 @@ impl Histogram {
     pub(super) fn quantiles<const N: usize>(&mut self, shares: [f64; N]) -> Option<[f64; N]> {
         self.settle();
         let total: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
-        let mut wanted =
-            shares.map(|share| share * total as f64).into_iter().enumerate().peekable();
+        let mut wanted = shares.map(|share| share * total as f64).into_iter().enumerate();
+        let mut next = wanted.next();
         let mut found = [0.0; N];
-        let mut below = 0.0;
-        for (place, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let count = f64::from(count);
-            while let Some((which, wanted)) = wanted.next_if(|(_, wanted)| below + count >= *wanted)
+        let mut below = 0_u64;
+        for (place, &count) in self.counts.iter().enumerate() {
+            let upto = below + u64::from(count);
+            // Most buckets hold none of the values that are wanted.
+            while let Some((which, least)) = next.filter(|next| count > 0 && upto as f64 >= next.1)
             {
                 let bucket = usize::from(self.first) + place;
                 let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
-                found[which] = low + (wanted - below) / count * (high - low);
+                found[which] = low + (least - below as f64) / f64::from(count) * (high - low);
+                next = wanted.next();
             }
-            below += count;
+            below = upto;
         }
         (total > 0).then_some(found)
     }
