@@ -79,7 +79,7 @@ const CONTROL: u8 = 2;
 impl Kept {
     fn of(sent: &Sent) -> Self {
         let Sent { start, first, timestamp, ip_id, sends, sacked, control, .. } = *sent;
-        let marks = u8::from(sacked) * SACKED | u8::from(control) * CONTROL;
+        let marks = (u8::from(sacked) * SACKED) | (u8::from(control) * CONTROL);
         Self { start, first, timestamp, ip_id, sends, marks }
     }
 
