@@ -216,6 +216,8 @@ impl Sender {
             Some(rtt) => {
                 self.rtt.hear_min(now, rtt);
                 self.rtt.sample(rtt, self.una, self.flight.end(), stack);
+                self.control.on_established(&self.window, rtt);
+                self.pacer.set_rate(self.control.pacing_rate());
             }
             None => self.rtt.fall_back(stack),
         }

@@ -120,7 +120,9 @@ impl Sender {
     /// than a window be out.
     fn fits_send_buffer(&self, stack: &Stack) -> bool {
         let widest = self.window.widest.max(self.window.cwnd).max(LEAST_BUFFERED);
-        !stack.bounded_send_buffer || self.flight.out() < 2 * widest
+        // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR slow-starts in recovery, too.
+        let windows = if self.control.governs() { 3 } else { 2 };
+        !stack.bounded_send_buffer || self.flight.out() < windows * widest
     }
 
     #[inline(always)]

@@ -137,6 +137,9 @@ pub trait CongestionControl {
     /// The sender changes to `phase`; `next` is the byte after the last one sent.
     fn on_phase(&mut self, _window: &mut Window, _phase: PhaseName, _now: Nanos, _next: u64) {}
 
+    /// The handshake has told a round-trip time.
+    fn on_established(&mut self, _window: &Window, _srtt: Nanos) {}
+
     /// A packet is sent with nothing in flight.
     fn on_transmit_start(&mut self, _window: &mut Window, _now: Nanos, _start: Start) {}
 
@@ -297,6 +300,11 @@ impl AnyControl {
     /// See [`CongestionControl::on_phase`].
     pub fn on_phase(&mut self, window: &mut Window, phase: PhaseName, now: Nanos, next: u64) {
         each!(self, control => control.on_phase(window, phase, now, next));
+    }
+
+    /// See [`CongestionControl::on_established`].
+    pub fn on_established(&mut self, window: &Window, srtt: Nanos) {
+        each!(self, control => control.on_established(window, srtt));
     }
 
     /// See [`CongestionControl::on_transmit_start`].

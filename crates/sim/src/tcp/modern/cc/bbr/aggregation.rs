@@ -2,7 +2,7 @@
 //! window has room for it.
 
 use super::super::AckSample;
-use super::super::path_model::{Epoch, UNIT, packets};
+use super::super::path_model::{Epoch, carried};
 use crate::clock::Nanos;
 use crate::tcp::modern::stack::MILLISECOND;
 
@@ -50,6 +50,6 @@ impl Aggregation {
 
     /// Packets that the window has more.
     pub fn room(&self, bw: u64) -> u32 {
-        self.extra[0].max(self.extra[1]).min(packets(bw, LONGEST, UNIT))
+        self.extra[0].max(self.extra[1]).min(carried(bw, LONGEST))
     }
 }

@@ -1,6 +1,38 @@
 use super::*;
-use crate::tcp::modern::cc::path_model::burst_packets;
+use crate::tcp::modern::cc::path_model::{Epoch, burst_packets};
+use crate::tcp::modern::delivery_rate::RateSample;
+use crate::tcp::modern::packet::Packet;
+use crate::tcp::modern::sender::Sender;
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
+
+/// An acknowledgement of `delivered` packets with so many left in flight.
+fn ack(now: Nanos, delivered: u32, in_flight: u32) -> AckSample {
+    AckSample {
+        now,
+        phase: PhaseName::Open,
+        delivered,
+        lost: 0,
+        total_lost: 0,
+        pace_at: now,
+        acked: delivered,
+        prior_in_flight: in_flight + delivered,
+        in_flight,
+        rtt: Some(20 * MILLISECOND),
+        maybe_delayed: false,
+        min_rtt: Some(20 * MILLISECOND),
+        srtt: Some(20 * MILLISECOND),
+        rate: RateSample::default(),
+        total_delivered: 0,
+        total_delivered_ce: 0,
+        una: 0,
+        next: 0,
+        cwnd_limited: true,
+        fills_window: true,
+        mss: 1448,
+        out: in_flight,
+        paced: true,
+    }
+}
 
 #[test]
 fn the_first_rate_is_that_of_ten_packets_in_a_millisecond() {
@@ -37,4 +69,58 @@ fn the_cycle_begins_anywhere_but_where_it_drains() {
     }
     assert_eq!(seen[1], 0);
     assert_eq!(seen.iter().filter(|&&n| n > 0).count(), 7);
+}
+
+#[test]
+fn linux_s_bbr_init_makes_the_first_rate_of_the_handshake_s_round_trip_time() {
+    let stack = Preset::LinuxBbr.stack();
+    let mut sender = Sender::new(0, 1, 1, &stack);
+    sender.establish(0, Some(80 * MILLISECOND), 1 << 40, &stack);
+    let expected = 10.0 * 1448.0 / 0.08 * (739.0 / 256.0) * 0.99;
+    let rate = sender.control().pacing_rate().unwrap() as f64;
+    assert!((rate / expected - 1.0).abs() < 1e-3, "{rate}");
+    // So little is sent in a millisecond that there are two packets in a chunk from the first on.
+    sender.write(0, 1 << 20, &stack, &mut ());
+    let sent: Vec<_> = std::iter::from_fn(|| sender.poll_transmit(0, &stack, &mut ()))
+        .map(|sent| sent.push)
+        .collect();
+    assert_eq!(sent, [false, true].repeat(5));
+}
+
+#[test]
+fn linux_s_bbr_update_ack_aggregation_expects_no_part_of_a_packet() {
+    // Two packets a millisecond.
+    let bw = bandwidth(2, MILLISECOND);
+    let mut epoch = Epoch::new(0);
+    assert_eq!(epoch.extra(&ack(0, 2, 10), bw, 100), 2);
+    // One and a half are expected since, which is one.
+    assert_eq!(epoch.extra(&ack(MILLISECOND * 3 / 4, 1, 10), bw, 100), 2);
+    // Three were acknowledged, and three are expected: the epoch is over.
+    assert_eq!(epoch.extra(&ack(MILLISECOND * 8 / 5, 1, 10), bw, 100), 1);
+}
+
+#[test]
+fn linux_s_bbr_update_min_rtt_saves_the_larger_window_for_the_end_of_the_probe() {
+    let stack = Preset::LinuxBbr.stack();
+    let mut bbr = Bbr::new(&stack, 0, 1);
+    let mut window = Window::new(60);
+    bbr.saved_cwnd = 80;
+    bbr.update_min_rtt(&mut window, &ack(MIN_RTT_WINDOW + 1, 1, 50));
+    assert!(bbr.probes_rtt());
+    assert_eq!(bbr.saved_cwnd, 80);
+}
+
+#[test]
+fn linux_s_bbr_sndbuf_expand_lets_three_windows_be_out_while_a_hole_is_repaired() {
+    let room = |preset: Preset| {
+        let stack = preset.stack();
+        let mut sender = Sender::new(0, 1, 1, &stack);
+        sender.establish(0, Some(20 * MILLISECOND), 1 << 40, &stack);
+        while sender.may_send_new(&stack) {
+            sender.flight.push(Packet::default(), stack.mss);
+        }
+        sender.flight.out()
+    };
+    assert_eq!(room(Preset::LinuxBbr), 30);
+    assert_eq!(room(Preset::LinuxCubic), 20);
 }

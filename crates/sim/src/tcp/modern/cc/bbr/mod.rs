@@ -215,6 +215,12 @@ impl CongestionControl for Bbr {
         }
     }
 
+    /// Linux's `bbr_init`: the first rate is that of the first window in the handshake's round-trip
+    /// time.
+    fn on_established(&mut self, window: &Window, srtt: Nanos) {
+        self.pace.hear_rtt(window.cwnd, Some(srtt));
+    }
+
     fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
         if !start.app_limited {
             return;

@@ -23,8 +23,9 @@ impl Bbr {
             }
         }
         if expired && !self.restarts_from_idle && !self.probes_rtt() {
-            self.save_cwnd(window.cwnd);
+            // In this order: a larger window that was saved before stays.
             self.mode = Mode::ProbeRtt(RttProbe::Emptying);
+            self.save_cwnd(window.cwnd);
         }
         if let Mode::ProbeRtt(mut probe) = self.mode {
             let little = ack.in_flight <= MIN_CWND;

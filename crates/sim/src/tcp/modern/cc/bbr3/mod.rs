@@ -300,6 +300,11 @@ impl CongestionControl for Bbr3 {
         }
     }
 
+    /// Section 5.6.2, BBRInitPacingRate: the first rate is that of the first window in SRTT.
+    fn on_established(&mut self, window: &Window, srtt: Nanos) {
+        self.pace.hear_rtt(window.cwnd, Some(srtt));
+    }
+
     /// Section 5.4.1.
     fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
         if !start.app_limited {

@@ -1,7 +1,7 @@
 //! How much more than the bandwidth is acknowledged at once.
 
 use super::super::AckSample;
-use super::pace::{UNIT, packets};
+use super::pace::carried;
 use crate::clock::Nanos;
 
 /// An epoch has at most as many packets.
@@ -22,9 +22,10 @@ impl Epoch {
     }
 
     /// An acknowledgement delivers packets, with the bandwidth that the model has: how many more
-    /// were acknowledged since the epoch began than that carries, at most a window.
+    /// were acknowledged since the epoch began than that carries, at most a window. A packet that is
+    /// not carried whole does not count: Linux's `bbr_update_ack_aggregation`.
     pub fn extra(&mut self, ack: &AckSample, bw: u64, cwnd: u32) -> u32 {
-        let mut expected = packets(bw, ack.now - self.since, UNIT);
+        let mut expected = carried(bw, ack.now - self.since);
         if self.acked <= expected || self.acked + ack.delivered >= LONGEST {
             *self = Self::new(ack.now);
             expected = 0;

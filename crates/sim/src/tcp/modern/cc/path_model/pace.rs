@@ -43,6 +43,13 @@ fn many_packets(bw: u64, time: Nanos, gain: u64) -> u32 {
     u32::try_from(scaled.div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
 }
 
+/// How many whole packets a bandwidth has carried in `time`.
+#[must_use]
+pub fn carried(bw: u64, time: Nanos) -> u32 {
+    let scaled = quotient(u128::from(bw) * u128::from(time), 1000) >> BW_SHIFT;
+    u32::try_from(scaled).unwrap_or(u32::MAX)
+}
+
 /// The most bytes that Linux hands to an interface at once: 64 KiB, and room for headers.
 pub const LARGEST_BURST: u64 = 65_536 - 1 - 320;
 
