@@ -174,8 +174,8 @@ def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, 
         victims = {"command": [link.pid], "process": [process], "sandbox": [sandbox]}
         for victim in victims.get(whom, [sandbox, process, link.pid]):
             os.kill(victim, signal.SIGKILL)
-    link.communicate(timeout=60)
-    assert (link.returncode == 0) is (whom == "nobody")
+    _, said = link.communicate(timeout=60)
+    assert (link.returncode == 0) is (whom == "nobody"), said
     until = time.monotonic() + 30
     while (changed := host.changed(before)) and time.monotonic() < until:
         time.sleep(0.1)
