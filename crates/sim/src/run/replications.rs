@@ -84,8 +84,9 @@ fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     // All senders have code with taps and hops, the usual ones code without them as well; more
     // would be too much code.
     let plain = !config.is_watched() && !config.has_stages();
+    let alone = plain && config.cross_at(config.before.len()).is_empty();
     if config.has_modern() {
-        return with_any_sender(config, number, plain);
+        return with_any_sender(config, number, alone);
     }
     if config.tcp.instant.is_some() {
         return if plain {
@@ -94,7 +95,6 @@ fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
             with_sender::<MaxPlus, true, true>(config, number)
         };
     }
-    let alone = plain && config.cross_at(config.before.len()).is_empty();
     match config.tcp.window_unit {
         WindowUnit::Bytes if alone && config.queue == QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
@@ -108,19 +108,22 @@ fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
 
 /// Where today's TCP is among the sources each has an end of any kind. There is code for plain
 /// drop-tail, for queues that drop what they hold, and for everything else.
-fn with_any_sender(config: &RunConfig, number: u32, plain: bool) -> Box<dyn Replication> {
-    let crossed = config.cross_at(config.before.len());
-    if plain && crossed.is_empty() && config.queue == QueueConfig::DropTail {
-        let queue = DropTail::new(config.buffer);
-        return Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number));
+fn with_any_sender(config: &RunConfig, number: u32, alone: bool) -> Box<dyn Replication> {
+    match &config.queue {
+        QueueConfig::DropTail if alone => {
+            let queue = DropTail::new(config.buffer);
+            Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number))
+        }
+        QueueConfig::Managed(managed) if alone => {
+            let early = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+            let queue = Managed::new(managed.clone(), config.buffer, early);
+            Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number))
+        }
+        _ => {
+            let queue = any_queue(config, number);
+            Box::new(Simulation::<AnySender, _, true, true>::new(config, queue, number))
+        }
     }
-    if let (true, true, QueueConfig::Managed(managed)) = (plain, crossed.is_empty(), &config.queue)
-    {
-        let early = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-        let queue = Managed::new(managed.clone(), config.buffer, early);
-        return Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number));
-    }
-    Box::new(Simulation::<AnySender, _, true, true>::new(config, any_queue(config, number), number))
 }
 
 /// The bottleneck's queue, whatever it is and whatever else comes there.

@@ -150,37 +150,30 @@ impl<H: Carried> Headers<H> {
 
 impl<H: Overtaken> Headers<H> {
     /// Takes the header of a packet that arrives or is lost, whatever came before it; where that is not
-    /// the first one it is moved to `spare`, an empty one if it is not there.
+    /// simply the next one it is moved to `spare`, an empty one if it is not there.
     #[inline(always)]
     pub(crate) fn take_any<'a>(&'a mut self, label: Label, spare: &'a mut H) -> &'a mut H {
-        if !label.has_token(self.first) || self.kept.is_empty() {
-            self.take_out_of_turn(label, spare);
+        if !label.has_token(self.first) || self.kept.is_empty() || self.gone > 0 {
+            *spare = self.take_out_of_turn(label);
             return spare;
         }
         self.first = self.first.wrapping_add(1) & Label::TOKENS;
-        if self.gone > 0 {
-            *spare = self.kept.take();
-            self.drop_gone();
-            self.kept.rewind();
-            return spare;
-        }
         self.kept.take_in_place()
     }
 
     #[inline(never)]
-    fn take_out_of_turn(&mut self, label: Label, spare: &mut H) {
+    fn take_out_of_turn(&mut self, label: Label) -> H {
         let place = self.place(label);
         if place > 0 || self.kept.is_empty() {
             let header = self.kept.replace(place, H::GONE).filter(|header| !header.is_gone());
             self.gone += u32::from(header.is_some());
-            *spare = header.unwrap_or_default();
-            return;
+            return header.unwrap_or_default();
         }
-        // The first one, of a short packet.
         self.first = self.first.wrapping_add(1) & Label::TOKENS;
-        *spare = self.kept.take();
+        let header = self.kept.take();
         self.drop_gone();
         self.kept.rewind();
+        header
     }
 
     /// Drops those before the first one that waits.

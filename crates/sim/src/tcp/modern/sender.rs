@@ -146,10 +146,6 @@ impl Sender {
     /// stands and where BBR's cycle begins.
     #[must_use]
     pub fn new(now: Nanos, start: u64, seed: u64, stack: &Stack) -> Self {
-        Self::with_control(now, start, seed, stack, AnyControl::new(stack, now, start, seed))
-    }
-
-    fn with_control(now: Nanos, start: u64, seed: u64, stack: &Stack, control: AnyControl) -> Self {
         let mut sender = Self {
             flight: Flight::new(start),
             una: start,
@@ -185,7 +181,7 @@ impl Sender {
             pacer: Pacer::default(),
             counters: Counters::default(),
             chronograph: None,
-            control,
+            control: AnyControl::new(stack, now, start, seed),
         };
         sender.delivery.keep_times(sender.control.governs());
         sender.flight.untold = sender.control.hears_losses().then(Vec::new);
@@ -196,9 +192,7 @@ impl Sender {
     /// Becomes the end of a new connection, in the same place.
     pub(super) fn renew(&mut self, now: Nanos, seed: u64, stack: &Stack) {
         let room = self.flight.take_room();
-        let mut control = std::mem::replace(&mut self.control, AnyControl::nothing(stack));
-        control.renew(stack, now, 1, seed);
-        *self = Self::with_control(now, 1, seed, stack, control);
+        *self = Self::new(now, 1, seed, stack);
         self.flight.give_room(room);
     }
 

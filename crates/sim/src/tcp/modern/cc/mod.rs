@@ -221,20 +221,6 @@ impl AnyControl {
         }
     }
 
-    /// One that stands where another was taken from.
-    pub(super) fn nothing(stack: &Stack) -> Self {
-        Self::Reno(RenoControl::new(stack))
-    }
-
-    /// Becomes that of a new connection, in the same memory where it is of the same kind.
-    pub(super) fn renew(&mut self, stack: &Stack, now: Nanos, start: u64, seed: u64) {
-        match (self, stack.control) {
-            (Self::Bbr(bbr), Control::Bbr) => **bbr = Bbr::new(stack, now, seed),
-            (Self::Bbr3(bbr), Control::Bbr3) => **bbr = Bbr3::new(stack, now, seed),
-            (other, _) => *other = Self::new(stack, now, start, seed),
-        }
-    }
-
     /// See [`CongestionControl::governs`].
     #[inline(always)]
     #[must_use]
