@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -136,3 +137,28 @@ def test_a_range_may_be_quoted_as_in_a_file(plain: str, capsys: Capture) -> None
         assert main(["sweep", plain, "--vary", typed, "--engine", "pftk", "--json"]) == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] != ""
+
+
+def test_csv_has_every_row_and_column_and_reads_back(plain: str, capsys: Capture) -> None:
+    asked = ["sweep", plain, "--vary", "network.bottleneck.loss=1%,30%", "--engine", "pftk,engset"]
+    assert main([*asked, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert main([*asked, "--csv"]) == 0
+    found = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [list(row) for row in found] == [list(row) for row in rows]
+    for of_csv, of_json in zip(found, rows, strict=True):
+        assert of_csv["engine"] == of_json["engine"]
+        assert of_csv["trusted"] == {True: "true", False: "false", None: ""}[of_json["trusted"]]
+        assert json.loads(of_csv["warnings"] or "[]") == of_json["warnings"]
+        goodput = of_json["goodput_bps"]
+        assert (float(of_csv["goodput_bps"]) if goodput is not None else None) == goodput
+    assert {row["trusted"] for row in found} == {"true", "false", ""}
+
+
+def test_csv_is_of_rows_that_are_printed(plain: str, tmp_path: Path, capsys: Capture) -> None:
+    asked = ["sweep", plain, "--vary", "network.rtt=50ms,90ms", "--engine", "pftk", "--csv"]
+    assert main([*asked, "--out", str(tmp_path / "a folder")]) == 2
+    assert f"tcpcast query '{tmp_path}/a folder'" in capsys.readouterr().err
+    assert not (tmp_path / "a folder").exists()
+    assert main([*asked, "--json"]) == 2
+    assert "--csv and --json are both given" in capsys.readouterr().err

@@ -92,6 +92,31 @@ def test_two_keys_give_a_map_with_isolines_where_the_level_is() -> None:
     assert {"mathis (formula)", "30 Mbit/s", "network.rtt (ms)", f"{LOSS} (%)"} <= said
 
 
+@pytest.mark.parametrize("stacks_first", [True, False])
+def test_words_beside_quantities_give_a_curve_each(stacks_first: bool) -> None:
+    keys = {"tcp.stack": ["linux-reno", "rfc-newreno"], RTT: "10ms..160ms log 4"}
+    vary = dict(keys.items() if stacks_first else reversed(keys.items()))
+    figure = drawn(vary, {}, engines=["pftk", "mathis"])["goodput_bps"]
+    (panel,) = figure.axes
+    rows = tcpcast.sweep("lossy-path", vary, engines=["pftk", "mathis"], processes=1).to_pandas()
+    for stack in keys["tcp.stack"]:
+        for engine in ("pftk", "mathis"):
+            said = f"stack {stack}, {engine} (formula)"
+            line = next(each for each in panel.lines if each.get_label() == said)
+            of_it = rows[(rows["tcp.stack"] == stack) & (rows["engine"] == engine)]
+            goodput = of_it.sort_values(RTT)["goodput_bps"].to_numpy()
+            shown = np.asarray(line.get_ydata(), dtype=float)
+            np.testing.assert_allclose(shown / shown[0], goodput / goodput[0])
+    assert f"{RTT} (ms)" in texts(figure)
+
+
+def test_more_words_than_curves_can_be_told_apart_give_a_map() -> None:
+    rates = [f"{rate}mbit" for rate in range(10, 19)]
+    vary = {"network.bottleneck.rate": [*rates, "unlimited"], RTT: "10ms..160ms log 3"}
+    figure = drawn(vary, {}, engines="mathis")["goodput_bps"]
+    assert "mathis (formula)" in texts(figure)
+
+
 def test_a_level_that_is_nowhere_is_told() -> None:
     vary = {RTT: "10ms..20ms log 2", LOSS: ["1%", "2%"]}
     figure = drawn(vary, {"goodput_bps": [1e3]}, engines="mathis")["goodput_bps"]

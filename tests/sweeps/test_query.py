@@ -61,13 +61,16 @@ def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
         query(tmp_path, "SELECT 1")
 
 
-def test_the_command_prints_a_table_or_json(
+def test_the_command_prints_a_table_json_or_csv(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["query", str(folder), "SELECT count(*) AS rows FROM sweep"]) == 0
     assert capsys.readouterr().out.split()[-1] == "6"
     assert main(["query", str(folder), "SELECT count(*) AS rows FROM sweep", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"rows": 6}]
+    counted = "SELECT engine, count(*) AS rows, NULL AS none FROM sweep GROUP BY engine ORDER BY 1"
+    assert main(["query", str(folder), counted, "--csv"]) == 0
+    assert capsys.readouterr().out == "engine,rows,none\nmathis,3,\npftk,3,\n"
     assert main(["query", str(folder), "SELECT network.rtt FROM sweep"]) == 2
     assert 'keys are quoted: "network.rtt"' in capsys.readouterr().err
 

@@ -48,14 +48,15 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Replace files that are already there, whoever wrote them."),
 ]
-Feed = Annotated[
-    Literal["scenario", "measured"],
-    typer.Option(
-        metavar="WHAT",
-        help="Inputs of formulas of one path: those of the 'scenario', or the p, RTT and T0 "
-        "'measured' in its simulation, which then runs first.",
-    ),
-]
+_FEED = typer.Option(
+    metavar="WHAT",
+    help="Inputs of formulas of one path: those of the 'scenario', or the p, RTT and T0 "
+    "'measured' in its simulation, which then runs first.",
+)
+Feed = Annotated[Literal["scenario", "measured"], _FEED]
+FeedOrOfFile = Annotated[Literal["scenario", "measured"] | None, _FEED]
+"""Without it that of the file's table ``[sweep]`` holds."""
+
 Format = Annotated[
     Literal["png", "svg", "pdf"],
     typer.Option("--format", metavar="FORM", help="Form of figures: png, svg or pdf."),

@@ -187,9 +187,9 @@ def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
 def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     """Print JSON or CSV, and what to check before trusting it on stderr, each thing once."""
     from tcpcast.report.json import encode
-    from tcpcast.report.predict import by_option
+    from tcpcast.report.predict import SHOWN, by_option
     from tcpcast.report.prediction import csv_text, prediction_json
-    from tcpcast.report.summary import caveats
+    from tcpcast.report.summary import caveats, caveats_about
 
     if as_json:
         documents = [prediction_json(prediction) for prediction in predictions]
@@ -197,7 +197,8 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     else:
         print(csv_text(predictions), end="")
     answers = [answer for prediction in predictions for answer in prediction.answers]
-    words = [f"{a.engine}: {w}" for a in answers for w in (a.not_applicable, *caveats(a)) if w]
+    said = [(a, caveats(a) if as_json else caveats_about(a, SHOWN)) for a in answers]
+    words = [f"{a.engine}: {w}" for a, told in said for w in (a.not_applicable, *told) if w]
     for word in dict.fromkeys(map(by_option, words)):
         print(f"tcpcast: {word}", file=sys.stderr)
 

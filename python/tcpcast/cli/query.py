@@ -1,13 +1,13 @@
 """``tcpcast query``: SQL about the results of a sweep."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
 
-from tcpcast.cli.options import Json
+from tcpcast.cli.options import Csv, Json, check_one_form
 
 EXAMPLE = 'tcpcast query DIR "SELECT engine, max(goodput_bps) FROM sweep GROUP BY engine"'
 
@@ -17,16 +17,21 @@ def query(
     sql: Annotated[
         str, typer.Argument(metavar="SQL", help="A query in SQL; the table is named sweep.")
     ],
+    as_csv: Csv = False,
     as_json: Json = False,
 ) -> None:
     """Ask SQL about the results of a sweep.
 
     Keys are quoted: SELECT "network.rtt", goodput_bps FROM sweep WHERE engine = 'pftk'.
     """
-    from tcpcast.report.sweep import rows_json, rows_parts
+    from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
     from tcpcast.sweeps.query import query as ask
 
+    check_one_form(as_csv=as_csv, as_json=as_json)
     found = ask(folder, sql)
+    if as_csv:
+        print(rows_csv(found), end="")
+        return
     if as_json:
         print(rows_json(found))
         return

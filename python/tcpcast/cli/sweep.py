@@ -1,9 +1,10 @@
 """``tcpcast sweep``: a scenario over a grid of values, every cell asked of several engines."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import functools
+import shlex
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +13,9 @@ import typer
 
 from tcpcast.cli.options import (
     Changes,
+    Csv,
     Engines,
-    Feed,
+    FeedOrOfFile,
     File,
     Force,
     Format,
@@ -21,6 +23,7 @@ from tcpcast.cli.options import (
     Json,
     Markdown,
     Seed,
+    check_one_form,
 )
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import check_reports, command_text, write_reports
@@ -54,7 +57,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     changes: Changes = None,
     seed: Seed = None,
-    feed: Feed | None = None,
+    feed: FeedOrOfFile = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -80,6 +83,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     html: Html = None,
     markdown: Markdown = None,
     force: Force = False,
+    as_csv: Csv = False,
     as_json: Json = False,
 ) -> None:
     """Answer a scenario for every combination of some values.
@@ -90,6 +94,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast import sweeps
     from tcpcast.cli.progress import progress_bar
 
+    _check_forms(out, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_assignment, vary or ()))
     asked: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
@@ -102,10 +107,20 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
         results = sweeps.sweep(
             scenario, varied, out=out, processes=processes, dask=dask, progress=progress, **asked
         )
-    _report(results, as_json=as_json)
+    _report(results, as_csv=as_csv, as_json=as_json)
     if plan is not None:
         shown.write(plan, results, command_text(context))
     raise typer.Exit(exit_code(results))
+
+
+def _check_forms(out: str | None, *, as_csv: bool, as_json: bool) -> None:
+    """Refuse forms that do not go together before anything is asked."""
+    check_one_form(as_csv=as_csv, as_json=as_json)
+    if as_csv and out is not None:
+        raise TcpcastError(
+            "--csv prints the rows, and --out writes them into a folder; leave out --csv, and "
+            f'print them afterwards: tcpcast query {shlex.quote(out)} "SELECT * FROM sweep" --csv'
+        )
 
 
 def _levels(typed: list[str] | None, *, drawn: bool) -> Levels:
@@ -206,12 +221,14 @@ def _assignment(typed: str) -> tuple[str, Any]:
     return key, [parse_assignments([f"{key}={part}"])[key] for part in parts]
 
 
-def _report(results: Results, *, as_json: bool) -> None:
+def _report(results: Results, *, as_csv: bool, as_json: bool) -> None:
     if results.folder is None:
-        from tcpcast.report.sweep import rows_json, rows_parts
+        from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
 
         table = results.to_arrow()
-        if as_json:
+        if as_csv:
+            print(rows_csv(table), end="")
+        elif as_json:
             print(rows_json(table))
         else:
             from tcpcast.report.text import print_parts

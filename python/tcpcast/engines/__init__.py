@@ -86,7 +86,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "tcpcast.engines.mean_field",
         "mean_field",
         "a scaled population: a few thousand simulated sources with the fluctuations of all",
-        "on/off sources on a drop-tail or fair queue; requested by name",
+        "on/off sources of classic stacks on a drop-tail or fair queue; requested by name",
         POPULATION,
         "populations too large for packet; its warnings name the limits",
         quick=False,

@@ -37,7 +37,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import caveats
+from tcpcast.report.summary import caveats_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,6 +46,12 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario import Scenario
+
+SHOWN = (
+    *("send_rate_pps", "goodput_bps", "w_at_loss_mean_pkts", "timeout_share"),
+    *("completion_time_s", "total_time_s"),
+)
+"""The metrics of an answer that are shown."""
 
 _LIMITED_BY = {"bottleneck": "link"}
 _KEYS = {
@@ -238,7 +244,7 @@ def _warnings(prediction: Prediction) -> list[Paragraph]:
     """Return the warnings; one that models share up to a colon is said once, without the rest."""
     shared: dict[str, list[tuple[str, str]]] = {}
     for answer in prediction.answers:
-        for text in map(by_option, caveats(answer)):
+        for text in map(by_option, caveats_about(answer, SHOWN)):
             if text.startswith(OUTSIDE):  # told beside the dagger
                 continue
             shared.setdefault(text.partition(":")[0], []).append((answer.engine, text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tcpcast import units
@@ -9,9 +10,14 @@ from tcpcast.report.quantity import amount
 from tcpcast.scenario.rate import TokenBucket
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tcpcast.answer import Answer
     from tcpcast.scenario import Captured, Population, Scenario, Transfers
     from tcpcast.scenario.rate import VaryingRate
+
+_OF_INTERVALS = re.compile(r"; (?:no interval for|check the intervals? of) (?P<named>.+)$")
+"""How a warning ends that is about the intervals of some values."""
 
 
 def describe(scenario: Scenario) -> str:
@@ -56,6 +62,20 @@ def caveats(answer: Answer) -> list[str]:
     if answer.partial is None or any(answer.partial in w for w in answer.warnings):
         return told
     return [answer.partial, *told]
+
+
+def caveats_about(answer: Answer, metrics: Collection[str]) -> list[str]:
+    """Return :func:`caveats`, but of those about intervals only what is about these metrics."""
+    return [kept for text in caveats(answer) if (kept := _about(text, metrics))]
+
+
+def _about(text: str, metrics: Collection[str]) -> str:
+    """Return a warning without other metrics' names, "" where it is about others alone."""
+    named = _OF_INTERVALS.search(text)
+    if named is None:
+        return text
+    shown = [name for name in named["named"].split(", ") if name in metrics]
+    return text[: named.start("named")] + ", ".join(shown) if shown else ""
 
 
 def _captured(traffic: Captured) -> str:

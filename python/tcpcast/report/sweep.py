@@ -1,7 +1,9 @@
-"""Rows of a sweep, or of a query about one, as a table for people and as JSON for programs."""
+"""Rows of a sweep, or of a query about one: a table for people, JSON and CSV for programs."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +35,7 @@ LEADING = (
 
 
 def rows_parts(
-    table: Any, keys: Mapping[str, str] | None, *, more: str = "--json prints them all"
+    table: Any, keys: Mapping[str, str] | None, *, more: str = "--csv or --json prints them all"
 ) -> list[Part]:
     """Return rows as a table of a report.
 
@@ -81,6 +83,25 @@ def rows_json(table: Any) -> str:
     """Return rows as a list of objects, a row a line."""
     rows = (json.dumps(row, default=str, allow_nan=False) for row in table.to_pylist())
     return "[\n" + ",\n".join(rows) + "\n]"
+
+
+def rows_csv(table: Any) -> str:
+    """Return rows as CSV with a head, a row a line: no value is empty, a list is JSON."""
+    if not table.column_names:
+        return ""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*(map(_csv_cell, c.to_pylist()) for c in table.columns), strict=True))
+    return out.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict):
+        return json.dumps(value, default=str) if value else ""
+    return value
 
 
 def _several(table: Any, name: str) -> bool:

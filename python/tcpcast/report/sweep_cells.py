@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 WIDE = 8.0
 """From this ratio of the largest to the smallest value on, a key has a log scale."""
 MOST_TICKS = 7
+MOST_CURVES = 8
+"""So many lines are told apart in one figure."""
 _UNITS = {"ratio": "%", "number": "1", "integer": "1"}
 """Of kinds of keys whose unit in a table is 1, or none."""
 
@@ -125,6 +127,42 @@ def cells(
             found.setdefault(engine, {}).setdefault(place, []).append(row)
     all_cells = [_engine_cells(name, rows, table, metric, shape) for name, rows in found.items()]
     return sorted(all_cells, key=lambda each: each.simulated)
+
+
+def by_word(found: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
+    """Return a curve for each value of a key of words, along the other key, of quantities.
+
+    Empty where not just one of two keys has quantities, and where the curves would be more than
+    :data:`MOST_CURVES`.
+
+    Parameters
+    ----------
+    found
+        A metric by engine, over both keys.
+    keys
+        The keys, in the order of their axes.
+    """
+    words = [axis for axis, key in enumerate(keys) if not key.quantities]
+    if len(keys) != 2 or len(words) != 1:
+        return []
+    (axis,) = words
+    name = keys[axis].title.rpartition(".")[2]
+    curves = [
+        _at(each, axis, place, f"{name} {label}")
+        for each in found
+        for place, label in enumerate(keys[axis].labels)
+    ]
+    told = [curve for curve in curves if np.isfinite(curve.value).any()]
+    return told if len(told) <= MOST_CURVES else []
+
+
+def _at(each: Cells, axis: int, place: int, label: str) -> Cells:
+    """Return what an engine gives at one place along an axis, under that place's label."""
+    parts = {
+        name: np.take(getattr(each, name), place, axis=axis)
+        for name in ("value", "low", "high", "doubted")
+    }
+    return replace(each, engine=f"{label}, {each.engine}", **parts)
 
 
 def _engine_cells(

@@ -23,7 +23,7 @@ from tcpcast.report.axes import (
 )
 from tcpcast.report.quantity import Scale, label, scale_of
 from tcpcast.report.sweep import LEADING
-from tcpcast.report.sweep_cells import WIDE, along, cells
+from tcpcast.report.sweep_cells import WIDE, along, by_word, cells
 from tcpcast.scenario.table import suggestion
 from tcpcast.sweeps.swept import MOST_KEYS
 from tcpcast.units import digits
@@ -140,7 +140,8 @@ def plot_sweep(  # noqa: PLR0913 - what is drawn, and where to
     """Write a figure for each leading metric of a sweep, and for those that have levels.
 
     Over one key a line an engine, with intervals as bands; over two a heat map an engine, with
-    isolines. Formulas are lines without points, simulations have points.
+    isolines, or, where one of them has words, a line for each of these. Formulas are lines without
+    points, simulations have points.
 
     Parameters
     ----------
@@ -189,10 +190,14 @@ def drawn_sweep(
         found = cells(columns, metric, axes) if metric in columns else []
         if found:
             figure = new_figure(dpi=_DPI, layout="constrained")
-            draw = _map if len(axes) == MOST_KEYS else _curves
+            keys_of = list(axes.values())
+            curves = by_word(found, keys_of)
+            if curves:
+                found, keys_of = curves, [key for key in keys_of if key.quantities]
+            draw = _map if len(keys_of) == MOST_KEYS else _curves
             scale = scale_of(metric, _largest(found))
             figure.suptitle(f"{name}: {label(metric)}", fontsize=12)
-            draw(figure, found, list(axes.values()), metric, scale, levels.get(metric, ()))
+            draw(figure, found, keys_of, metric, scale, levels.get(metric, ()))
             yield metric, figure
 
 
