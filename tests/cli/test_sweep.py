@@ -76,6 +76,12 @@ def test_vary_adds_keys_and_lists(plain: str, capsys: Capture) -> None:
         ("network.rtt=5ms", "--set network.rtt=5ms"),
         ("network.rt=1ms..5ms", 'did you mean "rtt"?'),
         ("network.rtt=5..10", 'sweep.network.rtt: 5 has no unit; write "5ms"'),
+        ("network.rtt=5..10ms", 'sweep.network.rtt: "5" has no unit; write "5ms"'),
+        ("network.rtt=10ms..-5ms", 'sweep.network.rtt: "-5ms" is negative; write "5ms"'),
+        ("network.rtt=1s..1000000000s", 'is too large; write at most "100000000s"'),
+        ("network.rtt=1ms..2mbit", "has ends that are not of one kind"),
+        ("network.bottleneck.rate=1mbps..9mbps", "may mean bits or bytes"),
+        ("latin=x", "sweep.latin:"),
     ],
 )
 def test_what_cannot_vary_is_refused(plain: str, vary: str, said: str, capsys: Capture) -> None:
@@ -97,7 +103,9 @@ def test_a_folder_gets_the_rows_and_the_same_command_says_so_again(
     assert main(["sweep", file, "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == {"answered": 3}
     assert main(["sweep", file, "--seed", "2", "--out", str(tmp_path / "out")]) == 2
-    assert "holds another sweep: another scenario" in capsys.readouterr().err
+    assert "holds another sweep: another scenario: run.seed is 2, there 1" in (
+        capsys.readouterr().err
+    )
 
 
 def test_rows_that_fail_are_told_and_the_exit_code_is_1(plain: str, capsys: Capture) -> None:
@@ -133,7 +141,7 @@ def test_run_leaves_out_what_varies_and_says_so(file: str, capsys: Capture) -> N
 
 def test_a_range_may_be_quoted_as_in_a_file(plain: str, capsys: Capture) -> None:
     printed = []
-    for typed in ("network.rtt=10ms..40ms log 3", 'network.rtt = "10ms..40ms log 3"'):
+    for typed in ("network.rtt=10ms..40ms log 3", '"network.rtt" = "10ms..40ms log 3"'):
         assert main(["sweep", plain, "--vary", typed, "--engine", "pftk", "--json"]) == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] != ""
@@ -162,3 +170,32 @@ def test_csv_is_of_rows_that_are_printed(plain: str, tmp_path: Path, capsys: Cap
     assert not (tmp_path / "a folder").exists()
     assert main([*asked, "--json"]) == 2
     assert "--csv and --json are both given" in capsys.readouterr().err
+
+
+def test_another_sweep_is_told_by_the_first_key_that_differs(
+    plain: str, tmp_path: Path, capsys: Capture
+) -> None:
+    rtts = ["--vary", "network.rtt=50ms,90ms"]
+    asked = ["sweep", plain, "--engine", "pftk", "--out", str(tmp_path / "out")]
+    assert main([*asked, *rtts]) == 0
+    losses = ["--vary", "network.bottleneck.loss=1%,2%"]
+    for changed, said in (
+        ([*rtts, *losses], ": network.bottleneck.loss varies here alone"),
+        (losses, ": network.bottleneck.loss varies here alone"),
+        (["--vary", "network.rtt=50ms,90ms,99ms"], '3 values, "50ms" to "99ms", there 2 values'),
+        ([*rtts, "--set", "traffic.flows=2"], ": traffic.flows is 2, there 1; write another"),
+        ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, there "unlimited"'),
+    ):
+        capsys.readouterr()
+        assert main([*asked, *changed]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_keys_of_the_table_itself_are_given_by_vary(plain: str, capsys: Capture) -> None:
+    asked = ["sweep", plain, "--engine", "pftk", "--json", "--vary", "network.rtt=10ms..90ms"]
+    assert main([*asked, "--vary", "latin=7"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 7
+    together = ["--vary", "traffic.flows=1..10 lin 10", "--vary", "zip=network.rtt,traffic.flows"]
+    assert main([*asked, *together]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["traffic.flows"] for row in rows] == list(range(1, 11))

@@ -196,7 +196,7 @@ def exit_code(results: Results) -> int:
 
 def _assignment(typed: str) -> tuple[str, Any]:
     """Read ``KEY=RANGE``, or ``KEY=A,B,C``."""
-    from tcpcast.scenario import parse_assignments
+    from tcpcast.scenario import Sweep, parse_assignments
     from tcpcast.units import show
 
     key, equals, text = typed.partition("=")
@@ -205,12 +205,11 @@ def _assignment(typed: str) -> tuple[str, Any]:
             f"--vary: {show(typed)} varies nothing; write KEY=RANGE, such as "
             "'network.rtt=10ms..200ms log 8'"
         )
-    key, text = key.strip(), text.strip()
+    key, text = _unquoted(key.strip()), text.strip()
     if ".." in text:
-        quoted = len(text) > 1 and text[0] == text[-1] == '"'  # as a file has it
-        return key, text[1:-1] if quoted else text
+        return key, _unquoted(text)
     ((_, value),) = parse_assignments([f"{key}={text}"]).items()
-    if isinstance(value, list):
+    if isinstance(value, list) or (key in Sweep.model_fields and "," not in text):
         return key, value
     if "," not in text:
         raise TcpcastError(
@@ -219,6 +218,11 @@ def _assignment(typed: str) -> tuple[str, Any]:
         )
     parts = [part.strip() for part in text.split(",")]
     return key, [parse_assignments([f"{key}={part}"])[key] for part in parts]
+
+
+def _unquoted(text: str) -> str:
+    """Return a text without the quotes that it has in a file."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
 def _report(results: Results, *, as_csv: bool, as_json: bool) -> None:

@@ -163,6 +163,7 @@ def read_range(key: str, text: str) -> Range:
                 f"sweep.{key}: {units.show(other[1])} is no spacing; write log or lin, as in "
                 f"{units.show(f'{ends_only} log 8')}"
             )
+        _check_ends([part for part in typed if part], f"sweep.{key}")
         raise ScenarioError(
             f"sweep.{key}: {units.show(text)} has ends that are not of one kind (times, rates, "
             "sizes, ratios, frequencies or numbers); write a unit at each end, such as "
@@ -176,6 +177,28 @@ def read_range(key: str, text: str) -> Range:
     except UnitError as fault:
         raise ScenarioError(_with_lin(str(fault))) from None
     return Range(key, ends_text, quantity, spacing == "lin", points, name == "number")
+
+
+def _check_ends(typed: Sequence[str], place: str) -> None:
+    """Say what is wrong with an end that is no quantity, or has no unit, where the other has one.
+
+    Of ends in ``mbps``, which neither is, what they may mean.
+
+    Raises
+    ------
+    ScenarioError
+        There is one.
+    """
+    for kind in (kind for name, kind in KINDS.items() if name != "number"):
+        wrong = [end for end in typed if not _all_read(kind, [end])]
+        as_rates = kind is KINDS["rate"] and all(end.endswith("ps") for end in wrong)
+        if not as_rates and (len(wrong) == len(typed) or kind_of(wrong) not in {None, "number"}):
+            continue
+        for end in wrong:
+            try:
+                kind.read(end)
+            except ValueError as fault:
+                raise ScenarioError(f"{place}: {fault}") from None
 
 
 def _with_lin(message: str) -> str:

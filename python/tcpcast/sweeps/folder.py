@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tcpcast import output
+from tcpcast import output, units
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.output import PARQUET
 from tcpcast.sweeps.table import modules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.sweeps.work import Part
 
@@ -82,6 +82,7 @@ class Folder:
             differs = next((key for key in _TOLD if there.get(key) != definition[key]), "axes")
             here = definition[differs]
             told = _TOLD[differs].format(there=there.get(differs), here=here)
+            told += _first_difference(differs, there, definition)
             raise TcpcastError(f"{self.path} holds another sweep: {told}; write another --out")
         names = [path.name for path in self.path.glob("*")] if self.path.is_dir() else []
         others = sorted(name for name in names if not name.startswith(_ASIDE[:-1]))
@@ -137,6 +138,44 @@ class Folder:
     def parts(self) -> list[Path]:
         """Return the parts that are there, in order."""
         return sorted(self.path.glob("part-*.parquet"))
+
+
+def _first_difference(what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """Say which key of the axes or of the scenario is the first to differ, "" for all else."""
+    if what == "axes":
+        old, new = (
+            {key: values for group in of.get("axes", ()) for key, values in group.items()}
+            for of in (there, here)
+        )
+        for key in {**new, **old}:
+            if key not in old or key not in new:
+                return f": {key} varies {'here' if key in new else 'there'} alone"
+            if old[key] != new[key]:
+                return f": {key} has {_values(new[key])}, there {_values(old[key])}"
+    if what == "scenario":
+        old, new = (dict(_leaves(of.get("scenario", {}))) for of in (there, here))
+        for key in {**new, **old}:
+            if old.get(key) != new.get(key):
+                return f": {key} is {_shown(new.get(key))}, there {_shown(old.get(key))}"
+    return ""
+
+
+def _values(listed: Sequence[Any]) -> str:
+    ends = dict.fromkeys(_shown(value) for value in (listed[0], listed[-1]))
+    return f"{len(listed):,} value{'' if len(listed) == 1 else 's'}, {' to '.join(ends)}"
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else units.show(value)
+
+
+def _leaves(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted keys of a scenario with their values; a list is one value."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
 
 
 def read_definition(folder: Path) -> dict[str, Any] | None:
