@@ -181,3 +181,31 @@ def test_few_transfers_with_few_losses_each_have_no_interval() -> None:
 def test_few_transfers_do_where_nothing_is_random() -> None:
     alike = transfers_alone("0%", 20)
     assert alike.low == alike.value == alike.high
+
+
+def marked(stack: str, *, ecn: bool, duration: str = "60s") -> Any:
+    table = {
+        "network": {
+            "rtt": "100ms",
+            "bottleneck": {"rate": "50mbit", "buffer": "1bdp", "queue": "codel"},
+        },
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": {"stack": stack, "ecn": ecn},
+        "run": {"duration": duration, "warmup": "5s", "replications": 2},
+    }
+    return tcpcast.run(tcpcast.Scenario.from_dict(table), engines=["packet"])["packet"]
+
+
+def test_marks_end_the_growth_of_a_window_as_losses_do() -> None:
+    found = marked("linux-cubic", ecn=True)
+    assert found["loss_ratio"] == 0.0 < found["ecn_mark_ratio"]
+    assert found["utilisation"] < 0.95  # the link does not hold it
+    assert found.partial is None
+    assert found.metrics["goodput_bps"].trusted
+    assert not any("steady state" in warning for warning in found.warnings)
+
+
+def test_a_flow_that_found_neither_loss_nor_mark_is_in_no_steady_state() -> None:
+    found = marked("linux-reno", ecn=True, duration="5100ms")
+    assert found["utilisation"] < 0.95
+    assert "no steady state: 2 of 2 flows are without a loss or a mark" in str(found.partial)

@@ -17,6 +17,7 @@ from tcpcast import units as written
 from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
+from tcpcast.scenario.todays_tcp import RATE_BASED
 from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS
 
 if TYPE_CHECKING:
@@ -260,6 +261,8 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
     losses = _indications(units, numbers)
     if losses >= FEW_EVENTS or (losses == 0 and not scenario.loses_at_random):
         return None
+    if marks_heeded(scenario, units, numbers) >= FEW_EVENTS:
+        return None
     return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
 
 
@@ -333,6 +336,15 @@ def _indications(units: Units, numbers: Sequence[int] | None = None) -> float:
     return float(sum(units.of_class(cell, numbers).sum() for cell in INDICATIONS))
 
 
+def marks_heeded(scenario: Scenario, units: Units, numbers: Sequence[int]) -> float:
+    """Return how many packets were marked of flows that reduce their windows for it."""
+    groups = scenario.populations
+    heeding = [
+        at for at in numbers if groups[at].tcp.ecn and groups[at].tcp.control not in RATE_BASED
+    ]
+    return float(units.of_class("marked", heeding).sum()) if heeding else 0.0
+
+
 def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
     """Say what there is too little of for one metric, beyond what all metrics need."""
     timeouts = float(units.of_class("timeout_sequences").sum())
@@ -398,10 +410,13 @@ def _shorter_than(units: Units, needed_s: float) -> str | None:
 
 
 def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
-    """Return the mean time from one file of a source to the next; of a flow, from loss to loss."""
+    """Return the mean time from one file of a source to the next; of a flow, from loss to loss.
+
+    Or from mark to mark, where its sender heeds marks.
+    """
     group = scenario.populations[at]
     if group.traffic.kind == "bulk":
-        losses = _indications(units, (at,))
+        losses = _indications(units, (at,)) + marks_heeded(scenario, units, (at,))
         measured_s = float(units.link("time_ns").sum()) * 1e-9
         return measured_s * group.count / losses if losses else 0.0
     files = float(units.of_class("transfers", (at,)).sum())

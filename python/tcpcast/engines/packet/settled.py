@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.engines.formula.feed import limiting_link
+from tcpcast.engines.packet.reliability import marks_heeded
 from tcpcast.scenario.todays_tcp import RATE_BASED
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ def unsettled(
 ) -> str | None:
     """Say why the flows of a run are in no steady state, None where they are.
 
-    A flow that has found no loss only grows its window, unless the receiver window or a link holds
-    it; one in its first fast recovery repairs what slow start lost, a packet each round trip.
+    A flow that has found no loss and no mark only grows its window, unless the receiver window or a
+    link holds it; one in its first fast recovery repairs what slow start lost, a packet each round
+    trip.
     """
     bulk = [at for at, people in enumerate(scenario.populations) if _can_settle(people)]
     if not bulk:
@@ -43,11 +45,13 @@ def unsettled(
         stages = np.concatenate([each[of_class] for each in run.stages()])
         flows += stages.size
         repairing += int(np.count_nonzero(stages == FIRST_RECOVERY))
-        if not _is_held(scenario, scenario.populations[at], seen, answer, at):
+        held = _is_held(scenario, scenario.populations[at], seen, answer, at)
+        if not held and marks_heeded(scenario, seen.units, (at,)) < stages.size:
             growing += _growing(stages, seen, at)
     if growing + repairing <= MOST_UNSETTLED * flows:
         return None
-    return _words(growing, repairing, flows)
+    marked = any(scenario.populations[at].tcp.ecn for at in bulk)
+    return _words(growing, repairing, flows, "a loss or a mark" if marked else "a loss")
 
 
 def _can_settle(people: Population) -> bool:
@@ -83,12 +87,12 @@ def _is_held(scenario: Scenario, people: Population, seen: Seen, answer: Answer,
     return link is not None and rate >= FULL * link.pps
 
 
-def _words(growing: int, repairing: int, flows: int) -> str:
+def _words(growing: int, repairing: int, flows: int, end: str) -> str:
     parts = []
     if repairing:
         parts.append(f"{_of(repairing, flows)} still in the first fast recovery")
     if growing:
-        parts.append(f"{_of(growing, flows)} without a loss that ends the growth of the window")
+        parts.append(f"{_of(growing, flows)} without {end} that ends the growth of the window")
     return (
         f"no steady state: {' and '.join(parts)}; run longer (run.duration), or limit the window "
         "(tcp.receiver_window)"
