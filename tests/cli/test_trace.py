@@ -215,6 +215,13 @@ def test_what_came_before_damage_is_told(damaged: Path, capsys: Output) -> None:
     assert "ends within" in document["captures"][0]["warnings"][0]
 
 
+def test_a_folder_is_no_capture_and_the_report_of_one_is_named(
+    tmp_path: Path, capsys: Output
+) -> None:
+    assert trace(tmp_path) == 2
+    assert "a folder, not a capture; `tcpcast report`" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

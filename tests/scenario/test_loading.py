@@ -86,6 +86,8 @@ def test_csv_files_are_beside_the_scenario(tmp_path: Path, monkeypatch: pytest.M
         ("scenarios/lossypath.toml", 'did you mean "lossy-path"?'),
         ("nothing-like-it", "write a file, or one of bufferbloat, cubic-and-bbr, "),
         ("/", "a folder, not a scenario file"),
+        ("/dev/null", "a pipe or a device, not a scenario file"),
+        ("", '"": no name, nor a packaged scenario'),
         ("a\0b", "no such file"),
         ("x" * 5000, "cannot be read"),
     ],

@@ -174,6 +174,24 @@ def test_few_transfers_do_where_each_has_many_losses() -> None:
     assert few.doubt is None
 
 
+def test_each_size_has_an_interval_of_as_many_as_its_own_losses_ask_for() -> None:
+    table = {
+        "network": {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "500pkt"}},
+        "traffic": {"kind": "transfers", "size": ["7pkt", "6000pkt"], "count": 20},
+    }
+    lossless = tcpcast.Scenario.from_dict(table)
+    lossy = lossless.with_changes({"network.bottleneck.loss": "2%"})
+    few_losses, many_losses = _lows_by_size(lossy)
+    assert math.isnan(few_losses)
+    assert many_losses > 0.0
+    assert all(low > 0.0 for low in _lows_by_size(lossless))
+
+
+def _lows_by_size(scenario: Any) -> list[float]:
+    (answer,) = tcpcast.run(scenario, engines=["packet"])
+    return list(answer.tables["by_size"]["low"])
+
+
 def test_few_transfers_with_few_losses_each_have_no_interval() -> None:
     assert transfers_alone("0.05%", 20).lacking == "too few files"
 

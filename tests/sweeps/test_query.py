@@ -71,6 +71,9 @@ def test_the_command_prints_a_table_json_or_csv(
     counted = "SELECT engine, count(*) AS rows, NULL AS none FROM sweep GROUP BY engine ORDER BY 1"
     assert main(["query", str(folder), counted, "--csv"]) == 0
     assert capsys.readouterr().out == "engine,rows,none\nmathis,3,\npftk,3,\n"
+    beyond = "SELECT 1 / 0.0 AS x, [1.5, 'nan'::DOUBLE] AS y"
+    assert main(["query", str(folder), beyond, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"x": None, "y": [1.5, None]}]
     assert main(["query", str(folder), "SELECT network.rtt FROM sweep"]) == 2
     assert 'keys are quoted: "network.rtt"' in capsys.readouterr().err
 

@@ -265,6 +265,8 @@ def trace(
     except (OSError, ValueError) as fault:
         whose = file if after is None or not getattr(fault, "after", False) else _name(after)
         reason = OS_ERROR.sub("", str(fault))
+        if isinstance(fault, IsADirectoryError):
+            reason = "a folder, not a capture; `tcpcast report` reads all captures of one"
         raise CaptureError(f"{whose}: {reason}") from fault
     connections = columns(found["connections"], found["limits"])
     rounds_found = rounds(found["rounds"], found["limits"])

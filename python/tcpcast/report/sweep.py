@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.report.document import Column, Paragraph, Table
@@ -80,9 +81,20 @@ def rows_parts(
 
 
 def rows_json(table: Any) -> str:
-    """Return rows as a list of objects, a row a line."""
-    rows = (json.dumps(row, default=str, allow_nan=False) for row in table.to_pylist())
+    """Return rows as a list of objects, a row a line; null is what JSON has no number for."""
+    rows = (json.dumps(_finite(row), default=str, allow_nan=False) for row in table.to_pylist())
     return "[\n" + ",\n".join(rows) + "\n]"
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with None in place of NaN and of what is infinite, which SQL may give."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return value
 
 
 def rows_csv(table: Any) -> str:

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.model import Scenario
@@ -91,14 +92,17 @@ def find(source: str | PathLike[str]) -> Path:
     try:
         if path.is_file():
             return path
-        is_folder = path.is_dir()
+        is_folder, is_there = path.is_dir(), path.exists()
     except (OSError, ValueError) as error:
         raise ScenarioError(f"{source}: cannot be read ({error}); write a file name") from None
     name = str(source).removesuffix(".toml")
     if name in packaged_names():
         return PACKAGED / f"{name}.toml"
-    what = "a folder, not a scenario file" if is_folder else "no such file"
-    raise ScenarioError(f"{source}: {what}, nor a packaged scenario{_names_there_are(path.stem)}")
+    what = "a pipe or a device, not a scenario file" if is_there else "no such file"
+    if is_folder:
+        what = "a folder, not a scenario file" if name else "no name"
+    shown = str(source) or units.show(name)
+    raise ScenarioError(f"{shown}: {what}, nor a packaged scenario{_names_there_are(path.stem)}")
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str,
         return found | {"by_size": by_size_interval(units, bits)}
     sizes, totals = size_columns(scenario), _totals(scenario, runs)
     return found | {
-        "by_size": transfers.by_size(sizes, totals, mean_times(units)),
+        "by_size": transfers.by_size(sizes, totals, mean_times(units), {}),
         "by_losses": transfers.by_losses(sizes, totals, independent=False),
         "transfer_times": transfers.percentiles(sizes, totals),
     }

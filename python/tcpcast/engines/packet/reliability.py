@@ -8,6 +8,7 @@ for which metric, and the coverage of what is left, is in ``docs/background/stat
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -254,7 +255,7 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
     kinds = {scenario.populations[at].traffic.kind for at in numbers}
     if kinds & {"on-off", "transfers"}:
         files = units.of_class("transfers", numbers).sum()
-        enough = _fewest_files(scenario, units, numbers)
+        enough = fewest_files(scenario, float(files), _indications(units, numbers))
         if files < enough:
             return f"too few files: {_counted(files, 'file')}, {enough} are needed"
         return None
@@ -266,20 +267,32 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
     return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
 
 
-def _fewest_files(scenario: Scenario, units: Units, numbers: Sequence[int]) -> int:
+def fewest_files_by_size(scenario: Scenario, seen: Seen) -> dict[int, int]:
+    """Return how many transfers of each listed size stand behind an interval at least.
+
+    Loss indications are counted of all together: each size has the share that it has of all losses.
+    """
+    counts, lost = Counter[int](), Counter[int]()
+    for size, losses, count, *_ in seen.totals["transfers"]:
+        counts[size] += count
+        lost[size] += losses * count
+    each = _indications(seen.units) / max(lost.total(), 1)
+    return {size: fewest_files(scenario, counts[size], each * lost[size]) for size in counts}
+
+
+def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
     """Return how many files stand behind an interval at least.
 
     Transfers that are each alone may be fewer where each has many losses, or where all are alike
     since only their own queue loses.
     """
-    files = float(units.of_class("transfers", numbers).sum())
     if scenario.transfers_alone is None or files == 0.0:
         return FEWEST_FILES
     network = scenario.network
     own_queue = network.bottleneck.queue == "droptail" and network.jitter is None
     if own_queue and not scenario.cross and not scenario.loses_at_random:
         return FEWEST_UNITS
-    each = max(1.0, _indications(units, numbers) / files / FEW_EVENTS)
+    each = max(1.0, indications / files / FEW_EVENTS)
     return max(FEWEST_UNITS, math.ceil(FEWEST_FILES / each))
 
 

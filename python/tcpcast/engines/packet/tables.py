@@ -11,7 +11,12 @@ from tcpcast import _native
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
-from tcpcast.engines.packet.reliability import enough_beyond, judged, of_quantiles
+from tcpcast.engines.packet.reliability import (
+    enough_beyond,
+    fewest_files_by_size,
+    judged,
+    of_quantiles,
+)
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -162,7 +167,9 @@ def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     alone = scenario.transfers_alone is not None
     means = {} if alone else mean_times(seen.units)
     found = {
-        "by_size": transfers.by_size(sizes, seen.totals, means),
+        "by_size": transfers.by_size(
+            sizes, seen.totals, means, fewest_files_by_size(scenario, seen)
+        ),
         "by_losses": transfers.by_losses(sizes, seen.totals, independent=alone),
     }
     if scenario.is_todays:

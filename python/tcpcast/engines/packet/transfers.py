@@ -137,7 +137,12 @@ def _opened(totals: Mapping[str, Any]) -> list[Sums]:
     return [Sums(count, *sums) for count, sums in totals["opened"]]
 
 
-def by_size(sizes: Table, totals: Mapping[str, Any], means: Mapping[int, Estimate | None]) -> Table:
+def by_size(
+    sizes: Table,
+    totals: Mapping[str, Any],
+    means: Mapping[int, Estimate | None],
+    enough: Mapping[int, int],
+) -> Table:
     """Return a row for each size that had a transfer.
 
     Parameters
@@ -149,12 +154,18 @@ def by_size(sizes: Table, totals: Mapping[str, Any], means: Mapping[int, Estimat
     means
         The mean completion time of each interval; where it is missing, that of independent
         transfers.
+    enough
+        How many transfers of each size stand behind an interval at least; where it is missing,
+        as many files as anywhere.
     """
     rows = totals["transfers"]
     completions = _by_size(rows, completions=True)
     deliveries = _by_size(rows, completions=False)
     order = sorted(completions)
-    mean = {at: means[at] if at in means else _of_size(rows, at) for at in order}
+    mean = {
+        at: means[at] if at in means else _of_size(rows, at, enough.get(at, FEWEST_FILES))
+        for at in order
+    }
     counts = np.array([completions[at].count for at in order])
     percentiles = enough_beyond(
         np.array([totals["completion_percentiles"][at] for at in order]).reshape(-1, 3), counts
@@ -237,10 +248,10 @@ def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> 
     return found
 
 
-def _of_size(rows: Rows, size: int) -> Estimate | None:
+def _of_size(rows: Rows, size: int, enough: int) -> Estimate | None:
     """Estimate the mean completion time of one size, without an interval of too few transfers."""
     found = estimate(_strata([row for row in rows if row[0] == size], completions=True))
-    if found is None or found.units >= FEWEST_FILES:
+    if found is None or found.units >= enough:
         return found
     return found.doubted("too few files", withheld=True)
 
