@@ -99,8 +99,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     varied = dict(map(_assignment, vary or ()))
     asked: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
     asked |= {"feed": feed}
-    levels = _levels(level, drawn=plot is not None or html is not None)
-    shown = _Shown(plot, html, markdown, levels, form, force)
+    shown = _Shown(plot, html, markdown, _levels(level, plot, html), form, force)
     plan = sweeps.prepare(scenario, varied, **asked) if shown.wanted else None
     shown.check(plan)
     with progress_bar(scenario.name) as progress:
@@ -123,10 +122,10 @@ def _check_forms(out: str | None, *, as_csv: bool, as_json: bool) -> None:
         )
 
 
-def _levels(typed: list[str] | None, *, drawn: bool) -> Levels:
+def _levels(typed: list[str] | None, plot: str | None, html: str | None) -> Levels:
     if not typed:
         return {}
-    if not drawn:
+    if plot is None and html is None:
         raise TcpcastError("--level is drawn in a figure; add --plot DIR, or --html FILE")
     from tcpcast.report.sweep_figures import read_levels
 
