@@ -26,15 +26,16 @@ impl Recent {
         Self { places: vec![[(0, 0); WAYS]; PLACES] }
     }
 
-    /// Fetches from memory where a mark is looked for; what comes of it says nothing.
+    /// When a segment like this was captured last, if lately. `connection` tells connections apart; `hashes` must be
+    /// the same in every run.
     #[inline(always)]
-    pub(crate) fn fetch(&self, mark: u64) -> u64 {
-        self.places[mark as usize % PLACES][0].0
-    }
-
-    /// When a segment with this mark was captured last, if lately; now it is captured at `time`.
-    #[inline(always)]
-    pub(crate) fn find(&mut self, mark: u64, time: Nanos) -> Option<Nanos> {
+    pub(crate) fn find(
+        &mut self,
+        segment: &Segment,
+        connection: u64,
+        hashes: &impl BuildHasher,
+    ) -> Option<Nanos> {
+        let mark = mark(segment, connection, hashes);
         let place = &mut self.places[mark as usize % PLACES];
         let found = place.iter().position(|known| known.0 == mark);
         let since = found.map(|way| place[way].1);
@@ -43,7 +44,7 @@ impl Recent {
             Some(way) => place.copy_within(..way, 1),
             None => place.copy_within(..WAYS - 1, 1),
         }
-        place[0] = (mark, time);
+        place[0] = (mark, segment.time);
         since
     }
 }
@@ -66,10 +67,9 @@ fn tolerance(segment: &Segment, usual: bool, told: bool) -> Nanos {
     }
 }
 
-/// What a segment is known by when it is captured again. `connection` tells connections apart; `hashes` must be the
-/// same in every run. The time to live is left out: it differs on two sides of a router.
-#[inline(always)]
-pub(crate) fn mark(segment: &Segment, connection: u64, hashes: &impl BuildHasher) -> u64 {
+/// The time to live is left out: it differs on two sides of a router.
+#[inline]
+fn mark(segment: &Segment, connection: u64, hashes: &impl BuildHasher) -> u64 {
     let (value, echo) = segment.options.timestamps.unwrap_or_default();
     let sack = segment.options.sack[0];
     let numbers = [

@@ -26,7 +26,7 @@ mod side;
 mod strays;
 mod trail;
 
-pub(crate) use duplicates::{Recent, SAME_IDS, copies, mark};
+pub(crate) use duplicates::{Recent, SAME_IDS, copies};
 pub(crate) use flow::{Flow, Outlook};
 pub(crate) use journal::Budget;
 pub(crate) use side::Tap;

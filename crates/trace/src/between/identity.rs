@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
 
 use super::{AFTER, BEFORE};
-use crate::analysis::{Recent, SAME_IDS, copies, mark};
+use crate::analysis::{Recent, SAME_IDS, copies};
 use crate::segment::Segment;
 
 /// Matches packets.
@@ -50,7 +50,7 @@ impl Identities {
         let ends = self.marks.hash_one((segment.source, segment.destination));
         let (last, same) = &mut self.ids[tap];
         let told = *same < SAME_IDS;
-        let since = self.recent[tap].find(mark(segment, ends, &self.marks), segment.time);
+        let since = self.recent[tap].find(segment, ends, &self.marks);
         let repeated = since.is_some_and(|since| copies(segment, since, self.repeats[tap], told));
         self.repeats[tap] |= repeated;
         if !repeated {

@@ -13,7 +13,7 @@ mod worker;
 use std::thread::available_parallelism;
 
 use apart::Apart;
-use table::Table;
+use table::{TOGETHER, Table};
 
 use crate::analysis::ConnectionReport;
 use crate::segment::Segment;
@@ -22,8 +22,7 @@ use crate::segment::Segment;
 const LARGE: u64 = 1 << 14;
 /// More threads than this have nothing to do: one reads, two follow.
 const MOST_THREADS: usize = 2;
-/// Segments that go to a table together, where connections are many: here and apart.
-const TOGETHER: usize = 32;
+/// Segments that go together to a table that is apart.
 const BATCH: usize = 256;
 
 /// How much is kept.

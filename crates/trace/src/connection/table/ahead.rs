@@ -7,12 +7,11 @@ use std::hint::black_box;
 use super::Table;
 use super::key::Key;
 use super::lane::Lane;
-use crate::analysis::mark;
 use crate::connection::follower::FETCHED;
 use crate::segment::Segment;
 
 /// Segments that are looked up together.
-const TOGETHER: usize = 32;
+pub(in crate::connection) const TOGETHER: usize = 32;
 
 /// What a segment's connection is found by.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +22,6 @@ pub(super) struct Sought {
     pub(super) hash: u64,
     /// Where it may be.
     pub(super) guess: usize,
-    /// If it is there: its number, and the segment's [`mark`] with that.
-    pub(super) marked: Option<(u64, u64)>,
 }
 
 impl Table {
@@ -44,19 +41,15 @@ impl Table {
         let mut sought = std::mem::take(&mut self.sought);
         sought.extend(segments.iter().map(|segment| {
             let (key, high) = Key::of(segment);
-            Sought { key, high, hash: self.hashes.hash_one(key), guess: 0, marked: None }
+            Sought { key, high, hash: self.hashes.hash_one(key), guess: 0 }
         }));
         for one in &mut sought {
             one.guess = self.index.guess(one.hash);
         }
         let lanes = sought.iter().filter_map(|one| self.lanes.get(one.guess));
         black_box(lanes.map(Lane::fetch).fold(0, u64::wrapping_add));
-        for (segment, one) in segments.iter().zip(&mut sought) {
-            let Some(Lane { number, .. }) = self.lanes.get(one.guess) else { continue };
-            one.marked = Some((*number, mark(segment, *number, &self.marks)));
-        }
-        let marks = sought.iter().filter_map(|one| one.marked);
-        black_box(marks.map(|one| self.recent.fetch(one.1)).fold(0, u64::wrapping_add));
+        let lanes = sought.iter().filter_map(|one| self.lanes.get(one.guess));
+        black_box(lanes.map(|lane| self.chunks.fetch_next(&lane.log)).fold(0, u64::wrapping_add));
         for (segment, sought) in segments.iter().zip(&sought) {
             self.follow(segment, sought);
         }

@@ -5,7 +5,7 @@ use super::log::Log;
 use crate::analysis::SAME_IDS;
 use crate::segment::{Flags, Nanos, Segment};
 
-/// What is at hand of a connection: three lines of memory.
+/// What is at hand of a connection: two lines of memory.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
     pub(super) key: Key,
@@ -49,10 +49,10 @@ impl Lane {
         }
     }
 
-    /// Fetches it from memory; what comes of it says nothing.
+    /// Fetches both lines from memory; what comes of it says nothing.
     #[inline(always)]
     pub(super) fn fetch(&self) -> u64 {
-        self.last.wrapping_add(self.log.fetch())
+        self.number + u64::from(self.log.is_empty())
     }
 
     #[inline(always)]

@@ -2,22 +2,17 @@
 //! ends: what is known of thousands of connections does not fit into a processor's caches, and following a segment
 //! fetches some thirty lines of it from memory. Those of a hundred at once fetch hardly more. Most connections of
 //! most captures are shorter than that: they are followed at one go, and take a kilobyte until then.
-//!
-//! The latest bytes are beside what else is at hand of the connection ([`Lane`](super::lane::Lane)), and go from there
-//! when there are some, so that a segment waits for no other memory.
 
-use crate::connection::encoding::{Encoder, LONGEST, SHORT};
+use crate::connection::encoding::{Encoder, LONGEST, SHORT, Short};
 use crate::segment::{Nanos, Segment};
 
-/// So many bytes go at a time;
-const UNIT: usize = 48;
-/// memory is taken by so many.
-const CHUNK: usize = 4 * UNIT;
+/// Memory is taken by so many bytes.
+const CHUNK: usize = 4 * LINE;
 const LINE: usize = 64;
 /// From so many bytes on it is time to follow them.
-const ENOUGH: usize = 9 * CHUNK;
+const ENOUGH: usize = 7 * CHUNK;
 /// More than this does not wait.
-pub(in crate::connection) const MOST: usize = 10 * CHUNK;
+pub(in crate::connection) const MOST: usize = 8 * CHUNK;
 /// Chunks are made so many at a time.
 const SLAB: usize = 64;
 /// No chunk.
@@ -39,40 +34,30 @@ pub(super) struct Chunks {
 
 /// What waits of a connection.
 #[derive(Clone, Debug)]
-#[repr(align(64))] // two lines of memory
+#[repr(align(64))] // one line of memory
 pub(super) struct Log {
     encoder: Encoder,
+    bytes: u16,
     first: u32,
     latest: u32,
-    /// Bytes in all, and how many of them are in the tail.
-    bytes: u16,
-    used: u8,
-    /// The latest, fewer than go at a time, and room for what is written at once.
-    tail: [u8; UNIT + SHORT],
 }
 
 impl Default for Log {
     fn default() -> Self {
-        let tail = [0; UNIT + SHORT];
-        Self { encoder: Encoder::default(), first: NONE, latest: NONE, bytes: 0, used: 0, tail }
+        Self { encoder: Encoder::default(), bytes: 0, first: NONE, latest: NONE }
     }
 }
 
 impl Log {
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
-        self.bytes == 0
+        self.bytes() == 0
     }
 
-    /// Fetches it from memory; what comes of it says nothing.
+    /// Bytes that wait.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
-        u64::from(self.bytes) + u64::from(self.tail[UNIT + SHORT - 1])
-    }
-
-    /// Bytes that are no longer in the tail.
-    fn gone(&self) -> usize {
-        usize::from(self.bytes) - usize::from(self.used)
+    fn bytes(&self) -> usize {
+        self.bytes.into()
     }
 }
 
@@ -126,80 +111,85 @@ impl Chunks {
         from: usize,
         last: Nanos,
     ) -> Length {
-        let before = usize::from(log.bytes);
-        match log.encoder.short(segment, from, last) {
-            Some(short) => {
-                if let Some(room) = room(log) {
-                    short.write_to(room);
+        let before = log.bytes();
+        let used = before % CHUNK;
+        let length = before
+            + match log.encoder.short(segment, from, last) {
+                Some(short) => {
+                    let latest = self.get_mut(log.latest).filter(|_| used > 0);
+                    let room = latest.and_then(|chunk| chunk.get_mut(used..)?.first_chunk_mut());
+                    match room {
+                        Some(room) => short.write_to(room),
+                        None => self.add_parts(log, used, &short),
+                    }
+                    short.len()
                 }
-                self.added(log, short.len());
-            }
-            None => self.add_long(log, segment, from),
-        }
-        match usize::from(log.bytes) {
-            length if length + LONGEST > MOST => Length::Full,
-            length if before < ENOUGH && length >= ENOUGH => Length::Due,
+                None => self.add_long(log, used, segment, from),
+            };
+        log.bytes = length as u16;
+        match length {
+            _ if length + LONGEST > MOST => Length::Full,
+            _ if before < ENOUGH && length >= ENOUGH => Length::Due,
             _ => Length::Short,
         }
     }
 
-    /// Adds a segment that is unlike the one before it.
+    /// Adds what does not fit into the latest chunk.
     #[inline(never)]
-    fn add_long(&mut self, log: &mut Log, segment: &Segment, from: usize) {
+    fn add_parts(&mut self, log: &mut Log, used: usize, short: &Short) {
+        let mut bytes = [0; SHORT];
+        short.write_to(&mut bytes);
+        self.add_bytes(log, used, &bytes[..short.len()]);
+    }
+
+    /// Adds a segment that is unlike the one before it; how many bytes that takes.
+    #[inline(never)]
+    fn add_long(&mut self, log: &mut Log, used: usize, segment: &Segment, from: usize) -> usize {
         let long = log.encoder.long(segment, from);
-        for part in long.bytes().chunks(SHORT) {
-            if let Some(room) = room(log) {
-                room[..part.len()].copy_from_slice(part);
-            }
-            self.added(log, part.len());
-        }
+        self.add_bytes(log, used, long.bytes());
+        long.bytes().len()
     }
 
-    /// So many bytes were written into a log's tail.
-    #[inline(always)]
-    fn added(&mut self, log: &mut Log, length: usize) {
-        log.bytes += length as u16;
-        log.used += length as u8;
-        if usize::from(log.used) >= UNIT {
-            self.empty(log);
-        }
-    }
-
-    /// What goes at a time goes from the tail.
-    #[inline]
-    fn empty(&mut self, log: &mut Log) {
-        let at = log.gone() % CHUNK;
-        if at == 0 {
-            let more = self.take();
-            match log.first {
-                NONE => log.first = more,
-                _ => self.after[log.latest as usize] = more,
+    fn add_bytes(&mut self, log: &mut Log, mut used: usize, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if used == 0 {
+                let more = self.take();
+                match log.first {
+                    NONE => log.first = more,
+                    _ => self.after[log.latest as usize] = more,
+                }
+                log.latest = more;
             }
-            log.latest = more;
+            let (now, rest) = bytes.split_at(bytes.len().min(CHUNK - used));
+            if let Some(chunk) = self.get_mut(log.latest) {
+                chunk[used..used + now.len()].copy_from_slice(now);
+            }
+            (bytes, used) = (rest, 0);
         }
-        if let Some(chunk) = self.get_mut(log.latest) {
-            chunk[at..at + UNIT].copy_from_slice(&log.tail[..UNIT]);
-        }
-        log.tail.copy_within(UNIT.., 0);
-        log.used -= UNIT as u8;
     }
 
     /// Takes what waits; it waits no longer.
     pub(super) fn release(&mut self, log: &mut Log, bytes: &mut Vec<u8>) {
-        let Log { mut first, tail, used, .. } = *log;
-        let mut left = log.gone();
-        *log = Log::default();
-        while let Some(chunk) = self.get(first).filter(|_| left > 0) {
+        let mut left = log.bytes();
+        let mut place = std::mem::take(log).first;
+        while left > 0 {
+            let Some(chunk) = self.get(place) else { return };
             let count = left.min(CHUNK);
             bytes.extend_from_slice(&chunk[..count]);
             left -= count;
-            let free = std::mem::replace(&mut self.free, first);
-            first = std::mem::replace(&mut self.after[first as usize], free);
+            let free = std::mem::replace(&mut self.free, place);
+            place = std::mem::replace(&mut self.after[place as usize], free);
         }
-        bytes.extend_from_slice(&tail[..usize::from(used)]);
     }
 
-    /// Fetches from memory what waits, but for the log itself; what comes of it says nothing.
+    /// Fetches from memory where the next segment goes; what comes of it says nothing.
+    #[inline]
+    pub(super) fn fetch_next(&self, log: &Log) -> u64 {
+        let chunk = self.get(log.latest);
+        chunk.map_or(0, |chunk| chunk[log.bytes() % CHUNK].into())
+    }
+
+    /// The same of what waits.
     #[inline]
     pub(super) fn fetch(&self, log: &Log) -> u64 {
         let (mut place, mut sum) = (log.first, 0);
@@ -210,12 +200,6 @@ impl Chunks {
         }
         sum
     }
-}
-
-/// Where the next bytes go.
-#[inline(always)]
-fn room(log: &mut Log) -> Option<&mut [u8; SHORT]> {
-    log.tail.get_mut(usize::from(log.used)..)?.first_chunk_mut()
 }
 
 #[cfg(test)]

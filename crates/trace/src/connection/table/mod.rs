@@ -7,6 +7,7 @@ mod lane;
 mod log;
 mod turns;
 
+pub(super) use ahead::TOGETHER;
 pub(super) use log::MOST as MOST_OF_LOG;
 
 use std::hash::BuildHasher;
@@ -21,7 +22,7 @@ use turns::{TURNS, Turns};
 use super::Limits;
 use super::follower::FETCHED;
 use super::followers::Followers;
-use crate::analysis::{Budget, ConnectionReport, End, Recent, copies, mark};
+use crate::analysis::{Budget, ConnectionReport, End, Recent, copies};
 use crate::segment::{Flags, Nanos, Segment};
 
 /// A closed connection is kept this long for packets still in flight: twice the longest time that a
@@ -127,7 +128,7 @@ impl Table {
         // Most often it is where the last one was.
         let guess = self.latest;
         let hash = if self.is(guess, &key) { 0 } else { self.hashes.hash_one(key) };
-        self.follow(segment, &Sought { key, high, hash, guess, marked: None })
+        self.follow(segment, &Sought { key, high, hash, guess })
     }
 
     /// Finds the segment's connection, or opens it; its number.
@@ -143,7 +144,7 @@ impl Table {
         let number = match place {
             Some(place) => {
                 self.latest = place;
-                self.show(place, segment, sought)
+                self.show(place, segment, sought.high)
             }
             None => {
                 self.latest = self.open(sought, segment);
@@ -161,18 +162,16 @@ impl Table {
     #[inline(never)]
     fn note_first(&mut self, segment: &Segment) -> u64 {
         let number = self.count - 1;
-        self.recent.find(mark(segment, number, &self.marks), segment.time);
+        self.recent.find(segment, number, &self.marks);
         number
     }
 
     /// Shows a segment to its connection, at once or when there are several; the connection's number.
     #[inline]
-    fn show(&mut self, place: usize, segment: &Segment, sought: &Sought) -> u64 {
+    fn show(&mut self, place: usize, segment: &Segment, high: bool) -> u64 {
         let Some(lane) = self.lanes.get_mut(place) else { return 0 };
-        let (number, from) = (lane.number, lane.from(sought.high));
-        let known = sought.marked.filter(|marked| marked.0 == number);
-        let mark = known.map_or_else(|| mark(segment, number, &self.marks), |marked| marked.1);
-        if let Some(since) = self.recent.find(mark, segment.time) {
+        let (number, from) = (lane.number, lane.from(high));
+        if let Some(since) = self.recent.find(segment, number, &self.marks) {
             let told = lane.identifies(from);
             if copies(segment, since, lane.twice(from), told) {
                 self.note_copy(place, segment, from, since);
