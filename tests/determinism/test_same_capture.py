@@ -111,7 +111,7 @@ def test_in_two_processes(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.skipif(PROCESSORS < 2, reason="one processor")
 @pytest.mark.parametrize("connections", [2, 400])
 def test_on_one_processor_and_on_all(connections: int, tmp_path: Path) -> None:
-    """Where there are several, threads share a large capture; of many connections in another way."""
+    """Where there are several, threads share a large capture; one of many connections otherwise."""
     parts = capture(packets=40_000, connections=connections)
     (tmp_path / NAME).write_bytes(b"".join(parts))
     asked = json.dumps([[form, NAME] for form in FORMS])
