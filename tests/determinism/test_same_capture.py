@@ -14,6 +14,8 @@ import pytest
 import tcpcast
 from tcpcast.cli import main
 
+from benches.traffic import capture
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -79,6 +81,11 @@ def standard_input(file: Path) -> Iterator[None]:
         os.close(before)
 
 
+PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+ON_ONE_PROCESSOR = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+"""
 ALL = """
 import json, sys
 from tcpcast.cli import main
@@ -99,6 +106,20 @@ def test_in_two_processes(content: bytes, tmp_path: Path) -> None:
     assert len(forms) == len(asked) + 1
     assert all(len(form) > 20_000 for form in forms[:-1])
     assert b'"under_way": ' in forms[-2]
+
+
+@pytest.mark.skipif(PROCESSORS < 2, reason="one processor")
+@pytest.mark.parametrize("connections", [2, 400])
+def test_on_one_processor_and_on_all(connections: int, tmp_path: Path) -> None:
+    """Where there are several, threads share a large capture; one of many connections otherwise."""
+    parts = capture(packets=40_000, connections=connections)
+    (tmp_path / NAME).write_bytes(b"".join(parts))
+    asked = json.dumps([[form, NAME] for form in FORMS])
+    alone, together = (
+        process("-c", code, asked, folder=tmp_path) for code in (ON_ONE_PROCESSOR + ALL, ALL)
+    )
+    assert alone == together
+    assert len(alone) > 10_000
 
 
 @pytest.mark.parametrize("form", FORMS)

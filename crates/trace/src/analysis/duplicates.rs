@@ -40,7 +40,10 @@ impl Recent {
         let found = place.iter().position(|known| known.0 == mark);
         let since = found.map(|way| place[way].1);
         // The latest first; the oldest goes.
-        place.copy_within(..found.unwrap_or(WAYS - 1), 1);
+        match found {
+            Some(way) => place.copy_within(..way, 1),
+            None => place.copy_within(..WAYS - 1, 1),
+        }
         place[0] = (mark, segment.time);
         since
     }

@@ -1,7 +1,7 @@
 //! What a follower on a thread of its own is handed at a time.
 
-use super::encoding::{Encoder, LONGEST, SHORTEST};
-use super::log;
+use super::encoding::{Encoder, SHORTEST};
+use super::table::MOST_OF_LOG;
 use crate::analysis::End;
 use crate::segment::{Nanos, Segment};
 
@@ -31,7 +31,7 @@ const MOST_STEPS: usize = 128;
 const MOST_BYTES: usize = 1 << 13;
 
 /// Segments of a batch, at most: the last step may bring some more.
-pub(super) const MOST_SEGMENTS: usize = MOST_STEPS + (MOST_BYTES + log::MOST) / SHORTEST;
+pub(super) const MOST_SEGMENTS: usize = MOST_STEPS + (MOST_BYTES + MOST_OF_LOG) / SHORTEST;
 
 impl Batch {
     pub(super) fn clear(&mut self) {
@@ -59,13 +59,11 @@ impl Batch {
         if self.encoder.is_none() || self.steps.last().is_none_or(|step| step.0 != place) {
             self.tell(place, Step::Log { bytes: 0 });
         }
-        let start = self.logs.len();
-        self.logs.resize(start + LONGEST, 0);
+        let before = self.logs.len();
         let encoder = self.encoder.get_or_insert_default();
-        let length = encoder.write(segment, from, last, &mut self.logs[start..]);
-        self.logs.truncate(start + length);
+        encoder.write(segment, from, last, &mut self.logs);
         if let Some((_, Step::Log { bytes })) = self.steps.last_mut() {
-            *bytes += length;
+            *bytes += self.logs.len() - before;
         }
     }
 

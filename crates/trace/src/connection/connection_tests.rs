@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::analysis::{Cause, Counts, DirectionReport, End, Kind, Side};
+use crate::connection::{Connections, team};
 use crate::segment::{Endpoint, Options};
 
 const PACKET: u32 = 1000;
@@ -481,7 +482,7 @@ fn idle_connections_make_room() {
         let mut segment = trace.segment(f64::from(port), SENDER);
         segment.source.port = port;
         trace.push(&segment);
-        assert!(trace.connections.index.len() <= 10);
+        assert!(trace.connections.here().index.len() <= 10);
     }
     let gone = trace.connections.finished();
     assert_eq!(gone.len(), 90);
@@ -493,7 +494,8 @@ fn idle_connections_make_room() {
 #[test]
 fn events_of_all_connections_are_bounded_together() {
     let mut trace = Trace::new();
-    trace.connections.followers = Followers::new(trace.connections.limits.events, Budget::new(5));
+    trace.connections.here().followers =
+        Followers::new(trace.connections.limits.events, Budget::new(5));
     // Each has two retransmissions, of which the first is a loss indication.
     let lossy = |trace: &mut Trace, port: u16| {
         for (ms, n) in [(0.0, 0), (1.0, 1), (2000.0, 0), (2001.0, 1)] {
@@ -558,7 +560,7 @@ fn what_is_over_is_reported_while_the_capture_goes_on() {
 fn many_at_once_are_followed_like_one_after_the_other() {
     let reports = |few: usize| {
         let mut trace = Trace::new();
-        trace.connections.few = few;
+        trace.connections.here().few = few;
         for n in 0..150 {
             for port in 0..50 {
                 let mut data = trace.packet(f64::from(n * 50 + u32::from(port)), n, 1);
@@ -657,7 +659,7 @@ proptest! {
     fn waiting_changes_nothing(segments in prop::collection::vec(anything(), 0..200)) {
         let reports = |few: usize| {
             let mut connections = Connections::new(Limits { connections: 2, events: 5, points: 0 });
-            connections.few = few;
+            connections.here().few = few;
             let mut time = 0_u64;
             for (step, mut segment) in segments.clone() {
                 time = time.wrapping_add(step);
@@ -687,11 +689,12 @@ proptest! {
         let reports = |threads: usize, more: usize| {
             let limits = Limits { connections: 2, events: 5, points: 8 };
             let mut connections = Connections::on_threads(limits, threads);
-            (connections.few, connections.large) = (few, 40);
+            connections.large = 40;
+            connections.here().few = few;
             if scarce {
                 // They come home on the way.
                 let budget = Budget::new(team::most_events(more.ilog2()) + 5);
-                connections.followers = Followers::new(limits.events, budget);
+                connections.here().followers = Followers::new(limits.events, budget);
             }
             let mut time = 0_u64;
             for (step, mut segment) in segments.clone() {
@@ -937,8 +940,8 @@ fn one_packet_is_little_and_counts_like_any_other() {
         packets += connections.finished().iter().map(one_data_packet).sum::<u64>();
     }
     assert_eq!(connections.count(), 10_000);
-    assert!(connections.lanes.iter().all(|lane| lane.is(LONE)));
-    assert!(connections.lanes.len() <= most);
+    assert!(connections.here().lanes.iter().all(|lane| lane.is(LONE)));
+    assert!(connections.here().lanes.len() <= most);
     packets += connections.finish().map(|report| one_data_packet(&report)).sum::<u64>();
     assert_eq!(packets, 10_000);
 }

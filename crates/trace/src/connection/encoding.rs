@@ -1,45 +1,35 @@
-//! Segments of a connection in few bytes: of each only what differs from the one before it from the same end.
+//! Segments of a connection in few bytes: of most only what differs from the one before it from the same end.
 //!
 //! ```text
-//! control 2 | elapsed 2..4, or time 8 | ack 0, 2, 4 | timestamps 0..4 each | sequence 0, 4 | payload 0, 4
-//!   | IP identification 0..2 | window 0, 2 | flags, headers, marks 0, 3 | what few have
+//! most   head 1 | elapsed 4 | ack, timestamps 2 each | IP identification 1 | window, payload 2 each, if they differ
+//! any    head 1 | time 8 | ack, timestamps, sequence, payload 4 each | identification, window 2 each
+//!               | flags, headers, marks 1 each | what few have
 //! ```
 //!
-//! Most take some ten bytes. The number of the frame, the time to live and the addresses are left out.
+//! The number of the frame, the time to live and the addresses are left out.
 
 use crate::frame::BLANK;
 use crate::segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment};
 
 /// No segment takes more bytes.
-pub(super) const LONGEST: usize = 96;
-/// Nor one that has not what few have, while it is written.
-pub(super) const PLAIN: usize = 44;
-/// Nor fewer than this.
-pub(super) const SHORTEST: usize = 4;
+pub(super) const LONGEST: usize = 80;
+/// Nor fewer.
+pub(super) const SHORTEST: usize = 12;
+/// What differs takes no more.
+pub(super) const SHORT: usize = 16;
 
-/// Bits of the control word, and where codes of two bits are.
-const FROM: u16 = 1;
-const ELAPSED: u32 = 1;
-const ACK: u32 = 3;
-const VALUE: u32 = 5;
-const ECHO: u32 = 7;
-const ID: u32 = 9;
-const SEQUENCE: u32 = 11;
-const PAYLOAD: u32 = 12;
-const WINDOW: u32 = 13;
-const REST: u32 = 14;
-const MORE: u32 = 15;
-
-/// Code of a time that is written whole: it lies before the last one, or long after it.
-const WHOLE: u16 = 3;
-/// Bytes by code.
-const BY_TWO: [usize; 4] = [0, 2, 4, 4];
-const BY_ONE: [usize; 4] = [0, 1, 2, 4];
+/// Bits of the head: which end it comes from, what follows, and flags up to this.
+const FROM: u8 = 1;
+const DIFFERS: u8 = 1 << 1;
+const ANY: u8 = 1 << 2;
+const FLAGS: u32 = 3;
+const LOW_FLAGS: u8 = Flags::FIN | Flags::SYN | Flags::RST | Flags::PSH | Flags::ACK;
 
 /// Marks: ECN, and which of the following it has.
 const ECN: u8 = 0x03;
 const TIMED: u8 = 0x04;
 const IDENTIFIED: u8 = 0x08;
+const MORE: u8 = 0x10;
 
 /// What few have; the number of SACK blocks is in the lowest bits.
 const BLOCKS: u8 = 0x07;
@@ -49,170 +39,201 @@ const SACK_PERMITTED: u8 = 0x20;
 const MSS: u8 = 0x40;
 const WINDOW_SCALE: u8 = 0x80;
 
-/// What the last segment from each end said.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Encoder {
+/// What the last segment from an end said.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
     /// The number of the next, if it continues the sequence.
-    next: [u32; 2],
-    acknowledgement: [u32; 2],
-    value: [u32; 2],
-    echo: [u32; 2],
-    payload: [u32; 2],
-    ip_id: [u16; 2],
-    window: [u16; 2],
-    flags: [u8; 2],
+    next: u32,
+    acknowledgement: u32,
+    value: u32,
+    echo: u32,
+    payload: u16,
+    ip_id: u16,
+    window: u16,
     /// Bytes of the IP packet that are not payload.
-    headers: [u8; 2],
-    marks: [u8; 2],
-    /// Bytes since it was new.
-    written: u16,
+    headers: u8,
+    marks: u8,
 }
 
-/// A segment as it is written, where it stays: copied at once, its bytes would be waited for.
-struct Entry<'a> {
-    bytes: &'a mut [u8],
+/// Writes segments of a connection, one after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Encoder {
+    said: [Said; 2],
+}
+
+/// The first so many bytes of two words count, the lowest first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Short {
+    words: [u64; 2],
     length: usize,
 }
 
-impl Entry<'_> {
-    /// Adds the `width` lowest bytes of a number.
+impl Short {
+    /// How many count.
     #[inline(always)]
-    fn put(&mut self, value: u32, width: usize) {
-        if let Some(place) = self.bytes.get_mut(self.length..self.length + 4) {
-            place.copy_from_slice(&value.to_le_bytes());
-        }
-        self.length += width;
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Writes it down, with what does not count behind it.
+    #[inline(always)]
+    pub(super) fn write_to(&self, room: &mut [u8; SHORT]) {
+        let (low, high) = room.split_at_mut(8);
+        low.copy_from_slice(&self.words[0].to_le_bytes());
+        high.copy_from_slice(&self.words[1].to_le_bytes());
     }
 }
 
-/// Whether a segment has what few have.
-#[inline(always)]
-pub(super) fn has_more(segment: &Segment) -> bool {
-    let Options { sack_blocks, cut, mss, window_scale, sack_permitted, .. } = segment.options;
-    let few = sack_blocks != 0 || cut || segment.fragment || segment.ecn > ECN;
-    let opening = mss.is_some() || window_scale.is_some() || sack_permitted;
-    few || opening || segment.ip_bytes.wrapping_sub(segment.payload) > 0xff
+/// One that takes more.
+#[derive(Debug)]
+pub(super) struct Long {
+    bytes: [u8; LONGEST],
+    length: usize,
+}
+
+impl Long {
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        if let Some(place) = self.bytes.get_mut(self.length..self.length + N) {
+            place.copy_from_slice(&bytes);
+            self.length += N;
+        }
+    }
+
+    fn put_word(&mut self, word: u32) {
+        self.put(word.to_le_bytes());
+    }
+}
+
+impl Long {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 impl Encoder {
-    /// Bytes written since it was new.
+    /// The next segment, if little differs; `last`: the latest time of those before it.
     #[inline(always)]
-    pub(super) fn written(&self) -> u16 {
-        self.written
+    pub(super) fn short(&mut self, segment: &Segment, from: usize, last: Nanos) -> Option<Short> {
+        self.said[from & 1].short(segment, from & 1, last)
     }
 
-    /// Writes the next segment of a connection; `last`: the latest time of those before it. There is room for
-    /// [`LONGEST`], or for [`PLAIN`] if it does not have [more](has_more). The bytes that it takes.
+    /// The next segment, whatever it says.
+    pub(super) fn long(&mut self, segment: &Segment, from: usize) -> Long {
+        self.said[from & 1].long(segment, from & 1)
+    }
+
+    /// Adds the next segment to bytes.
     #[inline]
     pub(super) fn write(
         &mut self,
         segment: &Segment,
         from: usize,
         last: Nanos,
-        room: &mut [u8],
-    ) -> usize {
-        debug_assert!(room.len() >= if has_more(segment) { LONGEST } else { PLAIN });
-        let mut entry = Entry { bytes: room, length: 2 };
-        let from = from & 1;
-        let mut control = from as u16;
-        control |= write_time(&mut entry, segment.time, last) << ELAPSED;
-        let (value, echo) =
-            segment.options.timestamps.unwrap_or((self.value[from], self.echo[from]));
-        let ack = changed(&mut self.acknowledgement[from], segment.acknowledgement);
-        let code = u16::from(ack != 0) + u16::from(ack >= 1 << 16);
-        entry.put(ack, BY_TWO[usize::from(code)]);
-        control |= code << ACK;
-        for (place, known, now) in
-            [(VALUE, &mut self.value[from], value), (ECHO, &mut self.echo[from], echo)]
-        {
-            let more = changed(known, now);
-            let code = by_one(more);
-            entry.put(more, BY_ONE[usize::from(code)]);
-            control |= code << place;
-        }
-        let sequence = changed(&mut self.next[from], segment.sequence);
-        self.next[from] = segment.sequence.wrapping_add(segment.payload);
-        let bit = u16::from(sequence != 0);
-        entry.put(sequence, usize::from(bit) * 4);
-        control |= bit << SEQUENCE;
-        let payload = changed(&mut self.payload[from], segment.payload);
-        let bit = u16::from(payload != 0);
-        entry.put(payload, usize::from(bit) * 4);
-        control |= bit << PAYLOAD;
-        control |= self.write_header(&mut entry, segment, from);
-        control |= self.write_rest(&mut entry, segment, from);
-        entry.bytes[..2].copy_from_slice(&control.to_le_bytes());
-        self.written = self.written.wrapping_add(entry.length as u16);
-        entry.length
+        bytes: &mut Vec<u8>,
+    ) {
+        let Some(short) = self.short(segment, from, last) else {
+            return bytes.extend_from_slice(self.long(segment, from).bytes());
+        };
+        let mut room = [0; SHORT];
+        short.write_to(&mut room);
+        // So many as are known beforehand are copied at once; those that do not count go again.
+        let length = bytes.len() + short.len();
+        bytes.extend_from_slice(&room);
+        bytes.truncate(length);
     }
+}
 
-    /// Identification and window.
+impl Said {
+    /// What differs, and its length, if it is little; then it is said.
     #[inline(always)]
-    fn write_header(&mut self, entry: &mut Entry<'_>, segment: &Segment, from: usize) -> u16 {
-        let id = segment.ip_id.unwrap_or(self.ip_id[from].wrapping_add(1));
-        // Most often it is the next.
-        let skipped = id.wrapping_sub(self.ip_id[from]).wrapping_sub(1);
-        self.ip_id[from] = id;
-        let code = by_one(skipped.into());
-        entry.put(skipped.into(), BY_ONE[usize::from(code)]);
-        let bit = u16::from(segment.window != self.window[from]);
-        self.window[from] = segment.window;
-        entry.put(segment.window.into(), usize::from(bit) * 2);
-        code << ID | bit << WINDOW
-    }
-
-    /// Flags, length of headers, marks; and what few segments have.
-    #[inline(always)]
-    fn write_rest(&mut self, entry: &mut Entry<'_>, segment: &Segment, from: usize) -> u16 {
-        let mark = |has, mark| if has { mark } else { 0 };
-        let marks = segment.ecn & ECN
-            | mark(segment.options.timestamps.is_some(), TIMED)
-            | mark(segment.ip_id.is_some(), IDENTIFIED);
+    fn short(&mut self, segment: &Segment, from: usize, last: Nanos) -> Option<Short> {
+        let elapsed = segment.time.wrapping_sub(last);
+        let timestamps = segment.options.timestamps;
+        let (value, echo) = timestamps.unwrap_or((self.value, self.echo));
+        let ip_id = segment.ip_id.unwrap_or(self.ip_id);
+        let ack = segment.acknowledgement.wrapping_sub(self.acknowledgement);
+        let (later, answered) = (value.wrapping_sub(self.value), echo.wrapping_sub(self.echo));
+        let step = ip_id.wrapping_sub(self.ip_id);
         let headers = segment.ip_bytes.wrapping_sub(segment.payload);
-        let rest = (segment.flags.0, headers as u8, marks);
-        let bit = u16::from((self.flags[from], self.headers[from], self.marks[from]) != rest);
-        (self.flags[from], self.headers[from], self.marks[from]) = rest;
-        let [flags, headers_byte, marks] = [rest.0, rest.1, rest.2].map(u32::from);
-        entry.put(flags | headers_byte << 8 | marks << 16, usize::from(bit) * 3);
-        if has_more(segment) {
-            write_more(entry, segment);
-            return bit << REST | 1 << MORE;
+        let more = elapsed >> 32 != 0
+            || (ack | later | answered | segment.payload) >> 16 != 0
+            || step >> 8 != 0
+            || segment.sequence != self.next
+            || headers != u32::from(self.headers)
+            || marks(segment) != self.marks
+            || self.marks & MORE != 0
+            || segment.flags.0 & !LOW_FLAGS != 0;
+        if more {
+            return None;
         }
-        bit << REST
+        let payload = segment.payload as u16;
+        let differs = payload != self.payload || segment.window != self.window;
+        let head = segment.flags.0 << FLAGS | from as u8 | if differs { DIFFERS } else { 0 };
+        let low = u64::from(head) | elapsed << 8 | u64::from(ack) << 40 | u64::from(later) << 56;
+        let high = u64::from(later) >> 8
+            | u64::from(answered) << 8
+            | u64::from(step) << 24
+            | u64::from(segment.window) << 32
+            | u64::from(segment.payload) << 48;
+        self.next = segment.sequence.wrapping_add(segment.payload);
+        self.acknowledgement = segment.acknowledgement;
+        (self.value, self.echo, self.ip_id) = (value, echo, ip_id);
+        (self.window, self.payload) = (segment.window, payload);
+        let length = if differs { SHORT } else { SHORTEST };
+        Some(Short { words: [low, high], length })
+    }
+
+    /// All that a segment says; then it is said.
+    #[inline(never)]
+    fn long(&mut self, segment: &Segment, from: usize) -> Long {
+        let (value, echo) = segment.options.timestamps.unwrap_or((self.value, self.echo));
+        let headers = segment.ip_bytes.wrapping_sub(segment.payload);
+        let large = headers >> 8 | segment.payload >> 16;
+        let marks = marks(segment) | if large != 0 { MORE } else { 0 };
+        *self = Self {
+            next: segment.sequence.wrapping_add(segment.payload),
+            acknowledgement: segment.acknowledgement,
+            value,
+            echo,
+            payload: segment.payload as u16,
+            ip_id: segment.ip_id.unwrap_or(self.ip_id),
+            window: segment.window,
+            headers: headers as u8,
+            marks,
+        };
+        let mut entry = Long { bytes: [0; LONGEST], length: 0 };
+        entry.put([from as u8 & FROM | ANY]);
+        entry.put(segment.time.to_le_bytes());
+        entry.put_word(segment.acknowledgement);
+        entry.put_word(value);
+        entry.put_word(echo);
+        entry.put_word(segment.sequence);
+        entry.put_word(segment.payload);
+        entry.put(self.ip_id.to_le_bytes());
+        entry.put(segment.window.to_le_bytes());
+        entry.put([segment.flags.0, headers as u8, marks]);
+        if marks & MORE != 0 {
+            write_more(&mut entry, segment);
+        }
+        entry
     }
 }
 
-/// By how much it changes; it is changed.
+/// ECN, and what a segment has.
 #[inline(always)]
-fn changed(known: &mut u32, now: u32) -> u32 {
-    now.wrapping_sub(std::mem::replace(known, now))
+fn marks(segment: &Segment) -> u8 {
+    let Options { timestamps, sack_blocks, cut, mss, window_scale, sack_permitted, .. } =
+        segment.options;
+    let mark = |has, mark| if has { mark } else { 0 };
+    let opening = mss.is_some() | window_scale.is_some() | sack_permitted;
+    let few = (sack_blocks != 0) | cut | segment.fragment | (segment.ecn > ECN) | opening;
+    segment.ecn & ECN
+        | mark(timestamps.is_some(), TIMED)
+        | mark(segment.ip_id.is_some(), IDENTIFIED)
+        | mark(few, MORE)
 }
 
-/// The code of a number that takes 0, 1, 2 or 4 bytes.
-#[inline(always)]
-fn by_one(number: u32) -> u16 {
-    u16::from(number != 0) + u16::from(number >= 1 << 8) + u16::from(number >= 1 << 16)
-}
-
-/// Writes when it was captured; the code of that.
-#[inline(always)]
-fn write_time(entry: &mut Entry<'_>, time: Nanos, last: Nanos) -> u16 {
-    match u32::try_from(time.wrapping_sub(last)) {
-        Ok(elapsed) => {
-            let code = u16::from(elapsed >= 1 << 16) + u16::from(elapsed >= 1 << 24);
-            entry.put(elapsed, usize::from(code) + 2);
-            code
-        }
-        Err(_) => {
-            entry.put(time as u32, 4);
-            entry.put((time >> 32) as u32, 4);
-            WHOLE
-        }
-    }
-}
-
-#[cold]
-fn write_more(entry: &mut Entry<'_>, segment: &Segment) {
+fn write_more(entry: &mut Long, segment: &Segment) {
     let Options { mss, window_scale, sack_permitted, sack, sack_blocks, cut, .. } = segment.options;
     let blocks = usize::from(sack_blocks).min(MOST_SACK_BLOCKS);
     let mark = |has, mark| if has { mark } else { 0 };
@@ -222,49 +243,14 @@ fn write_more(entry: &mut Entry<'_>, segment: &Segment) {
         | mark(sack_permitted, SACK_PERMITTED)
         | mark(mss.is_some(), MSS)
         | mark(window_scale.is_some(), WINDOW_SCALE);
-    entry.put(u32::from(has) | u32::from(segment.ecn) << 8, 2);
-    entry.put(segment.ip_bytes, 4);
-    entry.put(u32::from(mss.unwrap_or(0)), if mss.is_some() { 2 } else { 0 });
-    entry.put(window_scale.unwrap_or(0).into(), usize::from(window_scale.is_some()));
+    entry.put([has, segment.ecn]);
+    entry.put_word(segment.ip_bytes);
+    mss.into_iter().for_each(|mss| entry.put(mss.to_le_bytes()));
+    window_scale.into_iter().for_each(|shift| entry.put([shift]));
     for (left, right) in &sack[..blocks] {
-        entry.put(*left, 4);
-        entry.put(*right, 4);
+        entry.put_word(*left);
+        entry.put_word(*right);
     }
-}
-
-/// What is left to be read.
-struct Bytes<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Bytes<'_> {
-    /// A number of `width` bytes.
-    #[inline(always)]
-    fn take(&mut self, width: usize) -> u32 {
-        let word = match self.bytes.get(self.at..self.at + 4) {
-            Some(four) => four.try_into().map_or(0, u32::from_le_bytes),
-            None => self.last(),
-        };
-        self.at += width;
-        (u64::from(word) & ((1 << (8 * width)) - 1)) as u32
-    }
-
-    /// Fewer than four are left.
-    #[cold]
-    fn last(&self) -> u32 {
-        let left = self.bytes.get(self.at..).unwrap_or_default();
-        left.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))
-    }
-}
-
-/// Reads what an encoder wrote since it was new.
-struct Decoder<'a> {
-    bytes: Bytes<'a>,
-    known: Encoder,
-    /// The last from each end; whether it has what few have.
-    segments: [Segment; 2],
-    few: [bool; 2],
 }
 
 /// Shows the segments that an encoder has written since it was new; `last`: the latest time before them.
@@ -277,90 +263,141 @@ pub(super) fn read(
 ) {
     let [first, second] = ends;
     let mut decoder = Decoder {
-        bytes: Bytes { bytes, at: 0 },
-        known: Encoder::default(),
+        bytes,
+        said: [Said::default(); 2],
         segments: [
             Segment { source: first, destination: second, ..BLANK },
             Segment { source: second, destination: first, ..BLANK },
         ],
-        few: [false; 2],
     };
-    while decoder.bytes.at < bytes.len() {
-        let segment = decoder.next(last);
+    while let Some(head) = decoder.bytes.first() {
+        let from = usize::from(head & FROM);
+        if head & ANY == 0 {
+            decoder.short(from, last);
+        } else {
+            decoder.long(from);
+        }
+        let segment = &decoder.segments[from];
         last = last.max(segment.time);
         each(segment);
     }
 }
 
+/// Reads what an encoder wrote since it was new.
+struct Decoder<'a> {
+    bytes: &'a [u8],
+    said: [Said; 2],
+    /// The last from each end.
+    segments: [Segment; 2],
+}
+
 impl Decoder<'_> {
-    /// The next segment, written over the last from the same end.
+    /// Writes what differs over the last from the same end.
     #[inline(always)]
-    fn next(&mut self, last: Nanos) -> &Segment {
-        let control = self.bytes.take(2) as u16;
-        let from = usize::from(control & FROM);
-        let (bytes, known, segment) = (&mut self.bytes, &mut self.known, &mut self.segments[from]);
-        let code = |place: u32| usize::from(control >> place & 3);
-        let bit = |place: u32| usize::from(control >> place & 1);
-        segment.time = if code(ELAPSED) == usize::from(WHOLE) {
-            u64::from(bytes.take(4)) | u64::from(bytes.take(4)) << 32
-        } else {
-            last.wrapping_add(bytes.take(code(ELAPSED) + 2).into())
+    fn short(&mut self, from: usize, last: Nanos) {
+        let word = match self.bytes.first_chunk::<SHORT>() {
+            Some(word) => *word,
+            None => self.end(),
         };
-        let acknowledgement = &mut known.acknowledgement[from];
-        segment.acknowledgement = raised(acknowledgement, bytes.take(BY_TWO[code(ACK)]));
-        let value = raised(&mut known.value[from], bytes.take(BY_ONE[code(VALUE)]));
-        let echo = raised(&mut known.echo[from], bytes.take(BY_ONE[code(ECHO)]));
-        segment.sequence = raised(&mut known.next[from], bytes.take(4 * bit(SEQUENCE)));
-        segment.payload = raised(&mut known.payload[from], bytes.take(4 * bit(PAYLOAD)));
-        known.next[from] = segment.sequence.wrapping_add(segment.payload);
-        let skipped = bytes.take(BY_ONE[code(ID)]) as u16;
-        let id = known.ip_id[from].wrapping_add(1).wrapping_add(skipped);
-        known.ip_id[from] = id;
-        if bit(WINDOW) != 0 {
-            segment.window = bytes.take(2) as u16;
+        let word = u128::from_le_bytes(word);
+        let (low, high) = (word as u64, (word >> 64) as u64);
+        let (said, segment) = (&mut self.said[from], &mut self.segments[from]);
+        segment.time = last.wrapping_add(low >> 8 & 0xffff_ffff);
+        segment.flags = Flags(low as u8 >> FLAGS);
+        let more = (low >> 40) as u16;
+        segment.acknowledgement = segment.acknowledgement.wrapping_add(more.into());
+        said.value = said.value.wrapping_add((word >> 56) as u32 & 0xffff);
+        said.echo = said.echo.wrapping_add((high >> 8) as u32 & 0xffff);
+        said.ip_id = said.ip_id.wrapping_add((high >> 24) as u16 & 0xff);
+        segment.sequence = segment.sequence.wrapping_add(segment.payload);
+        let length = if low as u8 & DIFFERS != 0 {
+            segment.window = (high >> 32) as u16;
+            segment.payload = (high >> 48) as u32;
+            segment.ip_bytes = segment.payload.wrapping_add(said.headers.into());
+            SHORT
+        } else {
+            SHORTEST
+        };
+        said.fill(segment);
+        self.bytes = self.bytes.get(length..).unwrap_or_default();
+    }
+
+    /// The last bytes, with zeros behind them.
+    #[cold]
+    fn end(&self) -> [u8; SHORT] {
+        let mut word = [0; SHORT];
+        word[..self.bytes.len()].copy_from_slice(self.bytes);
+        word
+    }
+
+    /// Reads all of a segment.
+    #[inline(never)]
+    fn long(&mut self, from: usize) {
+        let _ = self.take::<1>();
+        let time = u64::from_le_bytes(self.take());
+        let [acknowledgement, value, echo, sequence, payload] =
+            std::array::from_fn(|_| self.take_word());
+        let [ip_id, window] = std::array::from_fn(|_| u16::from_le_bytes(self.take()));
+        let [flags, headers, marks] = self.take();
+        let Segment { source, destination, .. } = self.segments[from];
+        let mut segment = Segment {
+            time,
+            acknowledgement,
+            sequence,
+            payload,
+            window,
+            flags: Flags(flags),
+            ecn: marks & ECN,
+            ip_bytes: payload.wrapping_add(headers.into()),
+            source,
+            destination,
+            ..BLANK
+        };
+        if marks & MORE != 0 {
+            self.more(&mut segment);
         }
-        if bit(REST) != 0 {
-            let [flags, headers, marks, _] = bytes.take(3).to_le_bytes();
-            segment.flags = Flags(flags);
-            (known.headers[from], known.marks[from]) = (headers, marks);
+        self.said[from] = Said { value, echo, ip_id, headers, marks, ..Said::default() };
+        self.said[from].fill(&mut segment);
+        self.segments[from] = segment;
+    }
+
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let Some((first, rest)) = self.bytes.split_first_chunk() else {
+            self.bytes = &[];
+            return [0; N];
+        };
+        self.bytes = rest;
+        *first
+    }
+
+    fn take_word(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn more(&mut self, segment: &mut Segment) {
+        let [has, ecn] = self.take();
+        segment.ecn = ecn;
+        segment.ip_bytes = self.take_word();
+        segment.fragment = has & FRAGMENT != 0;
+        let options = &mut segment.options;
+        options.cut = has & CUT != 0;
+        options.sack_permitted = has & SACK_PERMITTED != 0;
+        options.mss = (has & MSS != 0).then(|| u16::from_le_bytes(self.take()));
+        options.window_scale = (has & WINDOW_SCALE != 0).then(|| self.take::<1>()[0]);
+        options.sack_blocks = (has & BLOCKS).min(MOST_SACK_BLOCKS as u8);
+        for block in &mut options.sack[..usize::from(options.sack_blocks)] {
+            *block = (self.take_word(), self.take_word());
         }
-        let marks = known.marks[from];
-        segment.ecn = marks & ECN;
-        segment.ip_bytes = segment.payload.wrapping_add(known.headers[from].into());
-        segment.ip_id = (marks & IDENTIFIED != 0).then_some(id);
-        if self.few[from] {
-            (segment.fragment, segment.options) = (false, BLANK.options);
-        }
-        segment.options.timestamps = (marks & TIMED != 0).then_some((value, echo));
-        self.few[from] = bit(MORE) != 0;
-        if self.few[from] {
-            read_more(bytes, segment);
-        }
-        segment
     }
 }
 
-/// What it is changed to.
-#[inline(always)]
-fn raised(known: &mut u32, more: u32) -> u32 {
-    *known = known.wrapping_add(more);
-    *known
-}
-
-#[cold]
-fn read_more(bytes: &mut Bytes<'_>, segment: &mut Segment) {
-    let has = bytes.take(1) as u8;
-    segment.ecn = bytes.take(1) as u8;
-    segment.ip_bytes = bytes.take(4);
-    segment.fragment = has & FRAGMENT != 0;
-    let options = &mut segment.options;
-    options.cut = has & CUT != 0;
-    options.sack_permitted = has & SACK_PERMITTED != 0;
-    options.mss = (has & MSS != 0).then(|| bytes.take(2) as u16);
-    options.window_scale = (has & WINDOW_SCALE != 0).then(|| bytes.take(1) as u8);
-    options.sack_blocks = (has & BLOCKS).min(MOST_SACK_BLOCKS as u8);
-    for block in &mut options.sack[..usize::from(has & BLOCKS).min(MOST_SACK_BLOCKS)] {
-        *block = (bytes.take(4), bytes.take(4));
+impl Said {
+    /// Writes what a segment may have or not.
+    #[inline(always)]
+    fn fill(&self, segment: &mut Segment) {
+        segment.ip_id = (self.marks & IDENTIFIED != 0).then_some(self.ip_id);
+        let timestamps = (self.value, self.echo);
+        segment.options.timestamps = (self.marks & TIMED != 0).then_some(timestamps);
     }
 }
 
@@ -419,10 +456,9 @@ mod tests {
             let mut encoder = Encoder::default();
             let (mut last, mut bytes, mut expected) = (start, Vec::new(), Vec::new());
             for (from, segment) in segments {
-                let mut room = vec![0; if has_more(&segment) { LONGEST } else { PLAIN }];
-                let length = encoder.write(&segment, from, last, &mut room);
-                prop_assert!((SHORTEST..room.len() - 3).contains(&length));
-                bytes.extend_from_slice(&room[..length]);
+                let before = bytes.len();
+                encoder.write(&segment, from, last, &mut bytes);
+                prop_assert!((SHORTEST..=LONGEST).contains(&(bytes.len() - before)));
                 last = last.max(segment.time);
                 let (source, destination) = (ends[from], ends[1 - from]);
                 expected.push(Segment { source, destination, ..segment });
@@ -438,11 +474,14 @@ mod tests {
         let mut encoder = Encoder::default();
         let options = Options { timestamps: Some((5, 6)), ..Options::default() };
         let mut data = Segment { payload: 1448, ip_bytes: 1500, ip_id: Some(9), options, ..BLANK };
-        let mut room = [0; PLAIN];
-        encoder.write(&data, 0, 0, &mut room);
+        let mut bytes = Vec::new();
+        encoder.write(&data, 0, 0, &mut bytes);
+        assert!(bytes.len() > SHORT);
+        bytes.clear();
         data.time = 12_000;
         data.sequence += data.payload;
         data.ip_id = Some(10);
-        assert_eq!(encoder.write(&data, 0, 0, &mut room), SHORTEST);
+        encoder.write(&data, 0, 0, &mut bytes);
+        assert_eq!(bytes.len(), SHORTEST);
     }
 }

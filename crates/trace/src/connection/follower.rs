@@ -3,12 +3,14 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use super::ahead::FETCHED;
 use super::batch::{Batch, Step};
 use super::encoding::read;
 use super::live::{Connection, Most};
 use crate::analysis::{Budget, ConnectionReport, End};
 use crate::segment::Segment;
+
+/// Connections that are fetched together.
+pub(super) const FETCHED: usize = 16;
 
 /// Connections by place. It is told what its connections are to follow, in the order of the capture.
 #[derive(Debug)]

@@ -9,6 +9,9 @@ use super::team::{Team, most_events};
 use crate::analysis::{Budget, ConnectionReport, End};
 use crate::segment::{Nanos, Segment};
 
+/// Reports that a team is asked for ahead.
+const ASKED: usize = 256;
+
 /// Who follows, and the reports that come of it, in the order in which their connections ended.
 #[derive(Debug)]
 pub(super) struct Followers {
@@ -35,12 +38,10 @@ impl Followers {
         }
     }
 
-    /// Twice as many follow, if several do: whoever told them has nothing else to do.
-    pub(super) fn double(&mut self) {
-        if let Some(shift) = self.team.as_ref().map(Team::shift) {
-            self.come_home();
-            self.part(shift + 1);
-        }
+    /// The same, if others follow by now.
+    pub(super) fn part_anew(&mut self, shift: u32) {
+        self.come_home();
+        self.part(shift);
     }
 
     /// Begins to follow the connection of a place, of which this was the first segment.
@@ -106,9 +107,9 @@ impl Followers {
         }
     }
 
-    /// Reports that were asked for and have not been taken.
-    pub(super) fn expected(&self) -> usize {
-        self.reports.len()
+    /// There is time to ask for more reports: a team makes some ahead, while at home what is made is best taken at once.
+    pub(super) fn has_time(&self) -> bool {
+        self.reports.len() < if self.team.is_some() { ASKED } else { 1 }
     }
 
     fn note(&mut self, found: Vec<(u64, ConnectionReport)>) {

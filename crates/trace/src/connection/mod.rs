@@ -1,55 +1,29 @@
-//! The table of connections: finds the one that a segment belongs to, and lets go of those that are over.
+//! Connections: what finds them, and what follows them.
 
-mod ahead;
+mod apart;
 mod batch;
 mod encoding;
 mod follower;
 mod followers;
-mod index;
-mod key;
-mod lane;
 mod live;
-mod log;
+mod table;
 mod team;
-mod turns;
+mod worker;
 
-use std::hash::BuildHasher;
 use std::thread::available_parallelism;
 
-use ahead::{FETCHED, Sought, TOGETHER};
-use followers::Followers;
-use index::Index;
-use key::{Hashes, Key};
-use lane::{LIVE, LONE, Lane, OVER};
-use log::{Chunks, Length};
-use turns::{TURNS, Turns};
+use apart::Apart;
+use table::{TOGETHER, Table};
 
-use crate::analysis::{Budget, ConnectionReport, End, Recent, copies};
-use crate::segment::{Flags, Nanos, Segment};
+use crate::analysis::ConnectionReport;
+use crate::segment::Segment;
 
-/// A closed connection is kept this long for packets still in flight: twice the longest time that a
-/// packet lives, as common stacks have it.
-const LINGER: Nanos = 60_000_000_000;
-/// So many are looked at to find one that has been idle for long.
-const CANDIDATES: usize = 64;
-
-/// Segments after which one more connection is looked at, whether it is over.
-const SWEEP_EVERY: u32 = 8;
-
-/// Loss indications and retransmissions of all connections that are alive.
-const MOST_EVENTS: usize = 1 << 20;
-/// Points of all connections that are alive.
-const MOST_POINTS: usize = 1 << 20;
-/// One connection is not granted a larger share than this of the points that are left.
-const SHARE: usize = 16;
-/// What is known of fewer connections stays in a processor's cache; their segments need not wait.
-const FEW: usize = 256;
 /// Segments after which a capture is large enough for threads: a megabyte or so.
-const LARGE: u32 = 1 << 14;
-/// More followers than this have nothing to do: one reads, and finds the connections.
-const MOST_FOLLOWERS: usize = 2;
-/// Reports that are asked for ahead in the end.
-const ASKED: usize = 16 * FETCHED;
+const LARGE: u64 = 1 << 14;
+/// More threads than this have nothing to do: one reads, two follow.
+const MOST_THREADS: usize = 2;
+/// Segments that go together to a table that is apart.
+const BATCH: usize = 256;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,42 +47,21 @@ impl Default for Limits {
 ///
 /// Segments go in by [`push`](Self::push), in the order of the capture; reports come out by [`finished`](Self::finished)
 /// as connections end, and the rest by [`finish`](Self::finish). They are the same, in the same order, however many
-/// threads follow.
+/// threads there are.
 #[derive(Debug)]
 pub struct Connections {
     limits: Limits,
-    index: Index,
-    /// Places of connections.
-    lanes: Vec<Lane>,
-    /// Beside each lane.
-    turns: Vec<Turns>,
-    /// The first segment of each, until it is followed: of a port scan there is no other.
-    firsts: Vec<Option<Box<Segment>>>,
-    chunks: Chunks,
-    /// A log as a whole.
-    whole: Vec<u8>,
-    free: Vec<usize>,
-    followers: Followers,
-    /// On so many threads, from so many segments on.
-    threads: usize,
-    large: u32,
-    /// Where the last segment went.
-    latest: usize,
-    /// The place that is looked at next, whether its connection is over.
-    hand: usize,
-    hashes: Hashes,
-    marks: Hashes,
-    recent: Recent,
-    count: u64,
-    pushed: u32,
-    /// Points granted to connections that are alive.
-    granted: usize,
-    few: usize,
-    /// Segments that are put off, and what is known of them then.
+    /// Unless it is apart.
+    table: Option<Table>,
+    apart: Option<Apart>,
+    /// Segments that the table has not seen.
     ahead: Vec<Segment>,
-    sought: Vec<Sought>,
-    /// Places where there is enough to follow.
-    due: Vec<usize>,
+    threads: usize,
+    /// From so many segments on, threads are started.
+    large: u64,
+    pushed: u64,
+    /// Reports that came back with the table.
+    found: Vec<ConnectionReport>,
 }
 
 impl Default for Connections {
@@ -118,373 +71,126 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// An empty table. Where there is more than one processor, threads follow the connections of a large capture,
-    /// unless they are many from its beginning.
+    /// None yet. Where there is more than one processor, threads find and follow the connections of a large capture.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let others = available_parallelism().map_or(0, |all| all.get() - 1);
-        Self::on_threads(limits, others.min(MOST_FOLLOWERS))
+        Self::on_threads(limits, others.min(MOST_THREADS))
     }
 
-    /// The same with so many threads beside the caller's, or the next power of two below; 0 for none.
+    /// The same with so many threads beside the caller's; 0 for none.
     #[must_use]
     pub fn on_threads(limits: Limits, threads: usize) -> Self {
-        let hashes = Hashes::new();
         Self {
-            limits: Limits { connections: limits.connections.max(1), ..limits },
-            index: Index::new(),
-            lanes: Vec::new(),
-            turns: Vec::new(),
-            firsts: Vec::new(),
-            chunks: Chunks::new(),
-            whole: Vec::new(),
-            free: Vec::new(),
-            followers: Followers::new(limits.events, Budget::new(MOST_EVENTS)),
+            limits,
+            table: Some(Table::new(limits)),
+            apart: None,
+            ahead: Vec::new(),
             threads,
             large: LARGE,
-            latest: 0,
-            hand: 0,
-            hashes,
-            marks: Hashes::fixed(),
-            recent: Recent::new(),
-            count: 0,
             pushed: 0,
-            granted: 0,
-            few: FEW,
-            ahead: Vec::new(),
-            sought: Vec::new(),
-            due: Vec::new(),
+            found: Vec::new(),
         }
     }
 
     /// The next segment of the capture.
     #[inline]
     pub fn push(&mut self, segment: &Segment) {
-        if self.index.len() < self.few {
-            self.number(segment);
-            return;
+        match &mut self.table {
+            Some(table) if table.is_small() => _ = table.push(segment),
+            _ => self.put_off(segment),
         }
-        self.ahead.push(*segment);
-        if self.ahead.len() == TOGETHER {
-            self.catch_up();
+        self.pushed += 1;
+        if self.pushed == self.large {
+            self.part();
         }
     }
 
     /// The same, and at once the number of its connection, which takes longer where there are many.
     #[inline]
     pub fn number(&mut self, segment: &Segment) -> u64 {
-        if !self.ahead.is_empty() {
-            self.catch_up();
+        self.pushed += 1;
+        let large = self.pushed == self.large;
+        let threads = self.threads;
+        let table = self.here();
+        if large && table.is_small() {
+            table.part(threads);
         }
-        let (key, high) = Key::of(segment);
-        // Most often it is where the last one was.
-        let hash = if self.is_latest(&key) { 0 } else { self.hashes.hash_one(key) };
-        self.follow(segment, &Sought { key, high, hash })
-    }
-
-    /// Finds the segment's connection, or opens it; its number.
-    #[inline]
-    fn follow(&mut self, segment: &Segment, sought: &Sought) -> u64 {
-        let mut place = self.find(sought);
-        if let Some(found) = place.filter(|_| segment.flags.any(Flags::SYN)) {
-            if self.reopens(found, segment, sought.high) {
-                self.end(found, false);
-                place = None;
-            }
-        }
-        let number = match place {
-            Some(place) => {
-                self.latest = place;
-                self.show(place, segment, sought.high)
-            }
-            None => {
-                self.latest = self.open(sought, segment);
-                self.note_first(segment)
-            }
-        };
-        self.pushed = self.pushed.wrapping_add(1);
-        if self.pushed % SWEEP_EVERY == 0 {
-            self.sweep(segment.time);
-            // Of many connections finding each segment's takes most of the time, which one thread does.
-            let few = self.index.len() < self.few;
-            if few && self.pushed >= self.large && self.threads > 0 {
-                self.followers.part(std::mem::take(&mut self.threads).ilog2());
-            }
-        }
-        number
-    }
-
-    /// Notes the first segment of the latest connection, so that a copy of it is known; the connection's number.
-    #[inline(never)]
-    fn note_first(&mut self, segment: &Segment) -> u64 {
-        let number = self.count - 1;
-        self.recent.find(segment, number, &self.marks);
-        number
-    }
-
-    /// Shows a segment to its connection, at once or when there are several; the connection's number.
-    #[inline]
-    fn show(&mut self, place: usize, segment: &Segment, high: bool) -> u64 {
-        let Some(lane) = self.lanes.get_mut(place) else { return 0 };
-        let (number, from) = (lane.number, lane.from(high));
-        if let Some(since) = self.recent.find(segment, number, &self.marks) {
-            let told = lane.identifies(from);
-            if copies(segment, since, lane.twice(from), told) {
-                self.note_copy(place, segment, from, since);
-                return number;
-            }
-        }
-        lane.note(segment, from);
-        if segment.flags.any(TURNS) {
-            self.turn(place, segment, from);
-        }
-        self.meet(place);
-        if self.index.len() < self.few {
-            self.follow_up(place, segment, from);
-        } else {
-            self.write_down(place, segment, from);
-        }
-        number
-    }
-
-    /// Lets the connection of a place follow what waits, and then a segment.
-    #[inline]
-    fn follow_up(&mut self, place: usize, segment: &Segment, from: usize) {
-        self.settle(place);
-        let Some(lane) = self.lanes.get_mut(place) else { return };
-        let last = lane.last;
-        lane.last = last.max(segment.time);
-        self.followers.push(place, segment, from, last);
-    }
-
-    /// Lets a segment wait.
-    #[inline]
-    fn write_down(&mut self, place: usize, segment: &Segment, from: usize) {
-        let Some(lane) = self.lanes.get_mut(place) else { return };
-        let length = self.chunks.add(&mut lane.log, segment, from, lane.last);
-        lane.last = lane.last.max(segment.time);
-        match length {
-            Length::Short => {}
-            Length::Due => self.put_off(place),
-            Length::Full => self.settle(place),
-        }
-    }
-
-    /// A segment begins a connection, or ends it.
-    #[cold]
-    fn turn(&mut self, place: usize, segment: &Segment, from: usize) {
-        let (Some(lane), Some(turns)) = (self.lanes.get_mut(place), self.turns.get_mut(place))
-        else {
-            return;
-        };
-        turns.read(segment, from);
-        lane.say(OVER, turns.over());
-    }
-
-    /// Counts a copy of a segment captured at `since`.
-    #[cold]
-    fn note_copy(&mut self, place: usize, segment: &Segment, from: usize, since: Nanos) {
-        self.meet(place);
-        let Some(lane) = self.lanes.get_mut(place) else { return };
-        lane.say_twice(from);
-        // Nobody sends data twice at one moment: all was captured twice, what comes from the other end, too.
-        let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN);
-        if segment.time == since && occupies {
-            lane.say_twice(1 - from);
-        }
-        self.turns[place].copies[from] += 1;
-    }
-
-    /// Another segment than the first was captured.
-    #[inline]
-    fn meet(&mut self, place: usize) {
-        if self.lanes.get(place).is_some_and(|lane| lane.is(LONE)) {
-            self.grant(place);
-        }
-    }
-
-    #[cold]
-    fn grant(&mut self, place: usize) {
-        // Both directions have points of their own.
-        let points = self.limits.points.min((MOST_POINTS - self.granted) / SHARE / 2);
-        self.granted += 2 * points;
-        let (lane, turns) = (&mut self.lanes[place], &mut self.turns[place]);
-        turns.points = points;
-        lane.say(LONE, false);
-        lane.say(OVER, turns.over());
-    }
-
-    /// Begins to follow a connection.
-    #[cold]
-    fn begin(&mut self, place: usize) {
-        let Some(first) = self.firsts.get_mut(place).and_then(Option::take) else { return };
-        let lane = &mut self.lanes[place];
-        lane.followed = true;
-        self.followers.meet(place, lane.number, self.turns[place].points, &first);
-    }
-
-    /// Whether a SYN opens another connection than that of a place.
-    fn reopens(&self, place: usize, syn: &Segment, high: bool) -> bool {
-        let (lane, turns) = (&self.lanes[place], &self.turns[place]);
-        let from = lane.from(high);
-        turns.reopened_by(syn, from, lane.talked(from))
-    }
-
-    /// Follows what waits at a place.
-    #[inline]
-    fn settle(&mut self, place: usize) {
-        let Some(lane) = self.lanes.get(place) else { return };
-        if !lane.followed {
-            self.begin(place);
-        }
-        let Some(lane) = self.lanes.get_mut(place) else { return };
-        if lane.log.is_empty() {
-            return;
-        }
-        self.chunks.release(&mut lane.log, &mut self.whole);
-        self.followers.settle(place, &self.whole);
-        self.whole.clear();
+        table.push(segment)
     }
 
     /// Connections that were followed.
     pub fn count(&mut self) -> u64 {
-        self.catch_up();
-        self.count
+        self.here().count()
     }
 
     /// Takes the reports of connections that have ended since the last call; those that threads still work at come
     /// with a later one.
     pub fn finished(&mut self) -> Vec<ConnectionReport> {
-        self.catch_up();
-        std::iter::from_fn(|| self.followers.report(false)).collect()
+        let mut found = std::mem::take(&mut self.found);
+        found.append(&mut match &mut self.apart {
+            Some(apart) => apart.finished(),
+            None => self.here().finished(),
+        });
+        found
     }
 
     /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
     /// their first segments. Each connection goes as its report is made.
     pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
-        self.catch_up();
-        self.followers.double();
-        let live = |place: &usize| self.lanes[*place].is(LIVE);
-        let mut places: Vec<_> = (0..self.lanes.len()).filter(live).collect();
-        places.sort_by_key(|place| self.lanes[*place].number);
-        let mut left = places.into_iter();
-        std::iter::from_fn(move || {
-            while self.followers.expected() < ASKED {
-                let next: Vec<_> = left.by_ref().take(FETCHED).collect();
-                if next.is_empty() {
-                    break;
-                }
-                self.end_all(&next);
-            }
-            self.followers.report(true)
-        })
+        self.here();
+        let threads = if self.pushed >= self.large { self.threads } else { 0 };
+        self.found
+            .into_iter()
+            .chain(self.table.into_iter().flat_map(move |table| table.finish(threads)))
     }
 
-    /// The capture ends before these connections do.
-    fn end_all(&mut self, places: &[usize]) {
-        self.fetch(places);
-        for &place in places {
-            self.meet(place);
-            self.settle(place);
-            let Turns { end, copies, .. } = self.turns[place];
-            self.followers.end(place, end, copies);
-        }
-    }
-
+    /// Where connections are many, several segments go to the table together.
     #[inline]
-    fn find(&self, sought: &Sought) -> Option<usize> {
-        if self.is_latest(&sought.key) {
-            return Some(self.latest);
-        }
-        self.index.find(sought.hash, |place| self.is(place, &sought.key))
-    }
-
-    /// Whether the connection of a place is that of the key.
-    #[inline(always)]
-    fn is(&self, place: usize, key: &Key) -> bool {
-        self.lanes.get(place).is_some_and(|lane| lane.key == *key && lane.is(LIVE))
-    }
-
-    #[inline(always)]
-    fn is_latest(&self, key: &Key) -> bool {
-        self.is(self.latest, key)
-    }
-
-    fn open(&mut self, sought: &Sought, segment: &Segment) -> usize {
-        if self.index.len() >= self.limits.connections {
-            self.evict();
-        }
-        let mut lane = Lane::new(sought.key, sought.high, self.count, segment.time);
-        let mut turns = Turns::default();
-        // The first end is that of the first segment.
-        lane.note(segment, 0);
-        turns.read(segment, 0);
-        // Of a SYN that nobody answers, and of a RST, no more is expected.
-        let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
-        lane.say(OVER, opens || turns.over());
-        self.count += 1;
-        let first = Some(Box::new(*segment));
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.lanes[place] = lane;
-                self.turns[place] = turns;
-                self.firsts[place] = first;
-                place
-            }
-            None => {
-                self.lanes.push(lane);
-                self.turns.push(turns);
-                self.firsts.push(first);
-                self.lanes.len() - 1
-            }
-        };
-        self.index.insert(self.hashes.hash_one(sought.key), place);
-        place
-    }
-
-    /// Ends the one of the next few that is over, else one of a single segment, else the one that has been idle for
-    /// longest.
-    fn evict(&mut self) {
-        let length = self.lanes.len();
-        let nearby = (0..length.min(CANDIDATES)).map(|step| (self.hand + step) % length);
-        let victim = nearby.filter(|&place| self.lanes[place].is(LIVE)).min_by_key(|&place| {
-            let lane = &self.lanes[place];
-            (!lane.is(OVER), !lane.is(LONE), lane.last)
-        });
-        self.hand = (self.hand + CANDIDATES) % length.max(1);
-        if let Some(place) = victim {
-            self.end(place, true);
+    fn put_off(&mut self, segment: &Segment) {
+        self.ahead.push(*segment);
+        if self.ahead.len() >= if self.apart.is_some() { BATCH } else { TOGETHER } {
+            self.catch_up();
         }
     }
 
-    /// Looks at one connection, whether it is over for long enough.
+    /// The table sees what was put off.
+    #[inline(never)]
+    fn catch_up(&mut self) {
+        if let Some(apart) = &self.apart {
+            self.ahead = apart.push_all(std::mem::take(&mut self.ahead));
+        } else if let Some(table) = &mut self.table {
+            table.push_all(&self.ahead);
+            self.ahead.clear();
+        }
+    }
+
+    /// The capture is large. Where connections are few, others follow them; where they are many, to find them takes
+    /// most of the time, and from now on the table is on a thread of its own.
+    #[cold]
+    fn part(&mut self) {
+        let threads = self.threads;
+        let table = self.here();
+        if threads == 0 {
+            return;
+        }
+        if table.is_small() {
+            return table.part(threads);
+        }
+        self.apart = Apart::take(&mut self.table);
+    }
+
+    /// The table, which comes back, and has seen all.
     #[inline]
-    fn sweep(&mut self, now: Nanos) {
-        self.hand += 1;
-        if self.hand >= self.lanes.len() {
-            self.hand = 0;
+    fn here(&mut self) -> &mut Table {
+        if !self.ahead.is_empty() {
+            self.catch_up();
         }
-        let place = self.hand;
-        let gone = |lane: &Lane| lane.is(OVER) && now.saturating_sub(lane.last) > LINGER;
-        if self.lanes.get(place).is_some_and(gone) {
-            self.end(place, false);
+        if let Some(apart) = self.apart.take() {
+            let (table, found) = apart.dissolve();
+            self.table = table;
+            self.found.extend(found);
         }
-    }
-
-    fn end(&mut self, place: usize, evicted: bool) {
-        self.meet(place);
-        self.settle(place);
-        let (lane, turns) = (&mut self.lanes[place], &self.turns[place]);
-        self.index.remove(self.hashes.hash_one(lane.key), place);
-        // It is looked for no more, nor swept away.
-        lane.say(LIVE | OVER, false);
-        self.free.push(place);
-        self.granted -= 2 * turns.points;
-        let cut = evicted && turns.end == End::Open;
-        self.followers.end(place, if cut { End::Evicted } else { turns.end }, turns.copies);
+        self.table.get_or_insert_with(|| Table::new(self.limits))
     }
 }
-
-#[cfg(test)]
-#[path = "connection_tests.rs"]
-mod tests;

@@ -42,8 +42,11 @@ impl Index {
     /// The place that is most likely to be found.
     #[inline(always)]
     pub(super) fn guess(&self, hash: u64) -> usize {
-        let (_, place) = self.entries[self.start(hash).0];
-        (place as usize).wrapping_sub(1)
+        let (mut at, tag) = self.start(hash);
+        while self.entries[at].0 != tag && self.entries[at].1 != 0 {
+            at = self.after(at);
+        }
+        (self.entries[at].1 as usize).wrapping_sub(1)
     }
 
     pub(super) fn insert(&mut self, hash: u64, place: usize) {

@@ -4,13 +4,14 @@
 use std::hash::BuildHasher;
 use std::hint::black_box;
 
-use super::Connections;
+use super::Table;
 use super::key::Key;
+use super::lane::Lane;
+use crate::connection::follower::FETCHED;
+use crate::segment::Segment;
 
 /// Segments that are looked up together.
-pub(super) const TOGETHER: usize = 32;
-/// Connections that are fetched together.
-pub(super) const FETCHED: usize = 16;
+pub(in crate::connection) const TOGETHER: usize = 32;
 
 /// What a segment's connection is found by.
 #[derive(Clone, Copy, Debug)]
@@ -19,31 +20,41 @@ pub(super) struct Sought {
     /// It comes from the higher end.
     pub(super) high: bool,
     pub(super) hash: u64,
+    /// Where it may be.
+    pub(super) guess: usize,
 }
 
-impl Connections {
-    /// Follows the segments that were put off.
-    pub(super) fn catch_up(&mut self) {
-        let mut segments = std::mem::take(&mut self.ahead);
+impl Table {
+    /// The next segments of the capture.
+    pub(in crate::connection) fn push_all(&mut self, segments: &[Segment]) {
+        for segments in segments.chunks(TOGETHER) {
+            if self.is_small() {
+                segments.iter().for_each(|segment| _ = self.push(segment));
+            } else {
+                self.push_together(segments);
+            }
+        }
+    }
+
+    /// A few of them, where connections are many.
+    fn push_together(&mut self, segments: &[Segment]) {
         let mut sought = std::mem::take(&mut self.sought);
         sought.extend(segments.iter().map(|segment| {
             let (key, high) = Key::of(segment);
-            Sought { key, high, hash: self.hashes.hash_one(key) }
+            Sought { key, high, hash: self.hashes.hash_one(key), guess: 0 }
         }));
-        let mut guesses = [0; TOGETHER];
-        for (guess, sought) in guesses.iter_mut().zip(&sought) {
-            *guess = self.index.guess(sought.hash);
+        for one in &mut sought {
+            one.guess = self.index.guess(one.hash);
         }
-        let lanes = guesses.iter().take(sought.len()).filter_map(|place| self.lanes.get(*place));
-        black_box(lanes.map(|lane| lane.number).fold(0, u64::wrapping_add));
-        let lanes = guesses.iter().take(sought.len()).filter_map(|place| self.lanes.get(*place));
+        let lanes = sought.iter().filter_map(|one| self.lanes.get(one.guess));
+        black_box(lanes.map(Lane::fetch).fold(0, u64::wrapping_add));
+        let lanes = sought.iter().filter_map(|one| self.lanes.get(one.guess));
         black_box(lanes.map(|lane| self.chunks.fetch_next(&lane.log)).fold(0, u64::wrapping_add));
         for (segment, sought) in segments.iter().zip(&sought) {
             self.follow(segment, sought);
         }
-        segments.clear();
         sought.clear();
-        (self.ahead, self.sought) = (segments, sought);
+        self.sought = sought;
     }
 
     /// Notes that there is enough to follow at a place.

@@ -3,16 +3,18 @@
 //! fetches some thirty lines of it from memory. Those of a hundred at once fetch hardly more. Most connections of
 //! most captures are shorter than that: they are followed at one go, and take a kilobyte until then.
 
-use super::encoding::{Encoder, LONGEST, PLAIN, has_more};
+use crate::connection::encoding::{Encoder, LONGEST, SHORT, Short};
 use crate::segment::{Nanos, Segment};
 
 /// Memory is taken by so many bytes.
 const CHUNK: usize = 4 * LINE;
 const LINE: usize = 64;
 /// From so many bytes on it is time to follow them.
-const ENOUGH: usize = 5 * CHUNK;
+const ENOUGH: usize = 7 * CHUNK;
 /// More than this does not wait.
-pub(super) const MOST: usize = 6 * CHUNK;
+pub(in crate::connection) const MOST: usize = 8 * CHUNK;
+/// Chunks are made so many at a time.
+const SLAB: usize = 64;
 /// No chunk.
 const NONE: u32 = u32::MAX;
 
@@ -23,7 +25,8 @@ struct Chunk([u8; CHUNK]);
 /// Memory for the logs of all connections.
 #[derive(Debug)]
 pub(super) struct Chunks {
-    chunks: Vec<Chunk>,
+    /// So many at a time, which stay where they are: a vector of all would be copied as it grows.
+    slabs: Vec<Box<[Chunk; SLAB]>>,
     /// Beside each: the one that follows it in its log, or among those that are free.
     after: Vec<u32>,
     free: u32,
@@ -34,13 +37,14 @@ pub(super) struct Chunks {
 #[repr(align(64))] // one line of memory
 pub(super) struct Log {
     encoder: Encoder,
+    bytes: u16,
     first: u32,
     latest: u32,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { encoder: Encoder::default(), first: NONE, latest: NONE }
+        Self { encoder: Encoder::default(), bytes: 0, first: NONE, latest: NONE }
     }
 }
 
@@ -53,7 +57,7 @@ impl Log {
     /// Bytes that wait.
     #[inline(always)]
     fn bytes(&self) -> usize {
-        self.encoder.written().into()
+        self.bytes.into()
     }
 }
 
@@ -69,20 +73,33 @@ pub(super) enum Length {
 
 impl Chunks {
     pub(super) fn new() -> Self {
-        Self { chunks: Vec::new(), after: Vec::new(), free: NONE }
+        Self { slabs: Vec::new(), after: Vec::new(), free: NONE }
     }
 
     /// One that is free.
     fn take(&mut self) -> u32 {
         if self.free == NONE {
-            self.chunks.push(Chunk([0; CHUNK]));
-            self.after.push(NONE);
+            self.slabs.push(Box::new([const { Chunk([0; CHUNK]) }; SLAB]));
             // Not more than a few for each connection.
-            return (self.chunks.len() - 1) as u32;
+            let first = self.after.len() as u32;
+            self.after.extend((1..SLAB as u32).map(|next| first + next).chain([NONE]));
+            self.free = first;
         }
         let place = self.free;
         self.free = std::mem::replace(&mut self.after[place as usize], NONE);
         place
+    }
+
+    #[inline(always)]
+    fn get(&self, place: u32) -> Option<&[u8; CHUNK]> {
+        let place = place as usize;
+        self.slabs.get(place / SLAB).map(|slab| &slab[place % SLAB].0)
+    }
+
+    #[inline(always)]
+    fn get_mut(&mut self, place: u32) -> Option<&mut [u8; CHUNK]> {
+        let place = place as usize;
+        self.slabs.get_mut(place / SLAB).map(|slab| &mut slab[place % SLAB].0)
     }
 
     /// Writes a segment into a log; `last`: the latest time of those before it.
@@ -96,25 +113,44 @@ impl Chunks {
     ) -> Length {
         let before = log.bytes();
         let used = before % CHUNK;
-        let latest = self.chunks.get_mut(log.latest as usize).filter(|_| used > 0);
-        let room = latest.and_then(|chunk| chunk.0.get_mut(used..used + PLAIN));
-        match room.filter(|_| !has_more(segment)) {
-            Some(room) => _ = log.encoder.write(segment, from, last, room),
-            None => self.add_slowly(log, segment, from, last),
-        }
-        match log.bytes() {
-            length if length + LONGEST > MOST => Length::Full,
-            length if before < ENOUGH && length >= ENOUGH => Length::Due,
+        let length = before
+            + match log.encoder.short(segment, from, last) {
+                Some(short) => {
+                    let latest = self.get_mut(log.latest).filter(|_| used > 0);
+                    let room = latest.and_then(|chunk| chunk.get_mut(used..)?.first_chunk_mut());
+                    match room {
+                        Some(room) => short.write_to(room),
+                        None => self.add_parts(log, used, &short),
+                    }
+                    short.len()
+                }
+                None => self.add_long(log, used, segment, from),
+            };
+        log.bytes = length as u16;
+        match length {
+            _ if length + LONGEST > MOST => Length::Full,
+            _ if before < ENOUGH && length >= ENOUGH => Length::Due,
             _ => Length::Short,
         }
     }
 
-    /// The same of one that may not fit into the latest chunk.
+    /// Adds what does not fit into the latest chunk.
     #[inline(never)]
-    fn add_slowly(&mut self, log: &mut Log, segment: &Segment, from: usize, last: Nanos) {
-        let (mut used, mut room) = (log.bytes() % CHUNK, [0; LONGEST]);
-        let length = log.encoder.write(segment, from, last, &mut room);
-        let mut bytes = &room[..length];
+    fn add_parts(&mut self, log: &mut Log, used: usize, short: &Short) {
+        let mut bytes = [0; SHORT];
+        short.write_to(&mut bytes);
+        self.add_bytes(log, used, &bytes[..short.len()]);
+    }
+
+    /// Adds a segment that is unlike the one before it; how many bytes that takes.
+    #[inline(never)]
+    fn add_long(&mut self, log: &mut Log, used: usize, segment: &Segment, from: usize) -> usize {
+        let long = log.encoder.long(segment, from);
+        self.add_bytes(log, used, long.bytes());
+        long.bytes().len()
+    }
+
+    fn add_bytes(&mut self, log: &mut Log, mut used: usize, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if used == 0 {
                 let more = self.take();
@@ -125,8 +161,9 @@ impl Chunks {
                 log.latest = more;
             }
             let (now, rest) = bytes.split_at(bytes.len().min(CHUNK - used));
-            let chunk = &mut self.chunks[log.latest as usize].0;
-            chunk[used..used + now.len()].copy_from_slice(now);
+            if let Some(chunk) = self.get_mut(log.latest) {
+                chunk[used..used + now.len()].copy_from_slice(now);
+            }
             (bytes, used) = (rest, 0);
         }
     }
@@ -136,7 +173,7 @@ impl Chunks {
         let mut left = log.bytes();
         let mut place = std::mem::take(log).first;
         while left > 0 {
-            let chunk = &self.chunks[place as usize].0;
+            let Some(chunk) = self.get(place) else { return };
             let count = left.min(CHUNK);
             bytes.extend_from_slice(&chunk[..count]);
             left -= count;
@@ -148,16 +185,16 @@ impl Chunks {
     /// Fetches from memory where the next segment goes; what comes of it says nothing.
     #[inline]
     pub(super) fn fetch_next(&self, log: &Log) -> u64 {
-        let chunk = self.chunks.get(log.latest as usize);
-        chunk.map_or(0, |chunk| chunk.0[log.bytes() % CHUNK].into())
+        let chunk = self.get(log.latest);
+        chunk.map_or(0, |chunk| chunk[log.bytes() % CHUNK].into())
     }
 
     /// The same of what waits.
     #[inline]
     pub(super) fn fetch(&self, log: &Log) -> u64 {
         let (mut place, mut sum) = (log.first, 0);
-        while let Some(chunk) = self.chunks.get(place as usize) {
-            let lines = chunk.0.iter().step_by(LINE);
+        while let Some(chunk) = self.get(place) {
+            let lines = chunk.iter().step_by(LINE);
             sum = lines.fold(sum, |sum, byte| sum + u64::from(*byte));
             place = self.after[place as usize];
         }
@@ -191,7 +228,7 @@ mod tests {
                     prop_assert_eq!(&found, &std::mem::take(expected));
                 }
             }
-            prop_assert!(chunks.chunks.len() <= logs.len() * MOST / CHUNK);
+            prop_assert!(chunks.after.len() <= (logs.len() * MOST / CHUNK).next_multiple_of(SLAB));
         }
     }
 }

@@ -49,6 +49,12 @@ impl Lane {
         }
     }
 
+    /// Fetches both lines from memory; what comes of it says nothing.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.number + u64::from(self.log.is_empty())
+    }
+
     #[inline(always)]
     pub(super) fn is(&self, bit: u8) -> bool {
         self.said & bit != 0

@@ -1,0 +1,98 @@
+//! A thread that works beside the one that reads: it is told in batches, of which a few at most are in progress, and
+//! its reports come back.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+/// Batches that wait.
+pub(super) const QUEUED: usize = 4;
+
+/// What a thread can be given to work with.
+pub(super) trait Work: Send + 'static {
+    /// What it is told at a time.
+    type Batch: Default + Send;
+    type Report: Send;
+
+    /// Does what a batch says, and empties it.
+    fn work(&mut self, batch: &mut Self::Batch) -> Vec<Self::Report>;
+}
+
+/// Reports, or what a thread panicked with.
+pub(super) type Found<R> = Result<Vec<R>, Box<dyn Any + Send>>;
+
+/// The reports; of a thread that panicked, the same panic.
+pub(super) fn reports<R>(found: Found<R>) -> Vec<R> {
+    found.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// A thread that works.
+#[derive(Debug)]
+pub(super) struct Worker<W: Work> {
+    hand: SyncSender<W>,
+    batches: SyncSender<W::Batch>,
+    /// Batches that are done, to be filled again.
+    spare: Receiver<W::Batch>,
+    thread: JoinHandle<Option<W>>,
+}
+
+impl<W: Work> Worker<W> {
+    /// Starts a thread, if there is one to be had; its reports go to `found`.
+    pub(super) fn start(name: &str, found: Sender<Found<W::Report>>) -> Option<Self> {
+        let (hand, taken) = sync_channel(1);
+        let (batches, queue) = sync_channel(QUEUED);
+        let (emptied, spare) = channel();
+        let work = move || work(taken.recv().ok()?, &queue, &emptied, &found);
+        let thread = Builder::new().name(name.to_owned()).spawn(work).ok()?;
+        Some(Self { hand, batches, spare, thread })
+    }
+
+    /// Hands over what it works with, once, before the first batch.
+    pub(super) fn hand(&self, work: W) {
+        // It waits for nothing else: the channel is open.
+        let _ = self.hand.send(work);
+    }
+
+    /// Tells it what a batch says; an empty one to be filled.
+    #[inline(never)]
+    pub(super) fn tell(&self, batch: W::Batch) -> W::Batch {
+        // If nobody takes it any more, the thread has said why.
+        let _ = self.batches.send(batch);
+        self.spare.try_recv().unwrap_or_default()
+    }
+
+    /// The thread ends, when it has done all; what it worked with, unless it panicked.
+    pub(super) fn end(self) -> Option<W> {
+        let Self { hand, batches, thread, .. } = self;
+        drop((hand, batches));
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+/// What the thread does, until no batches come any more; `None` if it panicked.
+fn work<W: Work>(
+    mut worker: W,
+    queue: &Receiver<W::Batch>,
+    emptied: &Sender<W::Batch>,
+    sender: &Sender<Found<W::Report>>,
+) -> Option<W> {
+    let all = AssertUnwindSafe(|| {
+        for mut batch in queue {
+            let found = worker.work(&mut batch);
+            // It is filled again, or not.
+            let _ = emptied.send(batch);
+            // Nobody listens any more if the whole was given up.
+            if !found.is_empty() && sender.send(Ok(found)).is_err() {
+                break;
+            }
+        }
+    });
+    match catch_unwind(all) {
+        Ok(()) => Some(worker),
+        Err(panic) => {
+            let _ = sender.send(Err(panic));
+            None
+        }
+    }
+}
