@@ -130,6 +130,16 @@ fn rfc_8289_5_6_a_cycle_soon_after_the_last_begins_with_its_count() {
 }
 
 #[test]
+fn a_cycle_after_a_restart_begins_with_one_drop() {
+    let mut trace = Trace::new(rfc());
+    trace.arrive(620, Ecn::NotEct);
+    trace.serve_until(640 * MS);
+    trace.queue.restart(640 * MS);
+    trace.arrive(500, Ecn::NotEct);
+    assert_eq!(trace.serve_until(900 * MS).0, [745, 845]);
+}
+
+#[test]
 fn rfc_8289_5_6_a_large_backlog_makes_several_drops_due_at_once() {
     let mut trace = Trace::new(rfc());
     trace.arrive(50_000, Ecn::NotEct);
