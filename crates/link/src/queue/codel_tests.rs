@@ -93,6 +93,14 @@ fn rfc_8289_5_6_the_last_full_packet_is_never_dropped() {
         }
         assert_eq!(drops, []);
     }
+    // Nor where one of full size is behind each of them.
+    let mut trace = Trace::new(rfc());
+    trace.arrive(1, Ecn::NotEct);
+    for _ in 0..100 {
+        trace.arrive(1, Ecn::NotEct);
+        trace.now += 50 * MS;
+        assert_eq!(trace.serve_until(trace.now + MS).0, []);
+    }
 }
 
 #[test]
