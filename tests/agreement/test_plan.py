@@ -14,7 +14,7 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.engines import answer
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.plan import capacity, plan_buffer, plan_rate, plan_users, verification
+from tcpcast.plan import capacity, curve, plan_buffer, plan_rate, plan_users, verification
 from tcpcast.scenario import Scenario, load
 
 
@@ -246,8 +246,9 @@ def test_verified_users(simulated: Callable[[Figure], list[Scenario]]) -> None:
 
 
 def test_verified_users_search_on_when_the_model_is_far_off(
-    simulated: Callable[[Figure], list[Scenario]],
+    simulated: Callable[[Figure], list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(curve, "POINTS", 2)  # which take long with so many sources
     for share, own in ((40e6, 133), (20e6, 66), (1e9, 3333)):
         simulated(lambda s, share=share: ("connection_rate_bps", share / s.senders))  # type: ignore[misc]
         plan = plan_users(web(), rate_bps=300e3, verify=True)

@@ -6,14 +6,11 @@ after the libraries, which have their own ways there, are imported.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WITHOUT = """
 import asyncio, multiprocessing, os, signal, subprocess, sys, tempfile
@@ -32,47 +29,59 @@ lacking += " sched_getaffinity setsid sysconf tcgetpgrp tcsetpgrp uname wait4"
 for name in lacking.split():
     delattr(os, name)
 sys.platform = "win32"
-from tcpcast.__main__ import main
-sys.exit(main())
+
+import contextlib, io, json
+from tcpcast.cli import main
+for command in json.loads(sys.stdin.read()):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(command.split())
+    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
 """
 
 
-def tcpcast(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT, *arguments],
-        cwd=folder,
+COMMANDS = [
+    "--help",
+    "engines --json",
+    "run web-10mbit --engine engset,packet --set run.connections=2000 --plot figures",
+    "predict --rtt 50ms --loss 1% --json",
+    "plan buffer web-10mbit",
+    "trace --help",
+    "man",
+]
+KERNEL = "run bufferbloat --engine kernel --set run.duration=3s --set run.warmup=1s"
+LINKS = {"link --rtt 50ms --rate 10mbit -- true": 3, KERNEL: 2}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+    """The exit code of each command and what it prints, one after the other in one process."""
+    commands = [*COMMANDS, *LINKS]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT],
+        cwd=tmp_path_factory.mktemp("elsewhere"),
+        input=json.dumps(commands),
         capture_output=True,
         text=True,
         check=False,
     )
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "--help",
-        "engines --json",
-        "run web-10mbit --engine engset,packet --set run.connections=2000 --plot figures",
-        "predict --rtt 50ms --loss 1% --json",
-        "plan buffer web-10mbit",
-        "trace --help",
-        "man",
-    ],
-)
-def test_what_needs_no_linux_answers(command: str, tmp_path: Path) -> None:
-    done = tcpcast(tmp_path, *command.split())
     assert done.returncode == 0, done.stderr
-    assert done.stdout
+    lines = map(json.loads, done.stdout.splitlines())
+    return dict(zip(commands, map(tuple, lines), strict=True))
 
 
-KERNEL = "run bufferbloat --engine kernel --set run.duration=3s --set run.warmup=1s"
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_needs_no_linux_answers(command: str, told: dict[str, tuple[int, str, str]]) -> None:
+    code, out, err = told[command]
+    assert code == 0, err
+    assert out
 
 
-@pytest.mark.parametrize(
-    ("command", "code"), [("link --rtt 50ms --rate 10mbit -- true", 3), (KERNEL, 2)]
-)
-def test_a_link_says_that_it_needs_linux(command: str, code: int, tmp_path: Path) -> None:
-    done = tcpcast(tmp_path, *command.split())
-    assert done.returncode == code
-    assert "Linux network namespaces" in " ".join((done.stdout + done.stderr).split())
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("command", LINKS)
+def test_a_link_says_that_it_needs_linux(
+    command: str, told: dict[str, tuple[int, str, str]]
+) -> None:
+    code, out, err = told[command]
+    assert code == LINKS[command]
+    assert "Linux network namespaces" in " ".join((out + err).split())
+    assert "Traceback" not in err

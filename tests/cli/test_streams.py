@@ -152,7 +152,8 @@ def test_figures_are_drawn_though_the_reader_leaves(
         assert first.result()
     assert b"Traceback" not in done.stderr
     assert sorted(path.name for path in (tmp_path / "left").iterdir()) == figures
-    if os.path.exists(FULL):
+    # Each command is told of a full device above; one is enough to see that its figure is drawn.
+    if os.path.exists(FULL) and command.startswith("predict"):
         err = tmp_path / "err"
         full = Printed(f"{command} --plot full", tmp_path, out=Path(FULL), err=err)
         assert full.returncode == 3

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_notebook_shows_what_its_cells_show_now(path: Path, tmp_path: Path) -> None:
     kept = read(path)

@@ -1,4 +1,7 @@
-"""The documentation builds as a site without warnings, and needs nothing from outside."""
+"""The documentation builds as a site without warnings, and needs nothing from outside.
+
+``make docs`` and ``make check-long`` run it; what pages say and link to is held without the site.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 for needed in ("sphinx", "myst_parser", "furo"):
     if find_spec(needed) is None:
         pytest.skip(f"needs {needed}: make setup", allow_module_level=True)
+
+pytestmark = pytest.mark.long
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LOADED = re.compile(r"<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)=\"(https?:)?//[^\"]*\"")
@@ -109,15 +114,15 @@ def test_the_search_works_from_files_and_asks_nobody(site: Path, browser: Browse
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
 
-@pytest.mark.parametrize("width", [PHONE, DESK])
-def test_pages_fit_and_ask_nobody(site: Path, browser: BrowserContext, width: int) -> None:
+def test_pages_fit_and_ask_nobody(site: Path, browser: BrowserContext) -> None:
     asked: list[str] = []
     browser.on("request", lambda request: asked.append(request.url))
     page = browser.new_page()
-    page.set_viewport_size({"width": width, "height": 900})
     for name in ("index", "docs/gallery", "docs/reference/models", "docs/reference/commands"):
         page.goto((site / f"{name}.html").as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        for width in (PHONE, DESK):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
         broken = "[...document.images].filter(i => i.complete && !i.naturalWidth).length"
         assert page.evaluate(broken) == 0, name
     page.close()

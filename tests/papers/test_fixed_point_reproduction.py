@@ -373,6 +373,7 @@ def measured() -> Runs:
     return runs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("title", TITLES)
 def test_every_part_has_its_section(report: Report, title: str) -> None:
     part = section(report, title)
@@ -381,11 +382,13 @@ def test_every_part_has_its_section(report: Report, title: str) -> None:
     assert all(len(row.beside) == len(part.beside) for row in part.rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [f"figure{n}.png" for n in ("07", "08", "10", "11")])
 def test_every_figure_is_drawn_and_shown_on_the_page(report: Report, name: str) -> None:
     check_figure(report, name)
 
 
+@pytest.mark.long
 def test_table_7_follows_from_the_paper(report: Report) -> None:
     rows = [row for row in section(report, "Table 7.").rows if row.tolerance is not None]
     assert len(rows) == 12
@@ -411,6 +414,7 @@ def test_every_flow_obeys_little_s_law(measured: Runs) -> None:
         assert law - 0.02 < found < law + 0.025
 
 
+@pytest.mark.long
 def test_individual_buffers_make_a_saw_tooth_of_four_packets(report: Report) -> None:
     part = section(report, "Table 1.")
     assert own(part, "RTT", "FPWI-5", "fixed point, individual") == pytest.approx(0.96, rel=0.01)
@@ -421,6 +425,7 @@ def test_individual_buffers_make_a_saw_tooth_of_four_packets(report: Report) -> 
     )
 
 
+@pytest.mark.long
 def test_progress_rises_to_the_end(report: Report, shares: list[float]) -> None:
     assert report.sections
     assert shares == sorted(shares)

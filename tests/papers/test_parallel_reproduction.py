@@ -257,6 +257,7 @@ def section(report: Report, title: str) -> Section:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("title", TITLES)
 def test_every_part_has_its_section(quick: Report, title: str) -> None:
     part = section(quick, title)
@@ -267,6 +268,7 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
     assert all(row.own is not None and np.isfinite(row.own) for row in part.rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
     check_figure(quick, name)
@@ -306,14 +308,17 @@ def check_claims(report: Report) -> None:
     assert own(said, "Figure 8", several, one) < own(said, "Figure 8", several, misfed[1]) / 5
 
 
+@pytest.mark.long
 def test_all_values_agree_but_the_one_that_is_known(quick: Report) -> None:
     check_values(quick)
 
 
+@pytest.mark.long
 def test_which_claims_hold(quick: Report) -> None:
     check_claims(quick)
 
 
+@pytest.mark.long
 def test_little_loss_is_predicted_by_all(quick: Report) -> None:
     part = section(quick, "Figures 3 and 4")
     for model in (ALGORITHM_1, PFTK):
@@ -321,6 +326,7 @@ def test_little_loss_is_predicted_by_all(quick: Report) -> None:
         assert own(part, model.model, model.measure, "loss 1 %") < 8
 
 
+@pytest.mark.long
 def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
     assert quick.sections
     assert shares == sorted(shares)

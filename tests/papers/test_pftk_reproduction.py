@@ -205,6 +205,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
         return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("title", TITLES)
 def test_every_part_has_its_section(quick: Report, title: str) -> None:
     part = section(quick, title)
@@ -214,17 +215,20 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
     assert all(row.own is not None and np.isfinite(row.own) for row in part.rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
     check_figure(quick, name)
 
 
+@pytest.mark.long
 def test_only_what_the_text_counts_is_checked_and_agrees(quick: Report) -> None:
     assert quick.count(Verdict.AGREES) == 4
     assert [*quick.new, *quick.gone] == []
     assert quick.explained == []
 
 
+@pytest.mark.long
 def test_the_seven_uneven_rows_are_shown_with_their_differences(quick: Report) -> None:
     rows = [r for r in section(quick, TITLES[0]).rows if r.label[1].startswith("TD + TO")]
     assert len(rows) == 7
@@ -241,6 +245,7 @@ def of_kind(part: Section, loss: str) -> Iterator[tuple[str, float]]:
             yield row.label[2], row.own
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("title", "traces"), [("Figure 19.", 24), ("Figure 20.", 13)])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_full_model_is_nearer_than_td_only_in_most_traces(
@@ -251,6 +256,7 @@ def test_the_full_model_is_nearer_than_td_only_in_most_traces(
     assert found[f"{FULL} nearer than {TD_ONLY}"] > 0.8 * traces
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("title", ["Figure 19.", "Figure 20."])
 def test_the_model_errs_most_at_the_loss_it_assumes_if_losses_do_not_come_and_go(
     quick: Report, title: str
@@ -260,6 +266,7 @@ def test_the_model_errs_most_at_the_loss_it_assumes_if_losses_do_not_come_and_go
     assert found[REST_OF_ROUND] > 1.5 * found[INDEPENDENT]
 
 
+@pytest.mark.long
 def test_a_round_grows_with_the_window_where_the_queue_is_the_flow_s_own(quick: Report) -> None:
     part = section(quick, "Section 4")
     name = "correlation of round and window"
@@ -268,12 +275,14 @@ def test_a_round_grows_with_the_window_where_the_queue_is_the_flow_s_own(quick: 
         assert abs(own(part, path, name)) < 0.15
 
 
+@pytest.mark.long
 def test_newreno_sends_less_than_either_formula(quick: Report) -> None:
     rows = section(quick, "Section 5. NewReno").rows
     assert len(rows) == 40
     assert all(0 < (row.own or 0) < 100 for row in rows)
 
 
+@pytest.mark.long
 def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
     assert quick.sections
     assert shares == sorted(shares)

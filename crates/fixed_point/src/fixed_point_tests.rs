@@ -5,13 +5,12 @@ use tcpcast_sim::cross::{ArrivalProcess, CrossConfig, FractionalNoise};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Probes};
 use tcpcast_sim::queue::{
-    Buffers, DropPolicy, DropTail, Fair, FairConfig, QueueConfig, QueueDiscipline, RedConfig, Ties,
-    disciplines,
+    Buffers, DropPolicy, DropTail, Fair, FairConfig, QueueConfig, RedConfig, Ties, disciplines,
 };
-use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
+use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::traffic::{Begin, Distribution, Rounding, Start, Traffic};
 use tcpcast_sim::{
-    AccessConfig, ClassConfig, Control, Goal, HopConfig, RunConfig, Simulation, Stop,
+    AccessConfig, ClassConfig, Control, Goal, HopConfig, Replications, RunConfig, Stop,
 };
 
 const RULE_B: InstantLoss = InstantLoss {
@@ -171,14 +170,13 @@ fn dates(probes: &Probes) -> [u64; 6] {
 ///
 /// The packet engine asks its senders as late as a packet takes to the bottleneck, and not only to
 /// the first hop.
-fn check_exact(config: &RunConfig, queue: impl QueueDiscipline + Clone) {
-    let mut exact = Simulation::<MaxPlus, _, true, true>::new(config, queue.clone(), 0);
-    exact.advance(until(200), &mut |_| true);
-    let mut run = FixedPoint::new(config, &asked(Scheme::Rates, 1), queue, 0);
+fn check_exact(config: &RunConfig) {
+    let mut exact = Replications::new(config, 1);
+    exact.advance(until(200), 1, &Control::new(1));
+    let mut runs = replications(config, &asked(Scheme::Rates, 1), 1);
     let goal = Goal { until: 200 * SECOND - hops::time_to_meeting(config), ..until(200) };
-    run.advance(goal, &mut |_| true);
-    run.settle().unwrap();
-    let (exact, found) = (exact.settle().unwrap(), run.probes());
+    runs.advance(goal, 1, &Control::new(1));
+    let (exact, found) = (exact.settle().unwrap()[0], runs.settle().unwrap()[0]);
     let wanted = dates(exact);
     assert!(wanted[0] > 100, "nothing was sent: {wanted:?}");
     assert_eq!(dates(found), wanted);
@@ -208,9 +206,9 @@ proptest! {
         let mut config = configuration(class(1, traffic), rate, buffer);
         config.tcp.receiver_window = window;
         add_own(&mut config, before, after);
-        check_exact(&config, DropTail::new(Some(buffer)));
-        let queue = fair(Buffers::PerFlow, DropPolicy::Arriving);
-        check_exact(&config, Fair::new(queue, Some(buffer)));
+        check_exact(&config);
+        config.queue = QueueConfig::Fair(fair(Buffers::PerFlow, DropPolicy::Arriving));
+        check_exact(&config);
     }
 
     /// x(i, n) = max(x(i-1, n) + d, x(i, n-1)) + s, written out.

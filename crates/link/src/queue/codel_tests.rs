@@ -93,6 +93,14 @@ fn rfc_8289_5_6_the_last_full_packet_is_never_dropped() {
         }
         assert_eq!(drops, []);
     }
+    // Nor where one of full size is behind each of them.
+    let mut trace = Trace::new(rfc());
+    trace.arrive(1, Ecn::NotEct);
+    for _ in 0..100 {
+        trace.arrive(1, Ecn::NotEct);
+        trace.now += 50 * MS;
+        assert_eq!(trace.serve_until(trace.now + MS).0, []);
+    }
 }
 
 #[test]
@@ -127,6 +135,16 @@ fn rfc_8289_5_6_a_cycle_soon_after_the_last_begins_with_its_count() {
     trace.now = 5000 * MS;
     trace.arrive(300, Ecn::NotEct);
     assert_eq!(trace.serve_until(5250 * MS).0, [5105, 5205]);
+}
+
+#[test]
+fn a_cycle_after_a_restart_begins_with_one_drop() {
+    let mut trace = Trace::new(rfc());
+    trace.arrive(620, Ecn::NotEct);
+    trace.serve_until(640 * MS);
+    trace.queue.restart(640 * MS);
+    trace.arrive(500, Ecn::NotEct);
+    assert_eq!(trace.serve_until(900 * MS).0, [745, 845]);
 }
 
 #[test]

@@ -265,13 +265,7 @@ impl<T: Copy, D: Draws> Drr<T, D> {
 
     #[inline]
     fn join_round(&mut self, flow: u32) {
-        self.flows.get_mut(flow).next = NONE;
-        if self.first == NONE {
-            self.first = flow;
-        } else {
-            self.flows.get_mut(self.last).next = flow;
-        }
-        self.last = flow;
+        self.flows.append(&mut self.first, &mut self.last, flow);
         self.in_round += 1;
     }
 

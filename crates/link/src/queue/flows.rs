@@ -88,6 +88,18 @@ impl<F: Listed> Flows<F> {
         &mut self.flows
     }
 
+    /// Puts a flow behind the `last` of those that take turns; `first` is [`NONE`] if there are none.
+    #[inline(always)]
+    pub fn append(&mut self, first: &mut u32, last: &mut u32, flow: u32) {
+        *self.flows[flow as usize].next() = NONE;
+        if *first == NONE {
+            *first = flow;
+        } else {
+            *self.flows[*last as usize].next() = flow;
+        }
+        *last = flow;
+    }
+
     /// Gives a flow a queue that is still empty.
     pub fn add(&mut self, flow: F) -> u32 {
         let at = if self.free == NONE {

@@ -87,6 +87,34 @@ fn rfc_8290_4_2_an_emptied_new_queue_is_old_before_it_can_be_new() {
 }
 
 #[test]
+fn a_restart_forgets_what_each_queue_waited() {
+    // A packet a millisecond: after 105 ms the flow loses one, and its next cycle begins with more.
+    let drops = |restart: bool| {
+        let mut queue = queue(Limits::default());
+        let mut times = Vec::new();
+        for begin in [0, 700] {
+            (0..600).for_each(|_| {
+                offer(&mut queue, begin * MS, 1, 1500);
+            });
+            for now in begin..begin + 650 {
+                let mut dropped = Vec::new();
+                queue.dequeue(now * MS, &mut dropped);
+                times.extend(dropped.iter().map(|_| now - begin));
+            }
+            if restart {
+                queue.restart((begin + 650) * MS);
+            }
+        }
+        let second = times.iter().rposition(|&at| at == times[0]).unwrap();
+        (times[..second].to_vec(), times[second..].to_vec())
+    };
+    let (first, second) = drops(true);
+    assert!(first.len() > 5);
+    assert_eq!(second, first);
+    assert_ne!(drops(false).1, first);
+}
+
+#[test]
 fn rfc_8290_4_1_the_longest_queue_in_bytes_loses_half_at_its_head() {
     let mut queue = queue(Limits { packets: Some(20), ..Limits::default() });
     for _ in 0..12 {

@@ -193,6 +193,18 @@ fn updates_come_when_they_are_due_and_a_full_buffer_drops_without_a_draw() {
     assert_eq!([offer(), offer()], [Verdict::Accepted, Verdict::Dropped(Reason::Full)]);
 }
 
+#[test]
+fn a_restart_is_a_rule_that_has_seen_nothing() {
+    let mut pie = congested(PieConfig::default(), 0.5, 100 * MS);
+    pie.draws = Always(0.9);
+    assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Accept);
+    pie.serves(100 * MS, &Packet::new(0_u32, 0, 1500), BUSY);
+    pie.restart(200 * MS);
+    let seen = (pie.probability, pie.accumulated, pie.delay, pie.delay_before);
+    assert_eq!(seen, (0.0, 0.0, 0, 0));
+    assert_eq!((pie.burst_left, pie.served_at, pie.update_at), (150 * MS, None, 215 * MS));
+}
+
 /// A closed loop of its simplest kind: an unresponsive flow at 1.2 times the rate. The delay settles
 /// at the target.
 #[test]

@@ -158,6 +158,18 @@ mod tests {
         assert!(!Policer::new(tokens(1000)).passes(0, 1500));
     }
 
+    #[test]
+    fn a_restart_fills_the_bucket() {
+        let mut policer = Policer::new(tokens(3000));
+        assert!(policer.passes(0, 3000) && !policer.passes(0, 40));
+        policer.restart();
+        assert!(policer.passes(0, 3000));
+        let mut shaper = TokenBucket::new(tokens(3000));
+        assert_eq!([shaper.transmit(0, 3000), shaper.transmit(0, 3000)], [0, 2_000_000]);
+        shaper.restart();
+        assert_eq!(shaper.transmit(2_000_000, 3000), 2_000_000);
+    }
+
     proptest! {
         /// RFC 2697's bucket, step by step: in no interval does more leave than the burst and what the
         /// rate brings in it, and nothing waits that need not.

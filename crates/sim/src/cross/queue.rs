@@ -214,6 +214,15 @@ impl QueueDiscipline for Crossed {
         }
     }
 
+    fn fetch_ahead(&self, turns: usize, mut tell: impl FnMut(u32)) {
+        let streams = self.streams.len() as u32;
+        self.queue.fetch_ahead(turns, |source| {
+            if let Some(source) = source.checked_sub(streams) {
+                tell(source);
+            }
+        });
+    }
+
     fn cross_comes(&self) -> Nanos {
         self.comes
     }

@@ -133,4 +133,8 @@ impl QueueDiscipline for AnyQueue {
     fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {
         each!(self, queue => queue.take_dropped(into, probe));
     }
+
+    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
+        each!(self, queue => queue.fetch_ahead(turns, tell));
+    }
 }

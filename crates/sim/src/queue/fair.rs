@@ -249,13 +249,7 @@ impl Fair {
 
     #[inline(always)]
     fn join_round(&mut self, flow: u32) {
-        self.flows.get_mut(flow).next = NONE;
-        if self.first == NONE {
-            self.first = flow;
-        } else {
-            self.flows.get_mut(self.last).next = flow;
-        }
-        self.last = flow;
+        self.flows.append(&mut self.first, &mut self.last, flow);
     }
 
     /// The flow whose turn begins; `None` if no packet waits.

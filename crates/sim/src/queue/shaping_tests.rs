@@ -35,3 +35,18 @@ fn rfc_2697_a_policer_passes_a_burst_and_then_the_rate() {
     assert_eq!(carried, Some(Carried { bytes: 8 * 1500, capacity: 8250 }));
     assert_eq!((queue.held(), queue.link_leaves()), (0, NEVER));
 }
+
+#[test]
+fn a_transfer_from_fresh_state_finds_a_policer_s_bucket_full() {
+    let tokens = TokenRate { rate_bps: NonZeroU64::new(12_000_000).unwrap(), burst_bytes: 3000 };
+    let mut queue = Policed::new(PolicedConfig { tokens, packet_bytes: 1500 });
+    let (mut link, mut probe) = (transmitter(None, 1500), Seen(Vec::new()));
+    let mut passed = |queue: &mut Policed| {
+        let mut offer = || queue.offer(5, &Packet::default(), &mut link, &mut probe);
+        [offer(), offer(), offer()].map(|verdict| verdict != Verdict::Dropped)
+    };
+    assert_eq!(passed(&mut queue), [true, true, false]);
+    assert_eq!(passed(&mut queue), [false; 3]);
+    queue.restart();
+    assert_eq!(passed(&mut queue), [true, true, false]);
+}

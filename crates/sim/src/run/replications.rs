@@ -80,92 +80,108 @@ where
     }
 }
 
+/// Any sender has code for any queue, with taps and hops; the usual ones also have code without
+/// these for each of the usual queues. More would be too much code.
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
-    // All senders have code with taps and hops, the usual ones code without them as well; more
-    // would be too much code.
-    let plain = !config.is_watched() && !config.has_stages();
-    let alone = plain && config.cross_at(config.before.len()).is_empty();
+    let alone = !config.is_watched() && !config.has_stages() && !is_crossed(config);
+    let queue = alone.then_some(&config.queue);
     if config.has_modern() {
-        return with_any_sender(config, number, alone);
+        return of_any_sender(config, number, queue);
     }
-    if config.tcp.instant.is_some() {
-        return if plain {
-            with_sender::<MaxPlus, false, false>(config, number)
-        } else {
-            with_sender::<MaxPlus, true, true>(config, number)
-        };
-    }
-    match config.tcp.window_unit {
-        WindowUnit::Bytes if alone && config.queue == QueueConfig::DropTail => {
-            let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<Sender<RenoBytes>, _, false, false>::new(config, queue, number))
+    match (config.tcp.instant.is_some(), config.tcp.window_unit, queue) {
+        (true, _, Some(QueueConfig::DropTail)) => {
+            bare::<MaxPlus, _>(config, number, DropTail::new(config.buffer))
         }
-        WindowUnit::Packets if plain => with_sender::<Sender<Reno>, false, false>(config, number),
-        WindowUnit::Packets => with_sender::<Sender<Reno>, true, true>(config, number),
-        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true, true>(config, number),
+        (true, _, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
+            bare::<MaxPlus, _>(config, number, Fair::new(*fair, config.buffer))
+        }
+        (true, ..) => whole::<MaxPlus, _>(config, number, any_queue(config, number)),
+        (false, WindowUnit::Packets, _) => of_packets(config, number, queue),
+        (false, WindowUnit::Bytes, Some(QueueConfig::DropTail)) => {
+            bare::<Sender<RenoBytes>, _>(config, number, DropTail::new(config.buffer))
+        }
+        (false, WindowUnit::Bytes, _) => {
+            whole::<Sender<RenoBytes>, _>(config, number, any_queue(config, number))
+        }
     }
 }
 
-/// Where today's TCP is among the sources each has an end of any kind. There is code for plain
-/// drop-tail, for queues that drop what they hold, and for everything else.
-fn with_any_sender(config: &RunConfig, number: u32, alone: bool) -> Box<dyn Replication> {
-    match &config.queue {
-        QueueConfig::DropTail if alone => {
-            let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number))
+/// Where today's TCP is among the sources each has an end of any kind.
+fn of_any_sender(
+    config: &RunConfig,
+    number: u32,
+    queue: Option<&QueueConfig>,
+) -> Box<dyn Replication> {
+    match queue {
+        Some(QueueConfig::DropTail) => {
+            bare::<AnySender, _>(config, number, DropTail::new(config.buffer))
         }
-        QueueConfig::Managed(managed) if alone => {
+        Some(QueueConfig::Managed(managed)) => {
             let early = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
             let queue = Managed::new(managed.clone(), config.buffer, early);
-            Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number))
+            bare::<AnySender, _>(config, number, queue)
         }
-        _ => {
-            let queue = any_queue(config, number);
-            Box::new(Simulation::<AnySender, _, true, true>::new(config, queue, number))
-        }
+        _ => whole::<AnySender, _>(config, number, any_queue(config, number)),
     }
+}
+
+/// Classic senders that count their windows in packets.
+fn of_packets(
+    config: &RunConfig,
+    number: u32,
+    queue: Option<&QueueConfig>,
+) -> Box<dyn Replication> {
+    match queue {
+        Some(QueueConfig::DropTail) => {
+            bare::<Sender<Reno>, _>(config, number, DropTail::new(config.buffer))
+        }
+        Some(QueueConfig::Red(red)) => {
+            let early = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+            bare::<Sender<Reno>, _>(config, number, Red::new(*red, config.buffer, early))
+        }
+        Some(QueueConfig::Fair(fair)) if !fair.is_random() => {
+            bare::<Sender<Reno>, _>(config, number, Fair::new(*fair, config.buffer))
+        }
+        // What hops and taps are mostly asked for with: a twentieth less than with any queue.
+        None if config.queue == QueueConfig::DropTail && !is_crossed(config) => {
+            whole::<Sender<Reno>, _>(config, number, DropTail::new(config.buffer))
+        }
+        _ => whole::<Sender<Reno>, _>(config, number, any_queue(config, number)),
+    }
+}
+
+/// Without taps and hops, through one queue of its own.
+fn bare<S, Q>(config: &RunConfig, number: u32, queue: Q) -> Box<dyn Replication>
+where
+    S: SendingEnd + Send + Sync + 'static,
+    S::Receiver: Send + Sync,
+    Q: QueueDiscipline + Send + Sync + 'static,
+{
+    Box::new(Simulation::<S, Q, false, false>::new(config, queue, number))
+}
+
+/// With taps and hops.
+fn whole<S, Q>(config: &RunConfig, number: u32, queue: Q) -> Box<dyn Replication>
+where
+    S: SendingEnd + Send + Sync + 'static,
+    S::Receiver: Send + Sync,
+    Q: QueueDiscipline + Send + Sync + 'static,
+{
+    Box::new(Simulation::<S, Q, true, true>::new(config, queue, number))
+}
+
+/// Whether other packets than those of the sources come to the bottleneck.
+fn is_crossed(config: &RunConfig) -> bool {
+    !config.cross_at(config.before.len()).is_empty()
 }
 
 /// The bottleneck's queue, whatever it is and whatever else comes there.
-fn any_queue(config: &RunConfig, number: u32) -> Crossed {
+pub(super) fn any_queue(config: &RunConfig, number: u32) -> Crossed {
     let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
     let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
     let crossed = config.cross_at(config.before.len());
     Crossed::new(queue, &crossed, config.seed, number).among(config.scale())
-}
-
-fn with_sender<S, const TAPS: bool, const HOPS: bool>(
-    config: &RunConfig,
-    number: u32,
-) -> Box<dyn Replication>
-where
-    S: SendingEnd + Send + Sync + 'static,
-    S::Receiver: Send + Sync,
-{
-    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
-    let crossed = config.cross_at(config.before.len());
-    let any =
-        || Box::new(Simulation::<S, _, true, true>::new(config, any_queue(config, number), number));
-    if !crossed.is_empty() {
-        return any();
-    }
-    match &config.queue {
-        QueueConfig::Managed(_) | QueueConfig::Policed(_) => any(),
-        QueueConfig::Fair(fair) if fair.is_random() => any(),
-        QueueConfig::DropTail => {
-            let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
-        }
-        QueueConfig::Red(red) => {
-            let queue = Red::new(*red, config.buffer, stream(Purpose::EarlyDrop));
-            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
-        }
-        QueueConfig::Fair(fair) => {
-            let queue = Fair::new(*fair, config.buffer);
-            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
-        }
-    }
 }
 
 /// Watches a run from another thread: how far it is, and whether it should stop.

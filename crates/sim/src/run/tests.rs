@@ -1,3 +1,4 @@
+use super::replications::any_queue;
 use super::*;
 use crate::balance::Unbalanced;
 use crate::clock::{SECOND, Transmitter, transmission_time};
@@ -90,8 +91,8 @@ fn a_run_that_is_watched_is_the_run_without_taps() {
     let captures = vec![(Tap::Sender, 100_000), (Tap::Receiver, 100_000)];
     let probes = ProbeConfig { captures, ..config.probes.clone() };
     let config = RunConfig { probes, ..config };
-    let queue = DropTail::new(config.buffer);
-    let mut watched = Simulation::<Sender<Reno>, _, true, false>::new(&config, queue, 0);
+    let queue = any_queue(&config, 0);
+    let mut watched = Simulation::<Sender<Reno>, _, true, true>::new(&config, queue, 0);
     watched.advance(until(200), &mut |_| true);
     let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
     assert!(bare.counters.total(ClassCell::Retransmitted) > 0, "nothing was lost");

@@ -121,16 +121,12 @@ def _extremes(runs: Runs) -> list[Row]:
 
 
 def _figure12(runs: Runs, folder: Path) -> Section:
-    panels = _figure12_panels()
-    section = Section(
-        "Figure 12. P(Q > x) with a limited buffer at a load of 100 %", ("setting", "quantity")
+    section = _queues(
+        "Figure 12. P(Q > x) with a limited buffer at a load of 100 %",
+        runs,
+        _figure12_panels(),
+        folder / "figure12.png",
     )
-    figure, axes = drawing.panels(len(panels), width=5.6, height=4.3)
-    for panel, variants in zip(axes, panels, strict=True):
-        _draw_queue(panel, runs, variants)
-    section.figures.append(drawing.Drawn(figure, folder / "figure12.png"))
-    for variants in panels:
-        section.rows += _queue_rows(runs, variants)
     section.remarks = [
         "The settings of the paper's figure did not survive; these have its load of 100 % and a "
         "buffer by its rule. The legend gives rate, utilisation and loss, as in the paper.",
@@ -141,20 +137,27 @@ def _figure12(runs: Runs, folder: Path) -> Section:
 
 
 def _figure13(runs: Runs, folder: Path) -> Section:
-    panels = _figure13_panels()
-    section = Section(
-        "Figure 13. Queue at a moderate and at a high load, B = 200", ("setting", "quantity")
+    section = _queues(
+        "Figure 13. Queue at a moderate and at a high load, B = 200",
+        runs,
+        _figure13_panels(),
+        folder / "figure13.png",
     )
-    figure, axes = drawing.panels(len(panels), width=5.6, height=4.3)
-    for panel, variants in zip(axes, panels, strict=True):
-        _draw_queue(panel, runs, variants)
-    section.figures.append(drawing.Drawn(figure, folder / "figure13.png"))
-    for variants in panels:
-        section.rows += _queue_rows(runs, variants)
     section.remarks = [
         "At 80.5 % the model follows the exponential sizes and underestimates EE even with WR = "
         "12; at 119.6 % the two come closer, and a bulge stands above the model's straight line.",
     ]
+    return section
+
+
+def _queues(title: str, runs: Runs, panels: list[list[Setting]], file: Path) -> Section:
+    """Return the queue in a figure, a panel each, and its rows."""
+    section = Section(title, ("setting", "quantity"))
+    figure, axes = drawing.panels(len(panels), width=5.6, height=4.3)
+    for panel, variants in zip(axes, panels, strict=True):
+        _draw_queue(panel, runs, variants)
+        section.rows += _queue_rows(runs, variants)
+    section.figures.append(drawing.Drawn(figure, file))
     return section
 
 

@@ -90,10 +90,21 @@ mod tests {
     }
 
     #[test]
+    fn rfc_9937_at_the_threshold_the_window_is_the_threshold() {
+        let mut window = Window { ssthresh: 7, before_reduction: 10, ..Window::new(10) };
+        let mut prr = Prr { delivered: 8, out: 3 };
+        prr.on_ack(&mut window, Progress { advanced: true, ..ack(1, 7) });
+        assert_eq!(window.cwnd, 7);
+    }
+
+    #[test]
     fn the_first_packet_is_sent_whatever_the_window() {
-        let mut window = Window { ssthresh: 2, before_reduction: 30, ..Window::new(30) };
+        let mut window = Window { ssthresh: 20, before_reduction: 30, ..Window::new(30) };
         let mut prr = Prr::default();
         prr.on_ack(&mut window, ack(1, 20));
         assert_eq!(window.cwnd, 21);
+        prr.out = 1;
+        prr.on_ack(&mut window, ack(1, 20));
+        assert_eq!(window.cwnd, 20, "the second waits for room");
     }
 }

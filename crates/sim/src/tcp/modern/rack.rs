@@ -246,10 +246,32 @@ mod tests {
             rack.adapt(100, Some(100));
         }
         assert_eq!(rack.reordering_window(true, &rtt), 100 * MILLISECOND, "at most srtt");
-        for _ in 0..16 {
+        for _ in 0..15 {
             rack.on_recovered(false);
         }
         rack.adapt(300, Some(200));
+        assert_eq!(rack.reordering_window(true, &rtt), 100 * MILLISECOND, "for 16 recoveries");
+        rack.on_recovered(false);
+        rack.adapt(400, Some(300));
         assert_eq!(rack.reordering_window(true, &rtt), 25 * MILLISECOND);
+    }
+
+    #[test]
+    fn rfc_8985_6_2_an_original_that_was_late_does_not_say_when_its_copy_was_delivered() {
+        let min = Some(40 * MILLISECOND);
+        let ever = Marks::EVER_RETRANSMITTED;
+        // In less than the smallest round-trip time, or with a stamp of before.
+        for (marks, rtt, spurious, counts) in [
+            (ever, 39, false, false),
+            (ever, 90, true, false),
+            (ever, 40, false, true),
+            (Marks::default(), 39, true, true),
+        ] {
+            let mut rack = Rack::default();
+            let packet = Packet::sent(MILLISECOND, marks);
+            rack.on_delivered((1 + rtt) * MILLISECOND, &packet, 1001, min, spurious);
+            assert_eq!(rack.advanced, counts, "{rtt} ms, {spurious}");
+            assert_eq!(rack.newest == (MILLISECOND, 1001), counts);
+        }
     }
 }

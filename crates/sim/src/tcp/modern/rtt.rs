@@ -313,4 +313,44 @@ mod tests {
         min.hear(102, 5, 100);
         assert_eq!(min.get(), Some(5));
     }
+
+    #[test]
+    fn linux_tcp_rtt_estimator_counts_deviations_an_eighth_while_the_round_trip_falls() {
+        let stack = Preset::LinuxCubic.stack();
+        let mut rtt = RttEstimator::new(&stack);
+        rtt.sample(100 * MILLISECOND, 1, 11, &stack);
+        assert_eq!(rtt.deviation(), 50 * MILLISECOND);
+        // 80 ms off are 30 more than the deviation, of which a quarter of an eighth counts.
+        rtt.sample(20 * MILLISECOND, 2, 11, &stack);
+        assert_eq!(rtt.deviation(), 50 * MILLISECOND + 30 * MILLISECOND / 32);
+        let mut rtt = RttEstimator::new(&stack);
+        rtt.sample(100 * MILLISECOND, 1, 11, &stack);
+        rtt.sample(180 * MILLISECOND, 2, 11, &stack);
+        assert_eq!(rtt.deviation(), 50 * MILLISECOND + 30 * MILLISECOND / 4);
+    }
+
+    #[test]
+    fn linux_tcp_rtt_estimator_takes_a_quarter_of_what_the_variation_is_too_large_a_window() {
+        let stack = Preset::LinuxCubic.stack();
+        let mut rtt = RttEstimator::new(&stack);
+        for (sample, una, next) in [(100, 1, 11), (500, 2, 11), (150, 12, 22), (150, 13, 22)] {
+            rtt.sample(sample * MILLISECOND, una, next, &stack);
+        }
+        let (before, largest) = (rtt.variation, rtt.largest_deviation);
+        assert!(largest < before, "{largest} and {before}");
+        rtt.sample(150 * MILLISECOND, 23, 33, &stack);
+        assert_eq!(rtt.variation, before - (before - largest) / 4);
+    }
+
+    #[test]
+    fn linux_tcp_min_rtt_wlen_is_five_minutes() {
+        let mut rtt = RttEstimator::new(&Preset::LinuxCubic.stack());
+        rtt.hear_min(0, 10 * MILLISECOND);
+        for second in 1..=300 {
+            rtt.hear_min(second * SECOND, 20 * MILLISECOND);
+            assert_eq!(rtt.min(), Some(10 * MILLISECOND), "after {second} s");
+        }
+        rtt.hear_min(301 * SECOND, 20 * MILLISECOND);
+        assert_eq!(rtt.min(), Some(20 * MILLISECOND));
+    }
 }

@@ -212,3 +212,22 @@ impl Sender {
         self.arm_persist(now, stack);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::stack::Preset;
+    use super::*;
+
+    #[test]
+    fn linux_tcp_timeout_min_is_added_to_the_wait_for_late_packets_up_to_the_timeout() {
+        let stack = Preset::LinuxCubic.stack();
+        let mut sender = Sender::new(0, 1, 1, &stack);
+        sender.establish(0, Some(80 * MILLISECOND), 1 << 40, &stack);
+        let mut waits = |wait| {
+            sender.arm_reordering(0, wait);
+            sender.deadline_at_least()
+        };
+        assert_eq!(waits(20 * MILLISECOND), 22 * MILLISECOND);
+        assert_eq!(waits(279 * MILLISECOND), 280 * MILLISECOND, "srtt + 200 ms");
+    }
+}

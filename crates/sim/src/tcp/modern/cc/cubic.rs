@@ -235,3 +235,7 @@ impl CongestionControl for CubicControl {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "cubic_tests.rs"]
+mod tests;

@@ -75,3 +75,56 @@ impl HyStart {
         smallest > min + (min / 8).clamp(DELAY_BOUNDS.0, DELAY_BOUNDS.1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When slow start ends, if acknowledgements come each `gap` with one round-trip time.
+    fn ends_at(
+        rules: Cubic,
+        cwnd: u32,
+        (min, rtt, gap): (Nanos, Nanos, Nanos),
+        paced: bool,
+    ) -> Option<Nanos> {
+        let mut hystart = HyStart::begin(0, 1);
+        (1..=100).map(|count| count * gap).find(|&now| {
+            let ack =
+                AckSample { rtt: Some(rtt), srtt: None, paced, ..AckSample::of(now, 1, cwnd) };
+            hystart.ends(&rules, &Window::new(cwnd), min, &ack)
+        })
+    }
+
+    const BY_TRAIN: Cubic = Cubic { hystart_delay: false, ..Cubic::LINUX };
+    const BY_DELAY: Cubic = Cubic { hystart_train: false, ..Cubic::LINUX };
+
+    #[test]
+    fn linux_hystart_delay_thresh_is_an_eighth_between_4_and_16_ms() {
+        for (min, more) in [(8, 4), (40, 5), (64, 8), (120, 15), (400, 16)] {
+            let (min, more) = (min * MILLISECOND, more * MILLISECOND);
+            let at = |rtt| ends_at(BY_DELAY, 16, (min, rtt, 3 * MILLISECOND), false);
+            assert_eq!(at(min + more), None);
+            // The ninth of the round: eight are samples that one is compared with.
+            assert_eq!(at(min + more + 1), Some(9 * 3 * MILLISECOND));
+        }
+    }
+
+    #[test]
+    fn linux_hystart_ack_delta_ends_a_train_and_a_paced_one_takes_a_round_trip() {
+        let min = 40 * MILLISECOND;
+        let at = |gap, paced| ends_at(BY_TRAIN, 16, (min, min, gap), paced);
+        assert_eq!(at(2 * MILLISECOND, false), Some(22 * MILLISECOND));
+        assert_eq!(at(2 * MILLISECOND, true), Some(42 * MILLISECOND));
+        assert_eq!(at(2 * MILLISECOND + 1, false), None);
+    }
+
+    #[test]
+    fn linux_hystart_low_window_is_sixteen_packets() {
+        let long = 40 * MILLISECOND;
+        let at = |rules, cwnd| ends_at(rules, cwnd, (long, 2 * long, 2 * MILLISECOND), false);
+        for rules in [BY_TRAIN, BY_DELAY] {
+            assert_eq!(at(rules, 15), None);
+            assert!(at(rules, 16).is_some());
+        }
+    }
+}

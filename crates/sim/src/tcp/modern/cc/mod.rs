@@ -83,6 +83,39 @@ impl AckSample {
     }
 }
 
+#[cfg(test)]
+impl AckSample {
+    /// An acknowledgement of `delivered` packets with so many left in flight, over 20 ms.
+    pub(crate) fn of(now: Nanos, delivered: u32, in_flight: u32) -> Self {
+        let rtt = Some(SECOND / 50);
+        Self {
+            now,
+            phase: PhaseName::Open,
+            delivered,
+            lost: 0,
+            total_lost: 0,
+            pace_at: now,
+            acked: delivered,
+            prior_in_flight: in_flight + delivered,
+            in_flight,
+            rtt,
+            maybe_delayed: false,
+            min_rtt: rtt,
+            srtt: rtt,
+            rate: RateSample::default(),
+            total_delivered: 0,
+            total_delivered_ce: 0,
+            una: 0,
+            next: 0,
+            cwnd_limited: true,
+            fills_window: true,
+            mss: 1448,
+            out: in_flight,
+            paced: true,
+        }
+    }
+}
+
 /// [`AckSample::window_rate`] times the smoothed round-trip time in nanoseconds.
 #[inline(always)]
 #[must_use]

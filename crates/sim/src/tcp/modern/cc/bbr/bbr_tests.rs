@@ -1,38 +1,8 @@
 use super::*;
 use crate::tcp::modern::cc::path_model::{Epoch, burst_packets};
-use crate::tcp::modern::delivery_rate::RateSample;
 use crate::tcp::modern::packet::Packet;
 use crate::tcp::modern::sender::Sender;
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
-
-/// An acknowledgement of `delivered` packets with so many left in flight.
-fn ack(now: Nanos, delivered: u32, in_flight: u32) -> AckSample {
-    AckSample {
-        now,
-        phase: PhaseName::Open,
-        delivered,
-        lost: 0,
-        total_lost: 0,
-        pace_at: now,
-        acked: delivered,
-        prior_in_flight: in_flight + delivered,
-        in_flight,
-        rtt: Some(20 * MILLISECOND),
-        maybe_delayed: false,
-        min_rtt: Some(20 * MILLISECOND),
-        srtt: Some(20 * MILLISECOND),
-        rate: RateSample::default(),
-        total_delivered: 0,
-        total_delivered_ce: 0,
-        una: 0,
-        next: 0,
-        cwnd_limited: true,
-        fills_window: true,
-        mss: 1448,
-        out: in_flight,
-        paced: true,
-    }
-}
 
 #[test]
 fn the_first_rate_is_that_of_ten_packets_in_a_millisecond() {
@@ -92,11 +62,11 @@ fn linux_s_bbr_update_ack_aggregation_expects_no_part_of_a_packet() {
     // Two packets a millisecond.
     let bw = bandwidth(2, MILLISECOND);
     let mut epoch = Epoch::new(0);
-    assert_eq!(epoch.extra(&ack(0, 2, 10), bw, 100), 2);
+    assert_eq!(epoch.extra(&AckSample::of(0, 2, 10), bw, 100), 2);
     // One and a half are expected since, which is one.
-    assert_eq!(epoch.extra(&ack(MILLISECOND * 3 / 4, 1, 10), bw, 100), 2);
+    assert_eq!(epoch.extra(&AckSample::of(MILLISECOND * 3 / 4, 1, 10), bw, 100), 2);
     // Three were acknowledged, and three are expected: the epoch is over.
-    assert_eq!(epoch.extra(&ack(MILLISECOND * 8 / 5, 1, 10), bw, 100), 1);
+    assert_eq!(epoch.extra(&AckSample::of(MILLISECOND * 8 / 5, 1, 10), bw, 100), 1);
 }
 
 #[test]
@@ -105,7 +75,7 @@ fn linux_s_bbr_update_min_rtt_saves_the_larger_window_for_the_end_of_the_probe()
     let mut bbr = Bbr::new(&stack, 0, 1);
     let mut window = Window::new(60);
     bbr.saved_cwnd = 80;
-    bbr.update_min_rtt(&mut window, &ack(MIN_RTT_WINDOW + 1, 1, 50));
+    bbr.update_min_rtt(&mut window, &AckSample::of(MIN_RTT_WINDOW + 1, 1, 50));
     assert!(bbr.probes_rtt());
     assert_eq!(bbr.saved_cwnd, 80);
 }
@@ -123,4 +93,54 @@ fn linux_s_bbr_sndbuf_expand_lets_three_windows_be_out_while_a_hole_is_repaired(
     };
     assert_eq!(room(Preset::LinuxBbr), 30);
     assert_eq!(room(Preset::LinuxCubic), 20);
+}
+
+#[test]
+fn linux_s_bbr_pacing_gain_is_that_of_the_mode_and_of_the_phase_of_the_cycle() {
+    let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
+    let mut gain = |mode| {
+        bbr.mode = mode;
+        bbr.pacing_gain()
+    };
+    // 2885/1000 and its inverse; 5/4, 3/4 and six times 1; in units of 1/256.
+    assert_eq!([gain(Mode::Startup), gain(Mode::Drain)], [739, 88]);
+    let cycle: Vec<u64> = (0..8).map(|phase| gain(Mode::ProbeBw { phase, since: 0 })).collect();
+    assert_eq!(cycle, [320, 192, 256, 256, 256, 256, 256, 256]);
+    assert_eq!(gain(Mode::ProbeRtt(RttProbe::Emptying)), 256);
+}
+
+/// A flow of which so many packets are lost for each 256 delivered, every 10 ms, a round each.
+fn policed(bbr: &mut Bbr, lost: u32, rounds: std::ops::Range<u32>) {
+    bbr.round_start = true;
+    for round in rounds {
+        let now = Nanos::from(round) * 10 * MILLISECOND;
+        let (total_delivered, total_lost) = (256 * round, lost * round);
+        let sample = AckSample { lost, total_delivered, total_lost, ..AckSample::of(now, 256, 99) };
+        bbr.watch_policer(&sample);
+    }
+}
+
+#[test]
+fn linux_s_bbr_lt_bw_sampling_finds_a_policer_in_two_intervals_that_lose_50_of_256() {
+    let found = |lost| {
+        let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
+        policed(&mut bbr, lost, 0..16);
+        bbr.policer.bandwidth()
+    };
+    assert_eq!(found(49), None);
+    assert_eq!(found(50), Some(bandwidth(256, 10 * MILLISECOND)));
+}
+
+#[test]
+fn linux_s_bbr_lt_bw_max_rtts_ends_the_use_of_a_policer_s_rate_after_48_rounds() {
+    let mut bbr = Bbr::new(&Preset::LinuxBbr.stack(), 0, 1);
+    policed(&mut bbr, 60, 0..16);
+    assert!(bbr.policer.bandwidth().is_some());
+    // Rounds of startup do not count.
+    policed(&mut bbr, 0, 16..80);
+    bbr.enter_probe_bw(0);
+    policed(&mut bbr, 0, 80..127);
+    assert!(bbr.policer.bandwidth().is_some());
+    policed(&mut bbr, 0, 127..128);
+    assert!(bbr.policer.bandwidth().is_none());
 }

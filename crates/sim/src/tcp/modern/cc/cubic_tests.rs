@@ -1,0 +1,119 @@
+//! One test a rule of RFC 9438 or of Linux's `tcp_cubic.c`, after which it is named.
+
+use super::*;
+use crate::tcp::modern::stack::{MILLISECOND, Preset};
+
+fn control(rules: Cubic) -> CubicControl {
+    CubicControl::new(rules, &Preset::LinuxCubic.stack(), 0, 1)
+}
+
+/// The window after a loss with one of so many packets.
+fn reduced(cubic: &mut CubicControl, cwnd: u32) -> Window {
+    let ssthresh = cubic.ssthresh(&Window::new(cwnd));
+    Window { ssthresh, ..Window::new(ssthresh) }
+}
+
+fn ack(now: Nanos, rtt: Nanos, cwnd: u32) -> AckSample {
+    AckSample { rtt: Some(rtt), srtt: Some(rtt), ..AckSample::of(now, 1, cwnd) }
+}
+
+/// Packets are acknowledged one by one, a window in a round-trip time.
+fn acknowledge(
+    cubic: &mut CubicControl,
+    window: &mut Window,
+    rtt: Nanos,
+    time: std::ops::Range<Nanos>,
+) {
+    let mut now = time.start;
+    while now < time.end {
+        let sample = ack(now, rtt, window.cwnd);
+        cubic.on_sample(window, &sample);
+        cubic.on_ack(window, &sample);
+        now += rtt / u64::from(window.cwnd);
+    }
+}
+
+#[test]
+fn rfc_9438_4_2_the_window_follows_the_curve_to_the_plateau_and_beyond() {
+    let (w_max, rtt) = (1000_u32, 100 * MILLISECOND);
+    let mut cubic = control(Cubic::LINUX);
+    let mut window = reduced(&mut cubic, w_max);
+    let k = ((f64::from(w_max) - 700.0) / 0.4).cbrt();
+    let mut before = 0;
+    for seconds in [4, 9, 18, 30] {
+        acknowledge(&mut cubic, &mut window, rtt, before * SECOND..seconds * SECOND);
+        let curve = 0.4 * (seconds as f64 - k).powi(3) + f64::from(w_max);
+        let off = f64::from(window.cwnd) / curve - 1.0;
+        assert!(off.abs() < 0.005, "after {seconds} s {} of {curve}", window.cwnd);
+        before = seconds;
+    }
+}
+
+#[test]
+fn rfc_9438_4_2_a_time_in_which_nothing_is_sent_does_not_count() {
+    let rtt = 100 * MILLISECOND;
+    let grown = |idle| {
+        let mut cubic = control(Cubic::LINUX);
+        let mut window = reduced(&mut cubic, 1000);
+        acknowledge(&mut cubic, &mut window, rtt, 0..SECOND);
+        let now = SECOND + idle;
+        cubic.on_transmit_start(&mut window, now, Start { idle, app_limited: true });
+        acknowledge(&mut cubic, &mut window, rtt, now..now + 3 * SECOND);
+        window.cwnd
+    };
+    let (without, after_idle) = (grown(0), grown(5 * SECOND));
+    assert!(without.abs_diff(after_idle) <= 1, "{without} and {after_idle}");
+}
+
+#[test]
+fn rfc_9438_4_3_on_a_short_path_the_window_grows_by_alpha_cubic_a_round_trip() {
+    let rtt = 10 * MILLISECOND;
+    let mut cubic = control(Cubic::LINUX);
+    let mut window = reduced(&mut cubic, 10);
+    acknowledge(&mut cubic, &mut window, rtt, 0..3 * SECOND);
+    // 3 (1 - beta) / (1 + beta) for each of 300 round trips.
+    let reno = 7.0 + 300.0 * 9.0 / 17.0;
+    assert!((f64::from(window.cwnd) - reno).abs() < 4.0, "{} of {reno}", window.cwnd);
+    // Without, the curve is hardly above its plateau.
+    let mut cubic = control(Cubic { reno_friendly: false, ..Cubic::LINUX });
+    let mut window = reduced(&mut cubic, 10);
+    acknowledge(&mut cubic, &mut window, rtt, 0..3 * SECOND);
+    assert!(window.cwnd < 15, "{}", window.cwnd);
+}
+
+#[test]
+fn rfc_9438_4_6_and_4_7_a_loss_leaves_717_of_1024_and_a_second_lowers_the_plateau() {
+    let mut cubic = control(Cubic::LINUX);
+    assert_eq!(reduced(&mut cubic, 1024).cwnd, 717);
+    assert_eq!(cubic.w_max, 1024);
+    // Fast convergence: (1 + beta) / 2 of the window.
+    assert_eq!(reduced(&mut cubic, 800).cwnd, 560);
+    assert_eq!(cubic.w_max, 800 * (1024 + 717) / 2048);
+    let mut cubic = control(Cubic { fast_convergence: false, ..Cubic::LINUX });
+    let widths = [1024, 800].map(|cwnd| (reduced(&mut cubic, cwnd).cwnd, cubic.w_max));
+    assert_eq!(widths, [(717, 1024), (560, 800)]);
+    assert_eq!(reduced(&mut cubic, 2).cwnd, 2, "two packets at least");
+}
+
+#[test]
+fn linux_bictcp_update_grows_by_a_twentieth_while_the_capacity_is_unknown() {
+    let rtt = 100 * MILLISECOND;
+    let mut cubic = control(Cubic::LINUX);
+    let mut window = Window { ssthresh: 100, ..Window::new(100) };
+    acknowledge(&mut cubic, &mut window, rtt, 0..rtt);
+    assert_eq!(window.cwnd, 105);
+}
+
+#[test]
+fn linux_cubictcp_acked_hears_no_delay_in_the_second_after_an_epoch_began() {
+    let (long, short) = (100 * MILLISECOND, 50 * MILLISECOND);
+    let mut cubic = control(Cubic::LINUX);
+    let mut window = reduced(&mut cubic, 100);
+    acknowledge(&mut cubic, &mut window, long, 0..long);
+    let mut heard = |now| {
+        cubic.on_sample(&mut window, &ack(now, short, 70));
+        cubic.min_delay
+    };
+    assert_eq!(heard(SECOND - 4 * MILLISECOND), Some(long));
+    assert_eq!(heard(SECOND), Some(short));
+}
