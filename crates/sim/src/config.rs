@@ -168,6 +168,21 @@ impl RunConfig {
         varies(&self.queue) || hops.any(|hop| varies(&hop.queue))
     }
 
+    /// Whether packets of a connection can reach a receiver of the class at one instant: nothing
+    /// from the bottleneck on takes a time of its own for each of them.
+    pub(crate) fn brings_many(&self, class: &ClassConfig) -> bool {
+        let serialises = |queue: &QueueConfig, rate_bps: Option<u64>| match queue {
+            QueueConfig::Managed(managed) => matches!(managed.rate, LinkRate::Constant(Some(_))),
+            QueueConfig::Policed(_) => false,
+            QueueConfig::DropTail | QueueConfig::Red(_) | QueueConfig::Fair(_) => {
+                rate_bps.is_some()
+            }
+        };
+        class.egress.rate_bps.is_none()
+            && !serialises(&self.queue, self.bottleneck_bps)
+            && !self.after.iter().any(|hop| serialises(&hop.queue, hop.rate_bps))
+    }
+
     /// Whether any source has today's TCP.
     pub(crate) fn has_modern(&self) -> bool {
         let of = |class: &ClassConfig| class.tcp.as_ref().unwrap_or(&self.tcp).modern.is_some();

@@ -138,9 +138,11 @@ def read_range(key: str, text: str) -> Range:
         the key and says what to write instead.
     """
     if not is_range(text):
+        listed = ", ".join(units.show(value.strip()) for value in text.split(","))
+        what = "one value" if "," not in text else "one text"
         raise ScenarioError(
-            f"sweep.{key}: {units.show(text)} is one value; write a range such as {EXAMPLE}, or a "
-            f"list: [{units.show(text)}]"
+            f"sweep.{key}: {units.show(text)} is {what}; write a range such as {EXAMPLE}, or a "
+            f"list: [{listed}]"
         )
     how = _HOW.search(text.rstrip())
     ends_text = text.rstrip()[: how.start()] if how else text

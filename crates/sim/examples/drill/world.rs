@@ -11,7 +11,8 @@ use super::setup::Setup;
 use super::{Stop, failed, not_read};
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::tcp::modern::{
-    Connection, Control, Ecn, Flags, Options, Preset, SackBlock, Segment, State, Timestamps,
+    Connection, Control, Ecn, Flags, Options, Preset, Reading, SackBlock, Segment, State,
+    Timestamps,
 };
 
 /// The largest segment of an interface for Ethernet.
@@ -58,7 +59,7 @@ impl World {
         // The scripts' kernels tick each millisecond, and the application reads when it says so.
         stack.tick = stack.tick.min(MILLISECOND);
         stack.timer_wheel = false;
-        stack.receiving.reads_at_once = false;
+        stack.receiving.reading = Reading::Told;
         stack.receiving.buffer = 1 << 20;
         let setup =
             Setup { stack, window_scale: None, burst: 2, accepts_ecn: true, offers_ecn: stack.ecn };

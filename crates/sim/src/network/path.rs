@@ -7,6 +7,7 @@ use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::loss::{LossModel, LossProcess};
 use crate::random::{Named, Purpose, Stream};
 use crate::tcp::TcpConfig;
+use crate::tcp::modern::Reading;
 use crate::traffic::Traffic;
 
 /// What is the same for all sources of a class.
@@ -98,6 +99,9 @@ impl Path {
         let own = |link: &AccessLink| link.ack_time + link.delay;
         let links = hops + own(&self.ingress) + own(&self.egress);
         modern.syn_bytes = config.ack_bytes;
+        if modern.stack.receiving.reading == Reading::EachPacket && config.brings_many(class) {
+            modern.stack.receiving.reading = Reading::EachInstant;
+        }
         modern.closes = class.traffic.closes();
         modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
     }

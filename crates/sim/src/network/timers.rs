@@ -98,6 +98,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 // A SYN is retransmitted if it is not answered.
                 self.set_ack_timer(source, path, index);
             }
+        } else {
+            // The application has read what is to be acknowledged later.
+            self.set_ack_timer(source, path, index);
         }
     }
 

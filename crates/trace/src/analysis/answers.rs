@@ -248,9 +248,7 @@ impl Flow {
                 journal.mark(segment.time, Mark::Sack, gain.from, gain.to);
             }
             self.flight.mark_sacked(gain, |sent| {
-                if sent.sends == 1 && !sent.control {
-                    oldest = Some(oldest.map_or(sent.first, |least: Nanos| least.min(sent.first)));
-                }
+                oldest = Some(oldest.map_or(sent, |least: Nanos| least.min(sent)));
             });
         }
         if fresh {

@@ -1,6 +1,7 @@
 //! The segments between the oldest unacknowledged byte and the newest sent: in order, without gaps.
 
 use std::collections::VecDeque;
+use std::mem::replace;
 
 use super::scoreboard::Gain;
 use crate::segment::Nanos;
@@ -40,11 +41,6 @@ impl Sent {
     pub(super) fn ambiguous(&self) -> bool {
         self.sends > 1
     }
-
-    fn hole(start: u64, end: u64, noticed: Nanos) -> Self {
-        let length = u32::try_from(end - start).unwrap_or(u32::MAX);
-        Self { start, length, first: noticed, last: noticed, ..Self::default() }
-    }
 }
 
 /// What was known of the bytes of a segment that did not continue the sequence.
@@ -66,21 +62,53 @@ pub(super) struct Overlap {
     pub(super) disordered: bool,
 }
 
-/// The segments in flight.
+/// A segment as it is kept: it ends where the next begins.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    start: u64,
+    first: Nanos,
+    timestamp: u32,
+    ip_id: u16,
+    sends: u8,
+    marks: u8,
+}
+
+const SACKED: u8 = 1;
+const CONTROL: u8 = 2;
+
+impl Kept {
+    fn of(sent: &Sent) -> Self {
+        let Sent { start, first, timestamp, ip_id, sends, sacked, control, .. } = *sent;
+        let marks = (u8::from(sacked) * SACKED) | (u8::from(control) * CONTROL);
+        Self { start, first, timestamp, ip_id, sends, marks }
+    }
+
+    fn hole(start: u64, noticed: Nanos) -> Self {
+        Self { start, first: noticed, ..Self::default() }
+    }
+}
+
+/// The segments in flight. There are many for each connection that is followed: they are kept in little memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flight {
-    segments: VecDeque<Sent>,
+    segments: VecDeque<Kept>,
+    /// The first byte after them.
+    end: u64,
+    /// Where those begin that were sent more than once, and when they were last sent; in order.
+    repeated: VecDeque<(u64, Nanos)>,
 }
 
 /// More segments than this are not kept: acks are missing from such a capture.
 pub(super) const MOST_SEGMENTS: usize = 1 << 15;
+/// Room for so many is made at first.
+const LEAST: usize = 2;
 
 impl Flight {
     /// Fetches both ends of it from memory.
     #[inline]
     pub(super) fn fetch(&self) -> u64 {
         let ends = [self.segments.front(), self.segments.back()];
-        ends.iter().flatten().fold(0, |sum: u64, sent| sum.wrapping_add(sent.start))
+        ends.iter().flatten().fold(0, |sum: u64, kept| sum.wrapping_add(kept.start))
     }
 
     /// Appends what continues the sequence at `next`; what it jumps over becomes a hole.
@@ -88,21 +116,37 @@ impl Flight {
     pub(super) fn append(&mut self, next: u64, sent: Sent) {
         let mut from = next;
         while from < sent.start {
-            let end = sent.start.min(from + u64::from(u32::MAX));
-            self.segments.push_back(Sent::hole(from, end, sent.first));
-            from = end;
+            self.push(Kept::hole(from, sent.first));
+            from = sent.start.min(from + u64::from(u32::MAX));
         }
-        self.segments.push_back(sent);
+        self.push(Kept::of(&sent));
+        self.end = sent.end();
         while self.segments.len() > MOST_SEGMENTS {
-            self.segments.pop_front();
+            self.pop();
         }
+    }
+
+    #[inline]
+    fn push(&mut self, kept: Kept) {
+        let room = self.segments.capacity();
+        if self.segments.len() == room {
+            // By half as many: most of them stay as long as they are.
+            self.segments.reserve_exact((room / 2).max(LEAST));
+        }
+        self.segments.push_back(kept);
     }
 
     /// What begins at `start` was in flight before anything was captured.
     pub(super) fn prepend(&mut self, start: u64, noticed: Nanos) {
-        if let Some(first) = self.segments.front().filter(|first| first.start > start) {
-            self.segments.push_front(Sent::hole(start, first.start, noticed));
+        if self.segments.front().is_some_and(|first| first.start > start) {
+            self.segments.push_front(Kept::hole(start, noticed));
         }
+    }
+
+    /// The first byte after the segment at a place.
+    #[inline(always)]
+    fn end_of(&self, at: usize) -> u64 {
+        self.segments.get(at + 1).map_or(self.end, |next| next.start)
     }
 
     /// Notes a further transmission of `[start, end)`, holes being filled with `sent`.
@@ -111,7 +155,7 @@ impl Flight {
         let mut overlap = Overlap::default();
         let mut at = self.position(start);
         while let Some(&found) = self.segments.get(at).filter(|found| found.start < end) {
-            let bytes = found.end().min(end) - found.start.max(start);
+            let bytes = self.end_of(at).min(end) - found.start.max(start);
             if found.sends == 0 {
                 overlap.filled += bytes;
                 overlap.noticed = found.first;
@@ -120,11 +164,10 @@ impl Flight {
                 at = self.fill(at, sent);
             } else {
                 overlap.seen += bytes;
-                overlap.last_sent = overlap.last_sent.max(Some(found.last));
+                overlap.last_sent = overlap.last_sent.max(Some(self.repeat(&found, sent.last)));
                 overlap.sends = overlap.sends.max(found.sends);
                 let known = &mut self.segments[at];
                 known.sends = known.sends.saturating_add(1);
-                known.last = sent.last;
                 known.timestamp = sent.timestamp;
                 at += 1;
             }
@@ -132,22 +175,35 @@ impl Flight {
         overlap
     }
 
+    /// A segment is sent once more at `time`; when it was last sent before.
+    fn repeat(&mut self, found: &Kept, time: Nanos) -> Nanos {
+        let place = self.repeated.partition_point(|one| one.0 < found.start);
+        if found.sends > 1 {
+            return self
+                .repeated
+                .get_mut(place)
+                .map_or(found.first, |one| replace(&mut one.1, time));
+        }
+        self.repeated.insert(place, (found.start, time));
+        found.first
+    }
+
     /// Puts `sent` into the hole at `at`; returns the place after what it filled.
     fn fill(&mut self, at: usize, sent: Sent) -> usize {
-        let hole = self.segments[at];
+        let (hole, hole_end) = (self.segments[at], self.end_of(at));
         let start = hole.start.max(sent.start);
-        let end = hole.end().min(sent.end());
+        let end = hole_end.min(sent.end());
         let mut place = at;
         if hole.start < start {
-            self.segments[at] = Sent::hole(hole.start, start, hole.first);
+            self.segments[at] = Kept::hole(hole.start, hole.first);
             place += 1;
-            self.segments.insert(place, Sent::default());
+            self.segments.insert(place, Kept::default());
         }
-        // Not longer than the hole, so it fits.
-        let length = (end - start) as u32;
-        self.segments[place] = Sent { start, length, sacked: hole.sacked, ..sent };
-        if end < hole.end() {
-            self.segments.insert(place + 1, Sent::hole(end, hole.end(), hole.first));
+        let sacked = hole.marks & SACKED;
+        let filled = Kept::of(&Sent { start, sacked: false, ..sent });
+        self.segments[place] = Kept { marks: filled.marks | sacked, ..filled };
+        if end < hole_end {
+            self.segments.insert(place + 1, Kept::hole(end, hole.first));
         }
         place + 1
     }
@@ -155,30 +211,57 @@ impl Flight {
     /// Takes what is acknowledged up to `to`, segment by segment.
     #[inline]
     pub(super) fn take_until(&mut self, to: u64) -> Option<Sent> {
-        let first = self.segments.front_mut()?;
-        if first.end() <= to {
-            return self.segments.pop_front();
+        let first = self.segments.front()?;
+        if self.end_of(0) <= to {
+            return self.pop();
         }
         if first.start < to {
             // Half a super-segment. What is left was sent when all of it was.
-            first.length = (first.end() - to) as u32;
-            first.start = to;
+            if let Some(first) = self.segments.front_mut() {
+                if let Some(one) = self.repeated.front_mut().filter(|one| one.0 == first.start) {
+                    one.0 = to;
+                }
+                first.start = to;
+            }
         }
         None
     }
 
-    /// Marks what the receiver holds now; calls `found` for each segment that is new.
-    pub(super) fn mark_sacked(&mut self, gain: Gain, mut found: impl FnMut(&Sent)) {
+    /// Takes the oldest.
+    #[inline]
+    fn pop(&mut self) -> Option<Sent> {
+        let end = self.end_of(0);
+        let Kept { start, first, timestamp, ip_id, sends, marks } = self.segments.pop_front()?;
+        let repeated = if sends > 1 { self.repeated.pop_front() } else { None };
+        Some(Sent {
+            start,
+            first,
+            last: repeated.map_or(first, |one| one.1),
+            length: u32::try_from(end - start).unwrap_or(u32::MAX),
+            timestamp,
+            ip_id,
+            sends,
+            sacked: marks & SACKED != 0,
+            control: marks & CONTROL != 0,
+        })
+    }
+
+    /// Marks what the receiver holds now; calls `found` with the time of each first transmission that is new and
+    /// the only one.
+    pub(super) fn mark_sacked(&mut self, gain: Gain, mut found: impl FnMut(Nanos)) {
         let from = self.position(gain.from);
-        for segment in self.segments.range_mut(from..) {
-            if segment.start >= gain.to {
+        for at in from..self.segments.len() {
+            let end = self.end_of(at);
+            let Some(segment) = self.segments.get_mut(at).filter(|one| one.start < gain.to) else {
                 break;
-            }
+            };
             // One that began before the gain may be whole only now.
-            let whole = segment.start >= gain.stretch.0 && segment.end() <= gain.stretch.1;
-            if whole && !segment.sacked {
-                segment.sacked = true;
-                found(segment);
+            let whole = segment.start >= gain.stretch.0 && end <= gain.stretch.1;
+            if whole && segment.marks & SACKED == 0 {
+                segment.marks |= SACKED;
+                if segment.sends == 1 && segment.marks & CONTROL == 0 {
+                    found(segment.first);
+                }
             }
         }
     }
@@ -186,10 +269,13 @@ impl Flight {
     /// The place of the first segment that ends after `start`.
     fn position(&self, start: u64) -> usize {
         // Most often it is the oldest.
-        match self.segments.front() {
-            Some(first) if first.end() > start => 0,
-            _ => self.segments.partition_point(|segment| segment.end() <= start),
+        if self.segments.is_empty() || self.end_of(0) > start {
+            return 0;
         }
+        if start >= self.end {
+            return self.segments.len();
+        }
+        self.segments.partition_point(|segment| segment.start <= start) - 1
     }
 }
 
@@ -203,6 +289,13 @@ mod tests {
         Sent { start, length, first: time, last: time, sends: 1, ..Sent::default() }
     }
 
+    impl Flight {
+        /// A segment's first byte, the one after its last, and how often it was sent.
+        fn told(&self, at: usize) -> (u64, u64, u8) {
+            (self.segments[at].start, self.end_of(at), self.segments[at].sends)
+        }
+    }
+
     #[test]
     fn a_hole_is_filled_from_both_sides() {
         let mut flight = Flight::default();
@@ -213,7 +306,7 @@ mod tests {
         assert_eq!(late.after, Some((0, 0)));
         let both = flight.resend(sent(5, 25, 4));
         assert_eq!((both.seen, both.filled, both.last_sent), (10, 10, Some(3)));
-        let sends: Vec<_> = flight.segments.iter().map(|s| (s.start, s.end(), s.sends)).collect();
+        let sends: Vec<_> = (0..flight.segments.len()).map(|at| flight.told(at)).collect();
         assert_eq!(sends, [(0, 10, 2), (10, 20, 1), (20, 30, 2), (30, 40, 0), (40, 50, 1)]);
     }
 
@@ -223,6 +316,24 @@ mod tests {
         flight.append(0, sent(0, 100, 1));
         assert_eq!(flight.take_until(40), None);
         assert_eq!(flight.take_until(100).map(|s| (s.start, s.length)), Some((40, 60)));
+    }
+
+    #[test]
+    fn when_it_was_last_sent_is_known_of_each() {
+        let mut flight = Flight::default();
+        (0..4).for_each(|n| flight.append(10 * n, sent(10 * n, 10 * n + 10, n)));
+        for (start, time, before) in [(20, 7, 2), (0, 8, 0), (20, 9, 7), (30, 10, 3)] {
+            let overlap = flight.resend(sent(start, start + 10, time));
+            assert_eq!(overlap.last_sent, Some(before));
+        }
+        assert_eq!(flight.take_until(5), None);
+        let taken = std::iter::from_fn(|| flight.take_until(40));
+        let taken: Vec<_> = taken.map(|s| (s.start, s.length, s.first, s.last, s.sends)).collect();
+        assert_eq!(
+            taken,
+            [(5, 5, 0, 8, 2), (10, 10, 1, 1, 1), (20, 10, 2, 9, 3), (30, 10, 3, 10, 2)]
+        );
+        assert!(flight.repeated.is_empty());
     }
 
     proptest! {
@@ -248,10 +359,12 @@ mod tests {
                 prop_assert_eq!(overlap.seen, known as u64);
                 seen[start as usize..end as usize].fill(true);
                 let mut at = 0;
-                for segment in &flight.segments {
-                    prop_assert_eq!(segment.start, at);
-                    at = segment.end();
-                    prop_assert!(seen[segment.start as usize..at as usize].iter().all(|s| *s == (segment.sends > 0)));
+                for place in 0..flight.segments.len() {
+                    let (start, end, sends) = flight.told(place);
+                    prop_assert_eq!(start, at);
+                    prop_assert!(start < end);
+                    at = end;
+                    prop_assert!(seen[start as usize..at as usize].iter().all(|s| *s == (sends > 0)));
                 }
                 prop_assert_eq!(at, next);
             }

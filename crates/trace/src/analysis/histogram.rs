@@ -26,7 +26,8 @@ fn bucket(value: u64) -> usize {
 fn lower_edge(bucket: usize) -> f64 {
     let parts = 1_usize << PARTS;
     let exponent = bucket / parts - 1;
-    (bucket - exponent * parts) as f64 * (exponent as f64).exp2()
+    // Exact: fewer than 64 powers of two, with six digits each.
+    (bucket - exponent * parts) as f64 * (1_u64 << exponent) as f64
 }
 
 impl Histogram {
@@ -83,22 +84,27 @@ impl Histogram {
         }
     }
 
-    /// The value below which the share `q` lies, interpolated in its bucket; `None` when empty.
-    pub(super) fn quantile(&mut self, q: f64) -> Option<f64> {
+    /// The values below which these shares lie, in rising order, interpolated in their buckets; `None` when empty.
+    pub(super) fn quantiles<const N: usize>(&mut self, shares: [f64; N]) -> Option<[f64; N]> {
         self.settle();
         let total: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
-        let wanted = q * total as f64;
-        let mut below = 0.0;
-        for (place, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let count = f64::from(count);
-            if below + count >= wanted {
+        let mut wanted = shares.map(|share| share * total as f64).into_iter().enumerate();
+        let mut next = wanted.next();
+        let mut found = [0.0; N];
+        let mut below = 0_u64;
+        for (place, &count) in self.counts.iter().enumerate() {
+            let upto = below + u64::from(count);
+            // Most buckets hold none of the values that are wanted.
+            while let Some((which, least)) = next.filter(|next| count > 0 && upto as f64 >= next.1)
+            {
                 let bucket = usize::from(self.first) + place;
                 let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
-                return Some(low + (wanted - below) / count * (high - low));
+                found[which] = low + (least - below as f64) / f64::from(count) * (high - low);
+                next = wanted.next();
             }
-            below += count;
+            below = upto;
         }
-        None
+        (total > 0).then_some(found)
     }
 }
 
@@ -109,10 +115,10 @@ mod tests {
     #[test]
     fn percentiles_of_a_ramp() {
         let mut histogram = Histogram::default();
-        assert_eq!(histogram.quantile(0.5), None);
+        assert_eq!(histogram.quantiles([0.5]), None);
         (1..=100_000_u64).rev().for_each(|n| histogram.add(n * 1000));
-        for q in [0.05, 0.5, 0.95, 0.99] {
-            let found = histogram.quantile(q).unwrap();
+        let shares = [0.05, 0.5, 0.95, 0.99];
+        for (q, found) in shares.into_iter().zip(histogram.quantiles(shares).unwrap()) {
             assert!((found / (1e8 * q) - 1.0).abs() < 0.005, "{found} at {q}");
         }
     }
@@ -122,7 +128,7 @@ mod tests {
         let mut histogram = Histogram::default();
         (0..64).for_each(|bit| histogram.add(1 << bit));
         histogram.add(u64::MAX);
-        let median = histogram.quantile(0.5).unwrap();
+        let [median] = histogram.quantiles([0.5]).unwrap();
         assert!(histogram.counts.len() <= 2048);
         assert!((31.0..34.0).contains(&median.log2()), "{median}");
     }

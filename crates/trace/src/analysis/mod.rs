@@ -18,6 +18,7 @@ mod limits;
 mod recovery;
 mod report;
 mod rounds;
+mod rows;
 mod rtt;
 mod scoreboard;
 mod sequence;

@@ -8,11 +8,10 @@ use super::growth::{Growth, Reductions};
 use super::limits::Limit;
 use super::recovery::{Cause, Kind, Verdict};
 use super::report::SlowStart;
+use super::rows::Rows;
 use super::rtt::Correlation;
 use crate::segment::Nanos;
 
-/// More are not kept of a direction: beyond, neighbours become one.
-pub(super) const MOST_ROUNDS: usize = 2048;
 /// A sender with data and an open window answers an acknowledgement within this time.
 const PROMPT: Nanos = 3_000_000;
 
@@ -63,15 +62,15 @@ pub struct Round {
     /// When its timed segment was sent.
     pub time: Nanos,
     /// When that was acknowledged.
-    end: Nanos,
+    pub(super) end: Nanos,
     /// Payload sent, retransmissions included.
     pub sent_bytes: u64,
     /// Newly acknowledged.
     pub acked_bytes: u64,
     /// From its beginning to that of the next.
     pub(super) parts: Parts,
-    rtt_sum: Nanos,
-    rtt_samples: u32,
+    pub(super) rtt_sum: Nanos,
+    pub(super) rtt_samples: u32,
     pub(super) rounds: u32,
     /// Retransmitted segments.
     pub retransmissions: u32,
@@ -94,7 +93,7 @@ impl Round {
         Self { time, end: time, rounds: 1, ..Self::default() }
     }
 
-    fn add(&mut self, next: &Self) {
+    pub(super) fn add(&mut self, next: &Self) {
         self.end = next.end;
         self.parts.add(&next.parts);
         self.rtt_sum += next.rtt_sum;
@@ -194,9 +193,7 @@ pub(super) struct Rounds {
     acks: u32,
     pub(super) reductions: Reductions,
     correlation: Correlation,
-    rows: Vec<Round>,
-    /// Rounds of a row.
-    stride: u32,
+    rows: Rows,
 }
 
 impl Rounds {
@@ -206,7 +203,7 @@ impl Rounds {
         let words =
             [self.round.sent_bytes, self.round.parts.rest, self.mark, self.transit, self.samples];
         let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
-        sum.wrapping_add(self.rows.last().map_or(0, |row| row.time))
+        sum.wrapping_add(self.rows.fetch())
     }
 
     /// New data are sent.
@@ -380,27 +377,7 @@ impl Rounds {
     fn keep(&mut self) {
         self.growth.round(&mut self.round, std::mem::take(&mut self.acks));
         self.round.flight_least = self.round.flight_bytes;
-        self.stride = self.stride.max(1);
-        let full = self.rows.last().is_none_or(|last| last.rounds >= self.stride);
-        if full && self.rows.len() == MOST_ROUNDS {
-            self.halve();
-        }
-        match self.rows.last_mut().filter(|last| last.rounds < self.stride) {
-            Some(last) => last.add(&self.round),
-            None => self.rows.push(self.round),
-        }
-    }
-
-    /// Neighbours become one.
-    fn halve(&mut self) {
-        let pairs = self.rows.len() / 2;
-        for pair in 0..pairs {
-            let mut row = self.rows[2 * pair];
-            row.add(&self.rows[2 * pair + 1]);
-            self.rows[pair] = row;
-        }
-        self.rows.truncate(pairs);
-        self.stride *= 2;
+        self.rows.keep(&self.round);
     }
 
     /// What there is in the end, at `time`.
@@ -415,7 +392,7 @@ impl Rounds {
             self.keep();
         }
         Found {
-            rows: std::mem::take(&mut self.rows),
+            rows: std::mem::take(&mut self.rows).into_rounds(),
             idle: self.idle,
             samples: self.samples,
             mean_s: (self.samples > 0).then(|| self.sample_sum as f64 / self.samples as f64 / 1e9),

@@ -104,11 +104,9 @@ impl Spread {
         if self.samples == 0 {
             return None;
         }
-        let percentile = |q| {
-            let found = self.histogram.quantile(q).unwrap_or(0.0);
-            found.clamp(self.least as f64, self.greatest as f64) / 1e9
-        };
-        let [p50_s, p95_s, p99_s] = [0.5, 0.95, 0.99].map(percentile);
+        let (least, greatest) = (self.least as f64, self.greatest as f64);
+        let found = self.histogram.quantiles([0.5, 0.95, 0.99])?;
+        let [p50_s, p95_s, p99_s] = found.map(|found| found.clamp(least, greatest) / 1e9);
         Some(Durations {
             samples: self.samples,
             mean_s: self.sum / self.samples as f64 / 1e9,

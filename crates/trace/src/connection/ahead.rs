@@ -6,7 +6,6 @@ use std::hint::black_box;
 
 use super::Connections;
 use super::key::Key;
-use super::lane::Waiting;
 
 /// Segments that are looked up together.
 pub(super) const TOGETHER: usize = 32;
@@ -37,12 +36,8 @@ impl Connections {
         }
         let lanes = guesses.iter().take(sought.len()).filter_map(|place| self.lanes.get(*place));
         black_box(lanes.map(|lane| lane.number).fold(0, u64::wrapping_add));
-        let places = guesses.iter().take(sought.len());
-        let waiting =
-            places.filter_map(|place| self.waiting.get(*place).zip(self.lanes.get(*place)));
-        black_box(
-            waiting.map(|(waiting, lane)| waiting.fetch_next(lane)).fold(0, u64::wrapping_add),
-        );
+        let lanes = guesses.iter().take(sought.len()).filter_map(|place| self.lanes.get(*place));
+        black_box(lanes.map(|lane| self.chunks.fetch_next(&lane.log)).fold(0, u64::wrapping_add));
         for (segment, sought) in segments.iter().zip(&sought) {
             self.follow(segment, sought);
         }
@@ -68,10 +63,15 @@ impl Connections {
     }
 
     /// Follows what waits at these places, a few.
-    pub(super) fn settle_all(&mut self, places: &[usize]) {
-        let waiting = places.iter().filter_map(|place| self.waiting.get(*place));
-        black_box(waiting.map(Waiting::fetch).fold(0, u64::wrapping_add));
-        self.followers.fetch(places);
+    fn settle_all(&mut self, places: &[usize]) {
+        self.fetch(places);
         places.iter().for_each(|place| self.settle(*place));
+    }
+
+    /// Fetches what following these places, a few, reads and changes.
+    pub(super) fn fetch(&self, places: &[usize]) {
+        let lanes = places.iter().filter_map(|place| self.lanes.get(*place));
+        black_box(lanes.map(|lane| self.chunks.fetch(&lane.log)).fold(0, u64::wrapping_add));
+        self.followers.fetch(places);
     }
 }

@@ -1,69 +1,75 @@
 //! What a follower on a thread of its own is handed at a time.
 
-use super::lane::{Brief, ROOM};
+use super::encoding::{Encoder, LONGEST, SHORTEST};
+use super::log;
 use crate::analysis::End;
-use crate::segment::Segment;
+use crate::segment::{Nanos, Segment};
 
 /// What is to be done with the connection of a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Follow it from here on: the batch's next segment is its first.
+    /// Follow it from here on: the next of the batch's first segments is its own.
     Meet { number: u64, points: usize },
-    /// Follow the batch's next segment,
-    One,
-    /// or its next so many briefs.
-    Several { count: u32 },
-    /// A frame from this end was captured twice.
-    Duplicate { from: usize },
-    /// It is over; whose turn its report is among all.
-    End { turn: u64, end: End },
+    /// Follow what the next so many bytes of the batch's logs say.
+    Log { bytes: usize },
+    /// It is over; whose turn its report is among all, and how many frames from each end were captured twice.
+    End { turn: u64, end: End, copies: [u64; 2] },
 }
 
 /// Steps of places, and the segments that they are about.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) steps: Vec<(usize, Step)>,
-    pub(super) segments: Vec<Segment>,
-    pub(super) briefs: Vec<Brief>,
+    pub(super) firsts: Vec<Segment>,
+    pub(super) logs: Vec<u8>,
+    /// Writes the last step's log, if that goes on.
+    encoder: Option<Encoder>,
 }
 
 /// Of each, a batch has hardly more: it fits into a processor's first cache.
 const MOST_STEPS: usize = 128;
-const MOST_BRIEFS: usize = 1024;
+const MOST_BYTES: usize = 1 << 13;
 
 /// Segments of a batch, at most: the last step may bring some more.
-pub(super) const MOST_SEGMENTS: usize = MOST_STEPS + MOST_BRIEFS + ROOM;
+pub(super) const MOST_SEGMENTS: usize = MOST_STEPS + (MOST_BYTES + log::MOST) / SHORTEST;
 
 impl Batch {
     pub(super) fn clear(&mut self) {
         self.steps.clear();
-        self.segments.clear();
-        self.briefs.clear();
+        self.firsts.clear();
+        self.logs.clear();
+        self.encoder = None;
     }
 
-    /// Adds briefs of a place, to the last step if that is of the same.
+    /// What is to be done at a place.
+    pub(super) fn tell(&mut self, place: usize, step: Step) {
+        self.encoder = None;
+        self.steps.push((place, step));
+    }
+
+    /// Adds a log of a place.
+    pub(super) fn add(&mut self, place: usize, log: &[u8]) {
+        self.tell(place, Step::Log { bytes: log.len() });
+        self.logs.extend_from_slice(log);
+    }
+
+    /// Adds a segment of a place; `last`: the latest time of those before it.
     #[inline]
-    pub(super) fn add(&mut self, place: usize, briefs: &[Brief]) {
-        self.briefs.extend_from_slice(briefs);
-        self.count(place, briefs.len() as u32);
-    }
-
-    /// Adds one.
-    #[inline(always)]
-    pub(super) fn push(&mut self, place: usize, brief: Brief) {
-        self.briefs.push(brief);
-        self.count(place, 1);
-    }
-
-    #[inline(always)]
-    fn count(&mut self, place: usize, more: u32) {
-        match self.steps.last_mut() {
-            Some((last, Step::Several { count })) if *last == place => *count += more,
-            _ => self.steps.push((place, Step::Several { count: more })),
+    pub(super) fn push(&mut self, place: usize, segment: &Segment, from: usize, last: Nanos) {
+        if self.encoder.is_none() || self.steps.last().is_none_or(|step| step.0 != place) {
+            self.tell(place, Step::Log { bytes: 0 });
+        }
+        let start = self.logs.len();
+        self.logs.resize(start + LONGEST, 0);
+        let encoder = self.encoder.get_or_insert_default();
+        let length = encoder.write(segment, from, last, &mut self.logs[start..]);
+        self.logs.truncate(start + length);
+        if let Some((_, Step::Log { bytes })) = self.steps.last_mut() {
+            *bytes += length;
         }
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.steps.len() >= MOST_STEPS || self.briefs.len() >= MOST_BRIEFS
+        self.steps.len() >= MOST_STEPS || self.logs.len() >= MOST_BYTES
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ahead::FETCHED;
 use super::batch::{Batch, Step};
-use super::lane::{Brief, settle};
+use super::encoding::read;
 use super::live::{Connection, Most};
 use crate::analysis::{Budget, ConnectionReport, End};
 use crate::segment::Segment;
@@ -41,25 +41,24 @@ impl Follower {
         }
     }
 
-    /// Follows what has waited at a place.
+    /// Follows what a log of a place says.
     #[inline]
-    pub(super) fn settle(&mut self, place: usize, briefs: &[Brief]) {
+    pub(super) fn settle(&mut self, place: usize, log: &[u8]) {
         if let Some(Some(known)) = self.known.get_mut(place) {
-            settle(briefs, known, &self.budget);
-        }
-    }
-
-    /// A frame captured twice.
-    pub(super) fn duplicate(&mut self, place: usize, from: usize) {
-        if let Some(Some(known)) = self.known.get_mut(place) {
-            known.duplicate(from);
+            let (last, ends) = (known.last(), known.ends());
+            read(log, last, ends, |segment| known.push(segment, &self.budget));
         }
     }
 
     /// What is said of the connection of a place, which goes.
-    pub(super) fn end(&mut self, place: usize, end: End) -> Option<ConnectionReport> {
+    pub(super) fn end(
+        &mut self,
+        place: usize,
+        end: End,
+        copies: [u64; 2],
+    ) -> Option<ConnectionReport> {
         let known = self.known.get_mut(place)?.take()?;
-        Some(known.report(end, &self.budget))
+        Some(known.report(end, copies, &self.budget))
     }
 
     /// Fetches from memory what will change at these places, a few.
@@ -73,24 +72,23 @@ impl Follower {
     /// Does what a batch says; the reports of connections that end, by their turn.
     pub(super) fn follow(&mut self, batch: &Batch) -> Vec<(u64, ConnectionReport)> {
         let mut reports = Vec::new();
-        let (mut segments, mut briefs) = (batch.segments.iter(), batch.briefs.as_slice());
+        let (mut firsts, mut logs) = (batch.firsts.iter(), batch.logs.as_slice());
         for steps in batch.steps.chunks(FETCHED) {
             self.fetch(steps.iter().map(|step| step.0));
             for &(place, step) in steps {
                 match step {
-                    Step::Several { count } => {
-                        let (those, rest) = briefs.split_at(count as usize);
-                        briefs = rest;
-                        self.settle(place, those);
-                    }
-                    Step::One => segments.next().into_iter().for_each(|one| self.push(place, one)),
                     Step::Meet { number, points } => {
-                        let first = segments.next();
+                        let first = firsts.next();
                         first.into_iter().for_each(|one| self.meet(place, number, points, one));
                     }
-                    Step::Duplicate { from } => self.duplicate(place, from),
-                    Step::End { turn, end } => {
-                        reports.extend(self.end(place, end).map(|report| (turn, report)));
+                    Step::Log { bytes } => {
+                        let (log, rest) = logs.split_at(bytes);
+                        logs = rest;
+                        self.settle(place, log);
+                    }
+                    Step::End { turn, end, copies } => {
+                        let report = self.end(place, end, copies);
+                        reports.extend(report.map(|report| (turn, report)));
                     }
                 }
             }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use super::batch::Step;
 use super::follower::Follower;
-use super::lane::Brief;
 use super::team::{Team, most_events};
 use crate::analysis::{Budget, ConnectionReport, End};
-use crate::segment::Segment;
+use crate::segment::{Nanos, Segment};
 
 /// Who follows, and the reports that come of it, in the order in which their connections ended.
 #[derive(Debug)]
@@ -53,54 +52,34 @@ impl Followers {
         self.sent(gone);
     }
 
-    /// The next segment of a place; `brief`: in short, if it is needed and there is one.
+    /// The next segment of a place; `last`: the latest time of those before it.
     #[inline]
-    pub(super) fn push(
-        &mut self,
-        place: usize,
-        segment: &Segment,
-        brief: impl FnOnce() -> Option<Brief>,
-    ) {
+    pub(super) fn push(&mut self, place: usize, segment: &Segment, from: usize, last: Nanos) {
         let Some(team) = &mut self.team else {
             return self.home.push(place, segment);
         };
-        let gone = match brief() {
-            Some(brief) => team.push(place, brief),
-            None => team.show(place, Step::One, segment),
-        };
+        let gone = team.push(place, segment, from, last);
         self.sent(gone);
     }
 
-    /// Follows what has waited at a place.
+    /// Follows what a log of a place says.
     #[inline]
-    pub(super) fn settle(&mut self, place: usize, briefs: &[Brief]) {
-        if briefs.is_empty() {
-            return;
-        }
+    pub(super) fn settle(&mut self, place: usize, log: &[u8]) {
         let Some(team) = &mut self.team else {
-            return self.home.settle(place, briefs);
+            return self.home.settle(place, log);
         };
-        let gone = team.settle(place, briefs);
+        let gone = team.settle(place, log);
         self.sent(gone);
     }
 
-    /// A frame captured twice.
-    pub(super) fn duplicate(&mut self, place: usize, from: usize) {
+    /// The connection of a place is over; of `copies` frames from each end, each was captured twice.
+    pub(super) fn end(&mut self, place: usize, end: End, copies: [u64; 2]) {
         let Some(team) = &mut self.team else {
-            return self.home.duplicate(place, from);
-        };
-        let gone = team.tell(place, Step::Duplicate { from });
-        self.sent(gone);
-    }
-
-    /// The connection of a place is over.
-    pub(super) fn end(&mut self, place: usize, end: End) {
-        let Some(team) = &mut self.team else {
-            return self.reports.extend(self.home.end(place, end).map(Some));
+            return self.reports.extend(self.home.end(place, end, copies).map(Some));
         };
         let turn = self.first + self.reports.len() as u64;
         self.reports.push_back(None);
-        let gone = team.tell(place, Step::End { turn, end });
+        let gone = team.tell(place, Step::End { turn, end, copies });
         self.sent(gone);
     }
 

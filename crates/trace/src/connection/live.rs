@@ -76,11 +76,6 @@ impl Connection {
         usize::from(self.ends[0] != segment.source)
     }
 
-    /// A frame captured twice, from the end `from`.
-    pub(super) fn duplicate(&mut self, from: usize) {
-        self.flows[from].counts.capture_duplicates += 1;
-    }
-
     /// The next segment of it.
     #[inline]
     pub(super) fn push(&mut self, segment: &Segment, budget: &Budget) {
@@ -122,9 +117,10 @@ impl Connection {
         }
     }
 
-    /// What is said of it, now that it has come to this end.
-    pub(super) fn report(self, end: End, budget: &Budget) -> ConnectionReport {
-        let Self { ends: [a, b], flows: [first, second], tap, .. } = self;
+    /// What is said of it, now that it has come to this end. `copies`: frames captured twice, from each end.
+    pub(super) fn report(self, end: End, copies: [u64; 2], budget: &Budget) -> ConnectionReport {
+        let Self { ends: [a, b], flows: [mut first, mut second], tap, .. } = self;
+        [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
         let syn_captured = first.isn.is_some() || second.isn.is_some();
         let mut directions = [first.report(a, b, &tap, 0), second.report(b, a, &tap, 1)];
         let kept = |direction: &DirectionReport| {

@@ -2,12 +2,14 @@
 
 mod ahead;
 mod batch;
+mod encoding;
 mod follower;
 mod followers;
 mod index;
 mod key;
 mod lane;
 mod live;
+mod log;
 mod team;
 mod turns;
 
@@ -18,7 +20,8 @@ use ahead::{FETCHED, Sought, TOGETHER};
 use followers::Followers;
 use index::Index;
 use key::{Hashes, Key};
-use lane::{LIVE, LONE, Lane, OVER, Waiting};
+use lane::{LIVE, LONE, Lane, OVER};
+use log::{Chunks, Length};
 use turns::{TURNS, Turns};
 
 use crate::analysis::{Budget, ConnectionReport, End, Recent, copies};
@@ -79,9 +82,11 @@ pub struct Connections {
     lanes: Vec<Lane>,
     /// Beside each lane.
     turns: Vec<Turns>,
-    waiting: Vec<Waiting>,
-    /// Of which one segment was captured, that one: a port scan is nothing else.
-    lone: Vec<Option<Box<Segment>>>,
+    /// The first segment of each, until it is followed: of a port scan there is no other.
+    firsts: Vec<Option<Box<Segment>>>,
+    chunks: Chunks,
+    /// A log as a whole.
+    whole: Vec<u8>,
     free: Vec<usize>,
     followers: Followers,
     /// On so many threads, from so many segments on.
@@ -130,8 +135,9 @@ impl Connections {
             index: Index::new(),
             lanes: Vec::new(),
             turns: Vec::new(),
-            waiting: Vec::new(),
-            lone: Vec::new(),
+            firsts: Vec::new(),
+            chunks: Chunks::new(),
+            whole: Vec::new(),
             free: Vec::new(),
             followers: Followers::new(limits.events, Budget::new(MOST_EVENTS)),
             threads,
@@ -219,10 +225,7 @@ impl Connections {
     /// Shows a segment to its connection, at once or when there are several; the connection's number.
     #[inline]
     fn show(&mut self, place: usize, segment: &Segment, high: bool) -> u64 {
-        let (Some(lane), Some(waiting)) = (self.lanes.get_mut(place), self.waiting.get_mut(place))
-        else {
-            return 0;
-        };
+        let Some(lane) = self.lanes.get_mut(place) else { return 0 };
         let (number, from) = (lane.number, lane.from(high));
         if let Some(since) = self.recent.find(segment, number, &self.marks) {
             let told = lane.identifies(from);
@@ -232,30 +235,39 @@ impl Connections {
             }
         }
         lane.note(segment, from);
-        // Most need not touch the connection.
-        let many = self.index.len() >= self.few;
-        if many && !lane.is(LONE) && lane.take(waiting, segment, from) {
-            if lane.is_due() {
-                self.put_off(place);
-            }
-            return number;
+        if segment.flags.any(TURNS) {
+            self.turn(place, segment, from);
         }
-        self.follow_up(place, segment, from);
+        self.meet(place);
+        if self.index.len() < self.few {
+            self.follow_up(place, segment, from);
+        } else {
+            self.write_down(place, segment, from);
+        }
         number
     }
 
     /// Lets the connection of a place follow what waits, and then a segment.
     #[inline]
     fn follow_up(&mut self, place: usize, segment: &Segment, from: usize) {
-        if segment.flags.any(TURNS) {
-            self.turn(place, segment, from);
-        }
-        self.meet(place);
         self.settle(place);
         let Some(lane) = self.lanes.get_mut(place) else { return };
-        let latest = lane.last.max(segment.time);
-        self.followers.push(place, segment, || lane.brief(segment, from));
-        lane.last = latest;
+        let last = lane.last;
+        lane.last = last.max(segment.time);
+        self.followers.push(place, segment, from, last);
+    }
+
+    /// Lets a segment wait.
+    #[inline]
+    fn write_down(&mut self, place: usize, segment: &Segment, from: usize) {
+        let Some(lane) = self.lanes.get_mut(place) else { return };
+        let length = self.chunks.add(&mut lane.log, segment, from, lane.last);
+        lane.last = lane.last.max(segment.time);
+        match length {
+            Length::Short => {}
+            Length::Due => self.put_off(place),
+            Length::Full => self.settle(place),
+        }
     }
 
     /// A segment begins a connection, or ends it.
@@ -280,20 +292,19 @@ impl Connections {
         if segment.time == since && occupies {
             lane.say_twice(1 - from);
         }
-        self.followers.duplicate(place, from);
+        self.turns[place].copies[from] += 1;
     }
 
-    /// Begins to follow a connection if one segment of it had been captured.
+    /// Another segment than the first was captured.
     #[inline]
     fn meet(&mut self, place: usize) {
         if self.lanes.get(place).is_some_and(|lane| lane.is(LONE)) {
-            self.follow_first(place);
+            self.grant(place);
         }
     }
 
     #[cold]
-    fn follow_first(&mut self, place: usize) {
-        let Some(first) = self.lone.get_mut(place).and_then(Option::take) else { return };
+    fn grant(&mut self, place: usize) {
         // Both directions have points of their own.
         let points = self.limits.points.min((MOST_POINTS - self.granted) / SHARE / 2);
         self.granted += 2 * points;
@@ -301,7 +312,15 @@ impl Connections {
         turns.points = points;
         lane.say(LONE, false);
         lane.say(OVER, turns.over());
-        self.followers.meet(place, lane.number, points, &first);
+    }
+
+    /// Begins to follow a connection.
+    #[cold]
+    fn begin(&mut self, place: usize) {
+        let Some(first) = self.firsts.get_mut(place).and_then(Option::take) else { return };
+        let lane = &mut self.lanes[place];
+        lane.followed = true;
+        self.followers.meet(place, lane.number, self.turns[place].points, &first);
     }
 
     /// Whether a SYN opens another connection than that of a place.
@@ -314,9 +333,17 @@ impl Connections {
     /// Follows what waits at a place.
     #[inline]
     fn settle(&mut self, place: usize) {
-        if let (Some(lane), Some(waiting)) = (self.lanes.get_mut(place), self.waiting.get(place)) {
-            self.followers.settle(place, lane.release(waiting));
+        let Some(lane) = self.lanes.get(place) else { return };
+        if !lane.followed {
+            self.begin(place);
         }
+        let Some(lane) = self.lanes.get_mut(place) else { return };
+        if lane.log.is_empty() {
+            return;
+        }
+        self.chunks.release(&mut lane.log, &mut self.whole);
+        self.followers.settle(place, &self.whole);
+        self.whole.clear();
     }
 
     /// Connections that were followed.
@@ -355,9 +382,13 @@ impl Connections {
 
     /// The capture ends before these connections do.
     fn end_all(&mut self, places: &[usize]) {
-        places.iter().for_each(|place| self.meet(*place));
-        self.settle_all(places);
-        places.iter().for_each(|place| self.followers.end(*place, self.turns[*place].end));
+        self.fetch(places);
+        for &place in places {
+            self.meet(place);
+            self.settle(place);
+            let Turns { end, copies, .. } = self.turns[place];
+            self.followers.end(place, end, copies);
+        }
     }
 
     #[inline]
@@ -392,19 +423,18 @@ impl Connections {
         let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
         lane.say(OVER, opens || turns.over());
         self.count += 1;
-        let lone = Some(Box::new(*segment));
+        let first = Some(Box::new(*segment));
         let place = match self.free.pop() {
             Some(place) => {
                 self.lanes[place] = lane;
                 self.turns[place] = turns;
-                self.lone[place] = lone;
+                self.firsts[place] = first;
                 place
             }
             None => {
                 self.lanes.push(lane);
                 self.turns.push(turns);
-                self.lone.push(lone);
-                self.waiting.push(Waiting::new());
+                self.firsts.push(first);
                 self.lanes.len() - 1
             }
         };
@@ -451,7 +481,7 @@ impl Connections {
         self.free.push(place);
         self.granted -= 2 * turns.points;
         let cut = evicted && turns.end == End::Open;
-        self.followers.end(place, if cut { End::Evicted } else { turns.end });
+        self.followers.end(place, if cut { End::Evicted } else { turns.end }, turns.copies);
     }
 }
 

@@ -10,9 +10,8 @@ use std::thread::{Builder, JoinHandle};
 
 use super::batch::{Batch, MOST_SEGMENTS, Step};
 use super::follower::Follower;
-use super::lane::Brief;
 use crate::analysis::ConnectionReport;
-use crate::segment::Segment;
+use crate::segment::{Nanos, Segment};
 
 /// Batches that wait for a follower.
 const QUEUED: usize = 4;
@@ -70,28 +69,34 @@ impl Team {
     /// What is to be done at a place. Whether a batch has gone out.
     #[inline]
     pub(super) fn tell(&mut self, place: usize, step: Step) -> bool {
-        self.add(place, |batch, own| batch.steps.push((own, step)))
+        self.add(place, |batch, own| batch.tell(own, step))
     }
 
     /// The same, with the segment that it is about.
     #[inline]
     pub(super) fn show(&mut self, place: usize, step: Step, segment: &Segment) -> bool {
         self.add(place, |batch, own| {
-            batch.segments.push(*segment);
-            batch.steps.push((own, step));
+            batch.firsts.push(*segment);
+            batch.tell(own, step);
         })
     }
 
-    /// Segments that a place is to follow. Whether a batch has gone out.
+    /// A log that a place is to follow. Whether a batch has gone out.
     #[inline]
-    pub(super) fn settle(&mut self, place: usize, briefs: &[Brief]) -> bool {
-        self.add(place, |batch, own| batch.add(own, briefs))
+    pub(super) fn settle(&mut self, place: usize, log: &[u8]) -> bool {
+        self.add(place, |batch, own| batch.add(own, log))
     }
 
-    /// The same of one.
+    /// The same of one segment; `last`: the latest time of those before it.
     #[inline]
-    pub(super) fn push(&mut self, place: usize, brief: Brief) -> bool {
-        self.add(place, |batch, own| batch.push(own, brief))
+    pub(super) fn push(
+        &mut self,
+        place: usize,
+        segment: &Segment,
+        from: usize,
+        last: Nanos,
+    ) -> bool {
+        self.add(place, |batch, own| batch.push(own, segment, from, last))
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::segment::{Flags, Segment};
 pub(super) const TURNS: u8 = Flags::SYN | Flags::FIN | Flags::RST;
 
 /// What they have said so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turns {
     /// Initial sequence numbers, of SYNs captured.
     isn: [Option<u32>; 2],
@@ -16,6 +16,8 @@ pub(super) struct Turns {
     pub(super) end: End,
     /// Points of a time-sequence plot that it was granted, of each direction.
     pub(super) points: usize,
+    /// Frames captured twice, from each end.
+    pub(super) copies: [u64; 2],
 }
 
 impl Turns {

@@ -64,7 +64,7 @@ pub use segment::{
 };
 pub use sender::{Counters, Sender};
 pub use stack::{
-    Control, Cubic, DelayedAcks, Detection, Growth, Pacing, Preset, Receiving, Reduction,
+    Control, Cubic, DelayedAcks, Detection, Growth, Pacing, Preset, Reading, Receiving, Reduction,
     Reordering, RttRule, Stack,
 };
 pub use ticks::Span;

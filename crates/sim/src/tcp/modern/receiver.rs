@@ -5,7 +5,7 @@ mod delay;
 use self::delay::{Delay, Due, QUICK_ACKS, SHORTEST};
 use super::reassembly::{Placed, Reassembly};
 use super::segment::{Cumulative, Outgoing, SackBlock, SackBlocks, Timestamps};
-use super::stack::{DelayedAcks, MILLISECOND, Stack};
+use super::stack::{DelayedAcks, MILLISECOND, Reading, Stack};
 use crate::clock::{NEVER, Nanos};
 
 /// The congestion bits of a packet: RFC 3168, section 5.
@@ -92,6 +92,7 @@ impl Receiver {
                 last_arrival: 0,
                 conversation: false,
                 pushed: false,
+                read: Due::NOTHING,
             },
             largest: 536,
             growth: stack.receiving.window_growth,
@@ -215,7 +216,7 @@ impl Receiver {
         if self.growth > 0 && (!held || stack.detection.uses_sack()) {
             self.grow_window(data, stack);
         }
-        if stack.receiving.reads_at_once {
+        if stack.receiving.reading != Reading::Told {
             self.read = self.reassembly.data_end();
         }
     }
@@ -264,9 +265,12 @@ impl Receiver {
     fn schedule_linux(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
         let quick = self.delay.quick > 0 && !self.delay.conversation;
+        let reading = stack.receiving.reading;
         let drained =
-            stack.receiving.reads_at_once && self.delay.pushed && !self.delay.conversation;
-        if (full && self.window_moves(stack)) || quick || (drained && in_order) {
+            reading == Reading::EachPacket && self.delay.pushed && !self.delay.conversation;
+        if reading == Reading::EachInstant && in_order && !quick {
+            self.leave_to_reader(now, stack);
+        } else if (full && self.window_moves(stack)) || quick || (drained && in_order) {
             self.due = Due::NOW;
         } else if in_order {
             self.delay_ack(now, stack);
@@ -312,6 +316,9 @@ impl Receiver {
             self.due = Due::NOW;
         }
         if self.due.later().is_some_and(|at| at <= now) {
+            if self.awaits_reader() {
+                return self.read_instant();
+            }
             self.due = Due::NOW;
             if self.delay.conversation {
                 self.delay.conversation = false;
@@ -365,11 +372,10 @@ impl Receiver {
         self.read = (self.read + bytes).min(self.reassembly.data_end());
         let room = self.read + stack.receiving.buffer;
         let waits = self.due.later().is_some();
-        let drained = self.readable() == 0 && self.delay.pushed && !self.delay.conversation;
-        let full = self.next() - self.acknowledged > u64::from(self.largest);
+        let drained = self.readable() == 0;
         let reopens = self.allowed < self.next() + u64::from(self.largest)
             && room >= self.next() + stack.receiving.buffer / 2;
-        if (waits && bytes > 0 && (drained || full)) || reopens {
+        if (waits && bytes > 0 && self.read_tells(drained)) || reopens {
             self.due = Due::NOW;
         }
     }

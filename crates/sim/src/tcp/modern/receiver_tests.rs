@@ -1,4 +1,4 @@
-use super::super::stack::{Preset, Receiving};
+use super::super::stack::{Preset, Reading, Receiving};
 use super::*;
 
 fn data(start: u64, len: u32) -> Data {
@@ -80,6 +80,43 @@ fn linux_acknowledges_a_pushed_packet_as_soon_as_all_is_read() {
         arrive(&mut receiver, 0, packet(number, false), &stack);
     }
     assert_eq!(arrive(&mut receiver, 0, packet(26, true), &stack), []);
+}
+
+#[test]
+fn linux_data_of_one_instant_is_acknowledged_when_it_is_read() {
+    let stack = settled(Preset::LinuxCubic);
+    let receiving = Receiving { reading: Reading::EachInstant, ..stack.receiving };
+    let stack = Stack { receiving, ..stack };
+    let mut receiver = Receiver::new(1, &stack);
+    let packet = |number: u64, push| Data { push, ..data(1 + number * 1448, 1448) };
+    let read = |receiver: &mut Receiver, now| {
+        receiver.on_deadline(now, &stack);
+        receiver.poll_ack(&stack).map(|ack| (ack.ack - 1) / 1448)
+    };
+    // The packets that are acknowledged at once at the start need no reader.
+    for number in 0..16 {
+        assert_eq!(arrive(&mut receiver, 1, packet(number, false), &stack).len(), 1);
+    }
+    // One acknowledgement for all, and that at the same instant.
+    for number in 16..30 {
+        assert_eq!(arrive(&mut receiver, MILLISECOND, packet(number, number % 2 == 1), &stack), []);
+        assert_eq!(receiver.deadline(), MILLISECOND);
+    }
+    assert_eq!(read(&mut receiver, MILLISECOND), Some(30));
+    assert_eq!(receiver.deadline(), NEVER);
+    // A single packet is read, and acknowledged as late as ever.
+    assert_eq!(arrive(&mut receiver, 2 * MILLISECOND, packet(30, false), &stack), []);
+    assert_eq!(read(&mut receiver, 2 * MILLISECOND), None);
+    assert_eq!(receiver.deadline(), 42 * MILLISECOND);
+    // The next one, too: the reader finds two; a pushed one it tells of alone.
+    assert_eq!(arrive(&mut receiver, 3 * MILLISECOND, packet(31, false), &stack), []);
+    assert_eq!(read(&mut receiver, 3 * MILLISECOND), Some(32));
+    assert_eq!(arrive(&mut receiver, 4 * MILLISECOND, packet(32, true), &stack), []);
+    assert_eq!(read(&mut receiver, 4 * MILLISECOND), Some(33));
+    // A gap is told of at once, with what was not read before it.
+    assert_eq!(arrive(&mut receiver, 5 * MILLISECOND, packet(33, false), &stack), []);
+    assert_eq!(arrive(&mut receiver, 5 * MILLISECOND, packet(35, false), &stack), [1 + 34 * 1448]);
+    assert_eq!(receiver.deadline(), NEVER);
 }
 
 #[test]

@@ -143,6 +143,17 @@ pub enum DelayedAcks {
     Linux,
 }
 
+/// When the application at the receiving end reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// When it is told to.
+    Told,
+    /// Each packet as it comes.
+    EachPacket,
+    /// All that has come at an instant, behind the last of it.
+    EachInstant,
+}
+
 /// The rules of the receiving end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiving {
@@ -156,8 +167,8 @@ pub struct Receiving {
     /// SACK blocks are what Linux reports: a packet extends those alone that are reported, whatever
     /// else is held beside it.
     pub extends_reported: bool,
-    /// The application reads what comes at once.
-    pub reads_at_once: bool,
+    /// When the application reads.
+    pub reading: Reading,
     /// Bytes that it takes beyond what was read.
     pub buffer: u64,
     /// By how much the advertised window grows at first, two packets for each that comes.
@@ -318,7 +329,7 @@ const LINUX: Stack = Stack {
         dsack: true,
         sack_compression: true,
         extends_reported: true,
-        reads_at_once: true,
+        reading: Reading::EachPacket,
         buffer: 1 << 40,
         window_growth: WINDOW_GROWTH,
     },
@@ -357,7 +368,7 @@ const RFC_SACK: Stack = Stack {
         dsack: false,
         sack_compression: false,
         extends_reported: false,
-        reads_at_once: true,
+        reading: Reading::EachPacket,
         buffer: 1 << 40,
         window_growth: 0,
     },

@@ -49,6 +49,9 @@ pub(super) struct Delay {
     pub conversation: bool,
     /// A packet waits to be acknowledged that was pushed, or is not full.
     pub pushed: bool,
+    /// Where the application reads once an instant: what is due when it has read. Another time is
+    /// due until then, that of its turn.
+    pub read: Due,
 }
 
 impl Receiver {
@@ -67,6 +70,39 @@ impl Receiver {
             Some(before) => Due::at(before.min(at)),
             None => Due::at(at),
         };
+    }
+
+    /// The application is to read, behind all that comes at this instant: Linux's
+    /// `__tcp_ack_snd_check` leaves what is not read to whoever reads it, as the window would be
+    /// smaller than what was advertised.
+    #[inline(never)]
+    pub(super) fn leave_to_reader(&mut self, now: Nanos, stack: &Stack) {
+        if self.awaits_reader() {
+            self.due = self.delay.read;
+        }
+        self.delay_ack(now, stack);
+        if self.due != Due::NOW {
+            self.delay.read = self.due;
+            self.due = Due::at(now);
+        }
+    }
+
+    /// Whether what is due is the application's turn.
+    pub(super) fn awaits_reader(&self) -> bool {
+        let awaited = self.delay.read != Due::NOTHING && self.delay.read != self.due;
+        awaited && self.due.later().is_some()
+    }
+
+    /// The application has read all that there is.
+    pub(super) fn read_instant(&mut self) {
+        self.due = if self.read_tells(true) { Due::NOW } else { self.delay.read };
+    }
+
+    /// Linux's `tcp_cleanup_rbuf`: whether a read is told to the sender, where it has `drained` what
+    /// there was.
+    pub(super) fn read_tells(&self, drained: bool) -> bool {
+        let full = self.next() - self.acknowledged > u64::from(self.largest);
+        full || (drained && self.delay.pushed && !self.delay.conversation)
     }
 
     /// Packets that come close to each other keep the delay short: RFC 5681, section 4.2, lets it

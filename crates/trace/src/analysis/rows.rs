@@ -1,0 +1,215 @@
+//! Rounds that are over, in a third of the memory: of long transfers most of what is kept.
+
+use super::rounds::{Parts, Round};
+
+/// More are not kept of a direction: beyond, neighbours become one.
+const MOST_ROUNDS: usize = 2048;
+/// Bytes that memory is taken for at first: a few rounds.
+const LEAST: usize = 128;
+
+/// Rounds in order, or several that follow each other as one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rows {
+    /// Numbers of seven bits a byte, the lowest first; all but the last byte of a number have the eighth bit.
+    packed: Vec<u8>,
+    count: usize,
+    /// The time of the last of them.
+    time: u64,
+    /// Two to the power of this are the rounds of a row.
+    stride: u8,
+    /// A row to which rounds will be added.
+    open: Option<Box<Round>>,
+}
+
+impl Rows {
+    /// Fetches from memory where the next goes.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.packed.last().copied().unwrap_or(0).into()
+    }
+
+    /// The next round, which is over.
+    pub(super) fn keep(&mut self, round: &Round) {
+        let row = match self.open.take() {
+            Some(mut open) => {
+                open.add(round);
+                open
+            }
+            None => {
+                if self.count == MOST_ROUNDS {
+                    self.halve();
+                }
+                if self.stride == 0 {
+                    return self.pack(round);
+                }
+                Box::new(*round)
+            }
+        };
+        if row.rounds >= 1 << self.stride.min(31) {
+            self.pack(&row);
+        } else {
+            self.open = Some(row);
+        }
+    }
+
+    /// Neighbours become one.
+    fn halve(&mut self) {
+        let stride = self.stride + 1;
+        let rounds = std::mem::take(self).into_rounds();
+        self.stride = stride;
+        for pair in rounds.chunks_exact(2) {
+            let mut row = pair[0];
+            row.add(&pair[1]);
+            self.pack(&row);
+        }
+    }
+
+    fn pack(&mut self, row: &Round) {
+        let numbers = numbers(row, self.time);
+        (self.time, self.count) = (row.time, self.count + 1);
+        let mut bytes = [0; NUMBERS * MOST_BYTES];
+        let mut length = 0;
+        for mut number in numbers {
+            while number >= 0x80 {
+                bytes[length] = number as u8 | 0x80;
+                length += 1;
+                number >>= 7;
+            }
+            bytes[length] = number as u8;
+            length += 1;
+        }
+        if self.packed.capacity() - self.packed.len() < length {
+            self.packed.reserve_exact(length.max(LEAST).max(self.packed.len() / 2));
+        }
+        self.packed.extend_from_slice(&bytes[..length]);
+    }
+
+    /// All of them.
+    pub(super) fn into_rounds(self) -> Vec<Round> {
+        let mut rounds = Vec::with_capacity(self.count + usize::from(self.open.is_some()));
+        let mut bytes = self.packed.into_iter();
+        let mut time = 0;
+        for _ in 0..self.count {
+            let round = round(std::array::from_fn(|_| number(&mut bytes)), time);
+            time = round.time;
+            rounds.push(round);
+        }
+        rounds.extend(self.open.map(|open| *open));
+        rounds
+    }
+}
+
+const NUMBERS: usize = 17;
+/// Of seven bits each, a number takes so many at most.
+const MOST_BYTES: usize = 10;
+
+/// A row by numbers that are small most often; `before`: the time of the row before it.
+fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
+    let parts = &row.parts;
+    let lasted = row.end.wrapping_sub(row.time);
+    [
+        folded(row.time.wrapping_sub(before)),
+        folded(lasted),
+        row.sent_bytes,
+        row.acked_bytes,
+        parts.application,
+        parts.receiver_window,
+        parts.slow_start,
+        parts.recovery,
+        parts.timeout,
+        parts.rest,
+        folded(row.rtt_sum.wrapping_sub(lasted)),
+        row.rtt_samples.into(),
+        row.rounds.into(),
+        row.retransmissions.into(),
+        row.flight_bytes.into(),
+        row.flight_bytes.wrapping_sub(row.flight_least).into(),
+        row.window_bytes.into(),
+    ]
+}
+
+/// The row that these are the numbers of.
+fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
+    let [time, lasted, sent_bytes, acked_bytes, rest @ ..] = numbers;
+    let [application, receiver_window, slow_start, recovery, timeout, open, rest @ ..] = rest;
+    let [rtt_sum, rtt_samples, rounds, retransmissions, flight, least, window] = rest;
+    let (time, lasted) = (before.wrapping_add(unfolded(time)), unfolded(lasted));
+    Round {
+        time,
+        end: time.wrapping_add(lasted),
+        sent_bytes,
+        acked_bytes,
+        parts: Parts { application, receiver_window, slow_start, recovery, timeout, rest: open },
+        rtt_sum: lasted.wrapping_add(unfolded(rtt_sum)),
+        rtt_samples: rtt_samples as u32,
+        rounds: rounds as u32,
+        retransmissions: retransmissions as u32,
+        flight_bytes: flight as u32,
+        flight_least: (flight as u32).wrapping_sub(least as u32),
+        window_bytes: window as u32,
+        ..Round::default()
+    }
+}
+
+fn number(bytes: &mut impl Iterator<Item = u8>) -> u64 {
+    let (mut number, mut place) = (0, 0);
+    for byte in bytes {
+        number |= u64::from(byte & 0x7f) << place;
+        place += 7;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    number
+}
+
+/// A small number for a small difference, whether it is above or below zero.
+fn folded(difference: u64) -> u64 {
+    difference << 1 ^ ((difference as i64) >> 63) as u64
+}
+
+fn unfolded(number: u64) -> u64 {
+    number >> 1 ^ (number & 1).wrapping_neg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn anything()(
+            numbers in prop::array::uniform17(prop_oneof![0_u64..300, 0_u64..1 << 40, any::<u64>()]),
+        ) -> Round {
+            Round { rounds: 1, ..round(numbers, 0) }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_packed_is_unpacked(rounds in prop::collection::vec(anything(), 0..40)) {
+            let mut rows = Rows::default();
+            rounds.iter().for_each(|round| rows.keep(round));
+            prop_assert_eq!(rows.into_rounds(), rounds);
+        }
+    }
+
+    #[test]
+    fn neighbours_become_one_when_there_are_many() {
+        let round =
+            |n: u64| Round { time: n, end: n + 1, sent_bytes: 1, rounds: 1, ..Round::default() };
+        let mut rows = Rows::default();
+        (0..5 * MOST_ROUNDS as u64 + 3).for_each(|n| rows.keep(&round(n)));
+        let found = rows.into_rounds();
+        // Of eight each, and three are left.
+        assert_eq!(found.len(), 5 * MOST_ROUNDS / 8 + 1);
+        for (n, row) in found.iter().enumerate() {
+            let rounds = if n + 1 == found.len() { 3 } else { 8 };
+            assert_eq!(
+                (row.time, row.rounds, row.sent_bytes),
+                (8 * n as u64, rounds, rounds.into())
+            );
+            assert_eq!(row.end, row.time + u64::from(rounds));
+        }
+    }
+}
