@@ -138,7 +138,7 @@ pub trait CongestionControl {
     fn on_phase(&mut self, _window: &mut Window, _phase: PhaseName, _now: Nanos, _next: u64) {}
 
     /// The handshake has told a round-trip time.
-    fn on_established(&mut self, _window: &Window, _srtt: Nanos) {}
+    fn on_established(&mut self, _window: &Window, _now: Nanos, _rtt: Nanos) {}
 
     /// A packet is sent with nothing in flight.
     fn on_transmit_start(&mut self, _window: &mut Window, _now: Nanos, _start: Start) {}
@@ -289,8 +289,8 @@ impl AnyControl {
     }
 
     /// See [`CongestionControl::on_established`].
-    pub fn on_established(&mut self, window: &Window, srtt: Nanos) {
-        each!(self, control => control.on_established(window, srtt));
+    pub fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
+        each!(self, control => control.on_established(window, now, rtt));
     }
 
     /// See [`CongestionControl::on_transmit_start`].

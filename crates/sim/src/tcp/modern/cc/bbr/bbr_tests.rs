@@ -88,6 +88,19 @@ fn linux_s_bbr_init_makes_the_first_rate_of_the_handshake_s_round_trip_time() {
 }
 
 #[test]
+fn linux_s_bbr_init_has_the_handshake_s_round_trip_time_as_the_smallest() {
+    let stack = Preset::LinuxBbr.stack();
+    let mut bbr = Bbr::new(&stack, 0, 1);
+    let mut window = Window::new(10);
+    bbr.on_established(&window, 0, 20 * MILLISECOND);
+    // The first packets met a queue.
+    let queued = AckSample { rtt: Some(70 * MILLISECOND), ..ack(90 * MILLISECOND, 1, 9) };
+    bbr.update_min_rtt(&mut window, &queued);
+    let bw = bandwidth(10, 10 * MILLISECOND);
+    assert_eq!(bbr.inflight(bw, UNIT), 20 + 3 * bbr.burst().max(2));
+}
+
+#[test]
 fn linux_s_bbr_update_ack_aggregation_expects_no_part_of_a_packet() {
     // Two packets a millisecond.
     let bw = bandwidth(2, MILLISECOND);

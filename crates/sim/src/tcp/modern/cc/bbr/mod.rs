@@ -215,10 +215,11 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// Linux's `bbr_init`: the first rate is that of the first window in the handshake's round-trip
-    /// time.
-    fn on_established(&mut self, window: &Window, srtt: Nanos) {
-        self.pace.hear_rtt(window.cwnd, Some(srtt));
+    /// Linux's `bbr_init`: the handshake's round-trip time is the smallest so far, and the first rate
+    /// is that of the first window in it.
+    fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
+        (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
+        self.pace.hear_rtt(window.cwnd, Some(rtt));
     }
 
     fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
