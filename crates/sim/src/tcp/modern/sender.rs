@@ -212,6 +212,7 @@ impl Sender {
                 self.rtt.sample(rtt, self.una, self.flight.end(), stack);
                 self.control.on_established(&self.window, now, rtt);
                 self.pacer.set_rate(self.control.pacing_rate());
+                self.size_chunks(stack);
             }
             None => self.rtt.fall_back(stack),
         }

@@ -235,3 +235,48 @@ impl CongestionControl for CubicControl {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::AnyControl;
+    use crate::tcp::modern::segment::{Ack, Timestamps, stamp};
+    use crate::tcp::modern::sender::Sender;
+    use crate::tcp::modern::stack::{MILLISECOND, Preset};
+
+    #[test]
+    fn linux_s_cubictcp_state_learns_anew_with_each_timeout() {
+        let stack = Preset::LinuxCubic.stack();
+        let mut sender = Sender::new(0, 1, 1, &stack);
+        sender.establish(0, Some(50 * MILLISECOND), 1 << 40, &stack);
+        sender.write(0, 1 << 20, &stack, &mut ());
+        let min_delay = |sender: &Sender| match &sender.control {
+            AnyControl::Cubic(control) => control.min_delay,
+            other => panic!("{other:?}"),
+        };
+        let send = |sender: &mut Sender, now| {
+            while sender.poll_transmit(now, &stack, &mut ()).is_some() {}
+        };
+        let time_out = |sender: &mut Sender| {
+            let mut now = 0;
+            while sender.backoff() == 0 {
+                now = sender.deadline();
+                sender.on_deadline(now, &stack, &mut ());
+                send(sender, now);
+            }
+            now
+        };
+        send(&mut sender, 0);
+        let mut now = time_out(&mut sender);
+        assert_eq!(min_delay(&sender), None);
+        // A packet that was retransmitted is acknowledged.
+        now += 60 * MILLISECOND;
+        let stamps = Timestamps { value: 1, echo: stamp(now - 50 * MILLISECOND) };
+        let (ack, window) = (1 + u64::from(stack.mss), 1 << 40);
+        let ack = Ack { ack, window, seq: 1, timestamps: Some(stamps), ..Ack::default() };
+        sender.on_ack(now, &ack, &stack, &mut ());
+        send(&mut sender, now);
+        assert!(min_delay(&sender).is_some());
+        time_out(&mut sender);
+        assert_eq!(min_delay(&sender), None);
+    }
+}

@@ -110,6 +110,17 @@ pub struct LostPacket {
     pub total_delivered: u32,
 }
 
+/// What was delivered and lost so far, in packets; both wrap.
+#[derive(Clone, Copy, Debug)]
+pub struct Totals {
+    /// When the last packet was delivered.
+    pub at: Nanos,
+    /// Delivered.
+    pub delivered: u32,
+    /// Found lost.
+    pub lost: u32,
+}
+
 /// How sending begins with nothing in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -136,6 +147,9 @@ pub trait CongestionControl {
 
     /// The sender changes to `phase`; `next` is the byte after the last one sent.
     fn on_phase(&mut self, _window: &mut Window, _phase: PhaseName, _now: Nanos, _next: u64) {}
+
+    /// A timeout, before the phase changes: the packets out are taken for lost.
+    fn on_timeout(&mut self, _totals: &Totals) {}
 
     /// The handshake has told a round-trip time.
     fn on_established(&mut self, _window: &Window, _now: Nanos, _rtt: Nanos) {}
@@ -286,6 +300,11 @@ impl AnyControl {
     /// See [`CongestionControl::on_phase`].
     pub fn on_phase(&mut self, window: &mut Window, phase: PhaseName, now: Nanos, next: u64) {
         each!(self, control => control.on_phase(window, phase, now, next));
+    }
+
+    /// See [`CongestionControl::on_timeout`].
+    pub fn on_timeout(&mut self, totals: &Totals) {
+        each!(self, control => control.on_timeout(totals));
     }
 
     /// See [`CongestionControl::on_established`].

@@ -2,7 +2,7 @@ use super::*;
 use crate::tcp::modern::cc::path_model::{Epoch, burst_packets};
 use crate::tcp::modern::delivery_rate::RateSample;
 use crate::tcp::modern::packet::Packet;
-use crate::tcp::modern::sender::Sender;
+use crate::tcp::modern::sender::{Repair, Sender};
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
 
 /// An acknowledgement of `delivered` packets with so many left in flight.
@@ -134,6 +134,69 @@ fn linux_s_bbr_sndbuf_expand_lets_three_windows_be_out_while_a_hole_is_repaired(
         }
         sender.flight.out()
     };
-    assert_eq!(room(Preset::LinuxBbr), 30);
-    assert_eq!(room(Preset::LinuxCubic), 20);
+    // And 64 KiB that Linux's `tcp_sendmsg_locked` fills once there was room for a byte of them.
+    assert_eq!(room(Preset::LinuxBbr), 30 + 45);
+    assert_eq!(room(Preset::LinuxCubic), 20 + 45);
+}
+
+#[test]
+fn linux_s_bbr_set_state_takes_a_timeout_for_a_sample_of_the_policer() {
+    let stack = Preset::LinuxBbr.stack();
+    let mut bbr = Bbr::new(&stack, 0, 1);
+    // A timeout is a round in which something was lost; a part of a millisecond does not count.
+    let mut time_out = |at: u32| {
+        let since = Nanos::from(at) * 100 * MILLISECOND + Nanos::from(at % 2) * 900_000;
+        let (delivered, lost) = (100 + at * 20, 10 + at * 10);
+        bbr.on_timeout(&Totals { at: since, delivered, lost });
+        bbr.policer.bandwidth()
+    };
+    let found: Vec<_> = (0..8).map(|at| time_out(at).is_some()).collect();
+    assert_eq!(found, [false, false, false, false, false, false, false, true]);
+    assert_eq!(bbr.policer.bandwidth(), Some(bandwidth(20, 100 * MILLISECOND)));
+}
+
+/// A sender with packets out, and all of the first window's pace behind it.
+fn sends(rtt: Nanos, cwnd: u32, stack: &Stack) -> (Nanos, Sender) {
+    let mut sender = Sender::new(0, 1, 1, stack);
+    sender.establish(0, Some(rtt), 1 << 40, stack);
+    sender.window.cwnd = cwnd;
+    sender.write(0, 1 << 30, stack, &mut ());
+    // A part of a chunk waits no longer than a millisecond after the last one.
+    let mut now = 0;
+    while sender.flight.out() < cwnd {
+        now = sender.pacer.next_at() + 2 * MILLISECOND;
+        while sender.poll_transmit(now, stack, &mut ()).is_some() {}
+    }
+    (now.max(sender.pacer.next_at()), sender)
+}
+
+#[test]
+fn linux_s_tcp_tso_autosize_makes_larger_chunks_of_bbr_s_where_the_path_is_short() {
+    let stack = Preset::LinuxBbr.stack();
+    let chunk = |rtt| {
+        let (now, mut sender) = sends(rtt, 60, &stack);
+        sender.window.cwnd = 120;
+        std::iter::from_fn(|| sender.poll_transmit(now, &stack, &mut ())).count()
+    };
+    // What 10 packets in 2 ms are in 1/1024 s, with the gain of startup, and 64 KiB / 2^3.
+    assert_eq!(chunk(2 * MILLISECOND), 19);
+    assert_eq!(chunk(20 * MILLISECOND), 2);
+}
+
+#[test]
+fn linux_s_tcp_xmit_retransmit_queue_paces_each_run_of_lost_packets() {
+    let stack = Preset::LinuxBbr.stack();
+    let (mut now, mut sender) = sends(20 * MILLISECOND, 40, &stack);
+    for lost in [2, 3, 7, 9] {
+        sender.flight.mark_lost(lost);
+    }
+    sender.enter_recovery(now, false, &stack, &mut ());
+    sender.repair = Repair::Lost;
+    let mut sent = vec![];
+    for _ in 0..4 {
+        let burst = std::iter::from_fn(|| sender.poll_transmit(now, &stack, &mut ()));
+        sent.push(burst.map(|packet| packet.number).collect::<Vec<_>>());
+        now = sender.pacer.next_at();
+    }
+    assert_eq!(sent, [vec![2, 3], vec![7], vec![9], vec![]]);
 }
