@@ -112,6 +112,7 @@ fn the_send_buffer_bounds_a_long_recovery_as_in_linux() {
     // A packet is repaired in each round trip after slow start has overflowed the queue, and what the
     // receiver holds above the holes lets new ones out.
     let bounded = most_out(true);
-    assert!((1.9..=2.0).contains(&bounded), "{bounded}");
+    // Twice the window, and a buffer of 64 KiB more.
+    assert!((2.05..=2.4).contains(&bounded), "{bounded}");
     assert!(most_out(false) > 5.0);
 }

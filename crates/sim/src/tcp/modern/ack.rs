@@ -268,6 +268,7 @@ impl Sender {
         let sample = self.sample(heard, delivered, rate, stack);
         self.control.govern(&mut self.window, &sample);
         self.pacer.set_rate(self.control.pacing_rate());
+        self.size_chunks(stack);
         self.limit_while_probing();
     }
 
@@ -315,6 +316,7 @@ impl Sender {
         if stack.pacing == Pacing::Always {
             let sample = self.sample(heard, self.delivered_by(heard), RateSample::default(), stack);
             self.pacer.set_rate(Some(sample.window_rate(&self.window)));
+            self.size_chunks(stack);
         }
     }
 

@@ -60,6 +60,12 @@ pub struct DeliveryCounter {
 }
 
 impl DeliveryCounter {
+    /// When the last packet was delivered, or the first of the current flight sent.
+    #[must_use]
+    pub fn delivered_at(&self) -> Nanos {
+        self.delivered_at
+    }
+
     /// Packets are to tell of the times that a rate follows from.
     pub fn keep_times(&mut self, keep: bool) {
         self.rough = !keep;

@@ -3,13 +3,13 @@
 //! where that is near (`tcp_tso_should_defer`). The last packet of a chunk is pushed, so that the
 //! receiver acknowledges it as soon as the application has read it.
 
-use super::cc::path_model::{LARGEST_BURST as LARGEST, burst_bytes, burst_packets};
+use super::cc::path_model::{LARGEST_BURST as LARGEST, burst_bytes};
 use super::cc::window_bytes;
 use super::phase::PhaseName;
 use super::sender::Sender;
 use super::stack::{MILLISECOND, Stack};
 use super::wide::quotient;
-use crate::clock::Nanos;
+use crate::clock::{NEVER, Nanos};
 
 /// The least of a chunk where the congestion control has no say: `tcp_min_tso_segs`.
 const LEAST: u32 = 2;
@@ -88,13 +88,12 @@ impl Sender {
     #[inline(always)]
     fn full_chunk(&mut self, room: u32, stack: &Stack) -> Option<u32> {
         if let Some(rate) = self.control.pacing_rate() {
-            let full = burst_packets(rate, stack.mss);
+            let full = self.pacer.chunk(rate, stack.mss);
             return (full <= room).then_some(full);
         }
         let srtt = self.rtt.srtt().filter(|&srtt| srtt > 0)?;
         let bytes = window_bytes(&self.window, self.flight.out(), stack.mss);
-        let span = (self.rtt.min().unwrap_or(0) / 1000) >> SPAN_SHIFT;
-        let near = if span < u64::from(u32::BITS) { LARGEST >> span } else { 0 };
+        let near = self.bytes_for_nearness();
         // Most are not full, which takes no division to know.
         let beyond = ((u64::from(room) + 1) * u64::from(stack.mss)).saturating_sub(near);
         if beyond <= LARGEST && bytes >= u128::from(beyond << 10) * u128::from(srtt) {
@@ -103,6 +102,21 @@ impl Sender {
         let bytes = burst_bytes(quotient(bytes, srtt) as u64) + near;
         let full = (bytes.min(LARGEST) / u64::from(stack.mss)) as u32;
         Some(full.max(LEAST)).filter(|&full| full <= room)
+    }
+
+    /// What is paced goes in the same chunks.
+    #[inline(always)]
+    pub(super) fn size_chunks(&mut self, stack: &Stack) {
+        if stack.offload {
+            self.pacer.set_more(self.bytes_for_nearness());
+        }
+    }
+
+    /// By how many bytes chunks are larger as the round-trip time is short.
+    #[inline(always)]
+    pub(super) fn bytes_for_nearness(&self) -> u64 {
+        let span = self.rtt.min().map_or(NEVER, |min| (min / 1000) >> SPAN_SHIFT);
+        if span < u64::from(u32::BITS) { LARGEST >> span } else { 0 }
     }
 
     /// Whether a chunk of `room` packets, which is not full, waits for the next acknowledgement.
@@ -125,7 +139,7 @@ impl Sender {
     #[inline(always)]
     fn buffer_ends(&self, room: u32, stack: &Stack) -> bool {
         let (unsent, mss) = (self.unsent(), u64::from(stack.mss));
-        let buffer = ((LARGEST / mss) as u32).max(1);
+        let buffer = buffer_packets(stack);
         let buffered = buffer - self.flight.next() % buffer;
         if unsent > u64::from(buffered) * mss {
             return room >= buffered;
@@ -133,6 +147,12 @@ impl Sender {
         // A packet alone is no chunk.
         unsent <= mss || (self.closed && unsent < u64::from(room) * mss)
     }
+}
+
+/// Packets of a full buffer with the application's data.
+#[inline(always)]
+pub(super) fn buffer_packets(stack: &Stack) -> u32 {
+    ((LARGEST / u64::from(stack.mss)) as u32).max(1)
 }
 
 #[cfg(test)]

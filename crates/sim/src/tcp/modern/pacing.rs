@@ -4,10 +4,10 @@
 //! until it would have been sent. A burst that comes late shortens the wait after it, by half at
 //! the most.
 
-use super::cc::path_model::burst_packets;
+use super::cc::path_model::chunk_packets;
 use crate::clock::{NEVER, Nanos, SECOND};
 
-/// The first packets of a connection are not paced.
+/// The first packets of a connection are not paced, up to the chunk that has the last of them.
 const UNPACED: u32 = 10;
 
 /// When the next burst may be sent.
@@ -22,6 +22,8 @@ pub struct Pacer {
     sent: u32,
     /// Something waits for `next_at`.
     waits: bool,
+    /// By so many bytes chunks are larger than what the rate sends in a millisecond.
+    more: u64,
     last: Share,
 }
 
@@ -41,6 +43,22 @@ impl Pacer {
     #[inline(always)]
     pub fn set_rate(&mut self, rate: Option<u64>) {
         self.rate = rate.filter(|&rate| rate > 0);
+    }
+
+    /// Sets by how many bytes chunks are larger than what the rate sends in a millisecond.
+    #[inline(always)]
+    pub fn set_more(&mut self, bytes: u64) {
+        if self.more != bytes {
+            self.more = bytes;
+            self.last = Share::default();
+        }
+    }
+
+    /// Packets of a chunk at a rate.
+    #[inline(always)]
+    #[must_use]
+    pub fn chunk(&self, rate: u64, mss: u32) -> u32 {
+        chunk_packets(rate, self.more, mss)
     }
 
     /// Whether packets are paced.
@@ -79,11 +97,25 @@ impl Pacer {
         self.waits = waits;
     }
 
-    /// How many packets may be sent before any is paced.
+    /// How many packets may be sent before any is paced: Linux's `tcp_update_skb_after_send`, which
+    /// counts a chunk before it asks how many were sent.
     #[inline(always)]
     #[must_use]
-    pub fn unpaced(&self) -> u32 {
-        if self.is_on() { UNPACED.saturating_sub(self.sent) } else { u32::MAX }
+    pub fn unpaced(&self, mss: u32) -> u32 {
+        match self.rate {
+            None => u32::MAX,
+            Some(_) if self.sent >= UNPACED => 0,
+            Some(rate) => {
+                let chunk = self.chunk(rate, mss);
+                ((UNPACED - 1) / chunk * chunk).saturating_sub(self.sent)
+            }
+        }
+    }
+
+    /// What is sent next is a burst of its own.
+    #[inline(always)]
+    pub fn end_burst(&mut self) {
+        self.burst = None;
     }
 
     /// So many packets are sent while none is paced.
@@ -96,14 +128,12 @@ impl Pacer {
     /// A packet with `len` bytes of data is sent.
     #[inline(always)]
     pub fn on_sent(&mut self, now: Nanos, len: u32, mss: u32) {
+        let unpaced = self.unpaced(mss) > 0;
         self.sent = self.sent.saturating_add(1);
-        let Some(rate) = self.rate else { return };
-        if self.sent <= UNPACED {
-            return;
-        }
+        let Some(rate) = self.rate.filter(|_| !unpaced) else { return };
         if (self.last.rate, self.last.len) != (rate, len) {
             let time = Nanos::from(len) * SECOND / rate;
-            self.last = Share { rate, len, time, burst: burst_packets(rate, mss) };
+            self.last = Share { rate, len, time, burst: self.chunk(rate, mss) };
         }
         let Share { time, burst, .. } = self.last;
         let left = match self.burst {
@@ -141,6 +171,23 @@ mod tests {
         // Two packets of a millisecond each at a time.
         assert_eq!(sent.len(), 10);
         assert_eq!(sent[2], 2 * SECOND / 1000);
+    }
+
+    #[test]
+    fn linux_s_tcp_update_skb_after_send_paces_from_the_chunk_that_has_the_tenth_packet() {
+        let at_once = |rate| {
+            let mut pacer = Pacer::default();
+            pacer.set_rate(Some(rate));
+            let mut packets = 0;
+            while !pacer.blocks(0) {
+                pacer.on_sent(0, 1000, 1000);
+                packets += 1;
+            }
+            packets
+        };
+        assert_eq!(at_once(1_000_000), 10, "chunks of two");
+        assert_eq!(at_once(3_100_000), 12, "of three");
+        assert_eq!(at_once(10_300_000), 10, "of ten");
     }
 
     #[test]

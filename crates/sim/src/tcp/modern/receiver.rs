@@ -54,9 +54,10 @@ pub struct Receiver {
     /// The byte after the last one that was allowed.
     allowed: u64,
     due: Due,
-    /// Duplicate acknowledgements that wait, and those that did not.
+    /// Duplicate acknowledgements that wait, those that did not, and what both expect.
     compressed: u32,
     uncompressed: u32,
+    compressed_next: u64,
     compressed_until: Option<Nanos>,
     delay: Delay,
     /// The largest packet so far.
@@ -85,6 +86,7 @@ impl Receiver {
             due: Due::NOTHING,
             compressed: 0,
             uncompressed: 0,
+            compressed_next: 0,
             compressed_until: None,
             delay: Delay {
                 ato: None,
@@ -284,13 +286,20 @@ impl Receiver {
         self.read + stack.receiving.buffer >= self.allowed
     }
 
-    /// After three duplicate acknowledgements the next ones wait for each other.
+    /// After three duplicate acknowledgements the next ones wait for each other. They are counted
+    /// anew when a part of the gap is filled, which is acknowledged at once, then.
     #[inline(never)]
     fn compress(&mut self, now: Nanos, stack: &Stack) {
         let can = stack.receiving.sack_compression && stack.detection.uses_sack();
         if !can || self.compressed >= COMPRESSED {
             self.due = Due::NOW;
-        } else if self.uncompressed < UNCOMPRESSED {
+            return;
+        }
+        if self.compressed_next != self.next() {
+            self.compressed_next = self.next();
+            self.uncompressed = 0;
+        }
+        if self.uncompressed < UNCOMPRESSED {
             self.uncompressed += 1;
             self.due = Due::NOW;
         } else {
@@ -434,9 +443,6 @@ impl Receiver {
         let room = self.read + stack.receiving.buffer;
         self.allowed = self.allowed.max(room);
         let told = self.cumulative(stack);
-        if self.acknowledged != self.next() {
-            self.uncompressed = 0;
-        }
         self.acknowledged = self.next();
         if self.delay.quick > 0 && self.due != Due::NOTHING {
             self.delay.quick -= 1;

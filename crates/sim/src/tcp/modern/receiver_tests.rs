@@ -197,6 +197,26 @@ fn linux_compresses_duplicates_after_the_third() {
 }
 
 #[test]
+fn linux_s_tcp_ack_snd_check_acknowledges_at_once_what_fills_a_part_of_a_gap() {
+    let stack = settled(Preset::LinuxCubic);
+    let mut receiver = Receiver::new(1, &stack);
+    receiver.establish(Some(100 * MILLISECOND), None);
+    arrive(&mut receiver, 0, data(1, 1448), &stack);
+    receiver.delay.quick = 0;
+    // Three packets are missing; five come after them, and the last two acknowledgements wait.
+    for number in 4..9 {
+        arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
+    }
+    assert_eq!(receiver.deadline(), MILLISECOND);
+    assert_eq!(arrive(&mut receiver, 0, data(1 + 1448, 1448), &stack), [1 + 2 * 1448]);
+    assert_eq!(receiver.deadline(), NEVER, "it tells all that waited");
+    // Of what comes next, two more do not wait.
+    let after = (9..12).map(|number| data(1 + number * 1448, 1448));
+    let acks: Vec<_> = after.map(|packet| arrive(&mut receiver, 0, packet, &stack).len()).collect();
+    assert_eq!(acks, [1, 1, 0]);
+}
+
+#[test]
 fn rfc_3168_section_6_1_3_marks_are_echoed_until_cwr() {
     let stack = Stack { ecn: true, ..settled(Preset::LinuxCubic) };
     let mut receiver = Receiver::new(1, &stack);

@@ -23,7 +23,8 @@ impl Sender {
     pub(super) fn set_phase(&mut self, phase: Phase, now: Nanos) {
         let (before, after) = (self.phase.name(), phase.name());
         self.phase = phase;
-        if before != after {
+        // Linux says so of each timeout.
+        if before != after || after == PhaseName::Loss {
             let next = self.flight.end();
             self.control.on_phase(&mut self.window, after, now, next);
         }

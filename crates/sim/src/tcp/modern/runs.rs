@@ -131,8 +131,9 @@ impl Sender {
         if begins {
             self.begin_flight(now);
         }
-        let paced = self.pacer.unpaced() == 0;
-        let most = if paced { chunk } else { chunk.min(self.pacer.unpaced()) };
+        let unpaced = self.pacer.unpaced(stack.mss);
+        let paced = unpaced == 0;
+        let most = if paced { chunk } else { chunk.min(unpaced) };
         let mut packet = Packet::sent(now, Marks::default());
         self.delivery.on_sent(now, begins, &mut packet);
         let fits = self.flight.end() + u64::from(most) * mss <= end
@@ -160,7 +161,7 @@ impl Sender {
     /// Sends up to `most` packets before byte `end`, one by one: each of them may be the last that is
     /// allowed.
     fn push_each(&mut self, now: Nanos, most: u32, packet: Packet, end: u64, stack: &Stack) -> u32 {
-        let (mss, paced) = (stack.mss, self.pacer.unpaced() == 0);
+        let (mss, paced) = (stack.mss, self.pacer.unpaced(stack.mss) == 0);
         let mut packets = 0;
         while packets < most
             && self.flight.end() + u64::from(mss) <= end

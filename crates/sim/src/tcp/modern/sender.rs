@@ -210,8 +210,9 @@ impl Sender {
             Some(rtt) => {
                 self.rtt.hear_min(now, rtt);
                 self.rtt.sample(rtt, self.una, self.flight.end(), stack);
-                self.control.on_established(&self.window, rtt);
+                self.control.on_established(&self.window, now, rtt);
                 self.pacer.set_rate(self.control.pacing_rate());
+                self.size_chunks(stack);
             }
             None => self.rtt.fall_back(stack),
         }

@@ -3,6 +3,7 @@
 use super::cc::Start;
 use super::chronograph::Activity;
 use super::event::Probe;
+use super::offload::buffer_packets;
 use super::packet::{Marks, Packet};
 use super::phase::{Phase, Unreported};
 use super::segment::{Sending, Transmit};
@@ -117,12 +118,13 @@ impl Sender {
     }
 
     /// Whether the socket's buffer has room, where what the receiver holds above a hole makes more
-    /// than a window be out.
+    /// than a window be out. Linux's `tcp_sendmsg_locked` asks for room once for a whole buffer of
+    /// segmentation offload, so that as much is there beyond the limit.
     fn fits_send_buffer(&self, stack: &Stack) -> bool {
         let widest = self.window.widest.max(self.window.cwnd).max(LEAST_BUFFERED);
         // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR slow-starts in recovery, too.
         let windows = if self.control.governs() { 3 } else { 2 };
-        !stack.bounded_send_buffer || self.flight.out() < windows * widest
+        !stack.bounded_send_buffer || self.flight.out() < windows * widest + buffer_packets(stack)
     }
 
     #[inline(always)]
@@ -214,6 +216,10 @@ impl Sender {
             prr.out += 1;
         }
         let sent = self.send_again(now, number, stack);
+        // Linux's `tcp_retransmit_skb`: a chunk is what is lost of packets next to each other.
+        if self.pacer.is_on() && self.flight.to_repair() != Some(number + 1) {
+            self.pacer.end_burst();
+        }
         if number == self.flight.first() && !matches!(self.timer, Timer::Reordering(_)) {
             self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
         }
@@ -250,6 +256,7 @@ impl Sender {
         probe: &mut impl Probe,
     ) -> Option<Transmit> {
         let forced = self.forced.take()?;
+        self.pacer.end_burst();
         let sent = match forced {
             Forced::First if self.flight.out() > 0 => {
                 let first = self.flight.first();
@@ -265,6 +272,7 @@ impl Sender {
             Forced::WindowProbe => Some(self.transmit_window_probe(now, stack)),
             Forced::First | Forced::ProbeLast => None,
         };
+        self.pacer.end_burst();
         self.publish_window(now, probe);
         sent
     }

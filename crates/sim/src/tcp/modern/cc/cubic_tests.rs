@@ -1,6 +1,9 @@
 //! One test a rule of RFC 9438 or of Linux's `tcp_cubic.c`, after which it is named.
 
+use super::super::AnyControl;
 use super::*;
+use crate::tcp::modern::segment::{Ack, Timestamps, stamp};
+use crate::tcp::modern::sender::Sender;
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
 
 fn control(rules: Cubic) -> CubicControl {
@@ -116,4 +119,41 @@ fn linux_cubictcp_acked_hears_no_delay_in_the_second_after_an_epoch_began() {
     };
     assert_eq!(heard(SECOND - 4 * MILLISECOND), Some(long));
     assert_eq!(heard(SECOND), Some(short));
+}
+
+#[test]
+fn linux_s_cubictcp_state_learns_anew_with_each_timeout() {
+    let stack = Preset::LinuxCubic.stack();
+    let mut sender = Sender::new(0, 1, 1, &stack);
+    sender.establish(0, Some(50 * MILLISECOND), 1 << 40, &stack);
+    sender.write(0, 1 << 20, &stack, &mut ());
+    let min_delay = |sender: &Sender| match &sender.control {
+        AnyControl::Cubic(control) => control.min_delay,
+        other => panic!("{other:?}"),
+    };
+    let send = |sender: &mut Sender, now| {
+        while sender.poll_transmit(now, &stack, &mut ()).is_some() {}
+    };
+    let time_out = |sender: &mut Sender| {
+        let mut now = 0;
+        while sender.backoff() == 0 {
+            now = sender.deadline();
+            sender.on_deadline(now, &stack, &mut ());
+            send(sender, now);
+        }
+        now
+    };
+    send(&mut sender, 0);
+    let mut now = time_out(&mut sender);
+    assert_eq!(min_delay(&sender), None);
+    // A packet that was retransmitted is acknowledged.
+    now += 60 * MILLISECOND;
+    let stamps = Timestamps { value: 1, echo: stamp(now - 50 * MILLISECOND) };
+    let (ack, window) = (1 + u64::from(stack.mss), 1 << 40);
+    let heard = Ack { ack, window, seq: 1, timestamps: Some(stamps), ..Ack::default() };
+    sender.on_ack(now, &heard, &stack, &mut ());
+    send(&mut sender, now);
+    assert!(min_delay(&sender).is_some());
+    time_out(&mut sender);
+    assert_eq!(min_delay(&sender), None);
 }

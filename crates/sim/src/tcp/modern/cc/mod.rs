@@ -143,6 +143,17 @@ pub struct LostPacket {
     pub total_delivered: u32,
 }
 
+/// What was delivered and lost so far, in packets; both wrap.
+#[derive(Clone, Copy, Debug)]
+pub struct Totals {
+    /// When the last packet was delivered.
+    pub at: Nanos,
+    /// Delivered.
+    pub delivered: u32,
+    /// Found lost.
+    pub lost: u32,
+}
+
 /// How sending begins with nothing in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -170,8 +181,11 @@ pub trait CongestionControl {
     /// The sender changes to `phase`; `next` is the byte after the last one sent.
     fn on_phase(&mut self, _window: &mut Window, _phase: PhaseName, _now: Nanos, _next: u64) {}
 
+    /// A timeout, before the phase changes: the packets out are taken for lost.
+    fn on_timeout(&mut self, _totals: &Totals) {}
+
     /// The handshake has told a round-trip time.
-    fn on_established(&mut self, _window: &Window, _srtt: Nanos) {}
+    fn on_established(&mut self, _window: &Window, _now: Nanos, _rtt: Nanos) {}
 
     /// A packet is sent with nothing in flight.
     fn on_transmit_start(&mut self, _window: &mut Window, _now: Nanos, _start: Start) {}
@@ -321,9 +335,14 @@ impl AnyControl {
         each!(self, control => control.on_phase(window, phase, now, next));
     }
 
+    /// See [`CongestionControl::on_timeout`].
+    pub fn on_timeout(&mut self, totals: &Totals) {
+        each!(self, control => control.on_timeout(totals));
+    }
+
     /// See [`CongestionControl::on_established`].
-    pub fn on_established(&mut self, window: &Window, srtt: Nanos) {
-        each!(self, control => control.on_established(window, srtt));
+    pub fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
+        each!(self, control => control.on_established(window, now, rtt));
     }
 
     /// See [`CongestionControl::on_transmit_start`].

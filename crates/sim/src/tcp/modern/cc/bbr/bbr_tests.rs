@@ -1,7 +1,7 @@
 use super::*;
 use crate::tcp::modern::cc::path_model::{Epoch, burst_packets};
 use crate::tcp::modern::packet::Packet;
-use crate::tcp::modern::sender::Sender;
+use crate::tcp::modern::sender::{Repair, Sender};
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
 
 #[test]
@@ -58,6 +58,19 @@ fn linux_s_bbr_init_makes_the_first_rate_of_the_handshake_s_round_trip_time() {
 }
 
 #[test]
+fn linux_s_bbr_init_has_the_handshake_s_round_trip_time_as_the_smallest() {
+    let stack = Preset::LinuxBbr.stack();
+    let mut bbr = Bbr::new(&stack, 0, 1);
+    let mut window = Window::new(10);
+    bbr.on_established(&window, 0, 20 * MILLISECOND);
+    // The first packets met a queue.
+    let queued = AckSample { rtt: Some(70 * MILLISECOND), ..AckSample::of(90 * MILLISECOND, 1, 9) };
+    bbr.update_min_rtt(&mut window, &queued);
+    let bw = bandwidth(10, 10 * MILLISECOND);
+    assert_eq!(bbr.inflight(bw, UNIT), 20 + 3 * bbr.burst().max(2));
+}
+
+#[test]
 fn linux_s_bbr_update_ack_aggregation_expects_no_part_of_a_packet() {
     // Two packets a millisecond.
     let bw = bandwidth(2, MILLISECOND);
@@ -91,8 +104,71 @@ fn linux_s_bbr_sndbuf_expand_lets_three_windows_be_out_while_a_hole_is_repaired(
         }
         sender.flight.out()
     };
-    assert_eq!(room(Preset::LinuxBbr), 30);
-    assert_eq!(room(Preset::LinuxCubic), 20);
+    // And 64 KiB that Linux's `tcp_sendmsg_locked` fills once there was room for a byte of them.
+    assert_eq!(room(Preset::LinuxBbr), 30 + 45);
+    assert_eq!(room(Preset::LinuxCubic), 20 + 45);
+}
+
+#[test]
+fn linux_s_bbr_set_state_takes_a_timeout_for_a_sample_of_the_policer() {
+    let stack = Preset::LinuxBbr.stack();
+    let mut bbr = Bbr::new(&stack, 0, 1);
+    // A timeout is a round in which something was lost; a part of a millisecond does not count.
+    let mut time_out = |at: u32| {
+        let since = Nanos::from(at) * 100 * MILLISECOND + Nanos::from(at % 2) * 900_000;
+        let (delivered, lost) = (100 + at * 20, 10 + at * 10);
+        bbr.on_timeout(&Totals { at: since, delivered, lost });
+        bbr.policer.bandwidth()
+    };
+    let found: Vec<_> = (0..8).map(|at| time_out(at).is_some()).collect();
+    assert_eq!(found, [false, false, false, false, false, false, false, true]);
+    assert_eq!(bbr.policer.bandwidth(), Some(bandwidth(20, 100 * MILLISECOND)));
+}
+
+/// A sender with packets out, and all of the first window's pace behind it.
+fn sends(rtt: Nanos, cwnd: u32, stack: &Stack) -> (Nanos, Sender) {
+    let mut sender = Sender::new(0, 1, 1, stack);
+    sender.establish(0, Some(rtt), 1 << 40, stack);
+    sender.window.cwnd = cwnd;
+    sender.write(0, 1 << 30, stack, &mut ());
+    // A part of a chunk waits no longer than a millisecond after the last one.
+    let mut now = 0;
+    while sender.flight.out() < cwnd {
+        now = sender.pacer.next_at() + 2 * MILLISECOND;
+        while sender.poll_transmit(now, stack, &mut ()).is_some() {}
+    }
+    (now.max(sender.pacer.next_at()), sender)
+}
+
+#[test]
+fn linux_s_tcp_tso_autosize_makes_larger_chunks_of_bbr_s_where_the_path_is_short() {
+    let stack = Preset::LinuxBbr.stack();
+    let chunk = |rtt| {
+        let (now, mut sender) = sends(rtt, 60, &stack);
+        sender.window.cwnd = 120;
+        std::iter::from_fn(|| sender.poll_transmit(now, &stack, &mut ())).count()
+    };
+    // What 10 packets in 2 ms are in 1/1024 s, with the gain of startup, and 64 KiB / 2^3.
+    assert_eq!(chunk(2 * MILLISECOND), 19);
+    assert_eq!(chunk(20 * MILLISECOND), 2);
+}
+
+#[test]
+fn linux_s_tcp_xmit_retransmit_queue_paces_each_run_of_lost_packets() {
+    let stack = Preset::LinuxBbr.stack();
+    let (mut now, mut sender) = sends(20 * MILLISECOND, 40, &stack);
+    for lost in [2, 3, 7, 9] {
+        sender.flight.mark_lost(lost);
+    }
+    sender.enter_recovery(now, false, &stack, &mut ());
+    sender.repair = Repair::Lost;
+    let mut sent = vec![];
+    for _ in 0..4 {
+        let burst = std::iter::from_fn(|| sender.poll_transmit(now, &stack, &mut ()));
+        sent.push(burst.map(|packet| packet.number).collect::<Vec<_>>());
+        now = sender.pacer.next_at();
+    }
+    assert_eq!(sent, [vec![2, 3], vec![7], vec![9], vec![]]);
 }
 
 #[test]
@@ -113,10 +189,9 @@ fn linux_s_bbr_pacing_gain_is_that_of_the_mode_and_of_the_phase_of_the_cycle() {
 fn policed(bbr: &mut Bbr, lost: u32, rounds: std::ops::Range<u32>) {
     bbr.round_start = true;
     for round in rounds {
-        let now = Nanos::from(round) * 10 * MILLISECOND;
-        let (total_delivered, total_lost) = (256 * round, lost * round);
-        let sample = AckSample { lost, total_delivered, total_lost, ..AckSample::of(now, 256, 99) };
-        bbr.watch_policer(&sample);
+        let at = Nanos::from(round) * 10 * MILLISECOND;
+        let totals = Totals { at, delivered: 256 * round, lost: lost * round };
+        bbr.watch_policer(&Seen { totals, lost: lost > 0, app_limited: false });
     }
 }
 

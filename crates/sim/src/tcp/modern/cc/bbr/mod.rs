@@ -17,14 +17,14 @@ mod probe_rtt;
 mod startup;
 
 use self::aggregation::Aggregation;
-use self::policer::Policer;
+use self::policer::{Policer, Seen};
 use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
 use super::path_model::{
     Draws, FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, RttProbe, UNIT, bandwidth, packets,
 };
-use super::{AckSample, CongestionControl, Start};
+use super::{AckSample, CongestionControl, Start, Totals};
 use crate::clock::{Nanos, SECOND};
 
 /// 2 / ln 2, with which the rate can double each round.
@@ -159,7 +159,9 @@ impl Bbr {
             self.round_start = true;
             self.conserves = false;
         }
-        self.watch_policer(ack);
+        let totals = Totals { at: ack.now, delivered: ack.total_delivered, lost: ack.total_lost };
+        let app_limited = ack.rate.app_limited;
+        self.watch_policer(&Seen { totals, lost: ack.lost > 0, app_limited });
         let bw = bandwidth(rate.delivered, rate.interval);
         if !ack.rate.app_limited || bw >= self.max_bw() {
             self.bw.hear(self.round, bw, BW_ROUNDS);
@@ -206,19 +208,20 @@ impl CongestionControl for Bbr {
         window.ssthresh
     }
 
-    /// A timeout is the end of a round in which packets were lost.
-    fn on_phase(&mut self, _window: &mut Window, phase: PhaseName, _now: Nanos, _next: u64) {
-        if phase == PhaseName::Loss {
-            self.phase = PhaseName::Loss;
-            self.full.forget_bandwidth();
-            self.round_start = true;
-        }
+    /// A timeout is the end of a round in which packets were lost, for the policer, too: Linux's
+    /// `bbr_set_state`.
+    fn on_timeout(&mut self, totals: &Totals) {
+        self.phase = PhaseName::Loss;
+        self.full.forget_bandwidth();
+        self.round_start = true;
+        self.watch_policer(&Seen { totals: *totals, lost: true, app_limited: false });
     }
 
-    /// Linux's `bbr_init`: the first rate is that of the first window in the handshake's round-trip
-    /// time.
-    fn on_established(&mut self, window: &Window, srtt: Nanos) {
-        self.pace.hear_rtt(window.cwnd, Some(srtt));
+    /// Linux's `bbr_init`: the handshake's round-trip time is the smallest so far, and the first rate
+    /// is that of the first window in it.
+    fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
+        (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
+        self.pace.hear_rtt(window.cwnd, Some(rtt));
     }
 
     fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {

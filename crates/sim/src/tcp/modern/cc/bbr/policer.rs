@@ -1,8 +1,7 @@
 //! Token-bucket policers: two intervals in a row in which much is lost at the same rate.
 
-use super::super::AckSample;
+use super::super::Totals;
 use super::{Bbr, Mode, bandwidth};
-use crate::clock::Nanos;
 use crate::tcp::modern::stack::MILLISECOND;
 
 /// An interval has at least as many rounds, and at most four times as many.
@@ -24,7 +23,7 @@ pub enum Policer {
     /// The interval that began with a loss.
     Sampling {
         /// Where it began.
-        from: Interval,
+        from: Totals,
         /// Its rounds so far.
         rounds: u32,
         /// The rate of the one before.
@@ -39,26 +38,25 @@ pub enum Policer {
     },
 }
 
-/// Where an interval began.
+/// What is seen of it at once.
 #[derive(Clone, Copy, Debug)]
-pub struct Interval {
-    at: Nanos,
-    delivered: u32,
-    lost: u32,
+pub struct Seen {
+    /// What was delivered and lost so far.
+    pub totals: Totals,
+    /// Whether a packet was found lost now.
+    pub lost: bool,
+    /// Whether the application limited when the packet delivered now was sent.
+    pub app_limited: bool,
 }
 
-impl Interval {
-    fn begin(ack: &AckSample) -> Self {
-        Self { at: ack.now, delivered: ack.total_delivered, lost: ack.total_lost }
-    }
-
-    /// Its rate, if enough was lost.
-    fn rate(&self, ack: &AckSample) -> Option<u64> {
-        let lost = u64::from(ack.total_lost.wrapping_sub(self.lost));
-        let delivered = ack.total_delivered.wrapping_sub(self.delivered);
+impl Seen {
+    /// The rate since an interval began, if enough was lost. Linux's clock for it has milliseconds.
+    fn rate_since(&self, from: &Totals) -> Option<u64> {
+        let lost = u64::from(self.totals.lost.wrapping_sub(from.lost));
+        let delivered = self.totals.delivered.wrapping_sub(from.delivered);
         let enough = delivered > 0 && lost * 256 >= LOSS * u64::from(delivered);
-        let elapsed = ack.now - self.at;
-        (enough && elapsed >= MILLISECOND).then(|| bandwidth(delivered, elapsed))
+        let elapsed = (self.totals.at / MILLISECOND).saturating_sub(from.at / MILLISECOND);
+        (enough && elapsed > 0).then(|| bandwidth(delivered, elapsed * MILLISECOND))
     }
 }
 
@@ -74,7 +72,8 @@ impl Policer {
 }
 
 impl Bbr {
-    pub(super) fn watch_policer(&mut self, ack: &AckSample) {
+    /// Linux's `bbr_lt_bw_sampling`.
+    pub(super) fn watch_policer(&mut self, seen: &Seen) {
         let round = u32::from(self.round_start);
         match self.policer {
             Policer::Found { bandwidth, rounds } => {
@@ -83,34 +82,28 @@ impl Bbr {
                 self.policer = Policer::Found { bandwidth, rounds };
                 if rounds >= USED_FOR {
                     self.policer = Policer::Unseen;
-                    self.enter_probe_bw(ack.now);
+                    self.enter_probe_bw(seen.totals.at);
                 }
             }
-            Policer::Unseen if ack.lost == 0 => (),
-            Policer::Unseen if ack.rate.app_limited => (),
+            Policer::Unseen if !seen.lost => (),
+            Policer::Unseen if seen.app_limited => (),
             Policer::Unseen => {
-                let from = Interval::begin(ack);
+                let from = seen.totals;
                 self.policer = Policer::Sampling { from, rounds: round, before: None };
             }
-            Policer::Sampling { .. } if ack.rate.app_limited => self.policer = Policer::Unseen,
+            Policer::Sampling { .. } if seen.app_limited => self.policer = Policer::Unseen,
             Policer::Sampling { from, rounds, before } => {
-                self.policer = self.sampled(ack, from, rounds + round, before);
+                self.policer = self.sampled(seen, from, rounds + round, before);
             }
         }
     }
 
-    fn sampled(
-        &self,
-        ack: &AckSample,
-        from: Interval,
-        rounds: u32,
-        before: Option<u64>,
-    ) -> Policer {
+    fn sampled(&self, seen: &Seen, from: Totals, rounds: u32, before: Option<u64>) -> Policer {
         if rounds > 4 * ROUNDS {
             return Policer::Unseen;
         }
-        let over = rounds >= ROUNDS && ack.lost > 0;
-        let Some(bw) = over.then(|| from.rate(ack)).flatten() else {
+        let over = rounds >= ROUNDS && seen.lost;
+        let Some(bw) = over.then(|| seen.rate_since(&from)).flatten() else {
             return Policer::Sampling { from, rounds, before };
         };
         if let Some(before) = before {
@@ -120,6 +113,6 @@ impl Bbr {
                 return Policer::Found { bandwidth: (bw + before) / 2, rounds: 0 };
             }
         }
-        Policer::Sampling { from: Interval::begin(ack), rounds: 0, before: Some(bw) }
+        Policer::Sampling { from: seen.totals, rounds: 0, before: Some(bw) }
     }
 }

@@ -300,9 +300,11 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// Section 5.6.2, BBRInitPacingRate: the first rate is that of the first window in SRTT.
-    fn on_established(&mut self, window: &Window, srtt: Nanos) {
-        self.pace.hear_rtt(window.cwnd, Some(srtt));
+    /// Sections 5.2.1, BBROnInit, and 5.6.2, BBRInitPacingRate: SRTT is the smallest round-trip time
+    /// so far, and the first rate is that of the first window in it.
+    fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
+        (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
+        self.pace.hear_rtt(window.cwnd, Some(rtt));
     }
 
     /// Section 5.4.1.

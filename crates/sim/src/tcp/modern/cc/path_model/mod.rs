@@ -15,6 +15,6 @@ pub use filter::{MaxFilter, TwoCycles};
 pub use full_pipe::FullPipe;
 pub use pace::{
     BW_SHIFT, INITIAL_CWND, LARGEST_BURST, MIN_CWND, Pace, UNIT, bandwidth, burst_bytes,
-    burst_packets, carried, packets,
+    burst_packets, carried, chunk_packets, packets,
 };
 pub use rtt_probe::RttProbe;

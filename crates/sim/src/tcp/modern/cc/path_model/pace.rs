@@ -64,8 +64,14 @@ pub fn burst_bytes(rate: u64) -> u64 {
 /// about a millisecond, at least two packets, or one below 1.2 Mbit/s.
 #[must_use]
 pub fn burst_packets(rate: u64, mss: u32) -> u32 {
+    chunk_packets(rate, 0, mss)
+}
+
+/// The same where there are so many bytes `more` in it.
+#[must_use]
+pub fn chunk_packets(rate: u64, more: u64, mss: u32) -> u32 {
     let least = if rate < 1_200_000 / 8 { 1 } else { 2 };
-    let most = burst_bytes(rate) / u64::from(mss);
+    let most = (burst_bytes(rate) + more).min(LARGEST_BURST) / u64::from(mss);
     (most as u32).clamp(least, 127)
 }
 
