@@ -21,8 +21,6 @@ pub(crate) struct Source<S: SendingEnd> {
     pub record: SourceRecord,
     /// When the agenda looks at the sender's timer, at the latest.
     pub timer: Nanos,
-    /// That timer does not expire before this, if it is polled.
-    pub expires: Nanos,
     pub egress_free: Nanos,
     pub egress_waiting: Line,
     pub ingress_waiting: Line,
@@ -59,7 +57,6 @@ impl<S: SendingEnd> Source<S> {
             egress_waiting: Line::default(),
             sender: S::of_source(seed, replication, index),
             timer: NEVER,
-            expires: 0,
             receiver: S::Receiver::default(),
             ack_timer: NEVER,
             off_times: stream(Purpose::OffTime),

@@ -23,8 +23,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         source.timer = NEVER;
         // Mostly it has moved on since it was set.
-        if S::POLLS && source.expires > self.now {
-            return self.look_at_timer(source, index, source.expires);
+        let expires = source.sender.noted() + self.sender_lookahead;
+        if S::POLLS && expires > self.now {
+            return self.look_at_timer(source, index, expires);
         }
         let now = self.sender_now();
         let deadline = source.sender.deadline();
@@ -48,24 +49,14 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     #[inline(always)]
     pub(super) fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
-        if S::POLLS {
-            self.note_expiry(source);
-            if source.expires >= source.timer {
-                return;
-            }
+        if S::POLLS && source.sender.note_deadline() + self.sender_lookahead >= source.timer {
+            return;
         }
         let due = source.sender.deadline() + self.sender_lookahead;
         if due < source.timer {
             source.timer = due;
             self.agenda.timer(Timer::Retransmission, index, due);
         }
-    }
-
-    /// Keeps at the source before when its sender's timer does not expire: the sender itself may be
-    /// far away in memory.
-    #[inline(always)]
-    pub(super) fn note_expiry<S: SendingEnd>(&self, source: &mut Source<S>) {
-        source.expires = source.sender.deadline_at_least() + self.sender_lookahead;
     }
 
     /// The agenda looks at a sender's pacing.

@@ -183,7 +183,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let source = |(timer, source): (Timer, u32)| {
             let source = self.sources.get(source as usize)?;
             let moved_on =
-                timer == Timer::Retransmission && source.expires.max(source.timer) > soon;
+                timer == Timer::Retransmission && source.sender.noted().max(source.timer) > soon;
             (!moved_on).then_some(source)
         };
         let sources = || expiring.clone().filter_map(source);

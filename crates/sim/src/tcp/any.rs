@@ -24,6 +24,8 @@ pub struct AnySender {
     headers: Headers<DataHeader>,
     /// When the agenda looks at its pacing next.
     looked_at: Nanos,
+    /// Its timer does not expire before this.
+    expires: Nanos,
     /// The header of a packet that came out of turn.
     spare: DataHeader,
     /// What a classic sender has let out and is still to be sent.
@@ -52,6 +54,7 @@ impl Default for AnySender {
             released: Transmission::default(),
             headers: Headers::default(),
             looked_at: NEVER,
+            expires: 0,
             spare: DataHeader::default(),
             seeds: None,
             opened_at: None,
@@ -161,11 +164,17 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn deadline_at_least(&self) -> Nanos {
-        match &self.end {
+    fn note_deadline(&mut self) -> Nanos {
+        self.expires = match &self.end {
             SenderKind::Modern(sender) => sender.deadline_at_least(),
             _ => self.classic_deadline(),
-        }
+        };
+        self.expires
+    }
+
+    #[inline(always)]
+    fn noted(&self) -> Nanos {
+        self.expires
     }
 
     #[inline(always)]

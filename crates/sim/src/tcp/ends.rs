@@ -55,10 +55,17 @@ pub trait SendingEnd: Default {
     /// When its timer expires, [`NEVER`] if it is off.
     fn deadline(&self) -> Nanos;
 
-    /// A time that is no later, where that takes less to know.
+    /// A time that is no later, where that takes less to know; [`SendingEnd::noted`] has it from now
+    /// on.
     #[inline(always)]
-    fn deadline_at_least(&self) -> Nanos {
+    fn note_deadline(&mut self) -> Nanos {
         self.deadline()
+    }
+
+    /// The time that was noted last, if it is polled: what it follows from may be far away in memory.
+    #[inline(always)]
+    fn noted(&self) -> Nanos {
+        0
     }
 
     /// Packets sent at least once and not acknowledged, if it finds losses by acknowledgements.
