@@ -58,26 +58,6 @@ impl<T: Copy> Ring<T> {
         self.len += 1;
     }
 
-    /// The place of the next one to be appended, with what was in it before.
-    #[inline(always)]
-    pub fn next_mut(&mut self) -> &mut T
-    where
-        T: Default,
-    {
-        if self.len == self.slots.len() {
-            self.grow_by_default();
-        }
-        let place = self.place(self.len);
-        &mut self.slots[place]
-    }
-
-    /// Appends what is in [`Ring::next_mut`], which was asked for before.
-    #[inline(always)]
-    pub fn push_placed(&mut self) {
-        debug_assert!(self.len < self.slots.len());
-        self.len += 1;
-    }
-
     /// Takes the first ones, the last of which is told; `places` are before that, and it is there.
     #[inline(always)]
     pub fn take_up_to(&mut self, places: usize) -> &T {
@@ -140,14 +120,6 @@ impl<T: Copy> Ring<T> {
     #[inline(always)]
     fn place(&self, at: usize) -> usize {
         (self.first + at) & self.mask
-    }
-
-    #[cold]
-    fn grow_by_default(&mut self)
-    where
-        T: Default,
-    {
-        self.grow(T::default());
     }
 
     #[cold]

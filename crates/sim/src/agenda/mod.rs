@@ -188,10 +188,10 @@ impl Agenda {
         self.lines[queue].packets()
     }
 
-    /// Sources whose timers expire within the next millisecond or so, in no order, if they are
-    /// others than when this was asked last.
+    /// Timers that expire within the next millisecond or so, with their sources, in no order, if
+    /// they are others than when this was asked last.
     #[inline(always)]
-    pub fn expiring(&mut self) -> Option<impl Iterator<Item = u32> + Clone> {
+    pub fn expiring(&mut self) -> Option<impl Iterator<Item = (Timer, u32)> + Clone> {
         self.timers.has_turned().then(|| self.timers.soon())
     }
 

@@ -54,9 +54,9 @@ impl Timers {
         self.0.has_turned()
     }
 
-    /// Whose they are, in no order.
-    pub(crate) fn soon(&self) -> impl Iterator<Item = u32> + Clone {
-        self.0.soon().map(|what| what as u32)
+    /// What they are for, and whose they are, in no order.
+    pub(crate) fn soon(&self) -> impl Iterator<Item = (Timer, u32)> + Clone {
+        self.0.soon().map(|what| (timer_of(what), what as u32))
     }
 
     /// Takes the first, and says when the next one expires, [`LAST`] if there is none.
@@ -64,6 +64,11 @@ impl Timers {
     pub(crate) fn take(&mut self) -> (Timer, u32, Nanos) {
         let (_, first) = self.0.take().expect("the first was seen");
         let next = self.0.first().unwrap_or(LAST);
-        (TIMERS[(first >> u32::BITS) as usize % TIMERS.len()], first as u32, next)
+        (timer_of(first), first as u32, next)
     }
+}
+
+#[inline(always)]
+fn timer_of(what: u64) -> Timer {
+    TIMERS[(what >> u32::BITS) as usize % TIMERS.len()]
 }

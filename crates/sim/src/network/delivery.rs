@@ -6,10 +6,10 @@ use super::send::is_full;
 use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Label, Packet};
 use crate::probe::Tap;
 use crate::queue::QueueDiscipline;
-use crate::tcp::{ReceivingEnd, SendingEnd};
+use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// Over the egress link, which the packet enters at `enters`, to the receiver, and its answer
@@ -72,7 +72,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             source.receiver.start(&path.tcp);
         }
         let header = source.sender.take_header(packet.label);
-        let arrival = source.receiver.on_data(arrived, packet.number, header, &path.tcp);
+        let mut told = AckHeaderOf::<S>::default();
+        let number = packet.number;
+        let arrival = source.receiver.on_data(arrived, number, header, &path.tcp, &mut told);
         self.probes.delivered(&source.record, arrival.distinct);
         if S::POLLS {
             self.got_polled(source, path, &packet, arrival.distinct);
@@ -89,16 +91,14 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         if let Some(number) = arrival.ack {
             let serial = if TAPS { packet.label.serial() } else { 0 };
-            let label = source.receiver.label(serial);
-            let ack = Packet { number, label, ..packet };
+            let ack = Packet { number, label: Label::new(Kind::Ack, serial), ..packet };
             if S::POLLS {
-                if let Some(number) = source.receiver.poll_ack(&path.tcp) {
-                    let label = source.receiver.label(serial);
-                    let second = Packet { number, label, ..packet };
-                    return self.acknowledge_twice(source, path, [ack, second]);
+                if let Some((number, second)) = source.receiver.poll_ack(&path.tcp) {
+                    let acks = [(ack, told), (Packet { number, ..ack }, second)];
+                    return self.acknowledge_twice(source, path, acks);
                 }
             }
-            self.acknowledge(source, path, ack);
+            self.acknowledge(source, path, ack, &told);
         } else {
             self.set_ack_timer(source, path, packet.source);
         }

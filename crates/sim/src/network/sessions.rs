@@ -180,6 +180,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if S::POLLS {
             let opened_at = source.sender.take_opened_at();
             self.probes.opened_finished(&source.record, opened_at);
+            source.sender.note_deadline();
         }
         self.probes.transfer_finished(now, &mut source.record, source.size);
         self.probes.population.death(now);

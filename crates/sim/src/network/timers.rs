@@ -4,11 +4,11 @@ use super::Network;
 use super::path::Path;
 use super::source::Source;
 use crate::agenda::Timer;
-use crate::clock::NEVER;
-use crate::packet::Packet;
+use crate::clock::{NEVER, Nanos};
+use crate::packet::{Kind, Label, Packet};
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
-use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
+use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// The agenda looks at a sender's timer.
@@ -22,22 +22,34 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return;
         }
         source.timer = NEVER;
+        // Mostly it has moved on since it was set.
+        let expires = source.sender.noted() + self.sender_lookahead;
+        if S::POLLS && expires > self.now {
+            return self.look_at_timer(source, index, expires);
+        }
         let now = self.sender_now();
         let deadline = source.sender.deadline();
         if deadline <= now {
             let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
             let sent = source.sender.on_timer(now, &path.tcp, listener);
             self.send(source, path, index, sent);
-        } else if deadline != NEVER {
-            // It has moved on since the timer was set.
-            source.timer = deadline + self.sender_lookahead;
-            self.agenda.timer(Timer::Retransmission, index, source.timer);
+        } else {
+            self.look_at_timer(source, index, deadline + self.sender_lookahead);
+        }
+    }
+
+    /// The agenda is to look at a sender's timer at `due`, if that ever comes.
+    #[inline(always)]
+    fn look_at_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32, due: Nanos) {
+        if due < NEVER {
+            source.timer = due;
+            self.agenda.timer(Timer::Retransmission, index, due);
         }
     }
 
     #[inline(always)]
     pub(super) fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
-        if S::POLLS && source.sender.deadline_at_least() + self.sender_lookahead >= source.timer {
+        if S::POLLS && source.sender.note_deadline() + self.sender_lookahead >= source.timer {
             return;
         }
         let due = source.sender.deadline() + self.sender_lookahead;
@@ -89,11 +101,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return self.set_ack_timer(source, path, index);
         }
         let now = self.now - path.answer_to_event;
-        if let Some(number) = source.receiver.on_timer(now, &path.tcp) {
-            let connection = source.received;
-            let label = source.receiver.label(0);
+        let mut told = AckHeaderOf::<S>::default();
+        if let Some(number) = source.receiver.on_timer(now, &path.tcp, &mut told) {
+            let (connection, label) = (source.received, Label::new(Kind::Ack, 0));
             let ack = Packet { source: index, connection, number, label };
-            self.acknowledge(source, path, ack);
+            self.acknowledge(source, path, ack, &told);
             if S::POLLS {
                 // A SYN is retransmitted if it is not answered.
                 self.set_ack_timer(source, path, index);

@@ -213,7 +213,9 @@ impl QueueDiscipline for Managed {
 
     #[inline]
     fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, _probe: &mut impl QueueProbe) {
-        into.append(&mut self.dropped);
+        if !self.dropped.is_empty() {
+            into.append(&mut self.dropped);
+        }
     }
 }
 

@@ -12,6 +12,9 @@ use std::hint::black_box;
 /// Packets whose sources are fetched together.
 const FETCHED: usize = 8;
 
+/// The agenda knows what expires within this.
+const SOON: Nanos = 1 << 20;
+
 /// So many sources do not fit into the nearer caches of a processor any more.
 const MANY: usize = 1 << 11;
 
@@ -173,10 +176,17 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.until_fetch_for_link -= 1;
     }
 
-    /// The same for the timers that expire next.
+    /// The same for the timers that expire next, but for those that have moved on.
     fn fetch_for_timers(&mut self) {
+        let soon = self.network.now + SOON;
         let Some(expiring) = self.network.agenda.expiring() else { return };
-        let sources = || expiring.clone().filter_map(|source| self.sources.get(source as usize));
+        let source = |(timer, source): (Timer, u32)| {
+            let source = self.sources.get(source as usize)?;
+            let moved_on =
+                timer == Timer::Retransmission && source.sender.noted().max(source.timer) > soon;
+            (!moved_on).then_some(source)
+        };
+        let sources = || expiring.clone().filter_map(source);
         black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
         black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
         black_box(sources().map(Source::fetch_last).fold(0, u64::wrapping_add));

@@ -24,6 +24,8 @@ pub struct AnySender {
     headers: Headers<DataHeader>,
     /// When the agenda looks at its pacing next.
     looked_at: Nanos,
+    /// Its timer does not expire before this.
+    expires: Nanos,
     /// The header of a packet that came out of turn.
     spare: DataHeader,
     /// What a classic sender has let out and is still to be sent.
@@ -52,6 +54,7 @@ impl Default for AnySender {
             released: Transmission::default(),
             headers: Headers::default(),
             looked_at: NEVER,
+            expires: 0,
             spare: DataHeader::default(),
             seeds: None,
             opened_at: None,
@@ -161,11 +164,17 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn deadline_at_least(&self) -> Nanos {
-        match &self.end {
+    fn note_deadline(&mut self) -> Nanos {
+        self.expires = match &self.end {
             SenderKind::Modern(sender) => sender.deadline_at_least(),
             _ => self.classic_deadline(),
-        }
+        };
+        self.expires
+    }
+
+    #[inline(always)]
+    fn noted(&self) -> Nanos {
+        self.expires
     }
 
     #[inline(always)]
@@ -333,8 +342,6 @@ impl AnySender {
 pub struct AnyReceiver {
     end: ReceiverKind,
     headers: Headers<AckHeader>,
-    /// The label of the acknowledgement that was asked for last.
-    last: Label,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -353,22 +360,6 @@ impl AnyReceiver {
             ReceiverKind::Modern(receiver) => Some(receiver),
             _ => None,
         }
-    }
-
-    /// Keeps what an acknowledgement carries until it arrives: it was written where the next header
-    /// is to be.
-    #[inline(always)]
-    fn keep(&mut self, told: Option<u32>) -> Option<u32> {
-        if told.is_some() {
-            self.last = Label::with_token(Kind::Ack, self.headers.push_next());
-        }
-        told
-    }
-
-    /// The same of an acknowledgement of a classic receiver, which carries nothing.
-    fn keep_nothing(&mut self, told: Option<u32>) -> Option<u32> {
-        *self.headers.next_mut() = AckHeader::NONE;
-        self.keep(told)
     }
 }
 
@@ -408,17 +399,14 @@ impl ReceivingEnd for AnyReceiver {
         number: u32,
         header: &DataHeader,
         tcp: &TcpConfig,
+        told: &mut AckHeader,
     ) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                let told = self.headers.next_mut();
                 let (distinct, ack) = receiver.on_data(now, number, header, rules, told);
-                Arrival { distinct, ack: self.keep(ack) }
+                Arrival { distinct, ack }
             }
-            (ReceiverKind::Classic(receiver), _) => {
-                let Arrival { distinct, ack } = receiver.on_data(now, number, tcp);
-                Arrival { distinct, ack: self.keep_nothing(ack) }
-            }
+            (ReceiverKind::Classic(receiver), _) => receiver.on_data(now, number, tcp),
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => {
                 Arrival { distinct: false, ack: None }
             }
@@ -442,35 +430,29 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
-    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
+    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, told: &mut AckHeader) -> Option<u32> {
         match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Modern(receiver), Some(rules)) => {
-                let ack = receiver.on_timer(now, rules, self.headers.next_mut());
-                self.keep(ack)
-            }
-            (ReceiverKind::Classic(receiver), _) => {
-                let ack = receiver.on_timer();
-                self.keep_nothing(ack)
-            }
+            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules, told),
+            (ReceiverKind::Classic(receiver), _) => receiver.on_timer(),
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
         }
     }
 
     #[inline(always)]
-    fn poll_ack(&mut self, tcp: &TcpConfig) -> Option<u32> {
+    fn poll_ack(&mut self, tcp: &TcpConfig) -> Option<(u32, AckHeader)> {
         let (ReceiverKind::Modern(receiver), Some(rules)) = (&mut self.end, &tcp.modern) else {
             return None;
         };
         if !receiver.is_ack_due() {
             return None;
         }
-        let ack = receiver.poll_ack(rules, self.headers.next_mut());
-        self.keep(ack)
+        let mut told = AckHeader::NONE;
+        receiver.poll_ack(rules, &mut told).map(|number| (number, told))
     }
 
     #[inline(always)]
-    fn label(&mut self, _serial: u16) -> Label {
-        self.last
+    fn keep(&mut self, told: &AckHeader, _serial: u16) -> Label {
+        Label::with_token(Kind::Ack, self.headers.push(*told))
     }
 
     #[inline(always)]
@@ -484,12 +466,12 @@ impl ReceivingEnd for AnyReceiver {
 
     #[inline(always)]
     fn fetch(&self) -> u64 {
-        u64::from(self.last.serial())
+        u64::from(self.modern().is_some())
     }
 
     #[inline(always)]
     fn fetch_more(&self) -> u64 {
-        self.headers.fetch() ^ self.modern().map_or(0, PacketReceiver::fetch)
+        self.modern().map_or(0, PacketReceiver::fetch)
     }
 
     #[inline(always)]

@@ -55,10 +55,17 @@ pub trait SendingEnd: Default {
     /// When its timer expires, [`NEVER`] if it is off.
     fn deadline(&self) -> Nanos;
 
-    /// A time that is no later, where that takes less to know.
+    /// A time that is no later, where that takes less to know; [`SendingEnd::noted`] has it from now
+    /// on.
     #[inline(always)]
-    fn deadline_at_least(&self) -> Nanos {
+    fn note_deadline(&mut self) -> Nanos {
         self.deadline()
+    }
+
+    /// The time that was noted last, if it is polled: what it follows from may be far away in memory.
+    #[inline(always)]
+    fn noted(&self) -> Nanos {
+        0
     }
 
     /// Packets sent at least once and not acknowledged, if it finds losses by acknowledgements.
@@ -188,7 +195,7 @@ pub trait ReceivingEnd: Default {
     /// What data packets carry beside their number; nothing to the classic ends.
     type DataHeader;
     /// What acknowledgements carry beside the number that they expect.
-    type AckHeader;
+    type AckHeader: Default;
 
     /// A new connection begins.
     fn start(&mut self, tcp: &TcpConfig);
@@ -200,13 +207,15 @@ pub trait ReceivingEnd: Default {
     /// The application is gone: it opens the connection no more.
     fn abandon(&mut self) {}
 
-    /// A data packet arrives.
+    /// A data packet arrives. If it is acknowledged now, what that carries becomes `told`, which is
+    /// empty.
     fn on_data(
         &mut self,
         now: Nanos,
         number: u32,
         header: &Self::DataHeader,
         tcp: &TcpConfig,
+        told: &mut Self::AckHeader,
     ) -> Arrival;
 
     /// Packets of the data that it has got in order.
@@ -218,18 +227,18 @@ pub trait ReceivingEnd: Default {
     fn ack_deadline(&self) -> Nanos;
 
     /// It is due.
-    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32>;
+    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, told: &mut Self::AckHeader) -> Option<u32>;
 
     /// Another acknowledgement to send now, beside the one that was just told of.
     #[inline(always)]
-    fn poll_ack(&mut self, _tcp: &TcpConfig) -> Option<u32> {
+    fn poll_ack(&mut self, _tcp: &TcpConfig) -> Option<(u32, Self::AckHeader)> {
         None
     }
 
-    /// The label of the acknowledgement that was told of last; `serial` is that of the packet that
-    /// led to it.
+    /// Keeps what an acknowledgement carries until it arrives, and labels it; `serial` is that of
+    /// the packet that led to it.
     #[inline(always)]
-    fn label(&mut self, serial: u16) -> Label {
+    fn keep(&mut self, _told: &Self::AckHeader, serial: u16) -> Label {
         Label::new(Kind::Ack, serial)
     }
 
@@ -348,7 +357,14 @@ impl ReceivingEnd for Receiver {
     }
 
     #[inline(always)]
-    fn on_data(&mut self, now: Nanos, number: u32, _header: &(), tcp: &TcpConfig) -> Arrival {
+    fn on_data(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        _header: &(),
+        tcp: &TcpConfig,
+        _told: &mut (),
+    ) -> Arrival {
         self.on_data(now, number, tcp)
     }
 
@@ -361,7 +377,7 @@ impl ReceivingEnd for Receiver {
         self.ack_deadline()
     }
 
-    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig) -> Option<u32> {
+    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _told: &mut ()) -> Option<u32> {
         self.on_timer()
     }
 
@@ -387,7 +403,14 @@ impl ReceivingEnd for Echo {
     fn start(&mut self, _tcp: &TcpConfig) {}
 
     #[inline]
-    fn on_data(&mut self, _now: Nanos, number: u32, _header: &(), _tcp: &TcpConfig) -> Arrival {
+    fn on_data(
+        &mut self,
+        _now: Nanos,
+        number: u32,
+        _header: &(),
+        _tcp: &TcpConfig,
+        _told: &mut (),
+    ) -> Arrival {
         Arrival { distinct: true, ack: Some(number) }
     }
 
@@ -395,7 +418,7 @@ impl ReceivingEnd for Echo {
         NEVER
     }
 
-    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig) -> Option<u32> {
+    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _told: &mut ()) -> Option<u32> {
         None
     }
 

@@ -1,7 +1,8 @@
 //! What packets in flight carry beside their numbers, where they carry more than that.
 //!
 //! A packet itself has a number, a kind and a token; stamps, SACK blocks and the like wait here
-//! until it arrives. So packets of ends that need none of it stay as small as they are.
+//! until it arrives. So packets of ends that need none of it stay as small as they are. What an
+//! acknowledgement carries that is at its sender before anything else happens need not wait.
 
 use super::modern::{AckHeader, DataHeader};
 use crate::packet::Label;
@@ -14,9 +15,6 @@ pub(crate) trait Carried: Copy + Default {
     fn is_short(&self) -> bool {
         false
     }
-
-    /// A word of it.
-    fn fetch(&self) -> u64;
 }
 
 impl Carried for DataHeader {
@@ -24,19 +22,9 @@ impl Carried for DataHeader {
     fn is_short(&self) -> bool {
         self.is_short()
     }
-
-    #[inline(always)]
-    fn fetch(&self) -> u64 {
-        self.fetch()
-    }
 }
 
-impl Carried for AckHeader {
-    #[inline(always)]
-    fn fetch(&self) -> u64 {
-        self.fetch()
-    }
-}
+impl Carried for AckHeader {}
 
 /// What waits for a packet that others may overtake.
 pub(crate) trait Overtaken: Carried {
@@ -45,6 +33,9 @@ pub(crate) trait Overtaken: Carried {
 
     /// Whether it is that.
     fn is_gone(&self) -> bool;
+
+    /// A word of it.
+    fn fetch(&self) -> u64;
 }
 
 impl Overtaken for DataHeader {
@@ -53,6 +44,11 @@ impl Overtaken for DataHeader {
     #[inline(always)]
     fn is_gone(&self) -> bool {
         self.is_gone()
+    }
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.fetch()
     }
 }
 
@@ -75,27 +71,8 @@ impl<H: Carried> Headers<H> {
     /// Keeps the header of a packet that is sent, and returns its token.
     #[inline(always)]
     pub(crate) fn push(&mut self, header: H) -> u32 {
-        let token = self.next_token();
+        let token = self.first.wrapping_add(self.kept.len() as u32) & Label::TOKENS;
         self.kept.push(header);
-        token
-    }
-
-    #[inline(always)]
-    fn next_token(&self) -> u32 {
-        self.first.wrapping_add(self.kept.len() as u32) & Label::TOKENS
-    }
-
-    /// Where the header of the next packet is to be written, if one is sent.
-    #[inline(always)]
-    pub(crate) fn next_mut(&mut self) -> &mut H {
-        self.kept.next_mut()
-    }
-
-    /// Keeps what was written there, and returns its token.
-    #[inline(always)]
-    pub(crate) fn push_next(&mut self) -> u32 {
-        let token = self.next_token();
-        self.kept.push_placed();
         token
     }
 
@@ -120,13 +97,6 @@ impl<H: Carried> Headers<H> {
         short.map_or(self.kept.len(), |(place, _)| place)
     }
 
-    /// A word of the first header that is kept, and of the place of the next one.
-    #[inline(always)]
-    pub(crate) fn fetch(&self) -> u64 {
-        let (first, next) = (self.kept.first(), self.kept.next_place());
-        first.map_or(0, Carried::fetch) ^ next.map_or(0, Carried::fetch)
-    }
-
     /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.
     #[inline(always)]
     pub(crate) fn take(&mut self, label: Label) -> Option<&H> {
@@ -149,6 +119,13 @@ impl<H: Carried> Headers<H> {
 }
 
 impl<H: Overtaken> Headers<H> {
+    /// A word of the first header that is kept, and of the place of the next one.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) -> u64 {
+        let (first, next) = (self.kept.first(), self.kept.next_place());
+        first.map_or(0, H::fetch) ^ next.map_or(0, H::fetch)
+    }
+
     /// Takes the header of a packet that arrives or is lost, whatever came before it; where that is not
     /// simply the next one it is moved to `spare`, an empty one if it is not there.
     #[inline(always)]
@@ -200,9 +177,6 @@ mod tests {
         fn is_short(&self) -> bool {
             self.1
         }
-        fn fetch(&self) -> u64 {
-            u64::from(self.0)
-        }
     }
 
     impl Overtaken for Header {
@@ -210,6 +184,10 @@ mod tests {
 
         fn is_gone(&self) -> bool {
             *self == Self::GONE
+        }
+
+        fn fetch(&self) -> u64 {
+            u64::from(self.0)
         }
     }
 
@@ -234,8 +212,7 @@ mod tests {
         let taken = headers.take(short);
         assert_eq!(taken, Some(&of(5)), "a short packet's, by what is left of its token");
         assert_eq!(headers.take(short), None);
-        *headers.next_mut() = full(6);
-        assert_eq!((headers.kept.len(), headers.push_next(), headers.push(full(7))), (0, 4, 5));
+        assert_eq!((headers.kept.len(), headers.push(full(6)), headers.push(full(7))), (0, 4, 5));
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub mod modern;
 
 pub use any::{AnyReceiver, AnySender};
 pub use classic::{Arrival, Receiver, RtoEstimator, Sender, Transmission, cc};
-pub use ends::{Echo, Idle, ReceivingEnd, SendingEnd};
+pub use ends::{AckHeaderOf, Echo, Idle, ReceivingEnd, SendingEnd};
 pub use instant::{Growth, InstantLoss, MaxPlus};
 
 use crate::clock::{Nanos, SECOND};

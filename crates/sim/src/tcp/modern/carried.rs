@@ -212,12 +212,6 @@ impl AckHeader {
         Self { timestamps, syn: true, ece: first && tcp.stack.ecn, ..Self::default() }
     }
 
-    /// A word of it.
-    #[inline(always)]
-    pub(crate) fn fetch(&self) -> u64 {
-        u64::from(self.ack)
-    }
-
     /// The stamps it carries.
     #[inline(always)]
     pub(super) fn timestamps(&self) -> Option<Timestamps> {

@@ -85,7 +85,10 @@ impl Rack {
     pub fn on_delivered_once(&mut self, now: Nanos, sent_at: Nanos, end: u64) {
         self.advanced = true;
         self.rtt = now - sent_at;
-        self.newest = self.newest.max((sent_at, end));
+        // Mostly it was sent after all that were delivered before.
+        if sent_at > self.newest.0 || (sent_at, end) > self.newest {
+            self.newest = (sent_at, end);
+        }
     }
 
     /// All packets are to be judged anew.

@@ -1,6 +1,7 @@
 //! The receiving end: puts data in order, and says when to acknowledge what.
 
 mod delay;
+mod ecn;
 
 use self::delay::{Delay, Due, QUICK_ACKS, SHORTEST};
 use super::reassembly::{Placed, Reassembly};
@@ -37,6 +38,14 @@ pub struct Data {
     pub push: bool,
     /// Its stamps.
     pub timestamps: Option<Timestamps>,
+}
+
+impl Data {
+    /// The sequence number after the packet; FIN counts for one.
+    #[inline(always)]
+    fn end(&self) -> u64 {
+        self.start + u64::from(self.len) + u64::from(self.fin)
+    }
 }
 
 /// Duplicate acknowledgements that are sent before the next ones wait, and how many may.
@@ -150,41 +159,41 @@ impl Receiver {
 
     /// A data packet arrives; [`Receiver::poll_ack`] has what it leads to. Says whether it brought
     /// anything that had not come before.
-    #[inline]
+    #[inline(always)]
     pub fn on_data(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         if stack.ecn {
             self.hear_ecn(data.len, data.ecn, data.cwr, stack);
         }
-        if let Some(stamps) = data.timestamps {
-            if self.is_old(stamps) {
-                self.reject(data, stack);
-                return false;
-            }
-            // RFC 7323, section 4.3: of a packet that has the byte which the last acknowledgement
-            // expected; what ends before it is not acceptable and says nothing (section 5.3, R3).
-            let end = data.start + u64::from(data.len) + u64::from(data.fin);
-            if data.start <= self.acknowledged && end >= self.acknowledged {
-                let newest = self.newest_stamp.unwrap_or(stamps.value);
-                let ahead = stamps.value.wrapping_sub(newest) as i32;
-                self.newest_stamp = Some(if ahead > 0 { stamps.value } else { newest });
-            }
+        self.takes_next(now, data, stack) || self.place(now, *data, stack)
+    }
+
+    /// The way of most: a packet in order, and nothing is missing. Says whether it takes this way.
+    #[inline(always)]
+    fn takes_next(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
+        if self.compressed > 0
+            || data.fin
+            || data.timestamps.is_some_and(|stamps| self.is_old(stamps))
+            || !self.reassembly.append(data.start, data.len)
+        {
+            return false;
         }
-        if self.compressed > 0 {
-            let end = data.start + u64::from(data.len) + u64::from(data.fin);
-            self.tell_compressed(SackBlock { start: data.start, end }, stack);
-        }
-        // The way of most: a packet in order, and nothing is missing.
-        if !data.fin && self.reassembly.append(data.start, data.len) {
-            self.take(now, data, false, stack);
-            self.schedule(now, true, stack);
-            return true;
-        }
-        self.place(now, data, stack)
+        self.hear_stamp(data);
+        self.take(now, data, false, stack);
+        self.schedule(now, true, stack);
+        true
     }
 
     /// Any packet.
     #[inline(never)]
-    fn place(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
+    fn place(&mut self, now: Nanos, data: Data, stack: &Stack) -> bool {
+        if data.timestamps.is_some_and(|stamps| self.is_old(stamps)) {
+            self.reject(&data, stack);
+            return false;
+        }
+        self.hear_stamp(&data);
+        if self.compressed > 0 {
+            self.tell_compressed(SackBlock { start: data.start, end: data.end() }, stack);
+        }
         let before = self.next();
         let placed = self.reassembly.place(data.start, data.len, data.fin, stack.receiving.dsack);
         match placed {
@@ -200,12 +209,24 @@ impl Receiver {
             Placed::Fills if self.reassembly.is_in_order() => self.due = Due::NOW,
             Placed::InOrder | Placed::Fills | Placed::Held => (),
         }
-        self.take(now, data, placed == Placed::Held, stack);
+        self.take(now, &data, placed == Placed::Held, stack);
         if data.fin && self.at_end() && before != self.next() {
             self.due = Due::NOW;
         }
         self.schedule(now, self.reassembly.is_in_order(), stack);
         true
+    }
+
+    /// RFC 7323, section 4.3: the stamp of a packet that has the byte which the last acknowledgement
+    /// expected; what ends before it is not acceptable and says nothing (section 5.3, R3).
+    #[inline(always)]
+    fn hear_stamp(&mut self, data: &Data) {
+        let Some(stamps) = data.timestamps else { return };
+        if data.start <= self.acknowledged && data.end() >= self.acknowledged {
+            let newest = self.newest_stamp.unwrap_or(stamps.value);
+            let ahead = stamps.value.wrapping_sub(newest) as i32;
+            self.newest_stamp = Some(if ahead > 0 { stamps.value } else { newest });
+        }
     }
 
     /// A packet brings what had not come before, beyond a gap if it is held.
@@ -336,43 +357,6 @@ impl Receiver {
                 let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
                 self.delay.ato = self.delay.ato.map(|ato| (ato * 2).min(rto));
             }
-        }
-    }
-
-    /// RFC 3168, section 6.1.3; each mark for DCTCP: RFC 8257, section 3.2.
-    fn hear_ecn(&mut self, len: u32, ecn: Ecn, cwr: bool, stack: &Stack) {
-        let marked = ecn == Ecn::Marked;
-        if len == 0 {
-            return;
-        }
-        if stack.echoes_each_mark() {
-            if self.marked != marked {
-                if self.due.later().is_some() {
-                    // What was delayed says what the packets before were.
-                    self.before = Some(Box::new(self.outgoing(stack)));
-                }
-                self.due = Due::NOW;
-            }
-            self.marked = marked;
-            self.echoes = marked;
-            return;
-        }
-        if cwr {
-            self.echoes = false;
-            self.due = Due::NOW;
-        }
-        match ecn {
-            Ecn::Marked => {
-                if !self.echoes {
-                    self.enter_quick_mode(2);
-                }
-                self.echoes = true;
-                self.seen_ect = true;
-            }
-            // Probably a retransmission, which is not ECN-capable.
-            Ecn::NotCapable if self.seen_ect => self.enter_quick_mode(2),
-            Ecn::NotCapable => (),
-            Ecn::Capable => self.seen_ect = true,
         }
     }
 

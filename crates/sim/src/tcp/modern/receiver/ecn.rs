@@ -1,0 +1,45 @@
+//! Which congestion marks the receiver echoes.
+
+use super::super::stack::Stack;
+use super::delay::Due;
+use super::{Ecn, Receiver};
+
+impl Receiver {
+    /// RFC 3168, section 6.1.3; each mark for DCTCP: RFC 8257, section 3.2.
+    #[inline(never)]
+    pub(super) fn hear_ecn(&mut self, len: u32, ecn: Ecn, cwr: bool, stack: &Stack) {
+        let marked = ecn == Ecn::Marked;
+        if len == 0 {
+            return;
+        }
+        if stack.echoes_each_mark() {
+            if self.marked != marked {
+                if self.due.later().is_some() {
+                    // What was delayed says what the packets before were.
+                    self.before = Some(Box::new(self.outgoing(stack)));
+                }
+                self.due = Due::NOW;
+            }
+            self.marked = marked;
+            self.echoes = marked;
+            return;
+        }
+        if cwr {
+            self.echoes = false;
+            self.due = Due::NOW;
+        }
+        match ecn {
+            Ecn::Marked => {
+                if !self.echoes {
+                    self.enter_quick_mode(2);
+                }
+                self.echoes = true;
+                self.seen_ect = true;
+            }
+            // Probably a retransmission, which is not ECN-capable.
+            Ecn::NotCapable if self.seen_ect => self.enter_quick_mode(2),
+            Ecn::NotCapable => (),
+            Ecn::Capable => self.seen_ect = true,
+        }
+    }
+}
