@@ -58,19 +58,27 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     /// Tells the counters of endless flows, up to the time up to which senders have been asked.
     pub(super) fn settle_flows(&mut self) {
+        if !self.paths.iter().any(|path| path.progress.is_endless()) {
+            return;
+        }
         let now = self.network.now.saturating_sub(self.network.sender_lookahead);
-        for (class, path) in self.paths.iter().enumerate() {
-            if !path.progress.is_endless() {
-                continue;
+        let is_endless = |class: usize| self.paths[class].progress.is_endless();
+        let mut sums = vec![(0_u64, 0_u64); self.paths.len()];
+        for source in &self.sources {
+            let class = source.record.class();
+            if is_endless(class) {
+                let held = source.record.in_flight_until(now, source.sender.in_flight());
+                let (acked, times) = &mut sums[class];
+                *acked += source.sender.acked();
+                *times = times.wrapping_add(held);
             }
-            let flows = || self.sources.iter().filter(|source| source.record.class() == class);
-            let acked: u64 = flows().map(|flow| flow.sender.acked()).sum();
-            let times = flows()
-                .map(|flow| flow.record.in_flight_until(now, flow.sender.in_flight()))
-                .fold(0, u64::wrapping_add);
-            let counters = &mut self.network.probes.counters;
-            counters.set(class, ClassCell::Acked, acked - self.acked_before[class]);
-            counters.set(class, ClassCell::InFlight, times);
+        }
+        for (class, (acked, times)) in sums.into_iter().enumerate() {
+            if is_endless(class) {
+                let counters = &mut self.network.probes.counters;
+                counters.set(class, ClassCell::Acked, acked - self.acked_before[class]);
+                counters.set(class, ClassCell::InFlight, times);
+            }
         }
     }
 
