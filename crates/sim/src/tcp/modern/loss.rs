@@ -1,6 +1,5 @@
 //! After a timeout: what is lost, and whether it was (F-RTO, RFC 5682).
 
-use super::cc::Totals;
 use super::event::{Event, Probe, UndoReason};
 use super::heard::Heard;
 use super::packet::Marks;
@@ -35,18 +34,12 @@ impl Sender {
         if phase <= PhaseName::Disorder && self.flight.sacked >= stack.reordering.initial {
             self.reordering = self.reordering.min(stack.reordering.initial);
         }
-        self.control.on_timeout(&self.totals());
         let frto = stack.frto && (first_of_window || self.backoff > 0);
         self.set_phase(Phase::Loss { high: self.flight.end(), frto }, now);
         self.tail_probe = None;
         self.rescued = false;
         self.cwr_due = true;
         self.repair = Repair::Lost;
-    }
-
-    fn totals(&self) -> Totals {
-        let (at, delivered) = (self.delivery.delivered_at(), self.delivery.delivered);
-        Totals { at, delivered, lost: self.flight.lost_total as u32 }
     }
 
     /// Everything but what the receiver holds, and for RACK what was sent too late to be missed.

@@ -114,7 +114,7 @@ impl Sender {
 
     /// By how many bytes chunks are larger as the round-trip time is short.
     #[inline(always)]
-    pub(super) fn bytes_for_nearness(&self) -> u64 {
+    fn bytes_for_nearness(&self) -> u64 {
         let span = self.rtt.min().map_or(NEVER, |min| (min / 1000) >> SPAN_SHIFT);
         if span < u64::from(u32::BITS) { LARGEST >> span } else { 0 }
     }

@@ -1,5 +1,6 @@
 //! What an acknowledgement means for the phase: when recovery begins, goes on, ends, is undone.
 
+use super::cc::{PhaseChange, Totals};
 use super::event::{Event, Probe, UndoReason};
 use super::heard::Heard;
 use super::packet::Marks;
@@ -25,9 +26,15 @@ impl Sender {
         self.phase = phase;
         // Linux says so of each timeout.
         if before != after || after == PhaseName::Loss {
-            let next = self.flight.end();
-            self.control.on_phase(&mut self.window, after, now, next);
+            let (next, totals) = (self.flight.end(), self.totals());
+            let change = PhaseChange { phase: after, now, next, totals };
+            self.control.on_phase(&mut self.window, &change);
         }
+    }
+
+    fn totals(&self) -> Totals {
+        let (at, delivered) = (self.delivery.delivered_at(), self.delivery.delivered);
+        Totals { at, delivered, lost: self.flight.lost_total as u32 }
     }
 
     /// Judges an acknowledgement that is not just progress.

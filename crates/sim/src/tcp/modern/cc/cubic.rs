@@ -5,7 +5,7 @@ use super::super::stack::{Cubic, Stack};
 use super::super::wide::quotient;
 use super::super::window::Window;
 use super::hystart::HyStart;
-use super::{AckSample, CongestionControl, Start};
+use super::{AckSample, CongestionControl, PhaseChange, Start};
 use crate::clock::{Nanos, SECOND};
 
 /// beta_cubic is 717/1024, which is 0.7.
@@ -216,14 +216,14 @@ impl CongestionControl for CubicControl {
     }
 
     /// A timeout: everything is learned anew (RFC 9438, section 4.8).
-    fn on_phase(&mut self, _window: &mut Window, phase: PhaseName, now: Nanos, next: u64) {
-        if phase == PhaseName::Loss {
+    fn on_phase(&mut self, _window: &mut Window, change: &PhaseChange) {
+        if change.phase == PhaseName::Loss {
             self.w_max = 0;
             self.epoch = None;
             self.last = None;
             self.min_delay = None;
             self.found = false;
-            self.hystart = HyStart::begin(now, next);
+            self.hystart = HyStart::begin(change.now, change.next);
         }
     }
 

@@ -4,7 +4,7 @@ use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
 use super::reno::RenoControl;
-use super::{AckSample, CongestionControl};
+use super::{AckSample, CongestionControl, PhaseChange};
 use crate::clock::Nanos;
 
 /// `DCTCP.Alpha` is kept as a fraction of this.
@@ -81,9 +81,9 @@ impl CongestionControl for DctcpControl {
     }
 
     /// RFC 8257, section 3.5: a loss halves the window as in other TCPs.
-    fn on_phase(&mut self, window: &mut Window, phase: PhaseName, _now: Nanos, _next: u64) {
+    fn on_phase(&mut self, window: &mut Window, change: &PhaseChange) {
         if let (Some(cwnd), PhaseName::Recovery | PhaseName::Loss) =
-            (self.reduced_from.take(), phase)
+            (self.reduced_from.take(), change.phase)
         {
             window.ssthresh = (cwnd / 2).max(2);
         }

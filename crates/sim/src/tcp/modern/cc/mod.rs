@@ -154,6 +154,19 @@ pub struct Totals {
     pub lost: u32,
 }
 
+/// The sender changes to another phase, or begins with one anew: each timeout is told.
+#[derive(Clone, Copy, Debug)]
+pub struct PhaseChange {
+    /// To this.
+    pub phase: PhaseName,
+    /// When.
+    pub now: Nanos,
+    /// The byte after the last one sent.
+    pub next: u64,
+    /// What was delivered and lost until then; at a timeout the packets out are taken for lost.
+    pub totals: Totals,
+}
+
 /// How sending begins with nothing in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -178,11 +191,8 @@ pub trait CongestionControl {
     /// The threshold after a loss or a mark.
     fn ssthresh(&mut self, window: &Window) -> u32;
 
-    /// The sender changes to `phase`; `next` is the byte after the last one sent.
-    fn on_phase(&mut self, _window: &mut Window, _phase: PhaseName, _now: Nanos, _next: u64) {}
-
-    /// A timeout, before the phase changes: the packets out are taken for lost.
-    fn on_timeout(&mut self, _totals: &Totals) {}
+    /// The sender changes to another phase, or a timeout follows another.
+    fn on_phase(&mut self, _window: &mut Window, _change: &PhaseChange) {}
 
     /// The handshake has told a round-trip time.
     fn on_established(&mut self, _window: &Window, _now: Nanos, _rtt: Nanos) {}
@@ -331,13 +341,8 @@ impl AnyControl {
     }
 
     /// See [`CongestionControl::on_phase`].
-    pub fn on_phase(&mut self, window: &mut Window, phase: PhaseName, now: Nanos, next: u64) {
-        each!(self, control => control.on_phase(window, phase, now, next));
-    }
-
-    /// See [`CongestionControl::on_timeout`].
-    pub fn on_timeout(&mut self, totals: &Totals) {
-        each!(self, control => control.on_timeout(totals));
+    pub fn on_phase(&mut self, window: &mut Window, change: &PhaseChange) {
+        each!(self, control => control.on_phase(window, change));
     }
 
     /// See [`CongestionControl::on_established`].

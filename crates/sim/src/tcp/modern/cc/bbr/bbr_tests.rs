@@ -117,7 +117,9 @@ fn linux_s_bbr_set_state_takes_a_timeout_for_a_sample_of_the_policer() {
     let mut time_out = |at: u32| {
         let since = Nanos::from(at) * 100 * MILLISECOND + Nanos::from(at % 2) * 900_000;
         let (delivered, lost) = (100 + at * 20, 10 + at * 10);
-        bbr.on_timeout(&Totals { at: since, delivered, lost });
+        let totals = Totals { at: since, delivered, lost };
+        let change = PhaseChange { phase: PhaseName::Loss, now: since, next: 0, totals };
+        bbr.on_phase(&mut Window::new(10), &change);
         bbr.policer.bandwidth()
     };
     let found: Vec<_> = (0..8).map(|at| time_out(at).is_some()).collect();

@@ -24,7 +24,7 @@ use super::super::window::Window;
 use super::path_model::{
     Draws, FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, RttProbe, UNIT, bandwidth, packets,
 };
-use super::{AckSample, CongestionControl, Start, Totals};
+use super::{AckSample, CongestionControl, PhaseChange, Start, Totals};
 use crate::clock::{Nanos, SECOND};
 
 /// 2 / ln 2, with which the rate can double each round.
@@ -210,11 +210,13 @@ impl CongestionControl for Bbr {
 
     /// A timeout is the end of a round in which packets were lost, for the policer, too: Linux's
     /// `bbr_set_state`.
-    fn on_timeout(&mut self, totals: &Totals) {
-        self.phase = PhaseName::Loss;
-        self.full.forget_bandwidth();
-        self.round_start = true;
-        self.watch_policer(&Seen { totals: *totals, lost: true, app_limited: false });
+    fn on_phase(&mut self, _window: &mut Window, change: &PhaseChange) {
+        if change.phase == PhaseName::Loss {
+            self.phase = PhaseName::Loss;
+            self.full.forget_bandwidth();
+            self.round_start = true;
+            self.watch_policer(&Seen { totals: change.totals, lost: true, app_limited: false });
+        }
     }
 
     /// Linux's `bbr_init`: the handshake's round-trip time is the smallest so far, and the first rate

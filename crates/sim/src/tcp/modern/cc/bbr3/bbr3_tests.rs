@@ -3,6 +3,7 @@
 use super::loss::inflight_at_loss;
 use super::*;
 use crate::clock::SECOND;
+use crate::tcp::modern::cc::Totals;
 use crate::tcp::modern::cc::path_model::packets;
 use crate::tcp::modern::delivery_rate::{DeliveryRate, RateSample};
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
@@ -469,7 +470,9 @@ fn section_5_6_4_4_a_recovery_keeps_the_window_and_brings_it_back() {
     let mut path = Path::cruises();
     let cwnd = path.window.cwnd;
     path.bbr.ssthresh(&path.window);
-    path.bbr.on_phase(&mut path.window, PhaseName::Loss, path.now, 0);
+    let totals = Totals { at: path.now, delivered: path.delivered, lost: path.lost };
+    let change = PhaseChange { phase: PhaseName::Loss, now: path.now, next: 0, totals };
+    path.bbr.on_phase(&mut path.window, &change);
     path.window.cwnd = 1;
     path.phase = PhaseName::Loss;
     path.ack(Heard { delivered: 1, in_flight: 1, ..ROUND });

@@ -30,7 +30,7 @@ use super::super::window::Window;
 use super::path_model::{
     Draws, Epoch, FullPipe, MaxFilter, Pace, RttProbe, TwoCycles, UNIT, bandwidth,
 };
-use super::{AckSample, CongestionControl, LostPacket, Start};
+use super::{AckSample, CongestionControl, LostPacket, PhaseChange, Start};
 use crate::clock::Nanos;
 
 /// 4 ln 2, with which the rate can double each round: section 5.3.1.1.
@@ -294,8 +294,8 @@ impl CongestionControl for Bbr3 {
         window.ssthresh
     }
 
-    fn on_phase(&mut self, _window: &mut Window, phase: PhaseName, _now: Nanos, _next: u64) {
-        if phase == PhaseName::Loss {
+    fn on_phase(&mut self, _window: &mut Window, change: &PhaseChange) {
+        if change.phase == PhaseName::Loss {
             self.phase = PhaseName::Loss;
         }
     }
