@@ -9,6 +9,8 @@ use std::collections::BinaryHeap;
 
 /// A slot is 2^20 ns long, 1.05 ms.
 const SLOT_BITS: u32 = 20;
+/// What is soon is less than this away.
+pub const SOON: Nanos = 1 << SLOT_BITS;
 /// The wheel is 4.3 s long.
 const SLOTS: usize = WORD * WORD;
 const WORD: usize = u64::BITS as usize;

@@ -1,6 +1,7 @@
 //! What an event does: it finds the source that is concerned, and the network does the rest.
 
 use super::Simulation;
+use crate::agenda::wheel::SOON;
 use crate::agenda::{Event, Place, Timer};
 use crate::clock::Nanos;
 use crate::network::{Source, Step};
@@ -11,9 +12,6 @@ use std::hint::black_box;
 
 /// Packets whose sources are fetched together.
 const FETCHED: usize = 8;
-
-/// The agenda knows what expires within this.
-const SOON: Nanos = 1 << 20;
 
 /// So many sources do not fit into the nearer caches of a processor any more.
 const MANY: usize = 1 << 11;

@@ -92,6 +92,10 @@ pub(super) struct Long {
 }
 
 impl Long {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         if let Some(place) = self.bytes.get_mut(self.length..self.length + N) {
             place.copy_from_slice(&bytes);
@@ -101,12 +105,6 @@ impl Long {
 
     fn put_word(&mut self, word: u32) {
         self.put(word.to_le_bytes());
-    }
-}
-
-impl Long {
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
     }
 }
 
