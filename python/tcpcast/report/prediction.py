@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, amount_s, time_text
 from tcpcast.engines.registry import CONTROLS
+from tcpcast.report import csv
 from tcpcast.report.json import document
 from tcpcast.report.quantity import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.engines.formula.sizing import PathSizing
@@ -346,19 +345,18 @@ def csv_text(predictions: Sequence[Prediction]) -> str:
     ``goodput_bps`` is payload, all flows; ``regime`` is empty where a model has none; ``trusted``
     is false outside a formula's domain. A model that does not apply at a point has no row there.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted"])
+    head = [*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted"]
+    return csv.encode(head, _csv_rows(predictions))
+
+
+def _csv_rows(predictions: Sequence[Prediction]) -> Iterator[list[Any]]:
     for prediction in predictions:
         for answers in (prediction.steady, prediction.transfer):
             for answer in answers or []:
                 if answers is not None and answer.not_applicable is None:
                     inputs = _inputs(prediction, answers is prediction.transfer)
                     what = limit(answer, answers.scenario)
-                    trust = "true" if is_trusted(answer) else "false"
-                    row = [answer.engine, what, *_values(answer), trust]
-                    writer.writerow([*inputs, *row])
-    return out.getvalue()
+                    yield [*inputs, answer.engine, what, *_values(answer), is_trusted(answer)]
 
 
 def _inputs(prediction: Prediction, of_transfer: bool) -> list[str]:

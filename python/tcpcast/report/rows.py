@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcpcast.answer import UNITS, unit_of
+from tcpcast.report import csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,10 +80,4 @@ def _number(value: object) -> float | None:
 
 def csv_text(answers: Sequence[Answer]) -> str:
     """Return :func:`answer_rows` as CSV with a head; what has no value is empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in answer_rows(answers):
-        numbers = ("" if value is None else repr(value) for value in row[3:6])
-        writer.writerow([*row[:3], *numbers, row.unit, "true" if row.trusted else "false"])
-    return out.getvalue()
+    return csv.encode(COLUMNS, answer_rows(answers))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.report import csv
 from tcpcast.report.document import Column, Paragraph, Table
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
 from tcpcast.units import digits
@@ -101,16 +100,11 @@ def rows_csv(table: Any) -> str:
     """Return rows as CSV with a head, a row a line: no value is empty, a list is JSON."""
     if not table.column_names:
         return ""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.column_names)
-    writer.writerows(zip(*(map(_csv_cell, c.to_pylist()) for c in table.columns), strict=True))
-    return out.getvalue()
+    columns = (map(_csv_cell, column.to_pylist()) for column in table.columns)
+    return csv.encode(table.column_names, zip(*columns, strict=True))
 
 
 def _csv_cell(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, list | dict):
         return json.dumps(value, default=str) if value else ""
     return value

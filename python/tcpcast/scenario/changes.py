@@ -12,7 +12,7 @@ from tcpcast.scenario.table import suggestion
 from tcpcast.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable, Iterator
 
 _INSTEAD = {("run", "connections"): "duration", ("run", "duration"): "connections"}
 """Keys of which exactly one is needed: setting one takes the other out."""
@@ -26,6 +26,21 @@ _LISTS = {
     "network.hop": "the scenario has no hops",
 }
 """Lists of tables, and how to say that there is none."""
+
+
+def leaves(
+    table: Mapping[str, Any], whole: Container[str] = (), above: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a table and of those in it by dotted key; a list is one value.
+
+    A key of ``whole`` is not looked into.
+    """
+    for key, value in table.items():
+        name = f"{above}{key}"
+        if isinstance(value, Mapping) and name not in whole:
+            yield from leaves(value, whole, f"{name}.")
+        else:
+            yield name, value
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:

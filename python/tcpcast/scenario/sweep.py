@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from tcpcast.scenario.changes import leaves
 from tcpcast.scenario.quantities import counted
 from tcpcast.scenario.table import Table, choice, fault, faults
 from tcpcast.units import show
@@ -92,7 +93,7 @@ class Sweep(Table):
     @classmethod
     def _flatten(cls, data: Any) -> Any:
         """Take ``network.rtt = ...`` for ``"network.rtt" = ...``."""
-        return dict(_flat(data)) if isinstance(data, Mapping) else data
+        return dict(leaves(data, whole=Sweep.model_fields)) if isinstance(data, Mapping) else data
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -106,15 +107,6 @@ class Sweep(Table):
         if found:
             raise faults(found)
         return self
-
-
-def _flat(table: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
-    entries = []
-    for key, value in table.items():
-        name = f"{above}{key}"
-        nested = isinstance(value, Mapping) and name not in Sweep.model_fields
-        entries += _flat(value, f"{name}.") if nested else [(name, value)]
-    return entries
 
 
 def _example(key: str) -> str:

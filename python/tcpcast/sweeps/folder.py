@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tcpcast import output, units
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.output import PARQUET
+from tcpcast.scenario.changes import leaves
 from tcpcast.sweeps.table import modules
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _first_difference(what: str, there: Mapping[str, Any], here: Mapping[str, An
             if old[key] != new[key]:
                 return f": {key} has {_values(new[key])}, there {_values(old[key])}"
     if what == "scenario":
-        old, new = (dict(_leaves(of.get("scenario", {}))) for of in (there, here))
+        old, new = (dict(leaves(of.get("scenario", {}))) for of in (there, here))
         for key in {**new, **old}:
             if old.get(key) != new.get(key):
                 return f": {key} is {_shown(new.get(key))}, there {_shown(old.get(key))}"
@@ -167,15 +168,6 @@ def _values(listed: Sequence[Any]) -> str:
 
 def _shown(value: Any) -> str:
     return "not set" if value is None else units.show(value)
-
-
-def _leaves(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted keys of a scenario with their values; a list is one value."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value
 
 
 def read_definition(folder: Path) -> dict[str, Any] | None:
