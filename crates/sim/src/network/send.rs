@@ -56,10 +56,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let now = self.sender_now();
         let Self { burst, probes, .. } = self;
-        let connection = source.connection;
+        let packet = Packet { source: index, connection: source.connection, ..Packet::default() };
         let listener = &mut Listener::new(probes, &mut source.record, index);
-        source.sender.poll_transmit(now, &path.tcp, listener, move |number, label| {
-            burst.push(Packet { source: index, connection, number, label });
+        source.sender.poll_transmit(now, &path.tcp, listener, |number, label| {
+            burst.push(Packet { number, label, ..packet });
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, index);

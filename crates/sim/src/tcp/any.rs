@@ -392,7 +392,7 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_data(
         &mut self,
         now: Nanos,

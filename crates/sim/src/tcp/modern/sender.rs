@@ -144,6 +144,7 @@ pub struct Sender {
 impl Sender {
     /// The end of a new connection whose first byte is `start`; from `seed` follows where its clock
     /// stands and where BBR's cycle begins.
+    #[inline(always)]
     #[must_use]
     pub fn new(now: Nanos, start: u64, seed: u64, stack: &Stack) -> Self {
         let mut sender = Self {
