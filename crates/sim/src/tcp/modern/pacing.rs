@@ -12,16 +12,17 @@ const UNPACED: u32 = 10;
 
 /// When the next burst may be sent.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Pacer {
     /// At this rate, in bytes a second; [`None`] if nothing is paced.
     rate: Option<u64>,
+    sent: u32,
+    /// Something waits for `next_at`.
+    waits: bool,
     next_at: Nanos,
     /// The current burst: when it began, and how many packets it may still have.
     burst: Option<(Nanos, u32)>,
     credit: Nanos,
-    sent: u32,
-    /// Something waits for `next_at`.
-    waits: bool,
     /// By so many bytes chunks are larger than what the rate sends in a millisecond.
     more: u64,
     chunks: Option<Chunks>,
