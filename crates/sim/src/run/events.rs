@@ -22,24 +22,25 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     #[inline(always)]
     pub(super) fn event(&mut self, queue: usize, due: Nanos) {
         self.network.now = due;
-        let (place, packet) = if let Some(place) = self.network.agenda.place(queue) {
+        let (place, class, packet) = if let Some((place, class)) = self.network.agenda.place(queue)
+        {
             if place == Place::Return && self.has_many() {
                 self.fetch_ahead(queue);
             }
-            (place, self.network.agenda.take(queue, due))
-        } else if let Some(straggler) = self.take_from_heap(queue, due) {
-            straggler
+            (place, usize::from(class), self.network.agenda.take(queue, due))
+        } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
+            (place, self.sources[packet.source as usize].record.class(), packet)
         } else {
             return self.network.tell_of_losses(&mut self.sources);
         };
-        self.packet(place, packet);
+        self.packet(place, class, packet);
         self.network.tell_of_losses(&mut self.sources);
     }
 
     #[inline(always)]
-    fn packet(&mut self, place: Place, packet: Packet) {
+    fn packet(&mut self, place: Place, class: usize, packet: Packet) {
         let source = &mut self.sources[packet.source as usize];
-        let path = &self.paths[source.record.class()];
+        let path = &self.paths[class];
         match place {
             Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
                 self.network.at_return(source, path, packet);
