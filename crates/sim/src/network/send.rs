@@ -34,7 +34,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let connection = source.connection;
         let packet = |number, kind| {
             let label = Label::new(kind, 0);
-            Packet { source: index, connection, number, label }
+            Packet::new(index, connection, number, label)
         };
         if sent.retransmit != 0 {
             self.retransmit(source, path, now, packet(sent.retransmit, Kind::Retransmission));
@@ -59,7 +59,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let connection = source.connection;
         let listener = &mut Listener::new(probes, &mut source.record, index);
         source.sender.poll_transmit(now, &path.tcp, listener, move |number, label| {
-            burst.push(Packet { source: index, connection, number, label });
+            burst.push(Packet::new(index, connection, number, label));
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, index);
@@ -75,7 +75,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         // Packets of a handshake, and FIN alone, are none of the data that is told of.
         let opening = source.sender.is_opening();
         for packet in &burst {
-            self.send_packet(source, path, now, *packet, packet.number != 0 && !opening);
+            self.send_packet(source, path, now, *packet, packet.number() != 0 && !opening);
         }
         burst.clear();
         self.burst = burst;
@@ -113,16 +113,16 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.pass(source, Tap::Sender, now, &packet);
         let link = &path.ingress;
         if !path.plain
-            && (self.access_loss.ingress_loses(packet.source)
+            && (self.access_loss.ingress_loses(packet.source())
                 || !link.has_room(now, source.ingress_free))
         {
             if let Some(loss) = &mut self.loss {
-                loss.lost_before(packet.source);
+                loss.lost_before(packet.source());
             }
             return self.dropped_on_access(now, source, packet);
         }
         let idle = source.ingress_free <= now;
-        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        let short = if S::POLLS { packet.label().short_bytes() } else { None };
         let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
         source.ingress_free = source.ingress_free.max(now) + time;
         let mut due = source.ingress_free + link.delay;
@@ -146,7 +146,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     #[inline(never)]
     fn with_serial(&self, packet: Packet) -> Packet {
         let label = Label::new(packet.kind(), self.lifetime.sent as u16);
-        Packet { label, ..packet }
+        packet.with(packet.number(), label)
     }
 
     /// A data packet will reach the bottleneck at `due`; `idle` says whether it found its own
@@ -178,5 +178,5 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 /// after the time of such a packet.
 #[inline(always)]
 pub(super) fn is_full<S: SendingEnd>(packet: &Packet) -> bool {
-    !S::POLLS || packet.label.short_bytes().is_none()
+    !S::POLLS || packet.label().short_bytes().is_none()
 }

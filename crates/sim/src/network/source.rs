@@ -94,10 +94,10 @@ impl<S: SendingEnd> Source<S> {
     /// does one without data.
     #[inline(always)]
     pub(crate) fn lose(&mut self, packet: &Packet) {
-        let counts = packet.connection == self.connection && packet.number != 0;
+        let counts = packet.connection() == self.connection && packet.number() != 0;
         self.record.losses += u32::from(counts);
         if S::POLLS {
-            self.sender.lose_header(packet.label);
+            self.sender.lose_header(packet.label());
         }
     }
 }

@@ -104,7 +104,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let mut told = AckHeaderOf::<S>::default();
         if let Some(number) = source.receiver.on_timer(now, &path.tcp, &mut told) {
             let (connection, label) = (source.received, Label::new(Kind::Ack, 0));
-            let ack = Packet { source: index, connection, number, label };
+            let ack = Packet::new(index, connection, number, label);
             self.acknowledge(source, path, ack, &told);
             if S::POLLS {
                 // A SYN is retransmitted if it is not answered.
