@@ -84,7 +84,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             if source.connection == ack.connection() {
                 let Source { sender, record, .. } = source;
                 let sent = self.hear(sender, record, path, &ack, told);
-                self.go_on_after(source, path, ack.source(), sent);
+                self.go_on_after(source, path, ack, sent);
             }
         } else {
             let ack = keep(source, ack, told);
@@ -160,7 +160,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return;
         }
         let sent = self.hear(sender, record, path, &ack, told);
-        self.go_on_after(source, path, ack.source(), sent);
+        self.go_on_after(source, path, ack, sent);
     }
 
     /// A sender hears an acknowledgement of its connection.
@@ -184,13 +184,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         &mut self,
         source: &mut Source<S>,
         path: &Path,
-        index: u32,
+        ack: Packet,
         sent: Transmission,
     ) {
         if source.sender.finished() {
-            self.finish(source, index);
+            self.finish(source, ack.source());
         } else {
-            self.send(source, path, index, sent);
+            self.send(source, path, ack, sent);
         }
     }
 }

@@ -90,7 +90,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let sent = self.ask(source, path, feedback.source(), |sender, now, tcp, listener| {
             sender.on_loss(now, feedback.number(), tcp, listener)
         });
-        self.send(source, path, feedback.source(), sent);
+        self.send(source, path, feedback, sent);
     }
 
     /// Tells sources of their packets that a queue held and then dropped.

@@ -17,49 +17,43 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.now - self.sender_lookahead
     }
 
-    /// Hands packets to the source's own link and sets the timer.
+    /// Hands packets to the source's own link and sets the timer; `any` is a packet of its connection.
     #[inline(always)]
     pub(crate) fn send<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
-        index: u32,
+        any: Packet,
         sent: Transmission,
     ) {
         if S::POLLS {
-            return self.send_polled(source, path, index);
+            return self.send_polled(source, path, any);
         }
         let now = self.sender_now();
-        self.set_sender_timer(source, index);
-        let connection = source.connection;
-        let packet = |number, kind| {
-            let label = Label::new(kind, 0);
-            Packet::new(index, connection, number, label)
-        };
+        self.set_sender_timer(source, any.source());
+        let packet = |number, kind| any.with(number, Label::new(kind, 0));
         if sent.retransmit != 0 {
             self.retransmit(source, path, now, packet(sent.retransmit, Kind::Retransmission));
         }
-        let end = sent.from + sent.count;
-        let mut from = sent.from;
-        while from < sent.fresh_from.min(end) {
-            self.retransmit(source, path, now, packet(from, Kind::Retransmission));
-            from += 1;
-        }
-        for number in from..end {
-            self.send_packet(source, path, now, packet(number, Kind::Data), true);
+        for number in sent.from..sent.from + sent.count {
+            if number < sent.fresh_from {
+                self.retransmit(source, path, now, packet(number, Kind::Retransmission));
+            } else {
+                self.send_packet(source, path, now, packet(number, Kind::Data), true);
+            }
         }
     }
 
     /// The same for a sender that is polled. All is asked before anything is sent: a packet that
     /// comes next takes the clock to where it gets, and the timers must be known by then.
     #[inline(always)]
-    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
+    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, any: Packet) {
         let now = self.sender_now();
         let Self { burst, probes, .. } = self;
-        let connection = source.connection;
+        let index = any.source();
         let listener = &mut Listener::new(probes, &mut source.record, index);
         source.sender.poll_transmit(now, &path.tcp, listener, move |number, label| {
-            burst.push(Packet::new(index, connection, number, label));
+            burst.push(any.with(number, label));
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, index);

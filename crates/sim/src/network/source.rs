@@ -2,7 +2,7 @@
 
 use super::access::Line;
 use crate::clock::{NEVER, Nanos};
-use crate::packet::Packet;
+use crate::packet::{Label, Packet};
 use crate::probe::SourceRecord;
 use crate::random::{Named, Purpose, Stream};
 use crate::tcp::{ReceivingEnd, SendingEnd};
@@ -88,6 +88,12 @@ impl<S: SendingEnd> Source<S> {
     #[inline(always)]
     pub(crate) fn fetch_last(&self) -> u64 {
         self.sender.fetch_last() ^ self.receiver.fetch_last()
+    }
+
+    /// A packet of its connection; `index` is its own.
+    #[inline(always)]
+    pub(crate) fn any_packet(&self, index: u32) -> Packet {
+        Packet::new(index, self.connection, 0, Label::default())
     }
 
     /// A data packet of it was lost; those of a connection that is over do not matter any more, nor

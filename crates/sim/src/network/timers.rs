@@ -32,7 +32,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if deadline <= now {
             let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
             let sent = source.sender.on_timer(now, &path.tcp, listener);
-            self.send(source, path, index, sent);
+            self.send(source, path, source.any_packet(index), sent);
         } else {
             self.look_at_timer(source, index, deadline + self.sender_lookahead);
         }
@@ -71,7 +71,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         *source.sender.looked_at() = NEVER;
         if source.sender.pace_at() <= self.sender_now() {
-            self.send(source, path, index, Transmission::default());
+            self.send(source, path, source.any_packet(index), Transmission::default());
         } else {
             self.set_pacing_timer(source, index);
         }
