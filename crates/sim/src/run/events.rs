@@ -29,7 +29,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             }
             (place, usize::from(class), self.network.agenda.take(queue, due))
         } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
-            (place, self.sources[packet.source as usize].record.class(), packet)
+            (place, self.sources[packet.source() as usize].record.class(), packet)
         } else {
             return self.network.tell_of_losses(&mut self.sources);
         };
@@ -39,7 +39,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     #[inline(always)]
     fn packet(&mut self, place: Place, class: usize, packet: Packet) {
-        let source = &mut self.sources[packet.source as usize];
+        let source = &mut self.sources[packet.source() as usize];
         let path = &self.paths[class];
         match place {
             Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
@@ -109,7 +109,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.fetch_for_link();
         }
         if let Some((leaves, packet)) = self.network.serve() {
-            let source = &mut self.sources[packet.source as usize];
+            let source = &mut self.sources[packet.source() as usize];
             let path = &self.paths[source.record.class()];
             self.network.served(source, path, leaves, packet);
         }
@@ -123,13 +123,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     pub(super) fn hop_event(&mut self) {
         match self.network.step_at_hops() {
             Step::Arrival(stage, packet) => {
-                let source = &mut self.sources[packet.source as usize];
+                let source = &mut self.sources[packet.source() as usize];
                 let path = &self.paths[source.record.class()];
                 self.network.enter_hop(source, path, stage, packet);
             }
             Step::Departure(stage) => {
                 if let Some((leaves, packet)) = self.network.serve_hop(stage) {
-                    let source = &mut self.sources[packet.source as usize];
+                    let source = &mut self.sources[packet.source() as usize];
                     let path = &self.paths[source.record.class()];
                     self.network.served_at_hop(source, path, stage, leaves, packet);
                 }
@@ -153,7 +153,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         if self.until_fetch == 0 {
             self.until_fetch = FETCHED;
             let coming = || self.network.agenda.coming(queue).take(FETCHED);
-            let sources = || coming().filter_map(|next| self.sources.get(next.source as usize));
+            let sources = || coming().filter_map(|next| self.sources.get(next.source() as usize));
             fetch(&sources, |source| source.fetch(true));
             fetch(&sources, |source| source.fetch_more(true));
             fetch(&sources, |source| source.fetch_last(true));
