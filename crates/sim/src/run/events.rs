@@ -154,9 +154,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.until_fetch = FETCHED;
             let coming = || self.network.agenda.coming(queue).take(FETCHED);
             let sources = || coming().filter_map(|next| self.sources.get(next.source() as usize));
-            fetch(&sources, |source| source.fetch(true));
-            fetch(&sources, |source| source.fetch_more(true));
-            fetch(&sources, |source| source.fetch_last(true));
+            fetch(sources, |source| source.fetch(true));
+            fetch(sources, |source| source.fetch_more(true));
+            fetch(sources, |source| source.fetch_last(true));
         }
         self.until_fetch -= 1;
     }
@@ -187,9 +187,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             (!moved_on).then_some((source, timer != Timer::Retransmission))
         };
         let sources = || expiring.clone().filter_map(source);
-        fetch(&sources, |(source, received)| source.fetch(received));
-        fetch(&sources, |(source, received)| source.fetch_more(received));
-        fetch(&sources, |(source, received)| source.fetch_last(received));
+        fetch(sources, |(source, received)| source.fetch(received));
+        fetch(sources, |(source, received)| source.fetch_more(received));
+        fetch(sources, |(source, received)| source.fetch_last(received));
     }
 }
 
