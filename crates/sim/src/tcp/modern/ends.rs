@@ -92,6 +92,7 @@ impl PacketSender {
         }
         let stack = &tcp.stack;
         self.sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
+        self.sender.heard_window_of(AckHeader::SEQ);
         self.write_file(now, file, tcp, probe);
     }
 

@@ -211,6 +211,7 @@ impl PacketSender {
             let rtt = attempts.rtt(now, stamps);
             self.sender.renew(now, accepting.seed, stack);
             self.sender.establish(now, rtt, stack.receiving.buffer, stack);
+            self.sender.heard_window_of(AckHeader::SEQ);
             if attempts.restart_window(stamps) {
                 self.sender.restart_window();
             }
