@@ -24,6 +24,8 @@ pub(super) struct Told {
     pub rtt_sum_ns: u64,
     pub rtt_samples: u64,
     pub retransmitted: u64,
+    /// Without those of SYN-ACK.
+    pub timeouts: u64,
     pub timeout_sequences: u64,
     pub busy_us: u64,
     pub limited_us: u64,
@@ -35,6 +37,7 @@ impl Told {
         self.rtt_sum_ns += other.rtt_sum_ns;
         self.rtt_samples += other.rtt_samples;
         self.retransmitted += other.retransmitted;
+        self.timeouts += other.timeouts;
         self.timeout_sequences += other.timeout_sequences;
         self.busy_us += other.busy_us;
         self.limited_us += other.limited_us;
@@ -61,6 +64,8 @@ pub(super) struct Connection {
     acks: u32,
     /// Retransmissions before this file.
     retransmitted: u64,
+    /// Timeouts of SYN-ACK, and sequences of them.
+    of_handshake: [u64; 2],
 }
 
 impl Connection {
@@ -92,7 +97,14 @@ impl Connection {
             told: Told::default(),
             acks: 0,
             retransmitted: 0,
+            of_handshake: [0; 2],
         })
+    }
+
+    /// The sender has accepted, and has sent nothing yet.
+    pub(super) fn accepted(&mut self, sender: TcpStream) {
+        self.of_handshake = TcpInfo::of(&sender).map_or([0; 2], |info| info.timeouts());
+        self.sender = Some(sender);
     }
 
     /// The next file goes over it.
@@ -141,19 +153,25 @@ impl Connection {
         Ok(self.unread == 0)
     }
 
-    /// Asks the kernel. The round-trip time counts once for each ack that came since: TCP takes a
-    /// sample of each.
+    /// Asks the kernel.
     pub(super) fn ask(&mut self) -> Told {
         if let Some(info) = self.sender.as_ref().and_then(|sender| TcpInfo::of(sender).ok()) {
-            let new = info.acks().wrapping_sub(self.acks);
-            self.acks = info.acks();
-            self.told.rtt_samples += u64::from(new);
-            self.told.rtt_sum_ns += u64::from(new) * u64::from(info.rtt_us()) * 1000;
-            self.told.retransmitted = u64::from(info.retransmitted());
-            self.told.timeout_sequences = u64::from(info.timeout_sequences());
-            (self.told.busy_us, self.told.limited_us) = info.busy_us();
+            self.hear(&info);
         }
         self.told
+    }
+
+    /// The round-trip time counts once for each ack that came since: TCP takes a sample of each.
+    fn hear(&mut self, info: &TcpInfo) {
+        let new = info.acks().wrapping_sub(self.acks);
+        self.acks = info.acks();
+        self.told.rtt_samples += u64::from(new);
+        self.told.rtt_sum_ns += u64::from(new) * u64::from(info.rtt_us()) * 1000;
+        self.told.retransmitted = u64::from(info.retransmitted());
+        let [timeouts, sequences] = info.timeouts();
+        self.told.timeouts = timeouts.saturating_sub(self.of_handshake[0]);
+        self.told.timeout_sequences = sequences.saturating_sub(self.of_handshake[1]);
+        (self.told.busy_us, self.told.limited_us) = info.busy_us();
     }
 
     /// Retransmissions of the file on it, as of when the kernel was asked last.
@@ -196,7 +214,7 @@ mod tests {
         let (sender, from) = listener.accept().unwrap();
         assert_eq!(from.port(), connection.port);
         sender.set_nonblocking(true).unwrap();
-        connection.sender = Some(sender);
+        connection.accepted(sender);
         let mut piece = vec![0; PIECE];
         for (number, bytes) in [(1, 5_u64), (2, 100)] {
             until(|| {
@@ -210,5 +228,18 @@ mod tests {
         assert!(told.rtt_samples > 0 && told.rtt_sum_ns > 0);
         assert_eq!((connection.bytes, connection.retransmitted()), (Some(100), 0));
         connection.end(true).unwrap();
+    }
+
+    /// A connection with two timeouts of SYN-ACK begins with them in its `TCP_INFO`.
+    #[test]
+    fn linux_s_tcp_create_openreq_child_s_timeouts_of_syn_ack_are_not_those_of_data() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
+        let mut connection = Connection::open(0, to, 0, None).unwrap();
+        connection.of_handshake = [2, 1];
+        connection.hear(&TcpInfo::with_timeouts(2, 1));
+        assert_eq!((connection.told.timeouts, connection.told.timeout_sequences), (0, 0));
+        connection.hear(&TcpInfo::with_timeouts(5, 2));
+        assert_eq!((connection.told.timeouts, connection.told.timeout_sequences), (3, 1));
     }
 }

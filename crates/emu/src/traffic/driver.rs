@@ -298,7 +298,7 @@ impl<'a> Driver<'a> {
             if let Some(connection) = &mut self.connections[at] {
                 let event = EpollEvent::new(EpollFlags::empty(), token(WRITES, at));
                 self.epoll.add(&sender, event)?;
-                connection.sender = Some(sender);
+                connection.accepted(sender);
                 self.push(at)?;
             }
         }

@@ -2,7 +2,7 @@
 
 use super::connection::Told;
 use super::tally::FlowTally;
-use super::tcp_info::NetStat;
+use super::tcp_info::{NetStat, TcpInfo};
 use super::{File, FlowConfig, SERVICE, list, near};
 use crate::network::Host;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -18,6 +18,8 @@ pub(super) struct Flow {
     pub config: FlowConfig,
     pub listener: TcpListener,
     counter: NetStat,
+    /// Whether the kernel tells the timeouts of each connection, those of SYN-ACK apart.
+    counts_timeouts: bool,
     /// Its open connections: the driver's number, by the receiver's port.
     pub open: HashMap<u16, usize>,
     /// What those told that are over.
@@ -41,14 +43,16 @@ impl Flow {
             listener.set_nonblocking(true)?;
             Ok((listener, NetStat::here()?))
         })?;
+        let counts_timeouts = TcpInfo::of(&listener)?.counts_timeouts();
         let (open, ended) = (HashMap::new(), Told::default());
-        Ok(Self { config, listener, counter, open, ended, begun: 0, next: None })
+        Ok(Self { config, listener, counter, counts_timeouts, open, ended, begun: 0, next: None })
     }
 
     /// One flow's numbers since the beginning, in the order that whoever reads them knows; `told`
     /// by all its connections.
     pub(super) fn row(&mut self, flow: &FlowTally, told: Told) -> io::Result<String> {
-        let (recoveries, timeouts) = self.counter.read()?;
+        let (recoveries, all) = self.counter.read()?;
+        let timeouts = if self.counts_timeouts { told.timeouts } else { all };
         Ok(list([
             flow.arrived,
             flow.queue_drops,

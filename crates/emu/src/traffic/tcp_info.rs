@@ -8,9 +8,10 @@ use std::os::fd::{AsFd, AsRawFd};
 /// Bytes of `struct tcp_info` (linux/tcp.h) up to its last field that is read here.
 const LENGTH: usize = 248;
 
-/// `TCP_INFO` of a connection. Fields that the kernel does not have yet are 0.
+/// `TCP_INFO` of a connection, and how much of it the kernel has. Fields that it does not have yet
+/// are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TcpInfo([u8; LENGTH]);
+pub(super) struct TcpInfo([u8; LENGTH], usize);
 
 impl TcpInfo {
     pub(super) fn of(socket: impl AsFd) -> io::Result<Self> {
@@ -27,7 +28,8 @@ impl TcpInfo {
                 &raw mut length,
             )
         };
-        if result == 0 { Ok(Self(bytes)) } else { Err(io::Error::last_os_error()) }
+        let known = length as usize;
+        if result == 0 { Ok(Self(bytes, known)) } else { Err(io::Error::last_os_error()) }
     }
 
     fn word(&self, at: usize) -> u32 {
@@ -61,9 +63,14 @@ impl TcpInfo {
         (self.long(168), self.long(176) + self.long(184))
     }
 
-    /// Sequences of timeouts that are over.
-    pub(super) fn timeout_sequences(&self) -> u16 {
-        u16::from_ne_bytes([self.0[242], self.0[243]])
+    /// Whether the kernel counts the timeouts of each connection: since Linux 6.7.
+    pub(super) fn counts_timeouts(&self) -> bool {
+        self.1 >= 244
+    }
+
+    /// Timeouts so far, and sequences of them. Those of SYN-ACK are among them, as one sequence.
+    pub(super) fn timeouts(&self) -> [u64; 2] {
+        [240, 242].map(|at| u16::from_ne_bytes([self.0[at], self.0[at + 1]]).into())
     }
 }
 
@@ -71,7 +78,8 @@ impl TcpInfo {
 #[derive(Debug)]
 pub(super) struct NetStat(File);
 
-/// Entries into fast recovery, with SACK and without, and expired retransmission timers.
+/// Entries into fast recovery, with SACK and without, and expired retransmission timers, those of
+/// SYN-ACK included.
 const WANTED: [&str; 3] = ["TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"];
 
 impl NetStat {
@@ -99,6 +107,17 @@ fn value(text: &str, name: &str) -> u64 {
 }
 
 #[cfg(test)]
+impl TcpInfo {
+    /// That of a connection with so many timeouts, and sequences of them.
+    pub(super) fn with_timeouts(timeouts: u16, sequences: u16) -> Self {
+        let mut bytes = [0; LENGTH];
+        bytes[240..242].copy_from_slice(&timeouts.to_ne_bytes());
+        bytes[242..244].copy_from_slice(&sequences.to_ne_bytes());
+        Self(bytes, LENGTH)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
@@ -109,8 +128,16 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let info = TcpInfo::of(&client).unwrap();
         assert!(info.rtt_us() > 0 && info.rtt_us() < 1_000_000, "{}", info.rtt_us());
-        assert_eq!((info.retransmitted(), info.timeout_sequences()), (0, 0));
+        assert_eq!((info.retransmitted(), info.timeouts()), (0, [0, 0]));
         assert!(info.busy_us().0 >= info.busy_us().1);
+    }
+
+    #[test]
+    fn a_kernel_whose_tcp_info_is_shorter_does_not_count_the_timeouts_of_a_connection() {
+        let TcpInfo(bytes, _) = TcpInfo::with_timeouts(5, 2);
+        let [new, old] = [244, 240].map(|length| TcpInfo(bytes, length));
+        assert_eq!((new.timeouts(), new.counts_timeouts()), ([5, 2], true));
+        assert!(!old.counts_timeouts());
     }
 
     #[test]

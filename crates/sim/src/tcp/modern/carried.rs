@@ -192,7 +192,7 @@ pub struct AckHeader {
 
 impl AckHeader {
     /// The receiver sends no data: its sequence number stays.
-    const SEQ: u64 = 1;
+    pub(super) const SEQ: u64 = 1;
 
     /// That of nothing.
     pub(crate) const NONE: Self = Self {

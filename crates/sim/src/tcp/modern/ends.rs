@@ -91,8 +91,7 @@ impl PacketSender {
         if tcp.handshake != Handshake::None {
             return self.listen(file, seed);
         }
-        let stack = &tcp.stack;
-        self.sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
+        establish(&mut self.sender, now, Some(tcp.rtt), tcp);
         self.write_file(now, file, tcp, probe);
     }
 
@@ -451,6 +450,12 @@ impl<P: TcpProbe> Told<'_, P> {
             | Event::Window { .. } => (),
         }
     }
+}
+
+/// The handshake is over: it told the receiver's window, and perhaps a round-trip time.
+pub(super) fn establish(sender: &mut Sender, now: Nanos, rtt: Option<Nanos>, tcp: &ModernTcp) {
+    sender.establish(now, rtt, tcp.stack.receiving.buffer, &tcp.stack);
+    sender.heard_window_of(AckHeader::SEQ);
 }
 
 #[cfg(test)]

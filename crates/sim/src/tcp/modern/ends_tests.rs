@@ -75,6 +75,27 @@ fn fin_is_alone_where_all_data_were_sent_as_they_were_written() {
 }
 
 #[test]
+fn linux_s_tcp_init_wl_lets_the_first_duplicate_of_a_connection_count() {
+    // Of three packets and FIN the first is lost: without SACK three duplicates tell of it, the first
+    // of which says nothing new of the window that the handshake told.
+    let stack = Stack { mss: 1448, ..Preset::LinuxRenoClassic.stack() };
+    let tcp = ModernTcp { stack, ..todays() };
+    let mut sender = started(FileSize::of_full(3), &tcp);
+    let mut receiver = PacketReceiver::start(&tcp);
+    let sent = burst(&mut sender, 0, &tcp);
+    assert_eq!(numbers(&sent), [(1, false), (2, false), (3, false), (0, true)]);
+    let again: Vec<_> = sent[1..]
+        .iter()
+        .map(|packet| {
+            let (_, ack) = arrive(&mut receiver, packet, &tcp);
+            sender.on_ack(RTT, &ack.unwrap().1, &tcp, &mut Nobody);
+            numbers(&burst(&mut sender, RTT, &tcp))
+        })
+        .collect();
+    assert_eq!(again, [vec![], vec![], vec![(1, false)]]);
+}
+
+#[test]
 fn persistent_connections_are_not_closed_behind_a_file() {
     let tcp = ModernTcp { closes: false, ..todays() };
     let mut sender = started(FileSize::of_full(2), &tcp);

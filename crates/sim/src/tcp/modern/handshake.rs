@@ -15,7 +15,7 @@
 
 use super::answers::PacketReceiver;
 use super::carried::{AckHeader, DataHeader};
-use super::ends::PacketSender;
+use super::ends::{PacketSender, establish};
 use super::path::ModernTcp;
 use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
 use super::stack::Stack;
@@ -210,7 +210,7 @@ impl PacketSender {
             let stamps = header.timestamps().filter(|_| stack.timestamps);
             let rtt = attempts.rtt(now, stamps);
             self.sender.renew(now, accepting.seed, stack);
-            self.sender.establish(now, rtt, stack.receiving.buffer, stack);
+            establish(&mut self.sender, now, rtt, tcp);
             if attempts.restart_window(stamps) {
                 self.sender.restart_window();
             }

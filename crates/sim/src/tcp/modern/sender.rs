@@ -228,6 +228,12 @@ impl Sender {
         self.last_sent = now;
     }
 
+    /// The acknowledgement that ended the handshake told the window, so that the next one that tells
+    /// the same is a duplicate if it acknowledges nothing: Linux's `tcp_init_wl` of a server.
+    pub(super) fn heard_window_of(&mut self, seq: u64) {
+        self.allowed_by = seq;
+    }
+
     /// The handshake was retransmitted more than once: RFC 5681, section 3.1.
     pub fn restart_window(&mut self) {
         self.window.cwnd = 1;
