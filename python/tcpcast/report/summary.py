@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from tcpcast import units
+from tcpcast.answer import IntervalWarning
 from tcpcast.report.quantity import amount
+from tcpcast.report.sizes import sizes_text
 from tcpcast.scenario.rate import TokenBucket
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.scenario import Captured, Population, Scenario, Transfers
     from tcpcast.scenario.rate import VaryingRate
-
-_OF_INTERVALS = re.compile(r"; (?:no interval for|check the intervals? of) (?P<named>.+)$")
-"""How a warning ends that is about the intervals of some values."""
 
 
 def describe(scenario: Scenario) -> str:
@@ -66,16 +64,11 @@ def caveats(answer: Answer) -> list[str]:
 
 def caveats_about(answer: Answer, metrics: Collection[str]) -> list[str]:
     """Return :func:`caveats`, but of those about intervals only what is about these metrics."""
-    return [kept for text in caveats(answer) if (kept := _about(text, metrics))]
-
-
-def _about(text: str, metrics: Collection[str]) -> str:
-    """Return a warning without other metrics' names, "" where it is about others alone."""
-    named = _OF_INTERVALS.search(text)
-    if named is None:
-        return text
-    shown = [name for name in named["named"].split(", ") if name in metrics]
-    return text[: named.start("named")] + ", ".join(shown) if shown else ""
+    about = (
+        text.about(metrics) if isinstance(text, IntervalWarning) else text
+        for text in caveats(answer)
+    )
+    return [text for text in about if text]
 
 
 def _captured(traffic: Captured) -> str:
@@ -97,13 +90,7 @@ def _senders(population: Population) -> str:
 
 
 def _transfers(traffic: Transfers) -> str:
-    sizes = traffic.sizes
-    if sizes is None:
-        what = f"of {units.digits(traffic.mean_size_pkts)} packets on average"
-    elif len(sizes) == 1:
-        what = f"of {sizes[0]:,} packet{'' if sizes[0] == 1 else 's'}"
-    else:
-        what = f"of {len(sizes)} sizes"
+    what = sizes_text(traffic)
     if traffic.arrivals is not None:
         return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
     return f"{traffic.total:,} transfer{'' if traffic.total == 1 else 's'} {what}, each alone"

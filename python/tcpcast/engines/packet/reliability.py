@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units as written
+from tcpcast.answer import IntervalWarning
 from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
@@ -179,8 +180,10 @@ def quantile_warnings(
         if share not in lacking and doubt is not None:
             reasons.setdefault(f"{doubt}; check the interval of", []).append(share)
     return [
-        f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of files "
-        "reach"
+        IntervalWarning(
+            f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of "
+            "files reach"
+        )
         for why, shares in reasons.items()
     ]
 
