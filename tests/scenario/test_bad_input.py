@@ -174,6 +174,19 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'traffic.off: "exponential 2s" is not a law; write { law = "exponential", mean = "2s"',
         ),
         (
+            "traffic.size=100kB",
+            'traffic.size: "100kB" is not a law; write { law = "constant", value',
+        ),
+        (
+            "traffic.size=12",
+            'traffic.size: 12 is not a law; write { law = "constant", value = 12 }',
+        ),
+        (
+            "traffic.off=1s",
+            'traffic.off: "1s" is not a law; write { law = "constant", value = "1s"',
+        ),
+        ("traffic.off=100kB", 'traffic.off: "100kB" is not a law; write { law = "exponential", m'),
+        (
             "traffic.size=2MB at random",
             'traffic.size: "2MB at random" is not a law; write { law = "exponential", mean = "12pk',
         ),

@@ -6,6 +6,7 @@ minimum f and goes up to k, with a tail beyond k that holds the share q of all f
 """
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -44,6 +45,20 @@ def meant(typed: object) -> dict[str, Any] | None:
         return found
     exponents = [float(word) for word in words if word.replace(".", "", 1).isdecimal()]
     return found | {"alpha": exponents[0] if exponents else 1.5}
+
+
+def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
+    """Return the law by which a quantity is always the same, None where ``read`` reads none."""
+    try:
+        read(typed)
+    except UnitError:
+        return None
+    return {"law": "constant", "value": typed}
+
+
+def read_any_size(typed: object) -> float:
+    """Read a size in packets or bytes, whatever the payload of a packet."""
+    return units.parse_packets(typed, payload_bytes=1)
 
 
 def _number(value: object) -> float:
