@@ -162,9 +162,9 @@ def compare_sizes(answers: Sequence[Answer]) -> Comparison:
     return _by_subject("completion_time_s", listed, by_size, subjects)
 
 
-def packets_text(packets: int) -> str:
-    """Return ``1 packet``, ``2 packets``."""
-    return f"{packets:,} packet{'' if packets == 1 else 's'}"
+def packets_text(packets: float) -> str:
+    """Return ``1 packet``, ``2 packets``, of a whole number."""
+    return f"{packets:,.0f} packet{'' if packets == 1 else 's'}"
 
 
 def _lists_sizes(answer: Answer) -> bool:

@@ -132,6 +132,36 @@ def test_a_size_is_told_as_it_was_typed(size: Any, said: str) -> None:
     assert describe(Scenario.from_dict(tables)).startswith(said)
 
 
+def test_what_is_behind_the_bottleneck_is_told_with_its_marks_and_acks() -> None:
+    tables = {
+        "network": {
+            "rtt": "60ms",
+            "jitter": {"law": "exponential", "mean": "5ms", "reorder": True},
+            "bottleneck": {"rate": "20mbit", "buffer": "200KB", "queue": "codel"},
+            "return": {"rate": "500kbit", "buffer": "20pkt"},
+            "ack_loss": "1%",
+        },
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": {"ecn": True},
+        "run": {"duration": "3s", "warmup": "0s"},
+    }
+    scenario = Scenario.from_dict(tables)
+    text = plain(run_parts(compare_all(tcpcast.run(scenario, ["packet"])), scenario), 200)
+    head, *rows = text.splitlines()
+    assert "buffer 200 kB, 133 packets, CoDel, jitter 5 ms with reordering, return link 500" in head
+    assert "return link 500 kbit/s, ack loss 1 %" in head
+    for name in ("ECN mark ratio", "return utilisation", "return loss ratio", "return queue delay"):
+        assert any(name.lower() in row.lower() for row in rows), name
+
+
+@pytest.mark.parametrize(
+    ("burst", "said"), [("50KB", "burst 50 kB"), ("64KiB", "burst 64 KiB"), ("1501B", "1,501 B")]
+)
+def test_a_burst_is_told_as_it_was_typed(burst: str, said: str) -> None:
+    rate = {"network.bottleneck.rate": {"bucket": "20mbit", "burst": burst, "policer": True}}
+    assert said in describe(tcpcast.load("policed-line", changes=rate))
+
+
 def test_a_figure_of_times_against_sizes(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     scenario = tcpcast.load("short-transfers")

@@ -27,8 +27,12 @@ PATH = (
     "queue_mean_pkts",
     "rtt_mean_s",
     "utilisation",
+    "ecn_mark_ratio",
+    "return_utilisation",
+    "return_loss_ratio",
+    "return_queue_delay_mean_s",
 )
-"""What the path does to any traffic."""
+"""What the path does to any traffic; marks and the return link where a scenario has them."""
 
 LEADING = {
     "on-off": ("connection_rate_bps", "on_time_s"),

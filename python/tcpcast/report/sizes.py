@@ -19,7 +19,7 @@ _UNITS = ("GB", "GiB", "MB", "MiB", "kB", "KiB")
 _DECIMALS = 1000
 
 
-def bytes_text(size: int) -> str:
+def exact_bytes(size: int) -> str:
     """Return bytes in the unit that needs the fewest digits for all of them: ``64 KiB``."""
     found = [f"{size:,} B"]
     for unit in _UNITS:
@@ -40,7 +40,7 @@ def typed_sizes(scenario: Scenario | None) -> dict[int, str]:
     groups = () if scenario is None else scenario.populations
     listed = (p.traffic.sizes or [] for p in groups if p.traffic.kind == "transfers")
     return {
-        int(size): bytes_text(size.data_bytes)
+        int(size): exact_bytes(size.data_bytes)
         for sizes in listed
         for size in sizes
         if isinstance(size, FileInBytes)
@@ -62,4 +62,4 @@ def sizes_text(traffic: Transfers) -> str:
 
 
 def _beside(in_bytes: int | None, packets: str) -> str:
-    return packets if in_bytes is None else f"{bytes_text(in_bytes)} ({packets})"
+    return packets if in_bytes is None else f"{exact_bytes(in_bytes)} ({packets})"

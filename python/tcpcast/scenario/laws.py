@@ -16,6 +16,7 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import Ratio, Size
 from tcpcast.scenario.sizes import SizeInBytes
 from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.toml import write_value
 
 Quantity = TypeVar("Quantity", bound=float)
 
@@ -54,6 +55,17 @@ def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | N
     except UnitError:
         return None
     return {"law": "constant", "value": typed}
+
+
+def not_one_time(value: object) -> object:
+    """Say of a single time what it is to be: flows that start at once are a law, or a list."""
+    told = always(value, units.parse_duration)
+    if told is not None:
+        raise ValueError(
+            f"{units.show(value)} is one time; write {write_value(told)} for all flows, or a list "
+            "with a time for each"
+        )
+    return value
 
 
 def read_any_size(typed: object) -> float:

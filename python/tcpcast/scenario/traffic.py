@@ -31,6 +31,7 @@ from tcpcast.scenario.laws import (
     Uniform,
     always,
     meant,
+    not_one_time,
     read_any_size,
 )
 from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
@@ -207,7 +208,7 @@ def _kind_of_start(value: object) -> str:
 Start = Annotated[
     Annotated[TimeLaw, Tag("a-law")]
     | Annotated[list[Duration], Tag("a-list")]
-    | Annotated[Literal["within-rtt"], Tag("a-rule")],
+    | Annotated[Literal["within-rtt"], BeforeValidator(not_one_time), Tag("a-rule")],
     Discriminator(_kind_of_start),
 ]
 

@@ -391,12 +391,14 @@ def _alike(name: str, unlike: int, timeouts: float) -> str | None:
         return None
     if unlike >= FEW_EVENTS:
         return None
-    differ = "all batches of the run are alike" if unlike == 0 else f"{unlike} batches are unlike"
+    differ = "all batches of the run are alike"
+    if unlike > 0:
+        differ = f"{_counted(unlike, 'batch is', 'batches are')} unlike"
     return f"too few values: {differ}, {FEW_EVENTS} unlike the rest are needed"
 
 
-def _counted(number: float, what: str) -> str:
-    return f"{number:,.0f} {what}{'' if round(number) == 1 else 's'}"
+def _counted(number: float, what: str, several: str = "") -> str:
+    return f"{number:,.0f} {what if round(number) == 1 else several or f'{what}s'}"
 
 
 def _of_its_batches(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
