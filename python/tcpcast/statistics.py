@@ -347,14 +347,16 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
 def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
     """Return the metrics of one answer whose units are more correlated than chance makes some.
 
-    ``estimates`` by metric; of those tested, :func:`tcpcast.intervals.beyond_chance`.
+    ``estimates`` by metric; of those tested, :func:`tcpcast.intervals.beyond_chance`, if each is
+    :attr:`Estimate.correlated` by itself as well.
     """
     levels = {
         name: 0.5 * math.erfc(e.lag1 * math.sqrt(e.pairs / 2.0))
         for name, e in estimates.items()
         if e is not None and e.pairs > 0
     }
-    return intervals.beyond_chance(levels, TOO_SHORT_LEVEL)
+    found = intervals.beyond_chance(levels, TOO_SHORT_LEVEL)
+    return frozenset(name for name in found if (e := estimates[name]) is not None and e.correlated)
 
 
 def precision_reached(
