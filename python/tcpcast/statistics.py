@@ -46,8 +46,8 @@ TOO_SHORT_Z = 2.576
 units are independent is beyond."""
 
 TOO_SHORT_LEVEL = 0.02
-"""One answer in so many of those whose units are independent is said to be too short: of twenty
-metrics, each tested by itself, one in ten answers would be."""
+"""The share of answers whose units are independent that may be said to be too short. Where each of
+twenty metrics is tested by itself it is larger, and grows with their number."""
 
 STOPPING_Z = 1.282
 """Lag-1 correlation beyond which a run with a precision goes on: one look in 10 of good ones."""
