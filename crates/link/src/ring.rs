@@ -39,6 +39,13 @@ impl<T: Copy> Ring<T> {
         if self.len == 0 { None } else { self.slots.get(self.first) }
     }
 
+    /// The one that is `place` after the first, if there is one.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<&T> {
+        if place < self.len { self.slots.get(self.place(place)) } else { None }
+    }
+
     /// What was in the place where the next one goes, if it has been used: whoever reads it has the place
     /// at hand.
     #[inline(always)]

@@ -39,7 +39,15 @@ pub struct ConstantRate {
     /// The rate; any number where it is unlimited.
     unit: u64,
     rate: Option<NonZeroU64>,
-    /// The last length, and its time in whole nanoseconds and units: most packets are of one length.
+    /// The last length: most packets are of one.
+    length: Length,
+    /// The last one of those that others do not have.
+    other: Length,
+}
+
+/// A length, and its time in whole nanoseconds and units.
+#[derive(Clone, Copy, Debug, Default)]
+struct Length {
     bytes: u32,
     whole: Nanos,
     rest: u64,
@@ -50,13 +58,14 @@ impl ConstantRate {
     #[must_use]
     pub fn new(rate_bps: Option<NonZeroU64>) -> Self {
         let unit = rate_bps.map_or(u64::MAX, NonZeroU64::get);
-        Self { free_at: 0, carried: 0, unit, rate: rate_bps, bytes: 0, whole: 0, rest: 0 }
+        let (length, other) = (Length::default(), Length::default());
+        Self { free_at: 0, carried: 0, unit, rate: rate_bps, length, other }
     }
 
     /// The same for packets of `bytes`.
     #[must_use]
     pub fn for_length(mut self, bytes: u32) -> Self {
-        self.learn(bytes);
+        self.length = self.of_length(bytes);
         self
     }
 
@@ -64,15 +73,17 @@ impl ConstantRate {
     #[inline(always)]
     #[must_use]
     pub fn length(&self) -> u32 {
-        self.bytes
+        self.length.bytes
     }
 
     /// What `accepts` lets the transmitter accept has `bytes`, other packets have not.
     pub fn with_length<R>(&mut self, bytes: u32, accepts: impl FnOnce(&mut Self) -> R) -> R {
-        let others = self.bytes;
-        self.learn(bytes);
+        if bytes != self.other.bytes {
+            self.other = self.of_length(bytes);
+        }
+        let others = std::mem::replace(&mut self.length, self.other);
         let accepted = accepts(self);
-        self.learn(others);
+        self.length = others;
         accepted
     }
 
@@ -80,7 +91,7 @@ impl ConstantRate {
     /// nanoseconds.
     #[must_use]
     pub fn time_when_idle(&self) -> Nanos {
-        self.whole
+        self.length.whole
     }
 
     /// Takes one more packet of that length, as [`Transmitter::transmit`].
@@ -97,8 +108,8 @@ impl ConstantRate {
     /// it has left; says when its last bit has left.
     #[inline(always)]
     pub fn follow(&mut self) -> Nanos {
-        self.free_at += self.whole;
-        self.carried += self.rest;
+        self.free_at += self.length.whole;
+        self.carried += self.length.rest;
         if self.carried >= self.unit {
             self.carried -= self.unit;
             self.free_at += 1;
@@ -107,17 +118,17 @@ impl ConstantRate {
     }
 
     #[inline(never)]
-    fn learn(&mut self, bytes: u32) {
-        self.bytes = bytes;
-        (self.whole, self.rest) = self.rate.map_or((0, 0), |rate| exact_time(bytes, rate));
+    fn of_length(&self, bytes: u32) -> Length {
+        let (whole, rest) = self.rate.map_or((0, 0), |rate| exact_time(bytes, rate));
+        Length { bytes, whole, rest }
     }
 }
 
 impl Transmitter for ConstantRate {
     #[inline(always)]
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos {
-        if bytes != self.bytes {
-            self.learn(bytes);
+        if bytes != self.length.bytes {
+            self.length = self.of_length(bytes);
         }
         self.transmit_next(arrived)
     }

@@ -90,7 +90,8 @@ impl Ord for Straggler {
 pub struct Agenda {
     classes: usize,
     lines: Vec<DelayLine>,
-    places: Vec<Place>,
+    /// What the packets of each line are about to do, and their class.
+    places: Vec<(Place, u16)>,
     stragglers: BinaryHeap<Reverse<Straggler>>,
     scheduled: u64,
     timers: Timers,
@@ -107,7 +108,9 @@ impl Agenda {
         Self {
             classes,
             lines: vec![DelayLine::default(); lines],
-            places: (0..lines).map(|line| PLACES[line / classes]).collect(),
+            places: (0..lines)
+                .map(|line| (PLACES[line / classes], (line % classes) as u16))
+                .collect(),
             stragglers: BinaryHeap::new(),
             scheduled: 0,
             timers: Timers::new(),
@@ -176,10 +179,10 @@ impl Agenda {
         self.heads.of(place as usize * self.classes + class)
     }
 
-    /// What the packets of a queue are about to do; `None` if it is one of the heaps.
+    /// What the packets of a queue are about to do, and their class; `None` if it is one of the heaps.
     #[inline(always)]
     #[must_use]
-    pub fn place(&self, queue: usize) -> Option<Place> {
+    pub fn place(&self, queue: usize) -> Option<(Place, u16)> {
         self.places.get(queue).copied()
     }
 
@@ -212,7 +215,7 @@ impl Agenda {
         let (event, next) = if queue == self.lines.len() {
             let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
             let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
-            (Event::Packet(self.places[first.key.1 as usize], first.packet), next)
+            (Event::Packet(self.places[first.key.1 as usize].0, first.packet), next)
         } else {
             let (timer, source, next) = self.timers.take();
             (Event::Timer(timer, source), next)
@@ -278,7 +281,7 @@ mod tests {
                 prop_assert!(due >= last);
                 last = due;
                 let event = match agenda.place(queue) {
-                    Some(place) => Event::Packet(place, agenda.take(queue, due)),
+                    Some((place, _)) => Event::Packet(place, agenda.take(queue, due)),
                     None => agenda.take_from_heap(queue, due),
                 };
                 if let Event::Packet(place, packet) = event {
@@ -305,7 +308,7 @@ mod tests {
         let mut take = || {
             let (queue, due) = agenda.next();
             match agenda.place(queue) {
-                Some(place) => Event::Packet(place, agenda.take(queue, due)),
+                Some((place, _)) => Event::Packet(place, agenda.take(queue, due)),
                 None => agenda.take_from_heap(queue, due),
             }
         };

@@ -159,8 +159,25 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if *connection != ack.connection() {
             return;
         }
-        let sent = self.hear(sender, record, path, &ack, told);
+        let sent = if S::POLLS {
+            self.hear_late(sender, record, path, &ack, told)
+        } else {
+            self.hear(sender, record, path, &ack, told)
+        };
         self.go_on_after(source, path, ack, sent);
+    }
+
+    /// A sender that is polled hears one that was kept on its way, as few are.
+    #[inline(never)]
+    fn hear_late<S: SendingEnd>(
+        &mut self,
+        sender: &mut S,
+        record: &mut SourceRecord,
+        path: &Path,
+        ack: &Packet,
+        told: &AckHeaderOf<S>,
+    ) -> Transmission {
+        self.hear(sender, record, path, ack, told)
     }
 
     /// A sender hears an acknowledgement of its connection.

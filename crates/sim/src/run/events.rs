@@ -22,24 +22,25 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     #[inline(always)]
     pub(super) fn event(&mut self, queue: usize, due: Nanos) {
         self.network.now = due;
-        let (place, packet) = if let Some(place) = self.network.agenda.place(queue) {
+        let (place, class, packet) = if let Some((place, class)) = self.network.agenda.place(queue)
+        {
             if place == Place::Return && self.has_many() {
                 self.fetch_ahead(queue);
             }
-            (place, self.network.agenda.take(queue, due))
-        } else if let Some(straggler) = self.take_from_heap(queue, due) {
-            straggler
+            (place, usize::from(class), self.network.agenda.take(queue, due))
+        } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
+            (place, self.sources[packet.source() as usize].record.class(), packet)
         } else {
             return self.network.tell_of_losses(&mut self.sources);
         };
-        self.packet(place, packet);
+        self.packet(place, class, packet);
         self.network.tell_of_losses(&mut self.sources);
     }
 
     #[inline(always)]
-    fn packet(&mut self, place: Place, packet: Packet) {
+    fn packet(&mut self, place: Place, class: usize, packet: Packet) {
         let source = &mut self.sources[packet.source() as usize];
-        let path = &self.paths[source.record.class()];
+        let path = &self.paths[class];
         match place {
             Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
                 self.network.at_return(source, path, packet);
@@ -153,9 +154,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.until_fetch = FETCHED;
             let coming = || self.network.agenda.coming(queue).take(FETCHED);
             let sources = || coming().filter_map(|next| self.sources.get(next.source() as usize));
-            black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
-            black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
-            black_box(sources().map(Source::fetch_last).fold(0, u64::wrapping_add));
+            fetch(sources, |source| source.fetch(true));
+            fetch(sources, |source| source.fetch_more(true));
+            fetch(sources, |source| source.fetch_last(true));
         }
         self.until_fetch -= 1;
     }
@@ -174,7 +175,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.until_fetch_for_link -= 1;
     }
 
-    /// The same for the timers that expire next, but for those that have moved on.
+    /// The same for the timers that expire next, but for those that have moved on. What is to be
+    /// retransmitted is the sender's alone.
     fn fetch_for_timers(&mut self) {
         let soon = self.network.now + SOON;
         let Some(expiring) = self.network.agenda.expiring() else { return };
@@ -182,11 +184,17 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             let source = self.sources.get(source as usize)?;
             let moved_on =
                 timer == Timer::Retransmission && source.sender.noted().max(source.timer) > soon;
-            (!moved_on).then_some(source)
+            (!moved_on).then_some((source, timer != Timer::Retransmission))
         };
         let sources = || expiring.clone().filter_map(source);
-        black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
-        black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
-        black_box(sources().map(Source::fetch_last).fold(0, u64::wrapping_add));
+        fetch(sources, |(source, received)| source.fetch(received));
+        fetch(sources, |(source, received)| source.fetch_more(received));
+        fetch(sources, |(source, received)| source.fetch_last(received));
     }
+}
+
+/// Looks at a word or several of each of them.
+#[inline(always)]
+fn fetch<I: Iterator>(all: impl Fn() -> I, word: impl Fn(I::Item) -> u64) {
+    black_box(all().map(word).fold(0, u64::wrapping_add));
 }

@@ -195,7 +195,7 @@ impl SendingEnd for AnySender {
         self.end = SenderKind::None;
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_ack(
         &mut self,
         now: Nanos,
@@ -392,7 +392,7 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_data(
         &mut self,
         now: Nanos,

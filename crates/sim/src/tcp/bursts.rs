@@ -17,12 +17,10 @@ pub(super) struct Burst<'a, P, F> {
 }
 
 impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
-    /// Sends all of it.
+    /// Sends all of it: runs of full packets, and between them what is no run, one by one.
     #[inline(never)]
     pub(super) fn send_all(mut self) {
-        if !self.send_runs() {
-            self.send_others();
-        }
+        while !self.send_runs() && self.send_other() {}
     }
 
     /// Sends runs of full packets while there are any; says whether nothing else is to be sent now.
@@ -44,15 +42,14 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
         false
     }
 
-    /// Sends what is to be sent that is no run, and runs behind it.
+    /// Sends whatever packet is next; says whether there is one.
     #[inline(never)]
-    fn send_others(&mut self) {
-        while let Some(packet) = self.sender.poll_transmit(self.now, self.rules, self.probe) {
-            (self.send)(packet.number, labelled(self.headers, &packet));
-            if self.send_runs() {
-                return;
-            }
+    fn send_other(&mut self) -> bool {
+        let packet = self.sender.poll_transmit(self.now, self.rules, self.probe);
+        if let Some(packet) = &packet {
+            (self.send)(packet.number, labelled(self.headers, packet));
         }
+        packet.is_some()
     }
 }
 

@@ -89,10 +89,18 @@ impl<H: Carried> Headers<H> {
     }
 
     /// Of several packets with the same lower bits of their tokens only one is short.
-    #[inline(never)]
+    #[inline(always)]
     fn place_of_short(&self, after: usize) -> usize {
-        let apart = Label::SHORT_TOKENS as usize + 1;
-        let alike = self.kept.iter().enumerate().skip(after).step_by(apart);
+        let is_there = self.kept.get(after).is_some_and(H::is_short);
+        if is_there && self.kept.len() <= Self::APART { after } else { self.search_short(after) }
+    }
+
+    /// Packets whose tokens are so far apart have the same lower bits of them.
+    const APART: usize = Label::SHORT_TOKENS as usize + 1;
+
+    #[cold]
+    fn search_short(&self, after: usize) -> usize {
+        let alike = self.kept.iter().enumerate().skip(after).step_by(Self::APART);
         let short = alike.filter(|(_, header)| header.is_short()).last();
         short.map_or(self.kept.len(), |(place, _)| place)
     }

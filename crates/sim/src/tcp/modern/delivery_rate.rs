@@ -41,8 +41,10 @@ struct Newest {
     end: u64,
 }
 
-/// Counts deliveries of a connection.
+/// Counts deliveries of a connection. What most acknowledgements need comes first: see
+/// [`super::sender::Sender`].
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct DeliveryCounter {
     /// Packets delivered so far; wraps.
     pub delivered: u32,
@@ -54,9 +56,9 @@ pub struct DeliveryCounter {
     first_sent_at: Nanos,
     /// The application limits until this many are delivered.
     app_limited_until: Option<u32>,
-    newest: Option<Newest>,
     /// Nobody asks for a rate: packets need not tell of times.
     rough: bool,
+    newest: Option<Newest>,
 }
 
 impl DeliveryCounter {

@@ -18,18 +18,19 @@ use crate::traffic::FileSize;
 
 /// The sending end of a source.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct PacketSender {
-    pub(super) sender: Sender,
+    /// The handshake, until the file begins.
+    pub(super) accepting: Option<Box<Accepting>>,
     /// Packets that the application has written, and those of files that are acknowledged.
     size: u32,
     acked: u32,
-    /// The application closes the connection as soon as it has written.
-    closing: bool,
     /// The newest stamp of the receiver.
     pub(super) echo: u32,
+    /// The application closes the connection as soon as it has written.
+    closing: bool,
     recovery: Recovery,
-    /// The handshake, until the file begins.
-    pub(super) accepting: Option<Box<Accepting>>,
+    pub(super) sender: Sender,
 }
 
 /// A fast recovery as probes hear of it.

@@ -6,19 +6,14 @@ use super::ends::PacketSender;
 use super::sender::Sender;
 
 impl Sender {
-    /// A word of each line that most acknowledgements need.
+    /// A word of each line that most acknowledgements need: see the order of its fields.
     fn fetch(&self) -> u64 {
         let Self { rtt, delivery, pacer, control, flight, .. } = self;
-        let times = rtt.rto() ^ rtt.deviation() ^ pacer.next_at() ^ self.usage.since;
-        let bytes = self.una ^ self.written ^ flight.end();
-        let counts = delivery.delivered ^ flight.lost ^ self.rack.reorderings ^ self.judged;
-        let measured = rtt.min().is_some() ^ delivery.prior_delivered().is_some();
-        let governed =
-            pacer.is_on() ^ control.governs() ^ control.wants_sample(&self.window, Some(0));
-        let armed = self.timer.span().is_some() ^ self.last_sacks.is_empty() ^ self.burst_open;
-        let undoes = self.prior_ssthresh.is_some() ^ self.tail_probe.is_some();
-        let answers = u64::from(measured ^ governed ^ armed ^ undoes);
-        times ^ bytes ^ u64::from(counts) ^ answers
+        let bytes = self.una ^ flight.end() ^ rtt.rto() ^ rtt.deviation();
+        let counts = flight.lost ^ self.window.cwnd ^ self.rack.reorderings ^ delivery.delivered;
+        let governed = control.governs() ^ control.wants_sample(&self.window, Some(0));
+        let answers = u64::from(governed ^ rtt.min().is_some() ^ pacer.is_on());
+        bytes ^ u64::from(counts) ^ answers
     }
 }
 

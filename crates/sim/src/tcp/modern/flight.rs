@@ -17,19 +17,19 @@ use crate::clock::Nanos;
 /// Room for so many packets is kept from one connection to the next.
 const MOST_ROOM_KEPT: usize = 64;
 
-/// All packets that are not yet acknowledged.
+/// All packets that are not yet acknowledged. What each acknowledgement needs comes first: see
+/// [`super::sender::Sender`].
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Flight {
     pub(super) slots: Vec<Packet>,
-    mask: u32,
-    pub(super) first: u32,
-    pub(super) next: u32,
     /// The first byte of packet `first`.
     pub(super) first_byte: u64,
     /// The byte after the last packet.
     pub(super) end: u64,
-    oldest: Link,
-    newest: Link,
+    mask: u32,
+    pub(super) first: u32,
+    pub(super) next: u32,
     /// Behind `newest` the order of sending has all packets from this one on, in their order.
     pub(super) in_order_from: u32,
     /// Of those one was sent twice at the most: the packet before this, as a probe.
@@ -42,6 +42,8 @@ pub struct Flight {
     pub retransmitted: u32,
     /// Packets marked lost so far, a retransmission that is lost again anew.
     pub lost_total: u64,
+    oldest: Link,
+    newest: Link,
     /// The number after that of the highest packet that the receiver holds.
     beyond_sacked: u32,
     /// No packet before this waits for its retransmission.

@@ -94,9 +94,15 @@ impl Sender {
         let srtt = self.rtt.srtt().filter(|&srtt| srtt > 0)?;
         let bytes = window_bytes(&self.window, self.flight.out(), stack.mss);
         let near = self.bytes_for_nearness();
-        // Most are not full, which takes no division to know.
-        let beyond = ((u64::from(room) + 1) * u64::from(stack.mss)).saturating_sub(near);
-        if beyond <= LARGEST && bytes >= u128::from(beyond << 10) * u128::from(srtt) {
+        // Most are the least, or not full, which takes no division to know.
+        let reaches = |packets: u32| {
+            let beyond = (u64::from(packets) * u64::from(stack.mss)).saturating_sub(near);
+            beyond <= LARGEST && bytes >= u128::from(beyond << 10) * u128::from(srtt)
+        };
+        if !reaches(LEAST + 1) {
+            return (LEAST <= room).then_some(LEAST);
+        }
+        if reaches(room + 1) {
             return None;
         }
         let bytes = burst_bytes(quotient(bytes, srtt) as u64) + near;

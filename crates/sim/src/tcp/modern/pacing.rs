@@ -12,30 +12,39 @@ const UNPACED: u32 = 10;
 
 /// When the next burst may be sent.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Pacer {
     /// At this rate, in bytes a second; [`None`] if nothing is paced.
     rate: Option<u64>,
+    sent: u32,
+    /// Something waits for `next_at`.
+    waits: bool,
     next_at: Nanos,
     /// The current burst: when it began, and how many packets it may still have.
     burst: Option<(Nanos, u32)>,
     credit: Nanos,
-    sent: u32,
-    /// Something waits for `next_at`.
-    waits: bool,
     /// By so many bytes chunks are larger than what the rate sends in a millisecond.
     more: u64,
+    chunks: Option<Chunks>,
     last: Share,
 }
 
-/// What the rate says of a packet, kept as it is mostly the same for the next one: divisions take
-/// long.
+/// Chunks at a rate, kept as it is mostly the same for the next one: divisions take long.
+#[derive(Clone, Copy, Debug)]
+struct Chunks {
+    rate: u64,
+    /// Packets of one, and of those before any is paced.
+    packets: u32,
+    unpaced: u32,
+}
+
+/// What the rate says of a packet, likewise.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     rate: u64,
     len: u32,
-    /// How long such a packet takes, and how many are sent at once.
+    /// How long such a packet takes.
     time: Nanos,
-    burst: u32,
 }
 
 impl Pacer {
@@ -50,15 +59,26 @@ impl Pacer {
     pub fn set_more(&mut self, bytes: u64) {
         if self.more != bytes {
             self.more = bytes;
-            self.last = Share::default();
+            self.chunks = None;
         }
     }
 
     /// Packets of a chunk at a rate.
     #[inline(always)]
-    #[must_use]
-    pub fn chunk(&self, rate: u64, mss: u32) -> u32 {
-        chunk_packets(rate, self.more, mss)
+    pub fn chunk(&mut self, rate: u64, mss: u32) -> u32 {
+        self.chunks(rate, mss).packets
+    }
+
+    #[inline(always)]
+    fn chunks(&mut self, rate: u64, mss: u32) -> Chunks {
+        match self.chunks {
+            Some(chunks) if chunks.rate == rate => chunks,
+            _ => {
+                let packets = chunk_packets(rate, self.more, mss);
+                let chunks = Chunks { rate, packets, unpaced: (UNPACED - 1) / packets * packets };
+                *self.chunks.insert(chunks)
+            }
+        }
     }
 
     /// Whether packets are paced.
@@ -100,15 +120,11 @@ impl Pacer {
     /// How many packets may be sent before any is paced: Linux's `tcp_update_skb_after_send`, which
     /// counts a chunk before it asks how many were sent.
     #[inline(always)]
-    #[must_use]
-    pub fn unpaced(&self, mss: u32) -> u32 {
+    pub fn unpaced(&mut self, mss: u32) -> u32 {
         match self.rate {
             None => u32::MAX,
             Some(_) if self.sent >= UNPACED => 0,
-            Some(rate) => {
-                let chunk = self.chunk(rate, mss);
-                ((UNPACED - 1) / chunk * chunk).saturating_sub(self.sent)
-            }
+            Some(rate) => self.chunks(rate, mss).unpaced.saturating_sub(self.sent),
         }
     }
 
@@ -133,15 +149,15 @@ impl Pacer {
         let Some(rate) = self.rate.filter(|_| !unpaced) else { return };
         if (self.last.rate, self.last.len) != (rate, len) {
             let time = Nanos::from(len) * SECOND / rate;
-            self.last = Share { rate, len, time, burst: self.chunk(rate, mss) };
+            self.last = Share { rate, len, time };
         }
-        let Share { time, burst, .. } = self.last;
+        let time = self.last.time;
         let left = match self.burst {
             Some((began, left)) if began == now && left > 0 => left,
             _ => {
                 self.credit = now.saturating_sub(self.next_at);
                 self.next_at = now.max(self.next_at);
-                burst
+                self.chunk(rate, mss)
             }
         };
         self.burst = Some((now, left - 1));

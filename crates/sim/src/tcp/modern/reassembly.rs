@@ -78,13 +78,17 @@ impl Reassembly {
         &self.held
     }
 
-    /// A packet without FIN arrives: takes it if it continues what is in order, with nothing beyond;
-    /// says whether it does.
+    /// A packet arrives: takes it if it continues what is in order, with nothing beyond; says whether
+    /// it does.
     #[inline(always)]
-    pub fn append(&mut self, start: u64, len: u32) -> bool {
+    pub fn append(&mut self, start: u64, len: u32, fin: bool) -> bool {
         let appends = start == self.next && self.held.is_empty() && self.end.is_none();
         if appends {
             self.next += u64::from(len);
+            if fin {
+                self.end = Some(self.next);
+                self.next += 1;
+            }
         }
         appends
     }

@@ -171,14 +171,16 @@ impl Receiver {
     #[inline(always)]
     fn takes_next(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         if self.compressed > 0
-            || data.fin
             || data.timestamps.is_some_and(|stamps| self.is_old(stamps))
-            || !self.reassembly.append(data.start, data.len)
+            || !self.reassembly.append(data.start, data.len, data.fin)
         {
             return false;
         }
         self.hear_stamp(data);
         self.take(now, data, false, stack);
+        if data.fin {
+            self.due = Due::NOW;
+        }
         self.schedule(now, true, stack);
         true
     }

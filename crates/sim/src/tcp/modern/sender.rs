@@ -87,63 +87,70 @@ pub struct Counters {
 }
 
 /// The sending end.
+///
+/// What each acknowledgement needs stands together in lines of 64 bytes, as [`PacketSender`] begins one:
+/// where connections are many each line is waited for. What only a repair needs stands apart.
+///
+/// [`PacketSender`]: super::ends::PacketSender
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Sender {
-    pub(super) flight: Flight,
     /// The first byte not acknowledged, perhaps within a packet.
     pub(super) una: u64,
     /// The byte after the last one that the application wrote.
     pub(super) written: u64,
-    /// The application has closed the stream.
-    pub(super) closed: bool,
-    /// FIN has been sent.
-    pub(super) fin_sent: bool,
     /// The byte after the last one that the receiver takes.
     pub(super) allowed: u64,
     /// The sequence number of the packet that said so.
     pub(super) allowed_by: u64,
-    pub(super) window: Window,
-    pub(super) phase: Phase,
+    pub(super) chunk: Chunk,
+    pub(super) flight: Flight,
+    /// How often a timer has expired without progress.
+    pub(super) backoff: u32,
+    /// The application has closed the stream.
+    pub(super) closed: bool,
+    /// FIN has been sent.
+    pub(super) fin_sent: bool,
     pub(super) repair: Repair,
     pub(super) forced: Option<Forced>,
+    pub(super) window: Window,
+    /// How many packets may be reordered before a loss is assumed.
+    pub(super) reordering: u32,
+    pub(super) last_sent: Nanos,
+    pub(super) usage: Usage,
+    pub(super) timer: Timer,
+    pub(super) rack: Rack,
+    pub(super) rtt: RttEstimator,
+    /// Kept where it is asked for.
+    pub(super) chronograph: Option<Box<Chronograph>>,
+    pub(super) tail_probe: Option<TailProbe>,
+    pub(super) delivery: DeliveryCounter,
+    pub(super) retransmitted_at: RetransmittedAt,
+    pub(super) phase: Phase,
+    pub(super) burst_open: bool,
+    /// The next new packet says that the window was reduced.
+    pub(super) cwr_due: bool,
+    /// A rescue retransmission of this recovery was sent: RFC 6675.
+    pub(super) rescued: bool,
+    pub(super) pacer: Pacer,
+    pub(super) counters: Counters,
+    pub(super) control: AnyControl,
     pub(super) undo: Option<Undo>,
     /// The threshold before the last reduction, if that may be undone.
     pub(super) prior_ssthresh: Option<u32>,
-    pub(super) retransmitted_at: RetransmittedAt,
-    pub(super) rtt: RttEstimator,
-    pub(super) delivery: DeliveryCounter,
-    pub(super) rack: Rack,
-    /// How many packets may be reordered before a loss is assumed.
-    pub(super) reordering: u32,
-    pub(super) timer: Timer,
-    /// How often a timer has expired without progress.
-    pub(super) backoff: u32,
     pub(super) clock: TickClock,
-    pub(super) tail_probe: Option<TailProbe>,
-    pub(super) usage: Usage,
-    /// The next new packet says that the window was reduced.
-    pub(super) cwr_due: bool,
-    pub(super) last_sent: Nanos,
     /// The byte after the last small packet.
     pub(super) small_end: u64,
-    /// The blocks of the acknowledgement before.
-    pub(super) last_sacks: SackBlocks,
     /// Packets before this were judged by what the receiver holds above them: RFC 6675.
     pub(super) judged: u32,
-    /// A rescue retransmission of this recovery was sent: RFC 6675.
-    pub(super) rescued: bool,
-    pub(super) burst_open: bool,
-    pub(super) chunk: Chunk,
-    pub(super) pacer: Pacer,
-    pub(super) counters: Counters,
-    /// Kept where it is asked for.
-    pub(super) chronograph: Option<Box<Chronograph>>,
-    pub(super) control: AnyControl,
+    /// The blocks of the acknowledgement before.
+    pub(super) last_sacks: SackBlocks,
 }
 
 impl Sender {
     /// The end of a new connection whose first byte is `start`; from `seed` follows where its clock
     /// stands and where BBR's cycle begins.
+    #[inline(always)]
     #[must_use]
     pub fn new(now: Nanos, start: u64, seed: u64, stack: &Stack) -> Self {
         let mut sender = Self {

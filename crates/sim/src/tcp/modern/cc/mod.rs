@@ -237,8 +237,10 @@ pub trait CongestionControl {
     }
 }
 
-/// Any of them, so that the connections of one run can differ.
+/// Any of them, so that the connections of one run can differ. Each acknowledgement asks several times
+/// which one it is: that is a number of its own.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 pub enum AnyControl {
     /// RFC 5681.
     Reno(RenoControl),

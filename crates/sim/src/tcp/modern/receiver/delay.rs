@@ -10,7 +10,7 @@ pub(super) const SHORTEST: Nanos = 40 * MILLISECOND;
 const LONGEST: Nanos = 500 * MILLISECOND;
 const CONVERSATION: Nanos = 200 * MILLISECOND;
 /// Packets that are acknowledged at once at the start.
-pub(super) const QUICK_ACKS: u32 = 16;
+pub(super) const QUICK_ACKS: u8 = 16;
 /// The window grows with packets of so many bytes of data.
 const SMALL: u32 = 128;
 
@@ -42,8 +42,8 @@ impl Due {
 pub(super) struct Delay {
     /// How long; [`None`] before the first packet.
     pub ato: Option<Nanos>,
-    /// Acknowledgements that are not delayed.
-    pub quick: u32,
+    /// Acknowledgements that are not delayed; a byte, of which the lowest bit may be set alone.
+    pub quick: u8,
     pub last_arrival: Nanos,
     /// Both ends send: acknowledgements ride on data.
     pub conversation: bool,
@@ -131,10 +131,10 @@ impl Receiver {
     }
 
     #[inline(never)]
-    pub(super) fn add_quick_acks(&mut self, most: u32) {
+    pub(super) fn add_quick_acks(&mut self, most: u8) {
         let window = self.allowed - self.next();
         let acks = window / (2 * u64::from(self.largest));
-        let acks = u32::try_from(acks).unwrap_or(u32::MAX).max(2).min(most);
+        let acks = u8::try_from(acks).unwrap_or(u8::MAX).max(2).min(most);
         self.delay.quick = self.delay.quick.max(acks);
     }
 
@@ -147,7 +147,7 @@ impl Receiver {
         }
     }
 
-    pub(super) fn enter_quick_mode(&mut self, most: u32) {
+    pub(super) fn enter_quick_mode(&mut self, most: u8) {
         self.add_quick_acks(most);
         self.delay.conversation = false;
         self.delay.ato = Some(SHORTEST);

@@ -72,8 +72,16 @@ impl Policer {
 }
 
 impl Bbr {
-    /// Linux's `bbr_lt_bw_sampling`.
+    /// Linux's `bbr_lt_bw_sampling`. Mostly none was seen, and nothing is lost.
+    #[inline(always)]
     pub(super) fn watch_policer(&mut self, seen: &Seen) {
+        if seen.lost || !matches!(self.policer, Policer::Unseen) {
+            self.sample_policer(seen);
+        }
+    }
+
+    #[inline(never)]
+    fn sample_policer(&mut self, seen: &Seen) {
         let round = u32::from(self.round_start);
         match self.policer {
             Policer::Found { bandwidth, rounds } => {
