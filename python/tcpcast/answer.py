@@ -8,13 +8,13 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tcpcast.errors import UnknownMetric
 from tcpcast.metrics import METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import numpy as np
 
@@ -79,6 +79,37 @@ def unit_of(name: str, metric: Metric | None = None) -> str:
     return next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), "1")
 
 
+class IntervalWarning(str):
+    """A warning about the intervals of some metrics: a text as any other, which knows of which.
+
+    Parameters
+    ----------
+    why
+        The text up to the names of the metrics.
+    metrics
+        Their names; none where it is about intervals of what is no metric, such as a quantile.
+    """
+
+    why: str
+    metrics: tuple[str, ...]
+
+    def __new__(cls, why: str, metrics: Iterable[str] = ()) -> Self:
+        """Join the reason and the names."""
+        names = tuple(metrics)
+        told = super().__new__(cls, why + ", ".join(names))
+        told.why, told.metrics = why, names
+        return told
+
+    def __getnewargs__(self) -> tuple[str, tuple[str, ...]]:  # type: ignore[override]
+        """Return what a copy is made of."""
+        return self.why, self.metrics
+
+    def about(self, shown: Collection[str]) -> str:
+        """Return it without other metrics' names, "" where it is about others alone."""
+        names = [name for name in self.metrics if name in shown]
+        return self.why + ", ".join(names) if names else ""
+
+
 Step = dict[str, Any]
 """A quantity on the way to an answer: ``symbol``, ``value``, ``unit`` and ``source``."""
 
@@ -105,10 +136,10 @@ class Answer:
     ``engine`` is its name, ``not_applicable`` why it does not apply, or None, and ``wall_s`` how
     long it took. ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's
     name to its columns (equal-length numpy arrays), ``warnings`` holds what to check before
-    trusting the result. ``partial`` says why the answer is not the whole one that was asked for
-    (precision not reached, ``interrupted`` by Ctrl-C), or None. ``unwritten`` says which files of
-    the run could not be written, and why. ``failed`` says what went wrong where a sweep goes on
-    without this answer.
+    trusting the result (an :class:`IntervalWarning` knows of which metrics it is). ``partial`` says
+    why the answer is not the whole one that was asked for (precision not reached, ``interrupted``
+    by Ctrl-C), or None. ``unwritten`` says which files of the run could not be written, and why.
+    ``failed`` says what went wrong where a sweep goes on without this answer.
 
     ``machine_fault`` says that ``partial`` is the machine's fault, which was too busy to measure.
 

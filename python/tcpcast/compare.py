@@ -31,7 +31,7 @@ PLAIN_RATIOS = frozenset({"jain_index"})
 
 TOO_FEW_FILES = "too few files"
 TOO_FEW_VALUES = "too few values"
-"""What stands in place of the interval of a row that has none."""
+"""What stands in place of the interval of a row that has none and does not say why."""
 FILES_HAVE = {"connection_rate_bps", "completion_time_s"}
 """Metrics that only files have."""
 
@@ -158,8 +158,13 @@ def compare_sizes(answers: Sequence[Answer]) -> Comparison:
     listed = [a for a in _applicable(answers) if _lists_sizes(a)]
     by_size = [_size_figures(a) for a in listed]
     sizes = sorted({size for figures in by_size for size in figures})
-    subjects = {size: f"{size:,} packet{'' if size == 1 else 's'}" for size in sizes}
+    subjects = {size: packets_text(size) for size in sizes}
     return _by_subject("completion_time_s", listed, by_size, subjects)
+
+
+def packets_text(packets: float) -> str:
+    """Return ``1 packet``, ``2 packets``, of a whole number."""
+    return f"{packets:,.0f} packet{'' if packets == 1 else 's'}"
 
 
 def _lists_sizes(answer: Answer) -> bool:
@@ -185,7 +190,7 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
     return [figure_of(*row) for row in zip(values, lows, highs, strict=True)]
 
 
-def figure_of(value: float, low: float, high: float, lacking: str = TOO_FEW_FILES) -> Metric:
+def figure_of(value: float, low: float, high: float, lacking: str | None = TOO_FEW_FILES) -> Metric:
     """Return a row's figure; where its interval is nan, ``lacking`` says what is behind it."""
     if math.isnan(low):
         return Metric(value, doubt=lacking)
@@ -331,6 +336,13 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
     if f"{name}_low" in table:
         columns = (name, f"{name}_low", f"{name}_high")
         value, low, high = (float(table[column][row]) for column in columns)
-        lacking = TOO_FEW_VALUES if FILES_HAVE.isdisjoint(table) else TOO_FEW_FILES
+        lacking = _doubt(table, name, row)
         return replace(figure_of(value, low, high, lacking), trusted=trusted)
     return Metric(float(table[name][row]), trusted=trusted)
+
+
+def _doubt(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
+    """Return why a class has no interval, None where none is due; not every answer says."""
+    if f"{name}_doubt" in table:
+        return str(table[f"{name}_doubt"][row]) or None
+    return TOO_FEW_VALUES if FILES_HAVE.isdisjoint(table) else TOO_FEW_FILES

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 Floats = NDArray[np.float64]
+Named = TypeVar("Named", str, float)
 
 LEVEL = 0.95
 """Confidence of every interval."""
@@ -179,3 +184,26 @@ def neighbours(units: Floats, replications: int) -> tuple[float, int]:
     if pairs == 0 or variance == 0.0:
         return 0.0, pairs
     return float((table[:, 1:] * table[:, :-1]).sum()) / pairs / variance, pairs
+
+
+def beyond_chance(levels: Mapping[Named, float], share: float) -> frozenset[Named]:
+    """Return the tests of many that find what is no chance.
+
+    The smallest level of many is small by chance more often than that of one alone: with k tests,
+    the i-th smallest has to be below ``i / k`` of ``share``, or one that is larger has to.
+
+    Parameters
+    ----------
+    levels
+        The significance of each test, by its name.
+    share
+        Of what is found, what may be chance; where all is chance, how often anything is found.
+
+    References
+    ----------
+    Y. Benjamini, Y. Hochberg, "Controlling the false discovery rate", Journal of the Royal
+    Statistical Society B 57 (1995).
+    """
+    order = sorted(levels, key=lambda name: levels[name])
+    found = [at for at, name in enumerate(order, 1) if levels[name] < share * at / len(order)]
+    return frozenset(order[: max(found, default=0)])

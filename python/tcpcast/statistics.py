@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Floats = NDArray[np.float64]
+Named = TypeVar("Named", str, float)
 
 UNITS = 32
 """Batches over all replications of an answer: enough for a t quantile near the normal's (2.04),
@@ -41,8 +42,12 @@ chance to stop on a half-width that is small by luck; and at most so much, so th
 half-width that is large by luck costs little."""
 
 TOO_SHORT_Z = 2.576
-"""Lag-1 correlation, in standard errors, beyond which the user is warned: one metric in 200 of
-those whose units are independent."""
+"""Lag-1 correlation of one metric, in standard errors, that is no chance: one in 200 of those whose
+units are independent is beyond."""
+
+TOO_SHORT_LEVEL = 0.02
+"""The share of answers whose units are independent that may be said to be too short. Where each of
+twenty metrics is tested by itself it is larger, and grows with their number."""
 
 STOPPING_Z = 1.282
 """Lag-1 correlation beyond which a run with a precision goes on: one look in 10 of good ones."""
@@ -78,7 +83,7 @@ class Estimate:
 
     @property
     def correlated(self) -> bool:
-        """Whether the run is too short for its interval: warn."""
+        """Whether the run is too short for this interval alone; of several :func:`too_short`."""
         return self.lag1 * math.sqrt(self.pairs) > TOO_SHORT_Z
 
     @property
@@ -337,6 +342,21 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
     lag1, pairs = intervals.neighbours(column, replications)
     return lag1 * math.sqrt(pairs) > TOO_SHORT_Z
+
+
+def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
+    """Return the metrics of one answer whose units are more correlated than chance makes some.
+
+    ``estimates`` by metric; of those tested, :func:`tcpcast.intervals.beyond_chance`, if each is
+    :attr:`Estimate.correlated` by itself as well.
+    """
+    levels = {
+        name: 0.5 * math.erfc(e.lag1 * math.sqrt(e.pairs / 2.0))
+        for name, e in estimates.items()
+        if e is not None and e.pairs > 0
+    }
+    found = intervals.beyond_chance(levels, TOO_SHORT_LEVEL)
+    return frozenset(name for name in found if (e := estimates[name]) is not None and e.correlated)
 
 
 def precision_reached(

@@ -168,7 +168,7 @@ def test_impossible_targets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         plan_rate(web(), rate_bps=5e6)
     with pytest.raises(DomainError, match="above 0"):
         plan_users(web(), rate_bps=0)
-    with pytest.raises(DomainError, match="loss_ratio"):
+    with pytest.raises(DomainError, match="loss: 150%"):
         plan_buffer(web(), loss=1.5)
     with pytest.raises(NotApplicable, match="random loss"):
         plan_buffer(web(network__bottleneck__loss="1%"))
@@ -342,3 +342,14 @@ def test_simulation_finds_the_buffer_of_table_10() -> None:
     assert plan.value == 959
     at_rule = plan.tables["simulated"]["buffer_pkts"] == plan.value
     assert plan.tables["simulated"]["loss_ratio"][at_rule] < 0.001
+
+
+@pytest.mark.parametrize("loss", [0.0, 1.0])
+def test_a_loss_that_is_no_target_is_refused_as_it_is_typed(loss: float) -> None:
+    with pytest.raises(DomainError, match=r"^loss: (0|100)% is no target; write one above 0%"):
+        plan_buffer(load("web-10mbit"), loss=loss)
+
+
+def test_a_buffer_for_bulk_flows_is_no_plan_but_a_sweep() -> None:
+    with pytest.raises(NotApplicable, match="compare several: tcpcast sweep FILE"):
+        plan_buffer(load("bufferbloat"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
 import tcpcast
-from tcpcast.answer import Answer
+from tcpcast.answer import Answer, IntervalWarning
+from tcpcast.report.summary import caveats, caveats_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,3 +79,21 @@ def test_html_is_one_well_formed_table_with_every_figure(scenario: Scenario) -> 
     notes = ["".join(item.itertext()) for item in root.iter("p")]
     assert "! packet: a < b & c" in notes
     assert "- pftk does not apply: it needs bulk flows" in notes
+
+
+def test_a_warning_about_intervals_knows_of_which_metrics_it_is() -> None:
+    warning = IntervalWarning("the run is too short; check the intervals of ", ["a_s", "b_s"])
+    quantile = IntervalWarning("too few files; no interval for the goodput that 95 % reach")
+    answer = Answer("packet", warnings=[warning, quantile, "look twice"], unwritten=["no room"])
+    assert caveats(answer) == [
+        "the run is too short; check the intervals of a_s, b_s",
+        "too few files; no interval for the goodput that 95 % reach",
+        *("look twice", "no room"),
+    ]
+    assert caveats_about(answer, {"b_s", "c_s"}) == [
+        "the run is too short; check the intervals of b_s",
+        *("look twice", "no room"),
+    ]
+    assert caveats_about(answer, {"c_s"}) == ["look twice", "no room"]
+    copied = pickle.loads(pickle.dumps(warning))
+    assert (copied, copied.metrics) == (warning, ("a_s", "b_s"))

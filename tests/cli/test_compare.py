@@ -138,6 +138,18 @@ def test_a_class_without_an_interval_says_what_it_lacks(files: bool, lacking: st
     assert figure.lacking == lacking
 
 
+def test_a_class_says_itself_why_it_has_no_interval() -> None:
+    answer = with_classes(simulated())
+    table = answer.tables["by_class"]
+    table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
+    table["loss_ratio_doubt"] = np.array(["", "too few losses: 3, 10 are needed"])
+    near, far = compare_classes([answer]).values()
+    assert row(near, "loss_ratio").figures[0] == Metric(0.04)  # none is due
+    assert row(far, "loss_ratio").figures[0] == Metric(
+        0.05, doubt=str(table["loss_ratio_doubt"][1])
+    )
+
+
 def test_one_class_has_no_table_of_its_own() -> None:
     answer = simulated()
     answer.tables["by_class"] = {"name": np.array(["all"]), "loss_ratio": np.array([0.1])}

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+import tcpcast
+from tcpcast.answer import IntervalWarning
 from tcpcast.cli import main
 
 from cli.test_json import DOCUMENT
@@ -129,3 +131,13 @@ def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(capsys: 
     every = capsys.readouterr().out
     assert "timeout ratio" in every
     assert "--all" not in every
+
+
+def test_the_simulator_says_of_which_metrics_its_warnings_are() -> None:
+    scenario = tcpcast.load("web-10mbit", changes={"run.connections": 300, "run.warmup": "1s"})
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    about = [text for text in answer.warnings if isinstance(text, IntervalWarning)]
+    named = {name for text in about for name in text.metrics}
+    assert named
+    assert named <= answer.metrics.keys()
+    assert any("of files reach" in text and not text.metrics for text in about)

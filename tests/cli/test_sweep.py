@@ -182,7 +182,7 @@ def test_another_sweep_is_told_by_the_first_key_that_differs(
     for changed, said in (
         ([*rtts, *losses], ": network.bottleneck.loss varies here alone"),
         (losses, ": network.bottleneck.loss varies here alone"),
-        (["--vary", "network.rtt=50ms,90ms,99ms"], '3 values, "50ms" to "99ms", there 2 values'),
+        (["--vary", "network.rtt=50ms,95ms,99ms"], '3 values, "50ms" to "99ms", there 2 values'),
         ([*rtts, "--set", "traffic.flows=2"], ": traffic.flows is 2, there 1; write another"),
         ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, there "unlimited"'),
     ):

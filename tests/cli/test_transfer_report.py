@@ -14,6 +14,7 @@ from tcpcast.compare import compare_all
 from tcpcast.report import figures
 from tcpcast.report.answered import run_parts
 from tcpcast.report.figures import plot
+from tcpcast.report.summary import describe
 from tcpcast.report.text import text as plain
 from tcpcast.scenario import Scenario
 
@@ -83,6 +84,82 @@ def test_a_long_list_of_sizes_is_shown_in_part() -> None:
     assert "1 packet " in text
     assert "100 packets" in text
     assert "99 packets" not in text
+
+
+def test_sizes_typed_in_bytes_and_percentiles_of_the_total_time() -> None:
+    changes: dict[str, Any] = {"tcp": {"stack": "linux-cubic"}, "network.packet": "1500B"}
+    changes |= {"traffic.size": ["1pkt", "1.448MB"]}
+    scenario = tcpcast.load("short-transfers", changes=changes)
+    answer = made_up("packet", 0.0, 0.1)
+    percentiles = {"p50": np.array([0.1, 1.0]), "p95": np.array([0.2, 2.0])}
+    nothing = {"p99": np.full(2, np.nan)}
+    answer.tables["by_size"] |= percentiles | nothing
+    answer.tables["transfer_times"] = {
+        "size_pkts": np.array([1, 1, 1000]),
+        "quantity": np.array(["delivery_time", "total_time", "total_time"]),
+        **{name: np.append([9.0], 2 * column) for name, column in (percentiles | nothing).items()},
+    }
+    text = plain(run_parts(compare_all([answer]), scenario), 90)
+    rows = [" ".join(line.split()) for line in text.splitlines()]
+    assert "completion time, 1.448 MB, 1,000 packets s packet 1 2 –" in rows
+    assert "total time, 1 packet ms packet 200 400 –" in rows
+    assert "total time, 1.448 MB, 1,000 packets s packet 2 4 –" in rows
+    assert not any("9" in row.split() for row in rows)
+    assert any(row.startswith("1.448 MB, 1,000 packets s 2.30") for row in rows)
+    assert any(row.startswith("1.448 MB, 1,000 packets s 2.100") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ("10MB", "1,000 transfers of 10 MB (6,907 packets), each alone"),
+        ("64KiB", "1,000 transfers of 64 KiB (46 packets), each alone"),
+        ("1234567B", "1,000 transfers of 1,234,567 B (853 packets), each alone"),
+        ("1pkt", "1,000 transfers of 1 packet, each alone"),
+        (["1pkt", "10MB"], "2,000 transfers of 2 sizes, each alone"),
+        ({"law": "exponential", "mean": "2MB"}, "transfers of 2 MB (1,381 packets) on average"),
+        ({"law": "exponential", "mean": "12pkt"}, "transfers of 12 packets on average at 20/s"),
+    ],
+)
+def test_a_size_is_told_as_it_was_typed(size: Any, said: str) -> None:
+    tables: dict[str, Any] = {
+        "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}},
+        "traffic": {"kind": "transfers", "size": size},
+    }
+    if isinstance(size, dict):
+        tables["traffic"]["arrivals"] = {"law": "poisson", "rate": "20/s"}
+        tables["run"] = {"duration": "10s"}
+    assert describe(Scenario.from_dict(tables)).startswith(said)
+
+
+def test_what_is_behind_the_bottleneck_is_told_with_its_marks_and_acks() -> None:
+    tables = {
+        "network": {
+            "rtt": "60ms",
+            "jitter": {"law": "exponential", "mean": "5ms", "reorder": True},
+            "bottleneck": {"rate": "20mbit", "buffer": "200KB", "queue": "codel"},
+            "return": {"rate": "500kbit", "buffer": "20pkt"},
+            "ack_loss": "1%",
+        },
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": {"ecn": True},
+        "run": {"duration": "3s", "warmup": "0s"},
+    }
+    scenario = Scenario.from_dict(tables)
+    text = plain(run_parts(compare_all(tcpcast.run(scenario, ["packet"])), scenario), 200)
+    head, *rows = text.splitlines()
+    assert "buffer 200 kB, 133 packets, CoDel, jitter 5 ms with reordering, return link 500" in head
+    assert "return link 500 kbit/s, ack loss 1 %" in head
+    for name in ("ECN mark ratio", "return utilisation", "return loss ratio", "return queue delay"):
+        assert any(name.lower() in row.lower() for row in rows), name
+
+
+@pytest.mark.parametrize(
+    ("burst", "said"), [("50KB", "burst 50 kB"), ("64KiB", "burst 64 KiB"), ("1501B", "1,501 B")]
+)
+def test_a_burst_is_told_as_it_was_typed(burst: str, said: str) -> None:
+    rate = {"network.bottleneck.rate": {"bucket": "20mbit", "burst": burst, "policer": True}}
+    assert said in describe(tcpcast.load("policed-line", changes=rate))
 
 
 def test_a_figure_of_times_against_sizes(tmp_path: Path) -> None:

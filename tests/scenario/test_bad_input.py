@@ -161,6 +161,14 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.size={law='normal',mean=12}", 'traffic.size.law: "normal" is not a law (did you'),
         ("traffic.size={mean=12}", 'traffic.size.law: missing; write law = "exponential"'),
         (
+            "tcp.stack=reno",
+            'tcp.stack: "reno" is not a stack; write "linux-reno", or "rfc-reno", which is without',
+        ),
+        (
+            "class={name='a'}",
+            "class: is one table; write its name in double brackets",
+        ),
+        (
             "traffic.size=12pkt",
             'traffic.size: "12pkt" is not a law; write { law = "constant", value',
         ),
@@ -173,6 +181,19 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.off=exponential 2s",
             'traffic.off: "exponential 2s" is not a law; write { law = "exponential", mean = "2s"',
         ),
+        (
+            "traffic.size=100kB",
+            'traffic.size: "100kB" is not a law; write { law = "constant", value',
+        ),
+        (
+            "traffic.size=12",
+            'traffic.size: 12 is not a law; write { law = "constant", value = 12 }',
+        ),
+        (
+            "traffic.off=1s",
+            'traffic.off: "1s" is not a law; write { law = "constant", value = "1s"',
+        ),
+        ("traffic.off=100kB", 'traffic.off: "100kB" is not a law; write { law = "exponential", m'),
         (
             "traffic.size=2MB at random",
             'traffic.size: "2MB at random" is not a law; write { law = "exponential", mean = "12pk',
@@ -188,7 +209,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.size={law='empirical',values=['x']}", 'traffic.size.values.0: "x" is not a size'),
         ("traffic.size={law='empirical',file='a',values=[1]}", "traffic.size.file: both file and"),
         # Keys and words of later issues.
-        ("cross={}", "cross: {} is not a list; write"),
+        ("cross={}", "cross: is one table; write its name in double"),
         ("cross=[{}]", 'cross.0.law: missing; write law = "fgn", "poisson", "pareto" or "trace"'),
         ("cross=[{law='fgm'}]", 'cross.0.law: "fgm" is not a law of cross traffic (did you mean'),
         ("cross=[{law='poisson'}]", 'cross.0.mean: missing; write mean = "80%"'),

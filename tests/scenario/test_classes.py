@@ -227,6 +227,15 @@ def test_classes_refused(text: str, line: str) -> None:
     assert only.startswith(line)
 
 
+def test_too_many_classes_are_told_before_any_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("a class was read")
+
+    monkeypatch.setattr("tcpcast.scenario.classes._laid", read)
+    (only,) = refused("".join(f'[[class]]\nname = "c{n}"\n' for n in range(1001)))
+    assert only == "class: has 1001 entries; write at most 1000"
+
+
 def test_a_fault_of_the_top_level_is_told_once() -> None:
     lines = refused(
         '[[class]]\nname = "a"\n[[class]]\nname = "b"\ningress = { rat = "1mbit" }',

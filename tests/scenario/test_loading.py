@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import find, load, packaged_names, packaged_text
+from tcpcast.scenario.loading import parse_toml
 
 GOOD = """
 [network]
@@ -146,3 +147,9 @@ def test_an_empty_file_says_what_is_missing(tmp_path: Path) -> None:
         "traffic",
         "run",
     ]
+
+
+@pytest.mark.parametrize("text", ["a = 1\na = 2", '[class]\nname = "a"\n[class]\nname = "b"'])
+def test_what_is_written_twice_is_to_be_written_once(text: str) -> None:
+    with pytest.raises(ScenarioError, match="write each key and each table once"):
+        parse_toml(text, "twice.toml")

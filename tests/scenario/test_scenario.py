@@ -239,6 +239,15 @@ def test_precision_of_the_main_metric_or_of_named_ones() -> None:
     assert set(PRECISION_METRICS) <= set(UNITS)
 
 
+def test_one_time_for_the_start_of_flows_is_answered_with_what_to_write() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        bulk({"traffic.start": "1s"})
+    assert str(caught.value) == (
+        'traffic.start: "1s" is one time; write { law = "constant", value = "1s" } for all flows, '
+        "or a list with a time for each"
+    )
+
+
 def test_warm_up_and_wall_time() -> None:
     assert bulk({"run.warmup": "mser-5"}).run.warmup_s is None
     assert bulk({"run.warmup": 0}).run.warmup_s == 0.0

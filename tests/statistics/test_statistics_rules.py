@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from tcpcast import intervals
 from tcpcast.errors import DomainError
 from tcpcast.intervals import GARWOOD, STUDENT, bent, with_poisson
 from tcpcast.statistics import (
@@ -22,6 +23,7 @@ from tcpcast.statistics import (
     precision_reached,
     ratio,
     replication_mean,
+    too_short,
     unmet_precision,
 )
 
@@ -338,6 +340,27 @@ def test_correlated_rarely_cries_wolf_and_sees_what_is_there() -> None:
 
 
 # Stopping
+
+
+def test_of_many_metrics_one_that_is_correlated_by_chance_is_no_short_run() -> None:
+    generator = np.random.default_rng(1)
+    alone, together = 0, 0
+    for _ in range(1000):
+        answer = {f"{n}": mean(generator.standard_normal(32)) for n in range(20)}
+        alone += any(e is not None and e.correlated for e in answer.values())
+        together += bool(too_short(answer))
+    assert alone >= 30
+    assert together <= 10
+    answer = {f"{n}": mean(np.cumsum(generator.standard_normal(32))) for n in range(3)}
+    chance = {f"white {n}": mean(generator.standard_normal(32)) for n in range(17)}
+    assert too_short(answer | chance | {"none": None}) >= answer.keys()
+    assert too_short({}) == frozenset()
+
+
+def test_the_second_of_two_may_be_twice_as_likely_to_be_chance() -> None:
+    assert intervals.beyond_chance({"a": 0.009, "b": 0.019, "c": 0.9}, 0.02) == frozenset()
+    assert intervals.beyond_chance({"a": 0.009, "b": 0.013, "c": 0.9}, 0.02) == {"a", "b"}
+    assert intervals.beyond_chance({"a": 0.006, "b": 0.9, "c": 0.9}, 0.02) == {"a"}
 
 
 def test_a_target_bounds_the_error_not_only_the_half_width() -> None:

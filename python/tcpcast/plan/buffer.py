@@ -12,6 +12,7 @@ import numpy as np
 from tcpcast import units
 from tcpcast.engines.formula.engset import EngsetInputs, engset_inputs, engset_warnings
 from tcpcast.engines.formula.sizing import bytes_text
+from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
 from tcpcast.plan.curve import between, curve_of, whole
 from tcpcast.plan.nearest import nearest
@@ -101,6 +102,14 @@ def plan_buffer(
     DomainError
         A loss that is not above 0 and below 1.
     """
+    if all(group.traffic.kind == "bulk" for group in scenario.populations):
+        raise NotApplicable(
+            "this plan is for on/off users, and bulk flows fill any buffer; compare several: "
+            "tcpcast sweep FILE --vary network.bottleneck.buffer=0.5bdp,1bdp,2bdp"
+        )
+    if not 0 < loss < 1:
+        written = units.format_ratio(loss)
+        raise DomainError(f"loss: {written} is no target; write one above 0% and below 100%")
     modelled, nearby = nearest(scenario)
     inputs = engset_inputs(modelled)
     result = inputs.solve()

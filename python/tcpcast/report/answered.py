@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast.compare import is_observed
+from tcpcast.compare import is_observed, packets_text
 from tcpcast.engines.formula.trust import OUTSIDE
 from tcpcast.engines.stacks import left_out, left_out_text
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
 from tcpcast.report.leading import leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import UNTRUSTED, amount, marks
+from tcpcast.report.sizes import size_text, typed_sizes
 from tcpcast.report.summary import caveats, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tcpcast.answer import Answer
-    from tcpcast.compare import Compared
+    from tcpcast.compare import Compared, Comparison
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
 
@@ -41,37 +42,49 @@ def run_parts(
     parts: list[Part] = []
     if scenario is not None:
         parts += [Paragraph(describe(scenario), lead=f"{scenario.name}: "), BLANK]
-    parts += answer_tables(compared, None if every else scenario)
+    parts += answer_tables(compared, scenario, every=every)
     parts += [Paragraph(text, "aside", " ", margin=1) for text in _left_out(compared, scenario)]
     return [*parts, BLANK, *remarks(compared, scenario), _origins(compared)]
 
 
 def answer_tables(
-    compared: Compared, scenario: Scenario | None = None, *, others: str = "with --all"
+    compared: Compared,
+    scenario: Scenario | None = None,
+    *,
+    every: bool = False,
+    others: str = "with --all",
 ) -> Iterator[Part]:
-    """Yield the tables of answers; with a scenario, what is asked of its traffic.
+    """Yield the tables of answers; with a scenario, what is asked of its traffic, or every value.
 
     ``others`` says where the values are that are left out.
     """
-    overall = compared.overall
+    overall, typed = compared.overall, typed_sizes(scenario)
+    of_traffic = None if every else scenario
     if overall.rows:
-        shown = leading(overall, scenario)
+        shown = leading(overall, of_traffic)
         yield SideBySide(shown)
         more = len(overall.rows) - len(shown.rows)
         if more:
             yield Paragraph(f"{more} value{'' if more == 1 else 's'} more {others}", "aside", " ")
-    percentiles = percentile_table(compared.answers)
+    percentiles = percentile_table(compared.answers, typed)
     if percentiles is not None:
         yield from (BLANK, percentiles)
     for name, values in compared.classes.items():
-        yield from (BLANK, SideBySide(leading(values, scenario), f"class {name}"))
+        yield from (BLANK, SideBySide(leading(values, of_traffic), f"class {name}"))
     if compared.shares.rows:
         yield from (BLANK, SideBySide(compared.shares, "file goodput"))
     if compared.sizes.rows:
-        rows = tuple(compared.sizes.rows[at] for at in spread(len(compared.sizes.rows)))
-        yield from (BLANK, SideBySide(replace(compared.sizes, rows=rows), "completion time"))
-        for table in losses_tables(compared.answers):
+        yield from (BLANK, SideBySide(_some_sizes(compared.sizes, typed), "completion time"))
+        for table in losses_tables(compared.answers, typed):
             yield from (BLANK, table)
+
+
+def _some_sizes(sizes: Comparison, typed: Mapping[int, str]) -> Comparison:
+    """Return rows spread over a long list of sizes, with the bytes of those typed in bytes."""
+    named = {packets_text(packets): size_text(packets, typed) for packets in typed}
+    rows = (sizes.rows[at] for at in spread(len(sizes.rows)))
+    shown = (replace(row, subject=named.get(row.subject, row.subject)) for row in rows)
+    return replace(sizes, rows=tuple(shown))
 
 
 def _left_out(compared: Compared, scenario: Scenario | None) -> list[str]:

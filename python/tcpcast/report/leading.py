@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast.report.document import Column, Table
 from tcpcast.report.losses import spread
 from tcpcast.report.quantity import ABSENT, scale_of_unit
+from tcpcast.report.sizes import size_text
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.compare import Comparison
@@ -26,8 +27,12 @@ PATH = (
     "queue_mean_pkts",
     "rtt_mean_s",
     "utilisation",
+    "ecn_mark_ratio",
+    "return_utilisation",
+    "return_loss_ratio",
+    "return_queue_delay_mean_s",
 )
-"""What the path does to any traffic."""
+"""What the path does to any traffic; marks and the return link where a scenario has them."""
 
 LEADING = {
     "on-off": ("connection_rate_bps", "on_time_s"),
@@ -52,9 +57,12 @@ def leading(comparison: Comparison, scenario: Scenario | None) -> Comparison:
     return replace(comparison, rows=(*asked, *path)) if asked or path else comparison
 
 
-def percentile_table(answers: Sequence[Answer]) -> Table | None:
-    """Return p50, p95 and p99 of what the answers have distributions of, None without any."""
-    rows = [row for answer in answers if not answer.withheld for row in _percentiles(answer)]
+def percentile_table(answers: Sequence[Answer], typed: Mapping[int, str]) -> Table | None:
+    """Return p50, p95 and p99 of what the answers have distributions of, None without any.
+
+    ``typed`` has sizes that were typed in bytes, by their packets.
+    """
+    rows = [row for answer in answers if not answer.withheld for row in _percentiles(answer, typed)]
     if not rows:
         return None
     headings = ("percentiles", "unit", "by", *PERCENTILES)
@@ -62,7 +70,7 @@ def percentile_table(answers: Sequence[Answer]) -> Table | None:
     return Table([Column(name, cells, right=name in PERCENTILES) for name, cells in columns])
 
 
-def _percentiles(answer: Answer) -> Iterator[list[str]]:
+def _percentiles(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[str]]:
     """Yield rows: what, its unit, the engine, and the percentiles."""
     table = answer.tables.get("percentiles", {})
     columns = [table[name].tolist() for name in ("quantity", "unit", *PERCENTILES) if table]
@@ -70,20 +78,35 @@ def _percentiles(answer: Answer) -> Iterator[list[str]]:
         yield _row(_NAMES.get(quantity, quantity.replace("_", " ")), unit, answer, values)
     sizes = answer.tables.get("by_size", {})
     if set(PERCENTILES) <= sizes.keys():
+        yield from _of_sizes("completion time", sizes, range(len(sizes["p50"])), answer, typed)
+    times = answer.tables.get("transfer_times", {})
+    totals = [at for at, of in enumerate(times.get("quantity", ())) if of == "total_time"]
+    yield from _of_sizes("total time", times, totals, answer, typed)
+
+
+def _of_sizes(
+    what: str,
+    table: Mapping[str, Any],
+    rows: Sequence[int],
+    answer: Answer,
+    typed: Mapping[int, str],
+) -> Iterator[list[str]]:
+    """Yield the rows of a time whose percentiles are by size, spread over a long list."""
+    for at in (rows[place] for place in spread(len(rows))):
         low, high = (
-            sizes["size_pkts" if "size_pkts" in sizes else end] for end in ("low_pkts", "high_pkts")
+            float(table["size_pkts" if "size_pkts" in table else end][at])
+            for end in ("low_pkts", "high_pkts")
         )
-        for at in spread(len(low)):
-            name = f"completion time, {_sizes_text(float(low[at]), float(high[at]))}"
-            yield _row(name, "s", answer, [float(sizes[p][at]) for p in PERCENTILES])
+        values = [float(table[p][at]) for p in PERCENTILES]
+        yield _row(f"{what}, {_sizes_text(low, high, typed)}", "s", answer, values)
 
 
-def _sizes_text(low: float, high: float) -> str:
+def _sizes_text(low: float, high: float, typed: Mapping[int, str]) -> str:
     """Return a size in packets, or an interval of them."""
     if not math.isfinite(high):
         return f"{low:,.0f} packets and more"
     if low == high:
-        return f"{low:,.0f} packet{'' if low == 1 else 's'}"
+        return size_text(round(low), typed)
     return f"{low:,.0f}–{high:,.0f} packets"
 
 

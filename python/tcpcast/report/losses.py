@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from tcpcast.compare import completion_times
 from tcpcast.report.document import Column, Table
 from tcpcast.report.quantity import ABSENT, scale_of_unit, value_text
+from tcpcast.report.sizes import size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tcpcast.answer import Answer, Metric
 
@@ -28,14 +29,15 @@ def spread(length: int) -> list[int]:
     return [round(at * (length - 1) / (MOST_SIZES - 1)) for at in range(MOST_SIZES)]
 
 
-def losses_tables(answers: Sequence[Answer]) -> list[Table]:
+def losses_tables(answers: Sequence[Answer], typed: Mapping[int, str]) -> list[Table]:
     """Return a table for each answer that tells completion times by size and losses.
 
-    None where nothing was lost: that is told by the table of sizes.
+    None where nothing was lost: that is told by the table of sizes. ``typed`` has sizes that were
+    typed in bytes, by their packets.
     """
     given = [(a, figures) for a in answers if (figures := by_size_and_losses(a))]
     return [
-        _table(answer.engine, figures)
+        _table(answer.engine, figures, typed)
         for answer, figures in given
         if any(losses for _, losses in figures)
     ]
@@ -51,13 +53,13 @@ def by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
     return dict(zip(keys, completion_times(table), strict=True))
 
 
-def _table(engine: str, figures: dict[tuple[int, int], Metric]) -> Table:
+def _table(engine: str, figures: dict[tuple[int, int], Metric], typed: Mapping[int, str]) -> Table:
     columns = sorted({losses for _, losses in figures})[:MOST_LOSSES]
     all_sizes = sorted({size for size, _ in figures})
     sizes = [all_sizes[at] for at in spread(len(all_sizes))]
     shown = [figures[s, k].value for s in sizes for k in columns if (s, k) in figures]
     scale = scale_of_unit("s", max((v for v in shown if math.isfinite(v)), default=1.0))
-    names = [f"{size:,} packet{'' if size == 1 else 's'}" for size in sizes]
+    names = [size_text(size, typed) for size in sizes]
     found = [Column(engine, names, right=False), Column("unit", [scale.unit] * len(sizes), False)]
     for losses in columns:
         given = [figures.get((size, losses)) for size in sizes]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from tcpcast import units
+from tcpcast.answer import IntervalWarning
+from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
+from tcpcast.report.sizes import exact_bytes, sizes_text
 from tcpcast.scenario.rate import TokenBucket
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from tcpcast.answer import Answer
     from tcpcast.scenario import Captured, Population, Scenario, Transfers
+    from tcpcast.scenario.network import Network
     from tcpcast.scenario.rate import VaryingRate
-
-_OF_INTERVALS = re.compile(r"; (?:no interval for|check the intervals? of) (?P<named>.+)$")
-"""How a warning ends that is about the intervals of some values."""
 
 
 def describe(scenario: Scenario) -> str:
@@ -48,6 +48,7 @@ def describe(scenario: Scenario) -> str:
         kinds = {"bernoulli": "random", "gilbert-elliott": "bursty"}
         kind = kinds.get(link.loss.model, link.loss.model)
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %")
+    parts += _behind(scenario.network)
     # In the order of the classes, each once.
     stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
     return ", ".join([*parts, " and ".join(stacks)])
@@ -66,16 +67,11 @@ def caveats(answer: Answer) -> list[str]:
 
 def caveats_about(answer: Answer, metrics: Collection[str]) -> list[str]:
     """Return :func:`caveats`, but of those about intervals only what is about these metrics."""
-    return [kept for text in caveats(answer) if (kept := _about(text, metrics))]
-
-
-def _about(text: str, metrics: Collection[str]) -> str:
-    """Return a warning without other metrics' names, "" where it is about others alone."""
-    named = _OF_INTERVALS.search(text)
-    if named is None:
-        return text
-    shown = [name for name in named["named"].split(", ") if name in metrics]
-    return text[: named.start("named")] + ", ".join(shown) if shown else ""
+    about = (
+        text.about(metrics) if isinstance(text, IntervalWarning) else text
+        for text in caveats(answer)
+    )
+    return [text for text in about if text]
 
 
 def _captured(traffic: Captured) -> str:
@@ -89,6 +85,17 @@ def _captured(traffic: Captured) -> str:
     return f"captured in {traffic.file}, {which}"
 
 
+def _behind(network: Network) -> Iterator[str]:
+    """Yield what the path does behind the bottleneck, to packets and to acks."""
+    if network.jitter is not None:
+        mean = amount(network.jitter.law.mean_value(), "s")
+        yield f"jitter {mean}{' with reordering' if network.jitter.reorder else ''}"
+    if network.return_link is not None:
+        yield f"return link {amount(network.return_link.rate_bps, 'bit/s')}"
+    if network.ack_loss is not None:
+        yield f"ack loss {100 * network.ack_loss.mean_ratio():.4g} %"
+
+
 def _senders(population: Population) -> str:
     if population.traffic.kind == "transfers":
         return _transfers(population.traffic)
@@ -97,13 +104,7 @@ def _senders(population: Population) -> str:
 
 
 def _transfers(traffic: Transfers) -> str:
-    sizes = traffic.sizes
-    if sizes is None:
-        what = f"of {units.digits(traffic.mean_size_pkts)} packets on average"
-    elif len(sizes) == 1:
-        what = f"of {sizes[0]:,} packet{'' if sizes[0] == 1 else 's'}"
-    else:
-        what = f"of {len(sizes)} sizes"
+    what = sizes_text(traffic)
     if traffic.arrivals is not None:
         return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
     return f"{traffic.total:,} transfer{'' if traffic.total == 1 else 's'} {what}, each alone"
@@ -111,7 +112,7 @@ def _transfers(traffic: Transfers) -> str:
 
 def _varying(rate: VaryingRate) -> str:
     if isinstance(rate, TokenBucket):
-        return f"{rate.kind}, burst {units.format_bytes(rate.burst)}"
+        return f"{rate.kind}, burst {exact_bytes(rate.burst)}"
     return f"mean of a {rate.kind}"
 
 
@@ -119,9 +120,10 @@ def _buffer(scenario: Scenario) -> str:
     buffer = scenario.network.bottleneck.buffer
     if buffer.unit == "unlimited":
         return "unlimited buffer"
-    if buffer.unit == "seconds":
-        return f"buffer {amount(buffer.amount, 's')}, {scenario.buffer_pkts:g} packets"
-    unit = {"bdp": "BDP", "packets": "packets", "bytes": "bytes"}[buffer.unit]
+    if buffer.unit in {"seconds", "bytes"}:
+        typed = exact_bytes(int(buffer.amount)) if buffer.unit == "bytes" else None
+        return f"buffer {typed or amount(buffer.amount, 's')}, {packets_text(scenario.buffer_pkts)}"
+    unit = {"bdp": "BDP", "packets": "packets"}[buffer.unit]
     if buffer.unit == "packets" and buffer.amount == 1:
         unit = "packet"
     return f"buffer {units.digits(buffer.amount, 6)} {unit}"

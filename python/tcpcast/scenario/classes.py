@@ -11,13 +11,15 @@ from tcpcast import units
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.network import Network
 from tcpcast.scenario.quantities import Duration, PositiveDuration
-from tcpcast.scenario.table import Table, fault
+from tcpcast.scenario.table import Table, fault, faults
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.todays_tcp import inherited
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
 """What the number of senders is called in each kind of traffic that has one."""
+
+MOST_CLASSES = 1000
 
 _NAMING_KEYS = ("kind", "law", "model")
 
@@ -113,9 +115,17 @@ def lay_classes(data: Mapping[str, Any]) -> dict[str, Any]:
     dict
         A copy whose classes are complete. Where each has traffic of its own, the first one's stands
         at the top level, too, if nothing does.
+
+    Raises
+    ------
+    ValidationError
+        More than :data:`MOST_CLASSES` classes, none of which is then read.
     """
     laid = dict(data)
     entries = laid.get("class")
+    if isinstance(entries, list) and len(entries) > MOST_CLASSES:
+        message = f"has {len(entries)} entries; write at most {MOST_CLASSES}"
+        raise faults([fault(message, "class")])
     if isinstance(entries, list):
         laid["class"] = [_laid(entry, laid) if _is_table(entry) else entry for entry in entries]
         if "traffic" not in laid and (own := traffic_of_classes(laid)) is not None:

@@ -6,6 +6,7 @@ minimum f and goes up to k, with a tail beyond k that holds the share q of all f
 """
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -15,6 +16,7 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import Ratio, Size
 from tcpcast.scenario.sizes import SizeInBytes
 from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.toml import write_value
 
 Quantity = TypeVar("Quantity", bound=float)
 
@@ -44,6 +46,31 @@ def meant(typed: object) -> dict[str, Any] | None:
         return found
     exponents = [float(word) for word in words if word.replace(".", "", 1).isdecimal()]
     return found | {"alpha": exponents[0] if exponents else 1.5}
+
+
+def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
+    """Return the law by which a quantity is always the same, None where ``read`` reads none."""
+    try:
+        read(typed)
+    except UnitError:
+        return None
+    return {"law": "constant", "value": typed}
+
+
+def not_one_time(value: object) -> object:
+    """Say of a single time what it is to be: flows that start at once are a law, or a list."""
+    told = always(value, units.parse_duration)
+    if told is not None:
+        raise ValueError(
+            f"{units.show(value)} is one time; write {write_value(told)} for all flows, or a list "
+            "with a time for each"
+        )
+    return value
+
+
+def read_any_size(typed: object) -> float:
+    """Read a size in packets or bytes, whatever the payload of a packet."""
+    return units.parse_packets(typed, payload_bytes=1)
 
 
 def _number(value: object) -> float:

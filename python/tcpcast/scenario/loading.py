@@ -23,6 +23,7 @@ PACKAGED = Path(__file__).parent.parent / "scenarios"
 
 _MOST_BYTES = 16 * 2**20
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_TWICE = re.compile(r"overwrite|twice|mutate")
 _UNQUOTED = re.compile(rf"=\s*({NUMBER}\s*[A-Za-zµ%/]+)\s*(?:[,}}#]|$)")
 
 
@@ -138,11 +139,11 @@ def _syntax(text: str, where: str, message: str) -> str:
     what = _PLACE.sub("", message)
     line = lines[number - 1] if number <= len(lines) else ""
     unquoted = _UNQUOTED.search(line)
-    remedy = (
-        f'write quantities with a unit in quotes, "{unquoted[1].strip()}"'
-        if unquoted
-        else 'write key = value, with texts in quotes: rtt = "50ms"'
-    )
+    remedy = 'write key = value, with texts in quotes: rtt = "50ms"'
+    if unquoted:
+        remedy = f'write quantities with a unit in quotes, "{unquoted[1].strip()}"'
+    if _TWICE.search(what):
+        remedy = "write each key and each table once; several classes are a [[class]] table each"
     return f"{where}:{number}:{column}: not TOML: {what}; {remedy}"
 
 

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
@@ -20,6 +21,7 @@ from tcpcast import units
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario.changes import apply_changes, checked
 from tcpcast.scenario.classes import (
+    MOST_CLASSES,
     Population,
     UserClass,
     lay_classes,
@@ -107,7 +109,7 @@ class Scenario(Table):
     mean_field: MeanField | None = Field(default=None, examples=[{"flows": 10000}])
     fixed_point: FixedPoint | None = Field(default=None, examples=[{"scheme": 2}])
     classes: list[UserClass] = Field(
-        default=[], alias="class", max_length=1000, examples=[[{"name": "far"}]]
+        default=[], alias="class", max_length=MOST_CLASSES, examples=[[{"name": "far"}]]
     )
 
     cross: list[CrossTraffic] = Field(
@@ -491,4 +493,5 @@ def _names(entries: object) -> list[str | None]:
     if not isinstance(entries, list):
         return []
     names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in entries]
-    return [name if isinstance(name, str) and names.count(name) == 1 else None for name in names]
+    counts = Counter(name for name in names if isinstance(name, str))
+    return [name if isinstance(name, str) and counts[name] == 1 else None for name in names]

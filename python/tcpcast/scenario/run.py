@@ -34,6 +34,7 @@ PRECISION_METRICS = (
     "on_time_s",
     "completion_time_s",
     "delivery_time_s",
+    "total_time_s",
     "utilisation",
     "loss_ratio",
     "queue_loss_ratio",

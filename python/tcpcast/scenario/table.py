@@ -297,7 +297,16 @@ def _plain_words(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
             bound = f"at most {error['ctx']['max_length']}"
         return fault(f"has {size} entries; write {bound}", *location)
     written = f"; write {example}" if example else ""
-    return fault(f"{show(value)} is not {_wanted(error)}{written}", *location, value=value)
+    message = f"{show(value)} is not {_wanted(error)}{written}"
+    if kind == "list_type" and isinstance(value, Mapping) and _has_entries(table, location):
+        message = "is one table; write its name in double brackets for each entry, as in [[class]]"
+    return fault(message, *location, value=value)
+
+
+def _has_entries(table: type[Table], location: Sequence[int | str]) -> bool:
+    """Say whether a key holds a list of tables."""
+    example = table.example(str(location[0])) if location else None
+    return isinstance(example, list) and bool(example) and isinstance(example[0], Mapping)
 
 
 def _example(table: type[Table], key: str) -> str | None:

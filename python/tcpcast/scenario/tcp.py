@@ -193,6 +193,10 @@ def _stack(value: object) -> str:
             raise UnitError(
                 f'{units.show(value)} {fault}; write "{known}", whose formula is engine {engine}'
             )
+    if value == "reno":
+        raise UnitError(
+            '"reno" is not a stack; write "linux-reno", or "rfc-reno", which is without SACK'
+        )
     return choice("stack", tuple(STACKS), _STACKS_LATER)(value)
 
 

@@ -29,7 +29,10 @@ from tcpcast.scenario.laws import (
     Pareto,
     TwoExponentials,
     Uniform,
+    always,
     meant,
+    not_one_time,
+    read_any_size,
 )
 from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
 from tcpcast.scenario.sizes import FileInBytes, is_in_bytes, write_size
@@ -58,17 +61,16 @@ CAPTURE = "capture"
 Count = Annotated[int, *counted(1, MOST_SOURCES)]
 
 
-def _law_named(example: Mapping[str, str]) -> Callable[[object], object]:
-    """Return a validator that says what is wrong with the choice of a law."""
+def _law_named(
+    example: Mapping[str, str], read: Callable[[object], float]
+) -> Callable[[object], object]:
+    """Return a validator that says what is wrong with the choice of a law of such quantities."""
 
     def check(value: object) -> object:
         if isinstance(value, Law):
             return value
         if not isinstance(value, Mapping):
-            told: Mapping[str, Any] = example
-            if isinstance(value, str) and len(value.split()) == 1:
-                told = {"law": "constant", "value": value}
-            written = write_value(meant(value) or told)
+            written = write_value(meant(value) or always(value, read) or example)
             raise ValueError(f"{units.show(value)} is not a law; write {written}")
         law = value.get("law")
         if law is None:
@@ -93,7 +95,7 @@ SizeLaw = Annotated[
     | Uniform[Size]
     | Empirical[Size],
     Field(discriminator="law"),
-    BeforeValidator(_law_named(_SIZE_EXAMPLE)),
+    BeforeValidator(_law_named(_SIZE_EXAMPLE, read_any_size)),
 ]
 TimeLaw = Annotated[
     Exponential[Duration]
@@ -105,7 +107,7 @@ TimeLaw = Annotated[
     | Uniform[Duration]
     | Empirical[Duration],
     Field(discriminator="law"),
-    BeforeValidator(_law_named(_TIME_EXAMPLE)),
+    BeforeValidator(_law_named(_TIME_EXAMPLE, units.parse_duration)),
 ]
 
 
@@ -206,7 +208,7 @@ def _kind_of_start(value: object) -> str:
 Start = Annotated[
     Annotated[TimeLaw, Tag("a-law")]
     | Annotated[list[Duration], Tag("a-list")]
-    | Annotated[Literal["within-rtt"], Tag("a-rule")],
+    | Annotated[Literal["within-rtt"], BeforeValidator(not_one_time), Tag("a-rule")],
     Discriminator(_kind_of_start),
 ]
 

@@ -21,6 +21,7 @@ from tcpcast.engines.registry import Formula
 from tcpcast.errors import DomainError, EnvironmentFault, ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
+from tcpcast.sweeps.earlier import Earlier
 from tcpcast.sweeps.folder import HASH, Folder
 from tcpcast.sweeps.grid import every, make_grid
 from tcpcast.sweeps.results import Results, count_statuses
@@ -110,8 +111,8 @@ def sweep(  # noqa: PLR0913 - how to run, by name
     engines, replications, feed
         In place of those of the table.
     out
-        Folder for the results. What is there of the same sweep is not run again; None keeps them in
-        memory.
+        Folder for the results. What is there of the same sweep is not run again, nor what is there
+        of one with fewer values of the same keys; None keeps them in memory.
     processes
         How many processes of this machine work, 1 or more; None takes one a core. Results do not
         depend on it.
@@ -154,7 +155,7 @@ def sweep(  # noqa: PLR0913 - how to run, by name
         if folder is None:
             plan = replace(plan, asked=replace(plan.asked, marks=None))
         else:
-            stack.enter_context(folder.held(plan.definition))
+            stack.enter_context(folder.held(plan.definition, plan.batches))
         return _run(plan, folder, stack, (processes, dask, executor), progress or _nothing)
 
 
@@ -279,11 +280,12 @@ def _run(
         if folder is not None and folder.is_whole(number, plan.digest)
     ]
     todo = sorted(set(range(plan.batches)) - set(there))
+    known = Earlier(None if folder is None else folder.earlier(plan.digest), plan.replications)
     done, found, interrupted = len(there), dict[int, bytes](), False
     told: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
     try:
-        for number, part in _answers(plan, todo, stack, who):
+        for number, part in _answers(plan, todo, known, stack, who):
             if folder is None:
                 found[number] = part.data
             else:
@@ -295,6 +297,8 @@ def _run(
         interrupted = True
     except EnvironmentFault as fault:
         raise EnvironmentFault(f"{fault}{_kept(folder, done, plan.batches)}") from fault
+    if folder is not None and done == plan.batches:
+        folder.finish()
     parts: list[bytes | Path] = [found[number] for number in sorted(found)]
     if folder is not None:
         parts = [*folder.parts()]
@@ -318,12 +322,35 @@ def _kept(folder: Folder | None, done: int, batches: int) -> str:
 def _answers(
     plan: Plan,
     todo: Sequence[int],
+    known: Earlier,
+    stack: ExitStack,
+    who: tuple[int | None, str | None, Executor | None],
+) -> Iterator[tuple[int, Part]]:
+    """Yield parts as they come: what is known needs nobody, the rest whoever works."""
+    if not known:
+        lazily = ((number, plan.variants(number)) for number in todo)
+        yield from _worked(plan, todo, lazily, stack, who)
+        return
+    new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
+    for number in [number for number in todo if not new[number]]:
+        yield number, known.joined(plan.asked, plan.variants(number), None)
+    left = [number for number in todo if new[number]]
+    batches = ((number, tuple(new[number])) for number in left)
+    for number, part in _worked(plan, left, batches, stack, who):
+        whole = plan.variants(number)
+        same = len(new[number]) == len(whole)
+        yield number, part if same else known.joined(plan.asked, whole, part)
+
+
+def _worked(
+    plan: Plan,
+    todo: Sequence[int],
+    batches: Iterator[workers.Batch],
     stack: ExitStack,
     who: tuple[int | None, str | None, Executor | None],
 ) -> Iterator[tuple[int, Part]]:
     """Yield parts as they come, from whoever works."""
     count, address, executor = who
-    batches = ((number, plan.variants(number)) for number in todo)
     if not todo:
         return
     if address is not None:

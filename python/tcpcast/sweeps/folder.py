@@ -1,7 +1,8 @@
 """The folder of a sweep: which sweep it holds, which of its parts are whole, and what they took.
 
 ``part-000042.parquet`` is a batch; ``_sweep.json`` says which sweep it is, and ``_wall.jsonl`` how
-long each row took, where and when. Readers of Parquet folders pass over names that begin with an
+long each row took, where and when. While a sweep that has grown is not whole, ``_earlier.parquet``
+has the rows that were there before. Readers of Parquet folders pass over names that begin with an
 underscore. A file is written aside, under a name that begins with ``.tcpcast-``.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -18,17 +19,21 @@ from tcpcast import output, units
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.output import PARQUET
 from tcpcast.scenario.changes import leaves
+from tcpcast.sweeps.earlier import moved_notes, moves, put_aside
 from tcpcast.sweeps.table import modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from tcpcast.sweeps.earlier import Moves
     from tcpcast.sweeps.work import Part
 
-DEFINITION, WALL = "_sweep.json", "_wall.jsonl"
+DEFINITION, WALL, EARLIER = "_sweep.json", "_wall.jsonl", "_earlier.parquet"
 _ASIDE = ".tcpcast-*"
 HASH = "sweep"
 """The key of a sweep's digest in its definition."""
+_SWEEP = "tcpcast.sweep"
+"""What a Parquet file has the digest under."""
 
 _TOLD = {
     "version": "another version of tcpcast ({there}; here it is {here})",
@@ -53,8 +58,16 @@ class Folder:
         return self.path / f"part-{number:06d}.parquet"
 
     @contextmanager
-    def held(self, definition: Mapping[str, Any]) -> Iterator[None]:
+    def held(self, definition: Mapping[str, Any], batches: int) -> Iterator[None]:
         """Keep the folder for one sweep; what an interrupted run left aside is removed.
+
+        Parameters
+        ----------
+        definition
+            Which sweep it is. One that has the same cells as that in the folder, and more, takes it
+            over: the rows that are there are put aside for :meth:`earlier`.
+        batches
+            How many parts it has.
 
         Raises
         ------
@@ -64,27 +77,36 @@ class Folder:
             It cannot be written.
         """
         output.check_folder(self.path)
-        self._check(definition)
+        there = read_definition(self.path)
+        moved = self._checked(there, definition)
         name = self.path / DEFINITION
-        if not name.exists():
-            text = json.dumps(definition, indent=1, sort_keys=True, default=str) + "\n"
-            output.write_text(name, text)
-        with name.open(encoding="utf-8") as file:
-            _lock(file, self.path)
+        with ExitStack() as stack:
+            if there is not None and moved is not None:
+                self._lock(stack, name)
+                self._take_over(there, definition, moved)
+            if not name.exists():
+                self._define(definition)
+            self._lock(stack, name)
             for left in self.path.glob(_ASIDE):
                 left.unlink(missing_ok=True)
+            for part in self.parts():
+                if int(part.stem.rpartition("-")[2]) >= batches:  # of the sweep before it has grown
+                    part.unlink()
             yield
 
-    def _check(self, definition: Mapping[str, Any]) -> None:
-        there = read_definition(self.path)
-        if there is not None and there.get(HASH) == definition[HASH]:
-            return
+    def _lock(self, stack: ExitStack, name: Path) -> None:
+        _lock(stack.enter_context(name.open(encoding="utf-8")), self.path)
+
+    def _define(self, definition: Mapping[str, Any], *, force: bool = False) -> None:
+        text = json.dumps(definition, indent=1, sort_keys=True, default=str) + "\n"
+        output.write_text(self.path / DEFINITION, text, force=force)
+
+    def _checked(
+        self, there: Mapping[str, Any] | None, definition: Mapping[str, Any]
+    ) -> Moves | None:
+        """Refuse what is not this sweep; return how cells move in one that has grown."""
         if there is not None:
-            differs = next((key for key in _TOLD if there.get(key) != definition[key]), "axes")
-            here = definition[differs]
-            told = _TOLD[differs].format(there=there.get(differs), here=here)
-            told += _first_difference(differs, there, definition)
-            raise TcpcastError(f"{self.path} holds another sweep: {told}; write another --out")
+            return None if there.get(HASH) == definition[HASH] else self._grown(there, definition)
         names = [path.name for path in self.path.glob("*")] if self.path.is_dir() else []
         others = sorted(name for name in names if not name.startswith(_ASIDE[:-1]))
         if others:
@@ -92,18 +114,59 @@ class Folder:
                 f"{self.path} is not empty and holds no sweep ({others[0]} is there); write "
                 "another --out"
             )
+        return None
+
+    def _grown(self, there: Mapping[str, Any], definition: Mapping[str, Any]) -> Moves:
+        differs = next((key for key in _TOLD if there.get(key) != definition[key]), "axes")
+        moved = moves(there.get("axes", ()), definition["axes"]) if differs == "axes" else None
+        if moved is not None:
+            return moved
+        told = _TOLD[differs].format(there=there.get(differs), here=definition[differs])
+        told += _first_difference(differs, there, definition)
+        raise TcpcastError(f"{self.path} holds another sweep: {told}; write another --out")
+
+    def _take_over(
+        self, there: Mapping[str, Any], definition: Mapping[str, Any], moved: Moves
+    ) -> None:
+        """Put the rows of a smaller sweep aside, and make the folder that of the larger one.
+
+        After each step it holds one sweep or the other, with all rows.
+        """
+        old, new = str(there[HASH]), str(definition[HASH])
+        aside, before = self.path / EARLIER, _marks(self.path / EARLIER).get(_SWEEP)
+        if before != new:
+            parts = [part for part in self.parts() if _marks(part).get(_SWEEP) == old]
+            own = aside if before == old else None
+            if parts or own is not None:
+                with output.aside(aside, kind=PARQUET) as temporary:
+                    put_aside(parts, own, moved, temporary, {_SWEEP: new})
+            self._move_notes(definition, moved)
+        self._define(definition, force=True)
+        for part in self.parts():
+            part.unlink()
+
+    def _move_notes(self, definition: Mapping[str, Any], moved: Moves) -> None:
+        path = self.path / WALL
+        if path.is_file():
+            lines = path.read_text(encoding="utf-8").splitlines()
+            told = moved_notes(lines, moved, definition["replications"], definition["batch"])
+            output.write_text(path, "".join(f"{line}\n" for line in told), force=True)
+
+    def earlier(self, digest: str) -> Path | None:
+        """Return the file with the rows that were there before the sweep has grown, if any."""
+        path = self.path / EARLIER
+        return path if _marks(path).get(_SWEEP) == digest else None
+
+    def finish(self) -> None:
+        """Remove what is not needed once all parts are there."""
+        (self.path / EARLIER).unlink(missing_ok=True)
 
     def is_whole(self, number: int, digest: str) -> bool:
         """Say whether a part is there and is one of this sweep, to its end."""
         path = self.part(number)
         if not path.is_file():
             return False
-        arrow, parquet = modules("pyarrow", "pyarrow.parquet")
-        try:
-            marks = parquet.read_metadata(path).metadata or {}
-        except (OSError, arrow.ArrowException):
-            marks = {}
-        if marks.get(b"tcpcast.sweep") == digest.encode():
+        if _marks(path).get(_SWEEP) == digest:
             return True
         path.unlink()  # a power failure may leave a file without its end
         return False
@@ -118,7 +181,8 @@ class Folder:
         """
         with output.aside(self.part(number), kind=PARQUET) as temporary:
             temporary.write_bytes(part.data)
-        self._note(number, part)
+        if part.wall:
+            self._note(number, part)
 
     def _note(self, number: int, part: Part) -> None:
         """Add a line to the side file; one that was cut short before stays a line of its own."""
@@ -139,6 +203,16 @@ class Folder:
     def parts(self) -> list[Path]:
         """Return the parts that are there, in order."""
         return sorted(self.path.glob("part-*.parquet"))
+
+
+def _marks(path: Path) -> dict[str, str]:
+    """Return what a Parquet file says of itself, nothing where it is not whole."""
+    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+    try:
+        found = parquet.read_metadata(path).metadata or {}
+    except (OSError, arrow.ArrowException):
+        return {}
+    return {key.decode(): value.decode() for key, value in found.items()}
 
 
 def _first_difference(what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from tcpcast.sweeps.axes import KINDS, Axis, as_text, kind_of
 from tcpcast.sweeps.columns import column, lists_of_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from tcpcast.answer import Answer
@@ -30,6 +30,10 @@ AFTER_KEYS = ("engine", "replication", "seed", "status", "reason", "trusted", "r
 
 METRICS = tuple(name for name in UNITS)
 ENDS = ("low", "high")
+METRIC_COLUMNS = tuple(
+    column for name in METRICS for column in (name, *(f"{name}_{end}" for end in ENDS))
+)
+"""A metric's value and both ends, of all metrics."""
 
 COMPRESSED = 20
 """Files of so many rows and more are compressed."""
@@ -126,6 +130,29 @@ def record_batch(rows: Sequence[Row], kinds: Mapping[str, str]) -> Any:
     return arrow.RecordBatch.from_arrays(arrays, schema=_schema(arrow, tuple(kinds.items())))
 
 
+def batch_of_rows(
+    rows: Any, values: Mapping[int, Mapping[str, Any]], kinds: Mapping[str, str]
+) -> Any:
+    """Return rows of parts as a ``pyarrow.RecordBatch``, their keys by the values of their cells.
+
+    Parameters
+    ----------
+    rows
+        A table with all columns but those of the keys.
+    values
+        The values of each cell that it has.
+    kinds
+        As for :func:`record_batch`.
+    """
+    (arrow,) = modules("pyarrow")
+    schema = _schema(arrow, tuple(kinds.items()))
+    cells = [values[cell] for cell in rows["cell"].to_pylist()]
+    arrays = dict(zip(kinds, _of_keys(arrow, cells, kinds), strict=True))
+    arrays |= {name: rows[name] for name in schema.names if name not in arrays}
+    table = arrow.table([arrays[name] for name in schema.names], schema=schema)
+    return table.combine_chunks().to_batches()[0]
+
+
 def as_stream(batch: Any) -> bytes:
     """Return a batch in Arrow's own format, which is written and read at once."""
     (arrow,) = modules("pyarrow")
@@ -164,9 +191,7 @@ def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...]) -> Any:
     after |= {"trusted": arrow.bool_()}
     after["warnings"] = arrow.list_(arrow.field("element", arrow.string()))  # as Parquet says
     fields += [arrow.field(name, kind) for name, kind in after.items()]
-    for name in METRICS:
-        for part in (name, *(f"{name}_{end}" for end in ENDS)):
-            fields.append(arrow.field(part, arrow.float64()))
+    fields += [arrow.field(name, arrow.float64()) for name in METRIC_COLUMNS]
     return arrow.schema(fields)
 
 
@@ -178,14 +203,10 @@ def _type(arrow: ModuleType, kind: str) -> Any:
 def _leading(arrow: ModuleType, rows: Sequence[Row], kinds: Mapping[str, str]) -> list[Any]:
     """Return the columns up to the metrics."""
     variants = [row.variant for row in rows]
-    columns = [column(arrow, [variant.cell for variant in variants], arrow.int64())]
-    for key, kind in kinds.items():
-        read = _reader(kind)
-        values = [read(variant.values[key]) for variant in variants]
-        columns.append(column(arrow, values, _type(arrow, kind)))
     texts = arrow.string()
     return [
-        *columns,
+        column(arrow, [variant.cell for variant in variants], arrow.int64()),
+        *_of_keys(arrow, [variant.values for variant in variants], kinds),
         column(arrow, [row.engine or None for row in rows], texts),
         column(arrow, [variant.replication for variant in variants], arrow.int64()),
         column(arrow, [variant.seed for variant in variants], arrow.int64()),
@@ -195,6 +216,15 @@ def _leading(arrow: ModuleType, rows: Sequence[Row], kinds: Mapping[str, str]) -
         column(arrow, [row.regime for row in rows], texts),
         lists_of_texts(arrow, [row.warnings for row in rows]),
     ]
+
+
+def _of_keys(
+    arrow: ModuleType, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]
+) -> Iterator[Any]:
+    """Yield the columns of the keys that vary, of the values in each row."""
+    for key, kind in kinds.items():
+        read = _reader(kind)
+        yield column(arrow, [read(values[key]) for values in rows], _type(arrow, kind))
 
 
 def _reader(kind: str) -> Callable[[Any], Any]:

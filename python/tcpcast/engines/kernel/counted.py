@@ -12,6 +12,7 @@ from tcpcast.emulation.traffic import FLOW, WAIT_STEP_S
 from tcpcast.engines.kernel import files
 from tcpcast.engines.kernel.files import Files, senders
 from tcpcast.engines.packet import figures
+from tcpcast.engines.packet.by_class import class_table
 from tcpcast.engines.packet.configuration import size_bounds
 from tcpcast.engines.packet.figures import CLASS, LINK, SIZE, Seen, Units
 from tcpcast.engines.packet.reliability import judged
@@ -242,18 +243,7 @@ class Counted:
             )
             for at in range(len(groups))
         ]
-        table: Table = {
-            "name": np.array([group.name for group in groups]),
-            "sources": np.array([group.count for group in groups]),
-        }
-        for metric in OF_CLASS:
-            values = [found[metric] for found in each]
-            if all(value is None for value in values):
-                continue
-            for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-                parts = [getattr(value, part, None) for value in values]
-                table[metric + suffix] = np.array(parts, dtype=np.float64)
-        return table
+        return class_table(groups, each, OF_CLASS)
 
     def _by_flow(self) -> Table:
         groups = self.scenario.populations

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpcast import _native, statistics
-from tcpcast.answer import UNITS, Metric
+from tcpcast.answer import UNITS, IntervalWarning, Metric
 from tcpcast.engines.packet import hops, return_path, transfers
 from tcpcast.engines.packet.queues import marks
 from tcpcast.statistics import Estimate
@@ -417,14 +417,14 @@ def warnings(found: Estimates, seen: Seen) -> list[str]:
     reasons: dict[tuple[str, bool], list[str]] = {}
     for name, e in doubted.items():
         reasons.setdefault((str(e.doubt), e.low is None), []).append(name)
-    listed = []
+    listed: list[str] = []
     for (doubt, withheld), names in reasons.items():
         if len(names) == (len(doubted) + with_interval if withheld else with_interval):
             what = "no metric has an interval" if withheld else "check every interval"
+            listed.append(f"{doubt}; {what}")
         else:
-            what = "no interval for " if withheld else "check the intervals of "
-            what += ", ".join(sorted(names))
-        listed.append(f"{doubt}; {what}")
+            what = "no interval for" if withheld else "check the intervals of"
+            listed.append(IntervalWarning(f"{doubt}; {what} ", sorted(names)))
     if seen.loss_events is None:
         listed.append(
             "loss_event_ratio_cumulative is left out, because a replication has more loss "

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units as written
-from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
-from tcpcast.scenario.laws import Law
+from tcpcast.answer import IntervalWarning
+from tcpcast.engines.packet.heavy_tails import heavy_tails
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.todays_tcp import RATE_BASED
-from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS
+from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS, too_short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from tcpcast.engines.packet.figures import Estimates, Seen, Units
     from tcpcast.scenario import Scenario
-    from tcpcast.scenario.classes import Population
     from tcpcast.statistics import Estimate
 
 FEWEST_FILES = 100
@@ -47,10 +46,6 @@ FEWEST_RELAXATIONS = 200
 FEWEST_RARE_RELAXATIONS = 30
 """The slowest files of an open queue come while it is long: a run has so many times its correlation
 time of nothing else before a quantile has an interval."""
-
-MOST_UNSEEN = 0.1
-"""Intervals are to be checked where more of the mean square file size is in files so large that
-hardly any comes in the run."""
 
 MOST_BEND = 0.1
 """Skewness of the batches over ``6 sqrt(batches)`` beyond which no correction helps."""
@@ -80,7 +75,6 @@ OF_VALUES = (
 )
 """Metrics of which batches may be alike by chance; the rest are counts, or vary always."""
 
-
 OF_LOSSES = {
     "loss_ratio": "queue_drops",
     "queue_loss_ratio": "queue_drops",
@@ -95,8 +89,8 @@ OF_LOSSES = {
     "t0_s": "timeout_sequences",
     "w_at_loss_mean_pkts": "loss_indications",
 }
-"""Metrics of what a full queue brings about, and what they count. It comes in bursts, so that the
-batches in which it came are what tells of it."""
+"""Metrics of what a full queue brings about, and what they count: it comes in bursts, so that the
+batches in which it came tell of it."""
 
 
 def judged(
@@ -121,11 +115,18 @@ def judged(
             name: replace(e, value=math.nan) if e is not None and e.units else e
             for name, e in found.items()
         }
-    doubts = [*_too_short(scenario, units, numbers), *_heavy_tail(scenario, units, numbers)]
-    rare = _rare_losses(scenario, seen, numbers)
-    return {
+    doubts = [
+        *_too_short(scenario, units, numbers),
+        *heavy_tails(scenario, units, numbers, fewest=FEWEST_FILES),
+    ]
+    rare, short = _rare_losses(scenario, seen, numbers), too_short(found)
+    alone = {
         name: None if e is None else _judged_one(name, e, units, missing or rare.get(name), doubts)
         for name, e in found.items()
+    }
+    return {
+        name: None if e is None else _judged_by_batches(name, e, units, correlated=name in short)
+        for name, e in alone.items()
     }
 
 
@@ -173,14 +174,19 @@ def quantile_warnings(
         needed = max(FEWEST_FILES, math.ceil(FEW_EVENTS / rarest - 1e-6))
         why = f"too few files: {_counted(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
+    short = too_short(found)
     for share, e in found.items():
         needed_s = FEWEST_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
-        doubt = _shorter_than(units, needed_s) or next(_of_its_batches(e), None)
+        doubt = _shorter_than(units, needed_s) or next(
+            _of_its_batches(e, correlated=share in short), None
+        )
         if share not in lacking and doubt is not None:
             reasons.setdefault(f"{doubt}; check the interval of", []).append(share)
     return [
-        f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of files "
-        "reach"
+        IntervalWarning(
+            f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of "
+            "files reach"
+        )
         for why, shares in reasons.items()
     ]
 
@@ -205,7 +211,13 @@ def _judged_one(
         estimate = _rule_of_three(name, estimate, units)
     for doubt, endless in doubts:
         estimate = estimate.doubted(doubt, endless=endless)
-    for doubt in _of_its_batches(estimate):
+    return estimate
+
+
+def _judged_by_batches(
+    name: str, estimate: Estimate, units: Units, *, correlated: bool
+) -> Estimate:
+    for doubt in _of_its_batches(estimate, correlated=correlated):
         estimate = estimate.doubted(_rare_timeouts(name, units) or doubt)
     return estimate
 
@@ -379,18 +391,20 @@ def _alike(name: str, unlike: int, timeouts: float) -> str | None:
         return None
     if unlike >= FEW_EVENTS:
         return None
-    differ = "all batches of the run are alike" if unlike == 0 else f"{unlike} batches are unlike"
+    differ = "all batches of the run are alike"
+    if unlike > 0:
+        differ = f"{_counted(unlike, 'batch is', 'batches are')} unlike"
     return f"too few values: {differ}, {FEW_EVENTS} unlike the rest are needed"
 
 
-def _counted(number: float, what: str) -> str:
-    return f"{number:,.0f} {what}{'' if round(number) == 1 else 's'}"
+def _counted(number: float, what: str, several: str = "") -> str:
+    return f"{number:,.0f} {what if round(number) == 1 else several or f'{what}s'}"
 
 
-def _of_its_batches(estimate: Estimate) -> Iterator[str]:
+def _of_its_batches(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
     if estimate.few and estimate.value != 0.0:
         yield f"it rests on fewer than {FEW_EVENTS} events"
-    if estimate.correlated:
+    if correlated:
         yield "the run is too short: neighbouring batches are correlated; make it longer"
     if estimate.units >= FEWEST_UNITS and abs(estimate.bend) > MOST_BEND:
         yield "the run is too short: one batch differs more than all others; make it longer"
@@ -449,46 +463,3 @@ def _relaxation_s(scenario: Scenario, load: float) -> float:
     ]
     service_s = max(sizes, default=0.0) * bits / scenario.network.bottleneck.rate_bps
     return service_s * (1.0 + load) / (1.0 - load) ** 2
-
-
-def _heavy_tail(
-    scenario: Scenario, units: Units, numbers: Sequence[int]
-) -> Iterator[tuple[str, bool]]:
-    """Say that the files drawn cannot be like those of the law, and by how much they are off."""
-    for at in numbers:
-        group = scenario.populations[at]
-        law = _size_law(group)
-        files = float(units.of_class("transfers", (at,)).sum())
-        if law is None or files < FEWEST_FILES:
-            continue
-        if unseen_share(law, files) > MOST_UNSEEN:
-            yield _drawn(group, law, files, float(units.of_class("transfer_packets", (at,)).sum()))
-
-
-def _drawn(group: Population, law: Law[float], files: float, packets: float) -> tuple[str, bool]:
-    down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
-    expected = mean_of_whole_packets(law, rounded_down=down)
-    drawn = packets / files
-    enough = _files_needed(law)
-    endless = math.isinf(enough)
-    needed = "no number is enough" if endless else f"about {enough:,.0f} are needed"
-    text = (
-        f"file sizes vary too much for {files:,.0f} files ({needed}): their mean is {drawn:.4g} "
-        f"packets, that of the distribution {expected:.4g} ({drawn / expected - 1:+.1%})"
-    )
-    return text, endless
-
-
-def _files_needed(law: Law[float]) -> float:
-    """Return how many files are enough, to the next of 100, 200, 500, 1000, ...; inf for none."""
-    if not law.has_variance():
-        return math.inf
-    steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
-    return next((files for files in steps if unseen_share(law, files) <= MOST_UNSEEN), math.inf)
-
-
-def _size_law(group: Population) -> Law[float] | None:
-    traffic = group.traffic
-    if traffic.kind not in {"on-off", "transfers"}:
-        return None
-    return traffic.size if isinstance(traffic.size, Law) else None

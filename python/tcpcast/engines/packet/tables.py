@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tcpcast import _native
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
+from tcpcast.engines.packet.by_class import class_table
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
 from tcpcast.engines.packet.reliability import (
@@ -70,22 +71,8 @@ def _by_class(scenario: Scenario, seen: Seen) -> Table:
         judged(scenario, seen, class_estimates(scenario, seen.units, at), (at,))
         for at in range(len(groups))
     ]
-    table: Table = {
-        "name": np.array([group.name for group in groups]),
-        "sources": np.array([group.count for group in groups]),
-    }
     left_out = () if scenario.transfers_alone is None else transfers.DECIDED_BY_THE_RUN
-    for metric in estimates[0]:
-        if metric in left_out:
-            continue
-        values = [None if e[metric] is None else e[metric] for e in estimates]
-        if all(value is None for value in values):
-            continue
-        for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-            table[metric + suffix] = np.array(
-                [_part(value, part) for value in values], dtype=np.float64
-            )
-    return table
+    return class_table(groups, estimates, [m for m in estimates[0] if m not in left_out])
 
 
 def _part(estimate: object, part: str) -> float:

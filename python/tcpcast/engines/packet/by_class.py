@@ -1,0 +1,61 @@
+"""Table ``by_class``: the metrics of each class, with intervals and what is in their place."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.engines.packet.figures import Estimates
+    from tcpcast.scenario.classes import Population
+    from tcpcast.statistics import Estimate
+
+    Table = dict[str, NDArray[Any]]
+
+
+def class_table(
+    groups: Sequence[Population], each: Sequence[Estimates], metrics: Iterable[str]
+) -> Table:
+    """Return a row for each class: its name, its senders, its metrics.
+
+    Parameters
+    ----------
+    groups
+        The classes.
+    each
+        The estimates of each class, by metric.
+    metrics
+        Those that the table has, where any class has an estimate.
+
+    Returns
+    -------
+    dict
+        ``name``, ``sources`` and of each metric its value, ``_low`` and ``_high``, nan where there
+        is none. Of several classes also ``_doubt``, if any class has one: in words, why an interval
+        is withheld or to be checked, "" where it can be trusted.
+    """
+    table: Table = {
+        "name": np.array([group.name for group in groups]),
+        "sources": np.array([group.count for group in groups]),
+    }
+    for metric in metrics:
+        values = [found[metric] for found in each]
+        if all(value is None for value in values):
+            continue
+        for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
+            table[metric + suffix] = np.array([_part(v, part) for v in values], dtype=np.float64)
+        doubts = ["" if value is None else value.doubt or "" for value in values]
+        if len(groups) > 1 and any(doubts):  # of one class the metrics themselves have them
+            table[f"{metric}_doubt"] = np.array(doubts)
+    return table
+
+
+def _part(estimate: Estimate | None, part: str) -> float:
+    value = getattr(estimate, part, None)
+    return math.nan if value is None else float(value)

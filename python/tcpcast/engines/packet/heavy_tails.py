@@ -1,0 +1,78 @@
+"""File sizes that vary so much that those drawn in a run are not like their distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
+from tcpcast.scenario.laws import Law
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tcpcast.engines.packet.figures import Units
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
+
+MOST_UNSEEN = 0.1
+"""Intervals are to be checked where more of the mean square file size is in files so large that
+hardly any comes in the run."""
+
+
+def heavy_tails(
+    scenario: Scenario, units: Units, numbers: Sequence[int], *, fewest: int
+) -> Iterator[tuple[str, bool]]:
+    """Say that the files drawn cannot be like those of the law, and by how much they are off.
+
+    Parameters
+    ----------
+    scenario, units
+        The scenario, and what its run saw.
+    numbers
+        The numbers of the classes.
+    fewest
+        Nothing is said of fewer files: that they are few is said elsewhere.
+
+    Yields
+    ------
+    str, bool
+        The doubt, and whether no number of files would mend it.
+    """
+    for at in numbers:
+        group = scenario.populations[at]
+        law = _size_law(group)
+        files = float(units.of_class("transfers", (at,)).sum())
+        if law is None or files < fewest:
+            continue
+        if unseen_share(law, files) > MOST_UNSEEN:
+            yield _drawn(group, law, files, float(units.of_class("transfer_packets", (at,)).sum()))
+
+
+def _drawn(group: Population, law: Law[float], files: float, packets: float) -> tuple[str, bool]:
+    down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
+    expected = mean_of_whole_packets(law, rounded_down=down)
+    drawn = packets / files
+    enough = _files_needed(law)
+    endless = math.isinf(enough)
+    needed = "no number is enough" if endless else f"about {enough:,.0f} are needed"
+    text = (
+        f"file sizes vary too much for {files:,.0f} files ({needed}): their mean is {drawn:.4g} "
+        f"packets, that of the distribution {expected:.4g} ({drawn / expected - 1:+.1%})"
+    )
+    return text, endless
+
+
+def _files_needed(law: Law[float]) -> float:
+    """Return how many files are enough, to the next of 100, 200, 500, 1000, ...; inf for none."""
+    if not law.has_variance():
+        return math.inf
+    steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
+    return next((files for files in steps if unseen_share(law, files) <= MOST_UNSEEN), math.inf)
+
+
+def _size_law(group: Population) -> Law[float] | None:
+    traffic = group.traffic
+    if traffic.kind not in {"on-off", "transfers"}:
+        return None
+    return traffic.size if isinstance(traffic.size, Law) else None

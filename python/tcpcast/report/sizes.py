@@ -1,0 +1,65 @@
+"""Sizes of files as they were typed: bytes beside packets, where a scenario has them in bytes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from tcpcast.compare import packets_text
+from tcpcast.scenario.laws import Law
+from tcpcast.scenario.sizes import FileInBytes, SizeInBytes
+from tcpcast.units import BYTE_UNITS, digits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcpcast.scenario import Scenario, Transfers
+
+_UNITS = ("GB", "GiB", "MB", "MiB", "kB", "KiB")
+_DECIMALS = 1000
+
+
+def exact_bytes(size: int) -> str:
+    """Return bytes in the unit that needs the fewest digits for all of them: ``64 KiB``."""
+    found = [f"{size:,} B"]
+    for unit in _UNITS:
+        amount = Fraction(size) / int(BYTE_UNITS[unit])
+        if amount >= 1 and (amount * _DECIMALS).denominator == 1:
+            found.append(f"{float(amount):,g} {unit}")
+    return min(found, key=len)
+
+
+def size_text(packets: int, typed: Mapping[int, str]) -> str:
+    """Return a size in packets, before it the bytes that were typed for it."""
+    words = packets_text(packets)
+    return f"{typed[packets]}, {words}" if packets in typed else words
+
+
+def typed_sizes(scenario: Scenario | None) -> dict[int, str]:
+    """Return the listed sizes of transfers that were typed in bytes, by their packets."""
+    groups = () if scenario is None else scenario.populations
+    listed = (p.traffic.sizes or [] for p in groups if p.traffic.kind == "transfers")
+    return {
+        int(size): exact_bytes(size.data_bytes)
+        for sizes in listed
+        for size in sizes
+        if isinstance(size, FileInBytes)
+    }
+
+
+def sizes_text(traffic: Transfers) -> str:
+    """Return what is transferred: ``of 10 MB (6,907 packets)``."""
+    sizes = traffic.sizes
+    if sizes is not None and len(sizes) > 1:
+        return f"of {len(sizes)} sizes"
+    if sizes is not None:
+        only = sizes[0]
+        in_bytes = only.data_bytes if isinstance(only, FileInBytes) else None
+        return f"of {_beside(in_bytes, packets_text(only))}"
+    mean = getattr(traffic.size, "mean", None) if isinstance(traffic.size, Law) else None
+    in_bytes = mean.data_bytes if isinstance(mean, SizeInBytes) else None
+    return f"of {_beside(in_bytes, f'{digits(traffic.mean_size_pkts)} packets')} on average"
+
+
+def _beside(in_bytes: int | None, packets: str) -> str:
+    return packets if in_bytes is None else f"{exact_bytes(in_bytes)} ({packets})"

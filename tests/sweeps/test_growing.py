@@ -1,0 +1,177 @@
+"""A sweep that grows: with more values of a key the rows that are there are not answered again."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast import sweeps
+from tcpcast.errors import TcpcastError
+from tcpcast.sweeps import earlier, processes
+from tcpcast.sweeps.axes import Axis
+from tcpcast.sweeps.earlier import moves
+from tcpcast.sweeps.folder import Folder
+from tcpcast.sweeps.grid import Grid
+from tcpcast.sweeps.work import answer_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tcpcast.scenario import Scenario
+    from tcpcast.sweeps.earlier import Axes
+
+    Contents = Callable[[Path], dict[str, bytes]]
+
+FEW: dict[str, Any] = {"network.rtt": ["20ms", "50ms"], "network.bottleneck.loss": ["1%", "3%"]}
+MORE: dict[str, Any] = {
+    "network.rtt": ["20ms", "30ms", "50ms"],
+    "network.bottleneck.loss": ["3%", "2%", "1%"],
+}
+HOW: dict[str, Any] = {"engines": ["packet", "pftk"], "replications": 2, "processes": 1}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Note which cells are answered, and in which replication."""
+    noted: list[tuple[int, int]] = []
+
+    def answered(asking: Any, variants: Any) -> Any:
+        noted.extend((variant.cell, variant.replication) for variant in variants)
+        return answer_batch(asking, variants)
+
+    monkeypatch.setattr(processes, "answer_batch", answered)
+    return noted
+
+
+@pytest.mark.parametrize("batches", [1000, 5])
+def test_what_is_there_is_kept_and_the_bytes_are_those_of_the_whole(  # noqa: PLR0917 - fixtures
+    path: Scenario,
+    tmp_path: Path,
+    contents: Contents,
+    asked: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+    batches: int,
+) -> None:
+    """With five batches, parts have rows of before and new ones."""
+    monkeypatch.setattr(sweeps, "SIMULATED_BATCHES", batches)
+    whole, grown = tmp_path / "whole", tmp_path / "grown"
+    tcpcast.sweep(path, MORE, out=whole, **HOW)
+    asked.clear()
+    tcpcast.sweep(path, FEW, out=grown, **HOW)
+    assert len(asked) == 4 * 2
+    asked.clear()
+    found = tcpcast.sweep(path, MORE, out=grown, **HOW)
+    there = {6, 8, 0, 2}  # 3 % and 1 % at 20 ms and 50 ms
+    assert sorted(asked) == [(c, r) for c in range(9) if c not in there for r in range(2)]
+    assert found.statuses == {"answered": 9 * 3}
+    assert contents(grown) == contents(whole)
+
+
+def test_a_sweep_that_was_stopped_grows_and_is_stopped_and_grows_again(
+    path: Scenario, tmp_path: Path, contents: Contents, asked: list[tuple[int, int]]
+) -> None:
+    def stop(share: float) -> None:
+        if share >= 0.6:
+            raise KeyboardInterrupt
+
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    rtts = [["20ms", "50ms"], ["20ms", "40ms", "50ms"], ["10ms", "20ms", "40ms", "50ms"]]
+    for values in rtts:
+        tcpcast.sweep(path, {"network.rtt": values}, out=out, progress=stop, **HOW)
+    found = tcpcast.sweep(path, {"network.rtt": rtts[-1]}, out=out, **HOW)
+    assert len(asked) == 4 * 2  # none twice
+    assert not found.interrupted
+    tcpcast.sweep(path, {"network.rtt": rtts[-1]}, out=whole, **HOW)
+    assert contents(out) == contents(whole)
+
+
+def test_keys_in_another_order_are_the_same_cells(
+    path: Scenario, tmp_path: Path, contents: Contents, asked: list[tuple[int, int]]
+) -> None:
+    tcpcast.sweep(path, FEW, out=tmp_path / "out", **HOW)
+    asked.clear()
+    turned = dict(reversed(FEW.items()))
+    tcpcast.sweep(path, turned, out=tmp_path / "out", **HOW)
+    assert asked == []
+    tcpcast.sweep(path, turned, out=tmp_path / "whole", **HOW)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_the_side_file_goes_by_the_new_numbers(path: Scenario, tmp_path: Path) -> None:
+    for vary in (FEW, MORE):
+        tcpcast.sweep(path, vary, out=tmp_path / "out", **HOW)
+    lines = map(json.loads, (tmp_path / "out" / "_wall.jsonl").read_text().splitlines())
+    rows = sorted((line["part"], *row[:3]) for line in lines for row in line["wall_s"])
+    engines = [(0, "packet"), (0, "pftk"), (1, "packet")]
+    assert rows == [(2 * c + again, c, again, name) for c in range(9) for again, name in engines]
+
+
+@pytest.mark.parametrize("step", ["put aside", "defined"])
+def test_stopped_while_it_grows_nothing_is_lost(  # noqa: PLR0917 - fixtures
+    path: Scenario,
+    tmp_path: Path,
+    contents: Contents,
+    asked: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    tcpcast.sweep(path, FEW, out=out, **HOW)
+    with monkeypatch.context() as patch:
+        if step == "put aside":
+            patch.setattr(Folder, "_define", broken)
+        else:
+            patch.setattr(Folder, "parts", broken_at(Folder.parts, 1))
+        with pytest.raises(OSError, match="power"):
+            tcpcast.sweep(path, MORE, out=out, **HOW)
+    asked.clear()
+    tcpcast.sweep(path, MORE, out=out, **HOW)
+    assert len(asked) == 5 * 2
+    tcpcast.sweep(path, MORE, out=whole, **HOW)
+    assert contents(out) == contents(whole)
+
+
+def broken(*_: Any, **__: Any) -> None:
+    raise OSError("no power")
+
+
+def broken_at(good: Callable[..., Any], calls: int) -> Callable[..., Any]:
+    left = itertools.count(-calls)
+    return lambda *given: good(*given) if next(left) < 0 else broken()
+
+
+def test_a_value_less_or_another_key_is_refused(path: Scenario, tmp_path: Path) -> None:
+    tcpcast.sweep(path, MORE, out=tmp_path / "out", **HOW)
+    for vary in (FEW, {**MORE, "network.bottleneck.rate": ["5mbit", "10mbit"]}):
+        with pytest.raises(TcpcastError, match="other keys or values"):
+            tcpcast.sweep(path, vary, out=tmp_path / "out", **HOW)
+
+
+def test_more_rows_than_fit_do_not_grow(
+    path: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tcpcast.sweep(path, FEW, out=tmp_path / "out", **HOW)
+    monkeypatch.setattr(earlier, "MOST_ROWS", 11)
+    with pytest.raises(TcpcastError, match="12 rows, and a sweep of more than 11 does not grow"):
+        tcpcast.sweep(path, MORE, out=tmp_path / "out", **HOW)
+
+
+def test_cells_are_known_by_their_values() -> None:
+    there: Axes = [{"a": [1, 2]}, {"b": ["x", "y"], "c": [0.5, 1.5]}]
+    here: Axes = [{"c": [9, 1.5, 0.5], "b": ["x", "y", "x"]}, {"a": [2, 3, 1]}]
+    moved = moves(there, here)
+    assert moved is not None
+    old, new = map(grid, (there, here))
+    for cell in range(len(old)):
+        assert new.cell(int(moved(cell))) == old.cell(cell)
+    assert moves(here, there) is None
+    assert moves(there, [{"a": [1, 2]}, {"b": ["x", "y"]}]) is None
+    assert moves(there, [{"a": [1, 2]}, {"b": ["x", "y"], "c": [1.5, 0.5]}]) is None
+
+
+def grid(axes: Axes) -> Grid:
+    return Grid(tuple(tuple(Axis(k, tuple(v)) for k, v in group.items()) for group in axes))
