@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -274,3 +275,42 @@ def test_a_signal_ends_a_command_without_a_traceback(number: int, after_s: float
     assert b"Traceback" not in err
     assert b"ignored" not in err
     assert b"interrupted" in out + err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_wait_for_a_writer_to_a_named_pipe(number: int, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code = (
+        "import tcpcast.interrupts as i; i.leave_early()\n"
+        "from tcpcast.__main__ import main; import sys\n"
+        "print('on', flush=True); sys.exit(main())"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "trace", str(pipe)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"on\n"
+        time.sleep(0.4)
+        run.send_signal(number)
+        out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, (out, err)
+    assert b"Traceback" not in err
+
+
+def test_a_capture_comes_through_a_named_pipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    capture = Path(__file__).parents[2] / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
+    assert main(["trace", str(capture), "--json"]) in (0, 1)
+    from_file = json.loads(capsys.readouterr().out)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(capture.read_bytes()))
+    writer.start()
+    assert main(["trace", str(pipe), "--json"]) in (0, 1)
+    writer.join()
+    through_pipe = json.loads(capsys.readouterr().out)
+    assert through_pipe["tables"] == from_file["tables"]

@@ -5,9 +5,15 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 use tcpcast_trace::{ReadError, Stopped};
+
+/// How long a signal may wait for a named pipe that nobody writes to.
+const NOTHING_YET: Duration = Duration::from_millis(50);
 
 /// Where a capture comes from; without any, from standard input.
 #[derive(FromPyObject)]
@@ -69,7 +75,50 @@ impl Unread {
 
 pub(super) fn open(source: &Source) -> Result<Box<dyn Read + '_>, ReadError> {
     Ok(match source {
+        Source::Path(path) if is_fifo(path) => Box::new(Fifo::of(path.clone())),
         Source::Path(path) => Box::new(File::open(path)?),
         Source::Bytes(bytes) => Box::new(&bytes[..]),
     })
+}
+
+#[cfg(unix)]
+fn is_fifo(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    path.metadata().is_ok_and(|found| found.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_fifo(_path: &Path) -> bool {
+    false
+}
+
+/// A named pipe. To open one takes until somebody writes to it, whatever signals come meanwhile, so
+/// that is done beside; whoever reads is told every now and then that there is nothing yet.
+enum Fifo {
+    Opening(Receiver<io::Result<File>>),
+    Open(File),
+}
+
+impl Fifo {
+    fn of(path: PathBuf) -> Self {
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || tell.send(File::open(path)));
+        Self::Opening(told)
+    }
+}
+
+impl Read for Fifo {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Self::Opening(told) = self {
+            let opened = told.recv_timeout(NOTHING_YET).map_err(|error| match error {
+                RecvTimeoutError::Timeout => io::ErrorKind::Interrupted,
+                RecvTimeoutError::Disconnected => io::ErrorKind::BrokenPipe,
+            });
+            *self = Self::Open(opened??);
+        }
+        match self {
+            Self::Open(file) => file.read(into),
+            Self::Opening(_) => Ok(0),
+        }
+    }
 }
