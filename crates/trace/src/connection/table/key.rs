@@ -1,7 +1,7 @@
 //! How a connection is found: by its two ends, in whichever order they come.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::segment::{Endpoint, Segment};
 
@@ -24,6 +24,19 @@ impl Key {
         let v6 = segment.source.address.is_ipv6();
         let rest = u64::from(low.1) << 32 | u64::from(other.1) << 8 | u64::from(v6);
         (Self { low: halves(low.0), high: halves(other.0), rest }, high)
+    }
+
+    /// Both ends, the lower first.
+    pub(super) fn ends(&self) -> [Endpoint; 2] {
+        let end = |[low, high]: [u64; 2], port: u64| {
+            let address = if self.rest & 1 == 1 {
+                IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low)))
+            } else {
+                IpAddr::V4(Ipv4Addr::from_bits(low as u32))
+            };
+            Endpoint { address, port: port as u16 }
+        };
+        [end(self.low, self.rest >> 32), end(self.high, self.rest >> 8)]
     }
 }
 

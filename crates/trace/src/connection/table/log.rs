@@ -7,12 +7,14 @@ use crate::connection::encoding::{Encoder, LONGEST, SHORT, Short};
 use crate::segment::{Nanos, Segment};
 
 /// Memory is taken by so many bytes.
-const CHUNK: usize = 4 * LINE;
+const CHUNK: usize = 2 * LINE;
 const LINE: usize = 64;
+/// What often comes next: an acknowledgement and what it lets out.
+const NEXT: usize = 3 * SHORT - 1;
 /// From so many bytes on it is time to follow them.
-const ENOUGH: usize = 7 * CHUNK;
+const ENOUGH: usize = 28 * LINE;
 /// More than this does not wait.
-pub(in crate::connection) const MOST: usize = 8 * CHUNK;
+pub(in crate::connection) const MOST: usize = 32 * LINE;
 /// Chunks are made so many at a time.
 const SLAB: usize = 64;
 /// No chunk.
@@ -182,11 +184,12 @@ impl Chunks {
         }
     }
 
-    /// Fetches from memory where the next segment goes; what comes of it says nothing.
+    /// Fetches from memory where the next few segments go; what comes of it says nothing.
     #[inline]
     pub(super) fn fetch_next(&self, log: &Log) -> u64 {
-        let chunk = self.get(log.latest);
-        chunk.map_or(0, |chunk| chunk[log.bytes() % CHUNK].into())
+        let Some(chunk) = self.get(log.latest) else { return 0 };
+        let next = log.bytes() % CHUNK;
+        u64::from(chunk[next]) + u64::from(chunk[(next + NEXT).min(CHUNK - 1)])
     }
 
     /// The same of what waits.
