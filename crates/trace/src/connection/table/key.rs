@@ -18,6 +18,27 @@ impl Key {
     /// The key of a segment's connection, and whether it comes from the higher end.
     #[inline]
     pub(super) fn of(segment: &Segment) -> (Self, bool) {
+        let Segment { source, destination, .. } = segment;
+        match (source.address, destination.address) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                Self::short((from, source.port), (to, destination.port))
+            }
+            _ => Self::long(segment),
+        }
+    }
+
+    /// The same of IPv4, in fewer steps.
+    #[inline(always)]
+    fn short(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16)) -> (Self, bool) {
+        let [a, b] = [source, destination]
+            .map(|(address, port)| u64::from(address.to_bits()) << 16 | u64::from(port));
+        let (low, other) = (a.min(b), a.max(b));
+        let rest = (low & 0xffff) << 32 | (other & 0xffff) << 8;
+        (Self { low: [low >> 16, 0], high: [other >> 16, 0], rest }, a > b)
+    }
+
+    #[inline(never)]
+    fn long(segment: &Segment) -> (Self, bool) {
         let (a, b) = (plain(&segment.source), plain(&segment.destination));
         let high = a > b;
         let (low, other) = if high { (b, a) } else { (a, b) };

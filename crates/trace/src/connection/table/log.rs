@@ -4,6 +4,7 @@
 //! most captures are shorter than that: they are followed at one go, and take a kilobyte until then.
 
 use crate::connection::encoding::{Encoder, LONGEST, SHORT, Short};
+use crate::connection::follower::FETCHED;
 use crate::segment::{Nanos, Segment};
 
 /// Memory is taken by so many bytes.
@@ -192,14 +193,20 @@ impl Chunks {
         u64::from(chunk[next]) + u64::from(chunk[(next + NEXT).min(CHUNK - 1)])
     }
 
-    /// The same of what waits.
-    #[inline]
-    pub(super) fn fetch(&self, log: &Log) -> u64 {
-        let (mut place, mut sum) = (log.first, 0);
-        while let Some(chunk) = self.get(place) {
-            let lines = chunk.iter().step_by(LINE);
-            sum = lines.fold(sum, |sum, byte| sum + u64::from(*byte));
-            place = self.after[place as usize];
+    /// The same of what waits in several logs, of each a chunk by turns: where a chunk's successor is, has to be
+    /// fetched as well.
+    pub(super) fn fetch<'a>(&self, logs: impl Iterator<Item = &'a Log>) -> u64 {
+        let mut places = [NONE; FETCHED];
+        places.iter_mut().zip(logs).for_each(|(place, log)| *place = log.first);
+        let mut sum = 0;
+        for _ in 0..MOST / CHUNK {
+            for place in &mut places {
+                if let Some(chunk) = self.get(*place) {
+                    let lines = chunk.iter().step_by(LINE);
+                    sum = lines.fold(sum, |sum, byte| sum + u64::from(*byte));
+                    *place = self.after[*place as usize];
+                }
+            }
         }
         sum
     }
