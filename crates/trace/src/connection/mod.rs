@@ -20,7 +20,7 @@ use crate::segment::Segment;
 
 /// Segments after which a capture is large enough for threads: a megabyte or so.
 const LARGE: u64 = 1 << 14;
-/// More threads than this have nothing to do: one reads, two follow.
+/// More threads than this have nothing to do: one reads, one finds, one follows.
 const MOST_THREADS: usize = 2;
 /// Segments that go together to a table that is apart.
 const BATCH: usize = 512;
