@@ -246,15 +246,15 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// A packet will have left the shared router: when its acknowledgement opens the window, unless
     /// it is lost at a hop of the flow's own.
     fn cross_gets_there(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
-        let place = self.place(packet.source);
+        let place = self.place(packet.source());
         let Self { cross, probes, own_after, paths, events, late, .. } = self;
         let flow = &mut cross[place];
         let path = &paths[flow.record.class()];
         match own_after.pass(leaves + path.forward, &packet, &flow.record, &mut probes.cross) {
             Ok(next) => Some(path.after.pass(&mut flow.left_after, next) + path.around()),
             Err(lost) => {
-                flow.feedback.add(lost + *late, packet.number);
-                events.push(lost + *late, Event::LossFeedback, packet.source);
+                flow.feedback.add(lost + *late, packet.number());
+                events.push(lost + *late, Event::LossFeedback, packet.source());
                 None
             }
         }
@@ -296,11 +296,11 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// The shared router serves a packet of it.
     pub(super) fn cross_leaves(&mut self, packet: Packet, leaves: Nanos) {
-        let (id, place) = (packet.source, self.place(packet.source));
+        let (id, place) = (packet.source(), self.place(packet.source()));
         let flow = &mut self.cross[place];
         flow.inside -= 1;
         let arrives = if self.scheme == Scheme::Windows {
-            take(&mut flow.doomed, packet.number).is_none()
+            take(&mut flow.doomed, packet.number()).is_none()
         } else {
             self.cross_gets_there(packet, leaves).is_some()
         };
@@ -316,13 +316,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// A packet of it had to go to make room for another.
     pub(super) fn cross_pushed_out(&mut self, packet: Packet) {
-        let (id, place) = (packet.source, self.place(packet.source));
+        let (id, place) = (packet.source(), self.place(packet.source()));
         let now = self.now;
         let flow = &mut self.cross[place];
         flow.inside -= 1;
-        take(&mut flow.doomed, packet.number);
+        take(&mut flow.doomed, packet.number());
         self.probes.cross.dropped(now, &flow.record, &packet, false);
-        self.cross_loses(id, packet.number);
+        self.cross_loses(id, packet.number());
     }
 
     /// A packet in flight is lost, and its sender told.

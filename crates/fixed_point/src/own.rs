@@ -44,7 +44,7 @@ impl OwnHops {
         probes: &mut Probes,
     ) -> Result<Nanos, Nanos> {
         for (stage, (hop, delay)) in (self.first..).zip(&mut self.hops) {
-            match hop.offer(packet.source, at, &mut probes.hops[stage]) {
+            match hop.offer(packet.source(), at, &mut probes.hops[stage]) {
                 Fate::Leaves(leaves) => at = leaves + *delay,
                 Fate::Lost { random } => {
                     probes.dropped_at_hop(stage, at, record, packet, random);

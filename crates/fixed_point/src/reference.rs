@@ -157,12 +157,12 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// The shared router serves a packet of it, so that the recursion has its service time.
     pub(super) fn reference_leaves(&mut self, packet: Packet, leaves: Nanos) {
-        let (bin, id) = (self.bin(), packet.source);
+        let (bin, id) = (self.bin(), packet.source());
         let Self {
             references, events, distributions, probes, paths, own_after, blocks, late, ..
         } = self;
         let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
-        let Some(came) = flow.take(packet.number) else { return };
+        let Some(came) = flow.take(packet.number()) else { return };
         let class = flow.record.class();
         let service = leaves - came.max(flow.left_shared).min(leaves);
         distributions[class].measured_service.add(bin, seconds(service));
@@ -175,7 +175,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             Ok(next) => path.after.pass(&mut flow.left_after, next),
             Err(lost) => {
                 let heard = path.up + lost + *late;
-                flow.feedback.add(heard, packet.number);
+                flow.feedback.add(heard, packet.number());
                 events.push(heard, Event::LossFeedback, id);
                 return;
             }
@@ -187,7 +187,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
         let heard = arrives + path.around();
-        flow.coming.push_back((heard, packet.number));
+        flow.coming.push_back((heard, packet.number()));
         if flow.coming.len() == 1 {
             events.push(heard, Event::Ack, id);
         }
@@ -195,13 +195,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// A packet of it was dropped, of which it is told at once.
     pub(super) fn reference_loses(&mut self, lost: Packet) {
-        let (now, id) = (self.now, lost.source);
+        let (now, id) = (self.now, lost.source());
         let (flow, probes) = (&mut self.references[id as usize], &mut self.probes.reference);
-        let inside = flow.take(lost.number).map_or(0, |came| now - came);
+        let inside = flow.take(lost.number()).map_or(0, |came| now - came);
         probes.counters.add(flow.record.class(), ClassCell::Inside, inside);
         probes.dropped(now, &flow.record, &lost, false);
         let heard = now + self.late + self.up(id);
-        self.references[id as usize].feedback.add(heard, lost.number);
+        self.references[id as usize].feedback.add(heard, lost.number());
         self.events.push(heard, Event::LossFeedback, id);
     }
 
@@ -257,7 +257,7 @@ pub(super) fn note_off_time(probes: &mut Probes, class: usize, off_time: Nanos) 
 }
 
 pub(super) fn packet(source: u32, number: u32) -> Packet {
-    Packet { source, connection: 1, number, label: Label::new(Kind::Data, 0) }
+    Packet::new(source, 1, number, Label::new(Kind::Data, 0))
 }
 
 pub(super) fn seconds(span: Nanos) -> f64 {

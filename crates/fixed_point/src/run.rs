@@ -215,7 +215,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn leaves(&mut self, packet: Packet, leaves: Nanos) {
         self.lifetime.left += 1;
-        if self.is_reference(packet.source) {
+        if self.is_reference(packet.source()) {
             self.reference_leaves(packet, leaves);
         } else {
             self.cross_leaves(packet, leaves);
@@ -246,7 +246,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn pushed_out(&mut self, packet: Packet) {
-        if self.is_reference(packet.source) {
+        if self.is_reference(packet.source()) {
             self.reference_loses(packet);
         } else {
             self.cross_pushed_out(packet);

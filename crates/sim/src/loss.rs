@@ -41,7 +41,7 @@ impl BottleneckLosses {
     }
 
     /// Whether the packet of `source` that arrives now is lost.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn loses(&mut self, source: u32) -> bool {
         match self {
             Self::Packet(process) => process.loses(),

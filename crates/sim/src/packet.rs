@@ -1,26 +1,92 @@
 //! What travels: a data packet on the forward path, an acknowledgement on the return path.
 
+use std::fmt;
 use tcpcast_link::Ecn;
 
 /// A packet. Sequence and acknowledgement numbers count packets, from 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+///
+/// Two words: registers hand these over, where four fields would be in memory from the first call on
+/// that is not inlined, and be read from there before they have got there.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Packet {
-    /// Who sent it: the index of the source, and of its receiver.
-    pub source: u32,
-    /// Which of the source's connections it belongs to; what is left of an old one is ignored.
-    pub connection: u32,
-    /// Sequence number of a data packet; of an acknowledgement, the next packet expected.
-    pub number: u32,
-    /// What kind of packet it is, and which.
-    pub label: Label,
+    /// The source and the connection.
+    who: u64,
+    /// The number and the label.
+    what: u64,
 }
 
 impl Packet {
+    /// A packet of a connection of a source.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(source: u32, connection: u32, number: u32, label: Label) -> Self {
+        Self { who: two(source, connection), what: two(number, label.0) }
+    }
+
+    /// Who sent it: the index of the source, and of its receiver.
+    #[inline(always)]
+    #[must_use]
+    pub fn source(&self) -> u32 {
+        (self.who >> 32) as u32
+    }
+
+    /// Which of the source's connections it belongs to; what is left of an old one is ignored.
+    #[inline(always)]
+    #[must_use]
+    pub fn connection(&self) -> u32 {
+        self.who as u32
+    }
+
+    /// Sequence number of a data packet; of an acknowledgement, the next packet expected.
+    #[inline(always)]
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        (self.what >> 32) as u32
+    }
+
+    /// What kind of packet it is, and which.
+    #[inline(always)]
+    #[must_use]
+    pub fn label(&self) -> Label {
+        Label(self.what as u32)
+    }
+
     /// What kind of packet it is.
     #[inline(always)]
     #[must_use]
     pub fn kind(&self) -> Kind {
-        self.label.kind()
+        self.label().kind()
+    }
+
+    /// The same, of another source.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_source(self, source: u32) -> Self {
+        Self { who: two(source, self.connection()), ..self }
+    }
+
+    /// The same, with another number and another label.
+    #[inline(always)]
+    #[must_use]
+    pub fn with(self, number: u32, label: Label) -> Self {
+        Self { what: two(number, label.0), ..self }
+    }
+}
+
+/// Both numbers in one.
+#[inline(always)]
+fn two(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+impl fmt::Debug for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packet")
+            .field("source", &self.source())
+            .field("connection", &self.connection())
+            .field("number", &self.number())
+            .field("label", &self.label())
+            .finish()
     }
 }
 

@@ -93,16 +93,16 @@ impl RoundLoss {
 
     /// A sender sends a packet, or hears an acknowledgement.
     pub(crate) fn at_sender(&mut self, packet: &Packet) {
-        let index = packet.source as usize;
+        let index = packet.source() as usize;
         if index >= self.flows.len() {
             // Transfers that begin at random times add sources to the run.
             self.flows.resize_with(index + 1, Flow::default);
         }
         let rounds = &mut self.flows[index].rounds;
         if packet.kind() == Kind::Ack {
-            rounds.acknowledged(packet.connection, packet.number);
+            rounds.acknowledged(packet.connection(), packet.number());
         } else {
-            rounds.sent(packet.connection, packet.number);
+            rounds.sent(packet.connection(), packet.number());
         }
     }
 
@@ -195,14 +195,9 @@ mod tests {
         let mut loss = RoundLoss::new(0.1, 1, Stream::named(1, 0, 0, Purpose::BottleneckLoss));
         let (mut number, mut hit, mut packets_lost, rounds) = (0, 0, 0, 100_000);
         for _ in 0..rounds {
-            loss.at_sender(&Packet {
-                number: number + 1,
-                connection: 1,
-                source: 0,
-                label: Label::new(Kind::Ack, 0),
-            });
+            loss.at_sender(&Packet::new(0, 1, number + 1, Label::new(Kind::Ack, 0)));
             let lost = [1, 2, 3, 4, 5].map(|at| {
-                loss.at_sender(&Packet { number: number + at, connection: 1, ..Packet::default() });
+                loss.at_sender(&Packet::new(0, 1, number + at, Label::default()));
                 loss.loses(0)
             });
             assert!(lost.windows(2).all(|pair| pair[0] <= pair[1]), "a suffix: {lost:?}");

@@ -248,10 +248,11 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Label;
     use proptest::prelude::*;
 
     fn packet(number: u32) -> Packet {
-        Packet { connection: 1, number, ..Packet::default() }
+        Packet::new(0, 1, number, Label::default())
     }
 
     proptest! {
@@ -281,7 +282,7 @@ mod tests {
                     None => agenda.take_from_heap(queue, due),
                 };
                 if let Event::Packet(place, packet) = event {
-                    found.push((last, place, packet.number));
+                    found.push((last, place, packet.number()));
                 }
             }
             // Stragglers come after the lines at equal times, so the order within one time may

@@ -96,11 +96,11 @@ impl Crossed {
 
     /// Streams come before sources.
     fn moved_up(&self, packet: &Packet) -> Packet {
-        Packet { source: packet.source + self.streams.len() as u32, ..*packet }
+        packet.of_source(packet.source() + self.streams.len() as u32)
     }
 
     fn moved_down(&self, packet: Packet) -> Packet {
-        Packet { source: packet.source - self.streams.len() as u32, ..packet }
+        packet.of_source(packet.source() - self.streams.len() as u32)
     }
 
     /// A packet had to leave: it, if a source is to be told.
@@ -110,7 +110,7 @@ impl Crossed {
         packet: Packet,
         probe: &mut impl QueueProbe,
     ) -> Option<Packet> {
-        let Some(stream) = self.stream_of(packet.source) else {
+        let Some(stream) = self.stream_of(packet.source()) else {
             return Some(self.moved_down(packet));
         };
         self.waiting -= 1;
@@ -182,7 +182,7 @@ impl QueueDiscipline for Crossed {
         probe: &mut impl QueueProbe,
     ) -> Option<(Nanos, Packet)> {
         let (leaves, packet) = self.queue.serve(link, probe)?;
-        let Some(stream) = self.stream_of(packet.source) else {
+        let Some(stream) = self.stream_of(packet.source()) else {
             return Some((leaves, self.moved_down(packet)));
         };
         self.waiting -= 1;
@@ -243,7 +243,7 @@ impl QueueDiscipline for Crossed {
         probe.cross_rates(self.places[stream], &arrivals.take_rates());
         self.comes = self.next_due();
         probe.cross(self.places[stream], CrossEvent::Offered);
-        let packet = Packet { source, ..Packet::default() };
+        let packet = Packet::new(source, 0, 0, crate::packet::Label::default());
         match self.queue.offer(now, &packet, link, &mut LengthOnly(probe)) {
             Verdict::Departs { leaves, .. } => {
                 self.sojourns = self.sojourns.wrapping_add(leaves - now);

@@ -329,7 +329,7 @@ fn drive(queue: &mut Crossed, probes: &mut Probes, offers: &[(Nanos, u32)]) -> S
                 seen.dropped.extend(queue.cross_arrives(&mut link, probes));
             }
         }
-        let packet = Packet { source: *source, number, ..Packet::default() };
+        let packet = Packet::new(*source, 0, number, crate::packet::Label::default());
         match queue.offer(*at, &packet, &mut link, probes) {
             Verdict::Departs { leaves, .. } => seen.served.push((leaves, packet)),
             Verdict::Held { pushed_out, .. } => seen.dropped.extend(pushed_out),
@@ -368,7 +368,7 @@ proptest! {
         let seen = drive(&mut queue, &mut probes, &offers);
         let held = queue.waiting() as usize;
         prop_assert_eq!(offers.len(), seen.served.len() + seen.dropped.len() + held);
-        prop_assert!(seen.served.iter().all(|(_, packet)| packet.source < 3 && packet.number > 0));
+        prop_assert!(seen.served.iter().all(|(_, packet)| packet.source() < 3 && packet.number() > 0));
         let counters = probes.cross.streams();
         let offered: u64 = counters.iter().map(|counters| counters.offered).sum();
         let gone: u64 = counters.iter().map(|counters| counters.carried + counters.dropped).sum();
@@ -438,7 +438,7 @@ fn shares(mut queue: Crossed) -> ([f64; 2], f64) {
     offers.sort_unstable();
     let seen = drive(&mut queue, &mut probes, &offers);
     let share = |source| {
-        seen.served.iter().filter(|(_, packet)| packet.source == source).count() as f64 / 20.0
+        seen.served.iter().filter(|(_, packet)| packet.source() == source).count() as f64 / 20.0
     };
     ([share(0), share(1)], probes.cross.streams()[0].carried as f64 / 20.0)
 }

@@ -133,9 +133,10 @@ impl AccessLink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Label;
 
     fn packet(number: u32) -> Packet {
-        Packet { connection: 1, number, ..Packet::default() }
+        Packet::new(0, 1, number, Label::default())
     }
 
     #[test]

@@ -81,10 +81,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let due = self.gets_back(source, path, leaves);
         if self.comes_next(due) {
             self.now = due;
-            if source.connection == ack.connection {
+            if source.connection == ack.connection() {
                 let Source { sender, record, .. } = source;
                 let sent = self.hear(sender, record, path, &ack, told);
-                self.go_on_after(source, path, ack.source, sent);
+                self.go_on_after(source, path, ack, sent);
             }
         } else {
             let ack = keep(source, ack, told);
@@ -107,7 +107,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let leaves = self.return_link.transmit_next(reached);
         if TAPS && self.capturing {
-            let shown = source.receiver.shown(ack.label);
+            let shown = source.receiver.shown(ack.label());
             if !waited {
                 self.capture(Tap::Receiver, reached - path.to_return, &ack, shown);
             }
@@ -155,12 +155,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         self.pass(source, Tap::Sender, self.sender_now(), &ack);
         let Source { receiver, sender, record, connection, .. } = source;
-        let told = receiver.take_header(ack.label);
-        if *connection != ack.connection {
+        let told = receiver.take_header(ack.label());
+        if *connection != ack.connection() {
             return;
         }
         let sent = self.hear(sender, record, path, &ack, told);
-        self.go_on_after(source, path, ack.source, sent);
+        self.go_on_after(source, path, ack, sent);
     }
 
     /// A sender hears an acknowledgement of its connection.
@@ -174,8 +174,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         told: &AckHeaderOf<S>,
     ) -> Transmission {
         let now = self.sender_now();
-        let listener = &mut Listener::new(&mut self.probes, record, ack.source);
-        sender.on_ack(now, ack.number, told, &path.tcp, listener)
+        let listener = &mut Listener::new(&mut self.probes, record, ack.source());
+        sender.on_ack(now, ack.number(), told, &path.tcp, listener)
     }
 
     /// The sender has heard it: its file is over, or it goes on.
@@ -184,13 +184,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         &mut self,
         source: &mut Source<S>,
         path: &Path,
-        index: u32,
+        ack: Packet,
         sent: Transmission,
     ) {
         if source.sender.finished() {
-            self.finish(source, index);
+            self.finish(source, ack.source());
         } else {
-            self.send(source, path, index, sent);
+            self.send(source, path, ack, sent);
         }
     }
 }
@@ -198,5 +198,5 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 /// Keeps at its receiver what an acknowledgement carries, until it arrives.
 #[inline(always)]
 fn keep<S: SendingEnd>(source: &mut Source<S>, ack: Packet, told: &AckHeaderOf<S>) -> Packet {
-    Packet { label: source.receiver.keep(told, ack.label.serial()), ..ack }
+    ack.with(ack.number(), source.receiver.keep(told, ack.label().serial()))
 }

@@ -39,12 +39,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         path: &Path,
         packet: Packet,
     ) {
-        if source.announced != packet.connection {
-            source.announced = packet.connection;
+        if source.announced != packet.connection() {
+            source.announced = packet.connection();
             self.probes.population.birth(self.now);
         }
         self.pass(source, Tap::BottleneckIn, self.now, &packet);
-        if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source)) {
+        if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source())) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
         match self.offer::<S>(&packet) {
@@ -73,7 +73,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     #[inline(always)]
     fn offer<S: SendingEnd>(&mut self, packet: &Packet) -> Verdict {
         let Self { queue, link, probes, now, .. } = self;
-        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        let short = if S::POLLS { packet.label().short_bytes() } else { None };
         match short {
             Some(bytes) => link.with_length(bytes, |link| queue.offer(*now, packet, link, probes)),
             None => queue.offer(*now, packet, link, probes),

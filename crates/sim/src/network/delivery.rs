@@ -24,13 +24,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let link = &path.egress;
         if !path.plain
-            && (self.access_loss.egress_loses(packet.source)
+            && (self.access_loss.egress_loses(packet.source())
                 || !link.has_room(enters, source.egress_free))
         {
             return self.dropped_on_access(enters, source, packet);
         }
         let idle = source.egress_free <= enters;
-        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        let short = if S::POLLS { packet.label().short_bytes() } else { None };
         let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
         source.egress_free = source.egress_free.max(enters) + time;
         let due = source.egress_free + path.egress_to_event;
@@ -62,45 +62,42 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let arrived = self.now - path.answer_to_event;
         self.lifetime.received += 1;
         self.pass(source, Tap::Receiver, arrived, &packet);
-        if source.received != packet.connection {
+        if source.received != packet.connection() {
             if S::POLLS && path.tcp.has_handshake() {
                 // Left over from a connection that is over.
-                source.sender.lose_header(packet.label);
+                source.sender.lose_header(packet.label());
                 return;
             }
-            source.received = packet.connection;
+            source.received = packet.connection();
             source.receiver.start(&path.tcp);
         }
-        let header = source.sender.take_header(packet.label);
+        let header = source.sender.take_header(packet.label());
         let mut told = AckHeaderOf::<S>::default();
-        let number = packet.number;
+        let number = packet.number();
         let arrival = source.receiver.on_data(arrived, number, header, &path.tcp, &mut told);
         self.probes.delivered(&source.record, arrival.distinct);
         if S::POLLS {
             self.got_polled(source, path, &packet, arrival.distinct);
         }
-        match path.progress {
-            Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
-            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
-            Progress::PacketsByTime => {
-                self.got_by_time(source, arrived, arrival.distinct, packet.source)
-            }
-            Progress::BlocksOfFile => {
-                self.got_in_block(source, arrived, arrival.distinct, packet.source);
-            }
+        if path.progress == Progress::LastOfFile {
+            source.record.got(arrived, arrival.distinct);
+        } else if path.progress == Progress::Packets {
+            source.record.packets += u64::from(arrival.distinct);
+        } else {
+            self.got(source, path.progress, arrived, arrival.distinct, packet.source());
         }
         if let Some(number) = arrival.ack {
-            let serial = if TAPS { packet.label.serial() } else { 0 };
-            let ack = Packet { number, label: Label::new(Kind::Ack, serial), ..packet };
+            let serial = if TAPS { packet.label().serial() } else { 0 };
+            let ack = packet.with(number, Label::new(Kind::Ack, serial));
             if S::POLLS {
                 if let Some((number, second)) = source.receiver.poll_ack(&path.tcp) {
-                    let acks = [(ack, told), (Packet { number, ..ack }, second)];
+                    let acks = [(ack, told), (ack.with(number, ack.label()), second)];
                     return self.acknowledge_twice(source, path, acks);
                 }
             }
             self.acknowledge(source, path, ack, &told);
         } else {
-            self.set_ack_timer(source, path, packet.source);
+            self.set_ack_timer(source, path, packet.source());
         }
     }
 
@@ -114,38 +111,36 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         distinct: bool,
     ) {
         if distinct {
-            if let Some(bytes) = packet.label.short_bytes() {
+            if let Some(bytes) = packet.label().short_bytes() {
                 self.probes.delivered_short(&source.record, path.packet_bytes - bytes);
             }
-        } else if packet.number != 0 && !source.sender.is_opening() {
+        } else if packet.number() != 0 && !source.sender.is_opening() {
             self.probes.delivered_again(&source.record);
         }
     }
 
+    /// A packet has arrived where more is told of it than that.
     #[inline(never)]
-    fn got_in_block<S: SendingEnd>(
+    fn got<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
+        progress: Progress,
         arrived: Nanos,
         distinct: bool,
         index: u32,
     ) {
-        source.record.got(arrived, distinct);
-        if distinct {
-            self.probes.delivered_in_block(arrived, &source.record, index);
+        match progress {
+            Progress::LastOfFile | Progress::BlocksOfFile => source.record.got(arrived, distinct),
+            Progress::Packets | Progress::PacketsByTime => {
+                source.record.packets += u64::from(distinct);
+            }
         }
-    }
-
-    #[inline(never)]
-    fn got_by_time<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        arrived: Nanos,
-        distinct: bool,
-        index: u32,
-    ) {
-        source.record.packets += u64::from(distinct);
-        if distinct {
+        if !distinct {
+            return;
+        }
+        if progress == Progress::BlocksOfFile {
+            self.probes.delivered_in_block(arrived, &source.record, index);
+        } else if progress == Progress::PacketsByTime {
             let packets = source.receiver.in_order();
             self.probes.delivered_in_order(arrived, &source.record, index, packets);
         }

@@ -73,7 +73,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let at_once = at <= self.sender_now();
         let late =
             self.sender_lookahead + if at_once { self.link.time_when_idle().max(1) } else { 0 };
-        let feedback = Packet { label: Label::new(Kind::Loss, 0), ..packet };
+        let feedback = packet.with(packet.number(), Label::new(Kind::Loss, 0));
         self.agenda.packet(Place::Sender, source.record.class(), at + late, feedback);
     }
 
@@ -84,13 +84,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         path: &Path,
         feedback: Packet,
     ) {
-        if source.connection != feedback.connection {
+        if source.connection != feedback.connection() {
             return;
         }
-        let sent = self.ask(source, path, feedback.source, |sender, now, tcp, listener| {
-            sender.on_loss(now, feedback.number, tcp, listener)
+        let sent = self.ask(source, path, feedback.source(), |sender, now, tcp, listener| {
+            sender.on_loss(now, feedback.number(), tcp, listener)
         });
-        self.send(source, path, feedback.source, sent);
+        self.send(source, path, feedback, sent);
     }
 
     /// Tells sources of their packets that a queue held and then dropped.
@@ -107,7 +107,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn tell_of_pushed_out<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
         let mut pushed_out = std::mem::take(&mut self.pushed_out);
         for (at, packet) in pushed_out.drain(..) {
-            self.was_pushed_out(at, &mut sources[packet.source as usize], packet);
+            self.was_pushed_out(at, &mut sources[packet.source() as usize], packet);
         }
         self.pushed_out = pushed_out;
     }

@@ -193,6 +193,7 @@ impl AccessLoss {
 }
 
 impl Side {
+    #[inline(never)]
     fn loses(&mut self, source: u32) -> bool {
         let process = self.processes.get_mut(source as usize).and_then(Option::as_mut);
         process.is_some_and(LossProcess::loses)

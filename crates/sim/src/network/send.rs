@@ -17,49 +17,43 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.now - self.sender_lookahead
     }
 
-    /// Hands packets to the source's own link and sets the timer.
+    /// Hands packets to the source's own link and sets the timer; `any` is a packet of its connection.
     #[inline(always)]
     pub(crate) fn send<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
-        index: u32,
+        any: Packet,
         sent: Transmission,
     ) {
         if S::POLLS {
-            return self.send_polled(source, path, index);
+            return self.send_polled(source, path, any);
         }
         let now = self.sender_now();
-        self.set_sender_timer(source, index);
-        let connection = source.connection;
-        let packet = |number, kind| {
-            let label = Label::new(kind, 0);
-            Packet { source: index, connection, number, label }
-        };
+        self.set_sender_timer(source, any.source());
+        let packet = |number, kind| any.with(number, Label::new(kind, 0));
         if sent.retransmit != 0 {
             self.retransmit(source, path, now, packet(sent.retransmit, Kind::Retransmission));
         }
-        let end = sent.from + sent.count;
-        let mut from = sent.from;
-        while from < sent.fresh_from.min(end) {
-            self.retransmit(source, path, now, packet(from, Kind::Retransmission));
-            from += 1;
-        }
-        for number in from..end {
-            self.send_packet(source, path, now, packet(number, Kind::Data), true);
+        for number in sent.from..sent.from + sent.count {
+            if number < sent.fresh_from {
+                self.retransmit(source, path, now, packet(number, Kind::Retransmission));
+            } else {
+                self.send_packet(source, path, now, packet(number, Kind::Data), true);
+            }
         }
     }
 
     /// The same for a sender that is polled. All is asked before anything is sent: a packet that
     /// comes next takes the clock to where it gets, and the timers must be known by then.
     #[inline(always)]
-    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
+    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, any: Packet) {
         let now = self.sender_now();
         let Self { burst, probes, .. } = self;
-        let connection = source.connection;
+        let index = any.source();
         let listener = &mut Listener::new(probes, &mut source.record, index);
         source.sender.poll_transmit(now, &path.tcp, listener, move |number, label| {
-            burst.push(Packet { source: index, connection, number, label });
+            burst.push(any.with(number, label));
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, index);
@@ -75,7 +69,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         // Packets of a handshake, and FIN alone, are none of the data that is told of.
         let opening = source.sender.is_opening();
         for packet in &burst {
-            self.send_packet(source, path, now, *packet, packet.number != 0 && !opening);
+            self.send_packet(source, path, now, *packet, packet.number() != 0 && !opening);
         }
         burst.clear();
         self.burst = burst;
@@ -113,16 +107,16 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.pass(source, Tap::Sender, now, &packet);
         let link = &path.ingress;
         if !path.plain
-            && (self.access_loss.ingress_loses(packet.source)
+            && (self.access_loss.ingress_loses(packet.source())
                 || !link.has_room(now, source.ingress_free))
         {
             if let Some(loss) = &mut self.loss {
-                loss.lost_before(packet.source);
+                loss.lost_before(packet.source());
             }
             return self.dropped_on_access(now, source, packet);
         }
         let idle = source.ingress_free <= now;
-        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        let short = if S::POLLS { packet.label().short_bytes() } else { None };
         let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
         source.ingress_free = source.ingress_free.max(now) + time;
         let mut due = source.ingress_free + link.delay;
@@ -146,7 +140,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     #[inline(never)]
     fn with_serial(&self, packet: Packet) -> Packet {
         let label = Label::new(packet.kind(), self.lifetime.sent as u16);
-        Packet { label, ..packet }
+        packet.with(packet.number(), label)
     }
 
     /// A data packet will reach the bottleneck at `due`; `idle` says whether it found its own
@@ -178,5 +172,5 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 /// after the time of such a packet.
 #[inline(always)]
 pub(super) fn is_full<S: SendingEnd>(packet: &Packet) -> bool {
-    !S::POLLS || packet.label.short_bytes().is_none()
+    !S::POLLS || packet.label().short_bytes().is_none()
 }

@@ -112,7 +112,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
         let sent = source.sender.start(now, source.size, &path.tcp, listener);
-        self.send(source, path, index, sent);
+        self.send(source, path, source.any_packet(index), sent);
     }
 
     /// The receiver opens the connection of a transfer: its SYN is sent now.
@@ -158,7 +158,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let sent = self.ask(source, path, index, |sender, now, tcp, listener| {
             sender.go_on(now, size, idle, tcp, listener)
         });
-        self.send(source, path, index, sent);
+        self.send(source, path, source.any_packet(index), sent);
     }
 
     /// Asks a sender, with a listener to what it publishes.

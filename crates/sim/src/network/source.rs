@@ -2,7 +2,7 @@
 
 use super::access::Line;
 use crate::clock::{NEVER, Nanos};
-use crate::packet::Packet;
+use crate::packet::{Label, Packet};
 use crate::probe::SourceRecord;
 use crate::random::{Named, Purpose, Stream};
 use crate::tcp::{ReceivingEnd, SendingEnd};
@@ -90,14 +90,20 @@ impl<S: SendingEnd> Source<S> {
         self.sender.fetch_last() ^ self.receiver.fetch_last()
     }
 
+    /// A packet of its connection; `index` is its own.
+    #[inline(always)]
+    pub(crate) fn any_packet(&self, index: u32) -> Packet {
+        Packet::new(index, self.connection, 0, Label::default())
+    }
+
     /// A data packet of it was lost; those of a connection that is over do not matter any more, nor
     /// does one without data.
     #[inline(always)]
     pub(crate) fn lose(&mut self, packet: &Packet) {
-        let counts = packet.connection == self.connection && packet.number != 0;
+        let counts = packet.connection() == self.connection && packet.number() != 0;
         self.record.losses += u32::from(counts);
         if S::POLLS {
-            self.sender.lose_header(packet.label);
+            self.sender.lose_header(packet.label());
         }
     }
 }

@@ -32,7 +32,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if deadline <= now {
             let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
             let sent = source.sender.on_timer(now, &path.tcp, listener);
-            self.send(source, path, index, sent);
+            self.send(source, path, source.any_packet(index), sent);
         } else {
             self.look_at_timer(source, index, deadline + self.sender_lookahead);
         }
@@ -71,7 +71,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         *source.sender.looked_at() = NEVER;
         if source.sender.pace_at() <= self.sender_now() {
-            self.send(source, path, index, Transmission::default());
+            self.send(source, path, source.any_packet(index), Transmission::default());
         } else {
             self.set_pacing_timer(source, index);
         }
@@ -104,7 +104,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let mut told = AckHeaderOf::<S>::default();
         if let Some(number) = source.receiver.on_timer(now, &path.tcp, &mut told) {
             let (connection, label) = (source.received, Label::new(Kind::Ack, 0));
-            let ack = Packet { source: index, connection, number, label };
+            let ack = Packet::new(index, connection, number, label);
             self.acknowledge(source, path, ack, &told);
             if S::POLLS {
                 // A SYN is retransmitted if it is not answered.

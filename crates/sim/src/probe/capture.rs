@@ -176,7 +176,7 @@ impl Capture {
 impl Writing {
     fn packet(&mut self, passed: &Passed) -> io::Result<()> {
         let Passed { at, packet, shown, .. } = passed;
-        let class = self.windows.partition_point(|class| class.end <= packet.source);
+        let class = self.windows.partition_point(|class| class.end <= packet.source());
         // Timestamps take their bytes of each packet's payload.
         let stamped = shown.options.timestamps.is_some();
         let payload = self.payload - if stamped { TIMESTAMP_BYTES } else { 0 };
@@ -186,7 +186,7 @@ impl Writing {
         let opening = class.filter(|class| class.handshake);
         let window_scale = opening.map_or(0, |_| scale(window));
         let mut segment = segment(packet, shown, payload);
-        if packet.number == 0 && shown.flags & FIN == 0 {
+        if packet.number() == 0 && shown.flags & FIN == 0 {
             let ecn = class.is_some_and(|class| class.ecn);
             open(&mut segment, packet.kind(), ecn);
             segment.window = window.min(65_535) as u16;
@@ -205,13 +205,13 @@ impl Writing {
 
 /// Senders live in 10.0.0.0/9 and receivers in 10.128.0.0/9; each connection has its own port.
 fn segment(packet: &Packet, shown: &Shown, payload: u32) -> Segment {
-    let [_, b, c, d] = (packet.source + 1).to_be_bytes();
+    let [_, b, c, d] = (packet.source() + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
-    let port = 1024 + (packet.connection % 60_000) as u16;
-    let offset = packet.number.wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
+    let port = 1024 + (packet.connection() % 60_000) as u16;
+    let offset = packet.number().wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
     let (sequence, payload) = shown.data.unwrap_or((offset, payload));
     let common = Segment {
-        identification: packet.label.serial(),
+        identification: packet.label().serial(),
         flags: ACK | shown.flags,
         codepoint: shown.codepoint,
         options: shown.options,
@@ -307,7 +307,7 @@ mod tests {
     }
 
     fn packet(number: u32) -> Packet {
-        Packet { source: 0, connection: 1, number, label: Label::new(Kind::Data, 0) }
+        Packet::new(0, 1, number, Label::new(Kind::Data, 0))
     }
 
     /// The times of a file's packets; each has 16 and 40 bytes.
@@ -338,7 +338,7 @@ mod tests {
         capture.write_to(Box::new(file.clone()), 1500, windows()).unwrap();
         for source in 0..3 {
             let at = Nanos::from(source);
-            let packet = Packet { source, ..packet(1) };
+            let packet = packet(1).of_source(source);
             capture.pass(Tap::Sender, at, &packet, Shown::default(), 0);
         }
         capture.end().unwrap();

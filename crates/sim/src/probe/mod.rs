@@ -324,7 +324,7 @@ impl Probes {
         if record.traced {
             let again = packet.kind() == Kind::Retransmission;
             let mark = if again { Mark::Retransmitted } else { Mark::Sent };
-            self.trace.mark(now, packet.source, packet.number, mark);
+            self.trace.mark(now, packet.source(), packet.number(), mark);
         }
     }
 
@@ -335,7 +335,7 @@ impl Probes {
         let of_size = self.counters.size_mut(record.row as usize);
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
-        self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].packets += 1;
+        self.by_number[(packet.number() as usize).min(LARGEST_NUMBER)].packets += 1;
     }
 
     /// A data packet was dropped at the bottleneck, by the queue or at random.
@@ -343,7 +343,7 @@ impl Probes {
         let cell = if random { ClassCell::RandomDrops } else { ClassCell::QueueDrops };
         self.counters.add(record.class(), cell, 1);
         self.counters.add_size(record.row as usize, SizeCell::Drops, 1);
-        self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].drops += 1;
+        self.by_number[(packet.number() as usize).min(LARGEST_NUMBER)].drops += 1;
         self.lost(now, record, packet);
     }
 
@@ -355,7 +355,7 @@ impl Probes {
 
     pub(super) fn lost(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         if record.traced {
-            self.trace.mark(now, packet.source, packet.number, Mark::Dropped);
+            self.trace.mark(now, packet.source(), packet.number(), Mark::Dropped);
         }
     }
 

@@ -226,7 +226,7 @@ impl Fair {
 
     #[inline(always)]
     fn wait(&mut self, flow: u32, packet: Packet) {
-        let flow = if flow == NONE { self.flows.add(Flow::of(packet.source)) } else { flow };
+        let flow = if flow == NONE { self.flows.add(Flow::of(packet.source())) } else { flow };
         let len = self.len(flow);
         self.pool.push(&mut self.flows.get_mut(flow).chain, packet);
         self.waiting += 1;
@@ -313,14 +313,14 @@ impl QueueDiscipline for Fair {
     ) -> Verdict {
         let found = self.held();
         probe.queue_seen(found);
-        let flow = self.flows.find(packet.source);
+        let flow = self.flows.find(packet.source());
         let victim = if self.has_room(flow) { Victim::Nobody } else { self.victim(flow) };
         if victim == Victim::Arriving {
             return Verdict::Dropped;
         }
         probe.queue_held(found, now);
         if self.served == NONE {
-            let flow = self.flows.add(Flow::of(packet.source));
+            let flow = self.flows.add(Flow::of(packet.source()));
             self.flows.get_mut(flow).credit = self.config.quantum_bytes;
             self.begin_service(flow);
             self.leaves = link.transmit_next(now);

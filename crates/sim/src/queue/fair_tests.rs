@@ -68,21 +68,21 @@ impl Bench {
             let at = self.queue.link_leaves();
             if let Some((leaves, packet)) = self.queue.serve(&mut self.link, &mut self.heard) {
                 assert_eq!(leaves, at + TIME, "the link is never idle while packets wait");
-                self.lengths[packet.source as usize] -= 1;
+                self.lengths[packet.source() as usize] -= 1;
                 self.serves(at, packet);
             }
         }
     }
 
     fn serves(&mut self, at: Nanos, packet: Packet) {
-        self.served.push((at, packet.source));
-        self.numbers[packet.source as usize].push(packet.number);
+        self.served.push((at, packet.source()));
+        self.numbers[packet.source() as usize].push(packet.number());
     }
 
     fn arrive(&mut self, now: Nanos, source: u32) -> Verdict {
         self.go_to(now);
         self.arrivals += 1;
-        let packet = Packet { source, number: self.arrivals, ..Packet::default() };
+        let packet = Packet::new(source, 0, self.arrivals, crate::packet::Label::default());
         self.came.push((now, source));
         let verdict = self.queue.offer(now, &packet, &mut self.link, &mut self.heard);
         self.lengths[source as usize] += 1;
@@ -92,7 +92,7 @@ impl Bench {
                 self.lengths[source as usize] -= 1;
                 self.serves(now, packet);
             }
-            Verdict::Held { pushed_out: Some(packet), .. } => self.drops(now, packet.source),
+            Verdict::Held { pushed_out: Some(packet), .. } => self.drops(now, packet.source()),
             Verdict::Held { .. } => {}
             Verdict::Dropped => self.drops(now, source),
         }

@@ -73,7 +73,7 @@ impl<A: Admission, L: Leaving> QueueDiscipline for Fifo<A, L> {
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Verdict {
-        let arriving = tcpcast_link::Packet::new((), packet.source, link.length());
+        let arriving = tcpcast_link::Packet::new((), packet.source(), link.length());
         match self.0.offer(now, arriving, link, &mut Told(probe)) {
             Ok(Departure { leaves, found, .. }) => {
                 Verdict::Departs { leaves, found: found as usize }

@@ -131,10 +131,10 @@ impl QueueDiscipline for Managed {
         probe: &mut impl QueueProbe,
     ) -> Verdict {
         self.catch_up(now);
-        let short = || packet.label.short_bytes().unwrap_or(self.packet_bytes);
+        let short = || packet.label().short_bytes().unwrap_or(self.packet_bytes);
         let bytes = self.next_bytes.take().unwrap_or_else(short);
-        let arriving =
-            tcpcast_link::Packet::new(*packet, packet.source, bytes).with_ecn(packet.label.ecn());
+        let arriving = tcpcast_link::Packet::new(*packet, packet.source(), bytes)
+            .with_ecn(packet.label().ecn());
         let told = &mut Told { probe, dropped: &mut self.dropped };
         match self.link.offer(now, arriving, told) {
             Offered::Departs { leaves, found, marked } => {
@@ -196,7 +196,7 @@ impl QueueDiscipline for Managed {
         self.passed = Some(Passed { waited: begins - served.entered, marked: served.marked });
         let mut packet = served.token;
         if served.marked {
-            packet.label = packet.label.marked();
+            packet = packet.with(packet.number(), packet.label().marked());
         }
         Some((leaves, packet))
     }

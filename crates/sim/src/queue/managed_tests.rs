@@ -39,7 +39,7 @@ fn codel(ecn: bool) -> QueueConfig {
 fn packet(source: u32, number: u32, capable: bool) -> Packet {
     let label = Label::new(Kind::Data, 0);
     let label = if capable { label.capable() } else { label };
-    Packet { source, connection: 1, number, label }
+    Packet::new(source, 1, number, label)
 }
 
 /// What a queue did with packets that come at these times.
@@ -104,7 +104,7 @@ fn a_shaper_delays_what_exceeds_its_burst_and_drops_what_finds_no_room() {
     let outcome = drive(&mut at(bucket(), QueueConfig::DropTail, 2), &arrivals);
     // What leaves at once leaves before the next one comes.
     assert_eq!(leave(&outcome), [0, 0, 0, 1, 2]);
-    let dropped: Vec<u32> = outcome.dropped.iter().map(|(_, packet)| packet.number).collect();
+    let dropped: Vec<u32> = outcome.dropped.iter().map(|(_, packet)| packet.number()).collect();
     assert_eq!(dropped, [6, 7, 8]);
     assert_eq!(outcome.waits[4], 2 * MILLISECOND, "the wait for tokens is one in the queue");
 }
@@ -136,7 +136,7 @@ fn the_oldest_that_waits_makes_room() {
     let arrivals: Vec<_> = (1..=5).map(|number| (0, packet(0, number, false))).collect();
     let outcome = drive(&mut managed(QueueConfig::HeadDrop, 3), &arrivals);
     let numbers = |packets: &[(Nanos, Packet)]| -> Vec<_> {
-        packets.iter().map(|(_, packet)| packet.number).collect()
+        packets.iter().map(|(_, packet)| packet.number()).collect()
     };
     assert_eq!(numbers(&outcome.served), [1, 4, 5]);
     assert_eq!(numbers(&outcome.dropped), [2, 3]);
@@ -147,13 +147,13 @@ fn the_oldest_that_waits_makes_room() {
 fn rfc_8289_what_is_not_capable_is_dropped_and_what_is_is_marked() {
     let dropped = drive(&mut managed(codel(true), 1000), &overload(false));
     assert!(dropped.dropped.len() > 10, "{}", dropped.dropped.len());
-    assert!(dropped.served.iter().all(|(_, packet)| packet.label.ecn() == Ecn::NotEct));
+    assert!(dropped.served.iter().all(|(_, packet)| packet.label().ecn() == Ecn::NotEct));
     let marked = drive(&mut managed(codel(true), 1000), &overload(true));
-    let marks = marked.served.iter().filter(|(_, packet)| packet.label.ecn() == Ecn::Ce).count();
+    let marks = marked.served.iter().filter(|(_, packet)| packet.label().ecn() == Ecn::Ce).count();
     let full = marked.dropped.len();
     assert!(marks > 10 && marks + marked.served.len() > 1000, "{marks} marked, {full} dropped");
     let without = drive(&mut managed(codel(false), 1000), &overload(true));
-    assert!(without.served.iter().all(|(_, packet)| packet.label.ecn() == Ecn::Ect0));
+    assert!(without.served.iter().all(|(_, packet)| packet.label().ecn() == Ecn::Ect0));
 }
 
 #[test]
@@ -177,12 +177,12 @@ fn it_does_what_the_discipline_alone_does() {
             take(&mut alone, at, &mut dropped);
         }
         let was_idle = alone.held().packets == 0;
-        alone.enqueue(at, tcpcast_link::Packet::new(packet.number, 0, 1500), &mut dropped);
+        alone.enqueue(at, tcpcast_link::Packet::new(packet.number(), 0, 1500), &mut dropped);
         if was_idle {
             take(&mut alone, at, &mut dropped);
         }
     }
-    let ours: Vec<u32> = outcome.dropped.iter().map(|(_, packet)| packet.number).collect();
+    let ours: Vec<u32> = outcome.dropped.iter().map(|(_, packet)| packet.number()).collect();
     let theirs: Vec<u32> = dropped.iter().map(|packet| packet.token).collect();
     let common = ours.len().min(theirs.len());
     assert!(common > 10);
@@ -233,12 +233,12 @@ proptest! {
         let outcome = drive(&mut queue, &arrivals);
         prop_assert_eq!((queue.held(), queue.waiting()), (0, 0));
         let gone = outcome.served.iter().chain(&outcome.dropped);
-        let mut numbers: Vec<u32> = gone.map(|(_, packet)| packet.number).collect();
+        let mut numbers: Vec<u32> = gone.map(|(_, packet)| packet.number()).collect();
         numbers.sort_unstable();
         prop_assert_eq!(numbers, (1..=arrivals.len() as u32).collect::<Vec<_>>());
         for flow in 0..6 {
-            let served = outcome.served.iter().filter(|(_, packet)| packet.source == flow);
-            let numbers: Vec<u32> = served.map(|(_, packet)| packet.number).collect();
+            let served = outcome.served.iter().filter(|(_, packet)| packet.source() == flow);
+            let numbers: Vec<u32> = served.map(|(_, packet)| packet.number()).collect();
             prop_assert!(numbers.is_sorted());
         }
     }

@@ -38,7 +38,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     #[inline(always)]
     fn packet(&mut self, place: Place, packet: Packet) {
-        let source = &mut self.sources[packet.source as usize];
+        let source = &mut self.sources[packet.source() as usize];
         let path = &self.paths[source.record.class()];
         match place {
             Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
@@ -108,7 +108,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.fetch_for_link();
         }
         if let Some((leaves, packet)) = self.network.serve() {
-            let source = &mut self.sources[packet.source as usize];
+            let source = &mut self.sources[packet.source() as usize];
             let path = &self.paths[source.record.class()];
             self.network.served(source, path, leaves, packet);
         }
@@ -122,13 +122,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     pub(super) fn hop_event(&mut self) {
         match self.network.step_at_hops() {
             Step::Arrival(stage, packet) => {
-                let source = &mut self.sources[packet.source as usize];
+                let source = &mut self.sources[packet.source() as usize];
                 let path = &self.paths[source.record.class()];
                 self.network.enter_hop(source, path, stage, packet);
             }
             Step::Departure(stage) => {
                 if let Some((leaves, packet)) = self.network.serve_hop(stage) {
-                    let source = &mut self.sources[packet.source as usize];
+                    let source = &mut self.sources[packet.source() as usize];
                     let path = &self.paths[source.record.class()];
                     self.network.served_at_hop(source, path, stage, leaves, packet);
                 }
@@ -152,7 +152,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         if self.until_fetch == 0 {
             self.until_fetch = FETCHED;
             let coming = || self.network.agenda.coming(queue).take(FETCHED);
-            let sources = || coming().filter_map(|next| self.sources.get(next.source as usize));
+            let sources = || coming().filter_map(|next| self.sources.get(next.source() as usize));
             black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
             black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
             black_box(sources().map(Source::fetch_last).fold(0, u64::wrapping_add));

@@ -112,7 +112,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             budget -= 1;
             if budget == 0 {
                 budget = EVENTS_BETWEEN_POLLS;
-                if !poll(self.share_of(goal)) {
+                if !self.goes_on(goal, poll) {
                     return Stop::Interrupted;
                 }
             }
@@ -153,9 +153,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         if self.measuring { self.network.probes.finished() } else { 0 }
     }
 
-    fn share_of(&self, goal: Goal) -> f64 {
+    #[inline(never)]
+    fn goes_on(&self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> bool {
         let by_time = self.network.now as f64 / goal.until as f64;
-        by_time.max(self.transfers() as f64 / goal.transfers as f64)
+        poll(by_time.max(self.transfers() as f64 / goal.transfers as f64))
     }
 
     /// When the counters are looked at next: the warm-up is over, or one of their slots.

@@ -90,6 +90,7 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Label;
     use proptest::prelude::*;
 
     proptest! {
@@ -107,10 +108,10 @@ mod tests {
                     now = at;
                     prop_assert_eq!(arrivals.next(), at);
                     let taken = arrivals.take();
-                    prop_assert_eq!((taken.0, taken.1, taken.2.number), (at, stage, packet));
+                    prop_assert_eq!((taken.0, taken.1, taken.2.number()), (at, stage, packet));
                 } else {
                     let (at, stage) = (now + after, stage % stages);
-                    arrivals.schedule(at, stage, Packet { number, ..Packet::default() });
+                    arrivals.schedule(at, stage, Packet::new(0, 0, number, Label::default()));
                     heap.push(Reverse((at, stage, number)));
                 }
                 prop_assert_eq!(arrivals.len(), heap.len());

@@ -21,7 +21,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let meets = self.through_own(source, 0, at, packet);
         if meets.is_none() {
             if let Some(loss) = &mut self.loss {
-                loss.lost_before(packet.source);
+                loss.lost_before(packet.source());
             }
         }
         meets.map(|(_, at)| at)
@@ -82,7 +82,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
     ) -> Option<(usize, Nanos)> {
         while let Some(Stage { delay, kind: Kind::Own(hop) }) = self.tandem.stages.get_mut(stage) {
-            match hop.offer(packet.source, at, &mut self.probes.hops[stage]) {
+            match hop.offer(packet.source(), at, &mut self.probes.hops[stage]) {
                 Fate::Leaves(leaves) => at = leaves + *delay,
                 Fate::Lost { random } => {
                     self.dropped_at_hop(stage, at, source, packet, random);
@@ -164,7 +164,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 self.dropped_on_return(at);
                 continue;
             }
-            let source = &mut sources[packet.source as usize];
+            let source = &mut sources[packet.source() as usize];
             self.dropped_at_hop(stage, at, source, packet, false);
         }
         self.tandem.pushed_out = pushed_out;

@@ -75,7 +75,7 @@ impl SharedHop {
         counters: &mut HopCounters,
     ) -> Verdict {
         let Self { queue, link, .. } = self;
-        match packet.label.short_bytes() {
+        match packet.label().short_bytes() {
             Some(bytes) => link.with_length(bytes, |link| queue.offer(now, packet, link, counters)),
             None => queue.offer(now, packet, link, counters),
         }
