@@ -23,7 +23,7 @@ const LARGE: u64 = 1 << 14;
 /// More threads than this have nothing to do: one reads, one finds, one follows.
 const MOST_THREADS: usize = 2;
 /// Segments that go together to a table that is apart.
-const BATCH: usize = 512;
+const BATCH: usize = 1024;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
