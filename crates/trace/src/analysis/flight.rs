@@ -101,9 +101,7 @@ pub(super) struct Flight {
 /// More segments than this are not kept: acks are missing from such a capture.
 pub(super) const MOST_SEGMENTS: usize = 1 << 15;
 /// Room for so many is made at first.
-const LEAST: usize = 4;
-/// Up to so many, it is doubled.
-const FEW: usize = 16;
+const LEAST: usize = 2;
 
 impl Flight {
     /// Fetches both ends of it from memory.
@@ -132,8 +130,8 @@ impl Flight {
     fn push(&mut self, kept: Kept) {
         let room = self.segments.capacity();
         if self.segments.len() == room {
-            // By half as many, if there are more than a few: most of them stay as long as they are.
-            self.segments.reserve_exact((room / 2).max(room.min(FEW)).max(LEAST));
+            // By half as many: most of them stay as long as they are.
+            self.segments.reserve_exact((room / 2).max(LEAST));
         }
         self.segments.push_back(kept);
     }
