@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import struct
 from pathlib import Path
 
 import pytest
 import tcpcast
+from tcpcast.captures.replay import replay
 from tcpcast.report.text import text
-from tcpcast.report.trace import capture_parts
+from tcpcast.report.trace import capture_parts, json_lines
 
 ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
@@ -58,6 +60,23 @@ def test_a_file_joined_to_itself_counts_once_with_one_warning(times: int) -> Non
         assert joined.connections[column].tolist() == once.connections[column].tolist()
     (warning,) = set(joined.warnings) - set(once.warnings)
     assert warning.startswith(f"{240 * (times - 1)} segments that the file has twice")
+
+
+def test_a_single_packet_has_no_rate() -> None:
+    one = (*HANDSHAKE, (1.03, 0, 100, 500, ACK, 237), (1.030008, 1, 500, 337, ACK, 0))
+    two = (*one, (1.05, 0, 337, 500, ACK, 237))
+    rates = ("throughput_bps", "goodput_bps", "send_rate_pps")
+    found = tcpcast.trace(capture(*one))
+    (told,) = json.loads("".join(json_lines([found])))["captures"]
+    (row,) = told["connections"]
+    assert [row[name] for name in rates] == [None] * 3
+    said = text(capture_parts(found))
+    assert "1 data packet, 237 B" in said
+    assert "bit/s" not in said.split("sent")[1]
+    with pytest.raises(tcpcast.CaptureError, match="or one packet"):
+        replay(found)
+    connections = tcpcast.trace(capture(*two)).connections
+    assert [round(float(connections[name][0])) for name in rates] == [189_600, 189_600, 100]
 
 
 def test_numbers_that_no_window_reaches() -> None:

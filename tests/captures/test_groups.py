@@ -159,8 +159,18 @@ def test_lost_packets_are_counted_or_estimated() -> None:
 def test_shares_are_fair_where_rates_are_equal() -> None:
     equal = flows(2, duration_s=[10.0, 5.0], data_packets=[1000, 500])
     assert groups(equal, NONE, by="all")["jain_index"] == pytest.approx(1.0)
-    one_of_four = flows(4, data_packets=[1000, 1, 1, 1])
-    assert groups(one_of_four, NONE, by="all")["jain_index"] == pytest.approx(0.25, rel=0.01)
+    one_of_four = flows(4, data_packets=[1000, 2, 2, 2])
+    assert groups(one_of_four, NONE, by="all")["jain_index"] == pytest.approx(0.25, rel=0.02)
+    with_single = flows(3, duration_s=[10.0, 10.0, 8e-6], data_packets=[1000, 1000, 1])
+    assert groups(with_single, NONE, by="all")["jain_index"] == pytest.approx(1.0)
+
+
+def test_single_packets_have_no_rate() -> None:
+    table = flows(4, src=["a:1", "a:2", "b:1", "b:2"], data_packets=[1, 1, 1, 2])
+    found = groups(table, NONE, by="source")
+    for name in ("send_rate_pps", "throughput_bps", "goodput_bps"):
+        assert np.isfinite(found[name]).tolist() == [False, True], name
+    assert found["send_rate_pps"][1] == pytest.approx(3 / 10)
 
 
 def test_models_are_fed_with_what_was_measured() -> None:

@@ -22,13 +22,13 @@ def modelled(table: Table) -> Table:
     """Return measured rates, and those of PFTK (31) and of the square-root law, as columns.
 
     p is ``loss_indication_ratio``: ``td`` + ``to`` by packets sent; the rest is :func:`fed`. A
-    direction without loss, or without RTT, has no model: NaN.
+    direction without loss, or without RTT, has no model, and one data packet no rate: NaN.
     """
     sent = packets_sent(table)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (table["td"] + table["to"]) / sent
         retransmitted = table["retransmissions"] / table["data_packets"]
-        rate = sent / table["duration_s"]
+        rate = np.where(has_rate(table), sent / table["duration_s"], np.nan)
     rates = {name: np.full(sent.size, np.nan) for name in ("pftk_pps", "mathis_pps")}
     given = fed(table)
     known = usable(ratio, given)
@@ -91,6 +91,11 @@ def usable(loss: Column, given: Table) -> Column:
     """Return where models of loss apply: a loss above 0 and below 1, an RTT, a window."""
     window = given["receiver_window_pkts"]
     return np.asarray((loss > 0) & (loss < 1) & (given["rtt_s"] > 0) & (window >= 1))
+
+
+def has_rate(table: Table) -> Column:
+    """Return where there is more than one data packet: a single one has no rate."""
+    return np.asarray(table["data_packets"] > 1)
 
 
 def packets_sent(table: Table) -> Column:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import fed, packets_sent, usable
+from tcpcast.captures.beside import fed, has_rate, packets_sent, usable
 from tcpcast.captures.between import compared
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
@@ -186,7 +186,9 @@ def _ratios(connections: Table, group: Column, table: Table) -> Table:
     sent = table["packets_sent"]
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = packets_sent(connections) / connections["duration_s"]
-        known = np.where(np.isfinite(rates), rates, 0.0)
+        known = np.where(np.isfinite(rates) & has_rate(connections), rates, 0.0)
+        any_rate = np.bincount(group, weights=has_rate(connections), minlength=count) > 0
+        active = np.where(any_rate, table["active_s"], np.nan)
         total = np.bincount(group, weights=known, minlength=count)
         squares = np.bincount(group, weights=known * known, minlength=count)
         sharing = np.bincount(group, weights=known > 0, minlength=count)
@@ -199,9 +201,9 @@ def _ratios(connections: Table, group: Column, table: Table) -> Table:
             "loss_event_ratio_cumulative": table["loss_events"] / sent,
             "loss_ratio": exact,
             "loss_ratio_estimate": table["retransmissions"] / sent,
-            "send_rate_pps": sent / table["active_s"],
-            "throughput_bps": 8 * table["bytes"] / table["active_s"],
-            "goodput_bps": 8 * table["unique_bytes"] / table["active_s"],
+            "send_rate_pps": sent / active,
+            "throughput_bps": 8 * table["bytes"] / active,
+            "goodput_bps": 8 * table["unique_bytes"] / active,
             "jain_index": total**2 / (sharing * squares),
         }
 

@@ -241,9 +241,9 @@ def _seen(kept: Capture) -> _Seen:
         payload=payload,
         growth_pkts=growth_pkts(tables(kept).get("rounds"), table["segment_bytes"]),
     )
-    if not seen.rtt_s > 0 or not seen.seconds > 0:
+    if not seen.rtt_s > 0 or not seen.seconds > 0 or not seen.rate_bps > 0:
         raise CaptureError(
-            f"{kept.file}: no round-trip time, or all data within one moment: "
+            f"{kept.file}: no round-trip time, or all data within one moment or one packet: "
             "no scenario can be written; name a connection that carries more data"
         )
     least, high = seen.mean("rtt_min_s"), seen.mean("rtt_p99_s")

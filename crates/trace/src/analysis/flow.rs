@@ -297,8 +297,7 @@ impl Flow {
         self.counts.bytes += u64::from(segment.payload);
         self.first_data.get_or_insert(segment.time);
         self.last_data = self.last_data.max(Some(segment.time));
-        let journal =
-            || Box::new(Journal::new(segment.time, outlook.most_events, outlook.most_points));
+        let journal = || Journal::new(segment.time, outlook.most_events, outlook.most_points);
         self.journal.get_or_insert_with(journal);
     }
 

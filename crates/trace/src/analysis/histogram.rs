@@ -88,21 +88,22 @@ impl Histogram {
     pub(super) fn quantiles<const N: usize>(&mut self, shares: [f64; N]) -> Option<[f64; N]> {
         self.settle();
         let total: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
-        let mut wanted = shares.map(|share| share * total as f64).into_iter().enumerate();
-        let mut next = wanted.next();
         let mut found = [0.0; N];
-        let mut below = 0_u64;
-        for (place, &count) in self.counts.iter().enumerate() {
-            let upto = below + u64::from(count);
-            // Most buckets hold none of the values that are wanted.
-            while let Some((which, least)) = next.filter(|next| count > 0 && upto as f64 >= next.1)
-            {
-                let bucket = usize::from(self.first) + place;
-                let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
-                found[which] = low + (least - below as f64) / f64::from(count) * (high - low);
-                next = wanted.next();
+        let (mut below, mut place) = (0_u64, 0);
+        for (found, share) in found.iter_mut().zip(shares) {
+            let least = share * total as f64;
+            // Most buckets hold none of the values that are wanted, and of none nothing is.
+            let reached = |upto: u64, count: u32| count > 0 && upto >= (least.ceil() as u64);
+            while let Some(&count) = self.counts.get(place) {
+                let upto = below + u64::from(count);
+                if reached(upto, count) {
+                    let bucket = usize::from(self.first) + place;
+                    let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
+                    *found = low + (least - below as f64) / f64::from(count) * (high - low);
+                    break;
+                }
+                (below, place) = (upto, place + 1);
             }
-            below = upto;
         }
         (total > 0).then_some(found)
     }

@@ -62,8 +62,9 @@ pub(super) struct Intervals {
 }
 
 impl Intervals {
-    pub(super) fn new(origin: Nanos) -> Self {
-        Self { origin, ..Self::default() }
+    /// Counts from `origin` on.
+    pub(super) fn begin(&mut self, origin: Nanos) {
+        self.origin = origin;
     }
 
     /// Fetches from memory what each packet changes.
@@ -120,7 +121,8 @@ mod tests {
     #[test]
     fn empty_intervals_are_left_out() {
         let second = 1_000_000_000;
-        let mut intervals = Intervals::new(7 * second);
+        let mut intervals = Intervals::default();
+        intervals.begin(7 * second);
         for time in [7, 106, 107, 50, 1_000_007] {
             intervals.at(time * second).data_packets += 1;
         }

@@ -99,9 +99,13 @@ pub(super) struct Repeat {
 }
 
 impl Journal {
-    pub(super) fn new(origin: Nanos, most_events: usize, most_points: usize) -> Self {
-        let trail = (most_points > 0).then(|| Trail::new(most_points));
-        Self { intervals: Intervals::new(origin), most_events, trail, ..Self::default() }
+    /// In its place from the beginning: there is one for each direction with data, and it is large.
+    pub(super) fn new(origin: Nanos, most_events: usize, most_points: usize) -> Box<Self> {
+        let mut journal = Box::<Self>::default();
+        journal.intervals.begin(origin);
+        journal.most_events = most_events;
+        journal.trail = (most_points > 0).then(|| Trail::new(most_points));
+        journal
     }
 
     /// Fetches from memory what most segments change.

@@ -301,16 +301,22 @@ impl DirectionReport {
         (last > first).then(|| (last - first) as f64 / 1e9)
     }
 
-    /// Payload sent, retransmissions included, bit/s.
+    /// Payload sent, retransmissions included, bit/s; `None` for a single data packet.
     #[must_use]
     pub fn throughput_bps(&self) -> Option<f64> {
-        self.duration_s().map(|duration| self.counts.bytes as f64 * 8.0 / duration)
+        self.rate_bps(self.counts.bytes)
     }
 
-    /// Payload, each byte counted once, bit/s.
+    /// Payload, each byte counted once, bit/s; `None` for a single data packet.
     #[must_use]
     pub fn goodput_bps(&self) -> Option<f64> {
-        self.duration_s().map(|duration| self.counts.unique_bytes as f64 * 8.0 / duration)
+        self.rate_bps(self.counts.unique_bytes)
+    }
+
+    /// One packet has no rate: how soon it was acknowledged says nothing of how fast it was sent.
+    fn rate_bps(&self, bytes: u64) -> Option<f64> {
+        let duration = self.duration_s().filter(|_| self.counts.data_packets > 1)?;
+        Some(bytes as f64 * 8.0 / duration)
     }
 
     /// Data packets per acknowledgement: the papers' b.

@@ -1,6 +1,7 @@
 //! What a follower on a thread of its own is handed at a time.
 
 use super::encoding::{Encoder, SHORTEST};
+use super::live::Beginning;
 use super::table::MOST_OF_LOG;
 use crate::analysis::End;
 use crate::segment::{Nanos, Segment};
@@ -8,19 +9,19 @@ use crate::segment::{Nanos, Segment};
 /// What is to be done with the connection of a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Follow it from here on: the next of the batch's first segments is its own.
-    Meet { number: u64, points: usize },
+    /// Follow it from here on: the next of the batch's beginnings is its own.
+    Meet,
     /// Follow what the next so many bytes of the batch's logs say.
     Log { bytes: usize },
     /// It is over; whose turn its report is among all, and how many frames from each end were captured twice.
     End { turn: u64, end: End, copies: [u64; 2] },
 }
 
-/// Steps of places, and the segments that they are about.
+/// Steps of places, and the beginnings and segments that they are about.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) steps: Vec<(usize, Step)>,
-    pub(super) firsts: Vec<Segment>,
+    pub(super) beginnings: Vec<Beginning>,
     pub(super) logs: Vec<u8>,
     /// Writes the last step's log, if that goes on.
     encoder: Option<Encoder>,
@@ -36,7 +37,7 @@ pub(super) const MOST_SEGMENTS: usize = MOST_STEPS + (MOST_BYTES + MOST_OF_LOG) 
 impl Batch {
     pub(super) fn clear(&mut self) {
         self.steps.clear();
-        self.firsts.clear();
+        self.beginnings.clear();
         self.logs.clear();
         self.encoder = None;
     }
@@ -45,6 +46,12 @@ impl Batch {
     pub(super) fn tell(&mut self, place: usize, step: Step) {
         self.encoder = None;
         self.steps.push((place, step));
+    }
+
+    /// Begins to follow the connection of a place.
+    pub(super) fn meet(&mut self, place: usize, beginning: &Beginning) {
+        self.tell(place, Step::Meet);
+        self.beginnings.push(*beginning);
     }
 
     /// Adds a log of a place.

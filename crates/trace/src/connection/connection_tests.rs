@@ -777,6 +777,20 @@ fn no_flight_is_larger_than_a_window_can_be() {
 }
 
 #[test]
+fn one_packet_has_no_rate() {
+    for (packets, rate) in [(1, None), (2, Some(16_000.0 / 0.101))] {
+        let mut trace = Trace::new();
+        trace.handshake(100.0, 100.1);
+        trace.data(101.0, 0..packets);
+        trace.ack(202.0, packets);
+        let report = trace.report();
+        assert!((report.duration_s().expect("acknowledged") - 0.101).abs() < 1e-9);
+        assert_eq!(report.throughput_bps().map(f64::round), rate.map(f64::round));
+        assert_eq!(report.goodput_bps(), report.throughput_bps());
+    }
+}
+
+#[test]
 fn one_identification_for_all_packets_tells_no_copies() {
     let constant = |mut segment: Segment| {
         segment.ip_id = Some(7);

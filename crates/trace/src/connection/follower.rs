@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::batch::{Batch, Step};
 use super::encoding::read;
-use super::live::{Connection, Most};
+use super::live::{Beginning, Connection};
 use crate::analysis::{Budget, ConnectionReport, End};
 use crate::segment::Segment;
 
@@ -26,14 +26,12 @@ impl Follower {
         Self { known: Vec::new(), events, budget }
     }
 
-    /// Begins to follow the connection of a place, of which this was the first segment.
-    pub(super) fn meet(&mut self, place: usize, number: u64, points: usize, first: &Segment) {
+    /// Begins to follow the connection of a place.
+    pub(super) fn meet(&mut self, place: usize, beginning: &Beginning) {
         if place >= self.known.len() {
             self.known.resize_with(place + 1, || None);
         }
-        let mut known = Connection::new(number, first, Most { events: self.events, points });
-        known.push(first, &self.budget);
-        self.known[place] = Some(Box::new(known));
+        self.known[place] = Some(Box::new(Connection::new(*beginning, self.events)));
     }
 
     #[inline]
@@ -74,14 +72,14 @@ impl Follower {
     /// Does what a batch says; the reports of connections that end, by their turn.
     pub(super) fn follow(&mut self, batch: &Batch) -> Vec<(u64, ConnectionReport)> {
         let mut reports = Vec::new();
-        let (mut firsts, mut logs) = (batch.firsts.iter(), batch.logs.as_slice());
+        let (mut beginnings, mut logs) = (batch.beginnings.iter(), batch.logs.as_slice());
         for steps in batch.steps.chunks(FETCHED) {
             self.fetch(steps.iter().map(|step| step.0));
             for &(place, step) in steps {
                 match step {
-                    Step::Meet { number, points } => {
-                        let first = firsts.next();
-                        first.into_iter().for_each(|one| self.meet(place, number, points, one));
+                    Step::Meet => {
+                        let beginning = beginnings.next();
+                        beginning.into_iter().for_each(|beginning| self.meet(place, beginning));
                     }
                     Step::Log { bytes } => {
                         let (log, rest) = logs.split_at(bytes);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::batch::Step;
 use super::follower::Follower;
+use super::live::Beginning;
 use super::team::{Team, most_events};
 use crate::analysis::{Budget, ConnectionReport, End};
 use crate::segment::{Nanos, Segment};
@@ -44,12 +45,12 @@ impl Followers {
         self.part(shift);
     }
 
-    /// Begins to follow the connection of a place, of which this was the first segment.
-    pub(super) fn meet(&mut self, place: usize, number: u64, points: usize, first: &Segment) {
+    /// Begins to follow the connection of a place.
+    pub(super) fn meet(&mut self, place: usize, beginning: &Beginning) {
         let Some(team) = &mut self.team else {
-            return self.home.meet(place, number, points, first);
+            return self.home.meet(place, beginning);
         };
-        let gone = team.show(place, Step::Meet { number, points }, first);
+        let gone = team.meet(place, beginning);
         self.sent(gone);
     }
 

@@ -3,41 +3,41 @@
 use crate::analysis::{Budget, ConnectionReport, DirectionReport, End, Flow, Outlook, Tap};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
-/// How much is kept one by one, of a direction.
+/// How a connection begins.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
-    pub(super) events: usize,
+pub(super) struct Beginning {
+    pub(super) number: u64,
+    /// Frame and time of its first segment.
+    pub(super) frame: u64,
+    pub(super) time: Nanos,
+    /// The first is that of who sent it.
+    pub(super) ends: [Endpoint; 2],
+    /// Points of a time-sequence plot that are kept of a direction.
     pub(super) points: usize,
 }
 
 /// Both directions, and what they share.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    number: u64,
-    first_frame: u64,
-    first: Nanos,
+    beginning: Beginning,
     last: Nanos,
-    /// The first is that of who sent the first segment.
-    ends: [Endpoint; 2],
     flows: [Flow; 2],
     tap: Tap,
     /// Who opened it, if that was captured.
     opener: Option<usize>,
-    most: Most,
+    /// Events that are kept one by one of a direction.
+    most_events: usize,
 }
 
 impl Connection {
-    pub(super) fn new(number: u64, segment: &Segment, most: Most) -> Self {
+    pub(super) fn new(beginning: Beginning, most_events: usize) -> Self {
         Self {
-            number,
-            first_frame: segment.frame,
-            first: segment.time,
-            last: segment.time,
-            ends: [segment.source, segment.destination],
+            beginning,
+            last: beginning.time,
             flows: [Flow::default(), Flow::default()],
             tap: Tap::default(),
             opener: None,
-            most,
+            most_events,
         }
     }
 
@@ -48,7 +48,7 @@ impl Connection {
 
     /// The first is that of who sent the first segment.
     pub(super) fn ends(&self) -> [Endpoint; 2] {
-        self.ends
+        self.beginning.ends
     }
 
     /// Fetches from memory what the next segments change; what comes of it says nothing.
@@ -73,7 +73,7 @@ impl Connection {
     /// Which end sent it. (One end talking to itself is taken for the first.)
     #[inline(always)]
     fn from(&self, segment: &Segment) -> usize {
-        usize::from(self.ends[0] != segment.source)
+        usize::from(self.beginning.ends[0] != segment.source)
     }
 
     /// The next segment of it.
@@ -111,15 +111,16 @@ impl Connection {
             sack: (!syn || !sends.complete || sends.sack)
                 && (!answer || !takes.complete || takes.sack),
             mss: takes.mss,
-            most_events: self.most.events,
+            most_events: self.most_events,
             budget,
-            most_points: self.most.points,
+            most_points: self.beginning.points,
         }
     }
 
     /// What is said of it, now that it has come to this end. `copies`: frames captured twice, from each end.
     pub(super) fn report(self, end: End, copies: [u64; 2], budget: &Budget) -> ConnectionReport {
-        let Self { ends: [a, b], flows: [mut first, mut second], tap, .. } = self;
+        let Self { beginning, flows: [mut first, mut second], tap, .. } = self;
+        let [a, b] = beginning.ends;
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
         let syn_captured = first.isn.is_some() || second.isn.is_some();
         let mut directions = [first.report(a, b, &tap, 0), second.report(b, a, &tap, 1)];
@@ -131,9 +132,9 @@ impl Connection {
             directions.swap(0, 1);
         }
         ConnectionReport {
-            number: self.number,
-            first_frame: self.first_frame,
-            first: self.first,
+            number: beginning.number,
+            first_frame: beginning.frame,
+            first: beginning.time,
             last: self.last,
             syn_captured,
             end,

@@ -20,10 +20,10 @@ use crate::segment::Segment;
 
 /// Segments after which a capture is large enough for threads: a megabyte or so.
 const LARGE: u64 = 1 << 14;
-/// More threads than this have nothing to do: one reads, two follow.
+/// More threads than this have nothing to do: one reads, one finds, one follows.
 const MOST_THREADS: usize = 2;
 /// Segments that go together to a table that is apart.
-const BATCH: usize = 256;
+const BATCH: usize = 1024;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,8 +165,8 @@ impl Connections {
         }
     }
 
-    /// The capture is large. Where connections are few, others follow them; where they are many, to find them takes
-    /// most of the time, and from now on the table is on a thread of its own.
+    /// The capture is large: from now on the table is on a thread of its own. If there is one more, that follows the
+    /// connections where they are few; where they are many, to find them takes most of the time.
     #[cold]
     fn part(&mut self) {
         let threads = self.threads;
@@ -175,7 +175,7 @@ impl Connections {
             return;
         }
         if table.is_small() {
-            return table.part(threads);
+            table.part(threads - 1);
         }
         self.apart = Apart::take(&mut self.table);
     }

@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use super::batch::{Batch, MOST_SEGMENTS, Step};
 use super::follower::Follower;
-use super::worker::{Found, QUEUED, Work, Worker, reports};
+use super::live::Beginning;
+use super::worker::{Found, IN_PROGRESS, Work, Worker, reports};
 use crate::analysis::ConnectionReport;
 use crate::segment::{Nanos, Segment};
 
@@ -75,13 +76,9 @@ impl Team {
         self.add(place, |batch, own| batch.tell(own, step))
     }
 
-    /// The same, with the segment that it is about.
-    #[inline]
-    pub(super) fn show(&mut self, place: usize, step: Step, segment: &Segment) -> bool {
-        self.add(place, |batch, own| {
-            batch.firsts.push(*segment);
-            batch.tell(own, step);
-        })
+    /// The same: how the connection of a place begins.
+    pub(super) fn meet(&mut self, place: usize, beginning: &Beginning) -> bool {
+        self.add(place, |batch, own| batch.meet(own, beginning))
     }
 
     /// A log that a place is to follow. Whether a batch has gone out.
@@ -137,5 +134,5 @@ impl Team {
 
 /// Events that may come of what is in progress in a team of two to the power of `shift`.
 pub(super) fn most_events(shift: u32) -> usize {
-    ((QUEUED + 2) * MOST_SEGMENTS * EVENTS) << shift
+    (IN_PROGRESS * MOST_SEGMENTS * EVENTS) << shift
 }

@@ -2,12 +2,15 @@
 //! its reports come back.
 
 use std::any::Any;
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 /// Batches that wait.
-pub(super) const QUEUED: usize = 4;
+const QUEUED: usize = 4;
+/// Batches in progress, at most: as many again are worked at, and one is being filled.
+pub(super) const IN_PROGRESS: usize = 2 * QUEUED + 1;
 
 /// What a thread can be given to work with.
 pub(super) trait Work: Send + 'static {
@@ -78,13 +81,18 @@ fn work<W: Work>(
     sender: &Sender<Found<W::Report>>,
 ) -> Option<W> {
     let all = AssertUnwindSafe(|| {
-        for mut batch in queue {
-            let found = worker.work(&mut batch);
-            // It is filled again, or not.
-            let _ = emptied.send(batch);
-            // Nobody listens any more if the whole was given up.
-            if !found.is_empty() && sender.send(Ok(found)).is_err() {
-                break;
+        let mut batches = Vec::with_capacity(QUEUED);
+        while let Ok(first) = queue.recv() {
+            // All that wait at once: who waits for room is woken once for several.
+            batches.extend(iter::once(first).chain(queue.try_iter().take(QUEUED - 1)));
+            for mut batch in batches.drain(..) {
+                let found = worker.work(&mut batch);
+                // It is filled again, or not.
+                let _ = emptied.send(batch);
+                // Nobody listens any more if the whole was given up.
+                if !found.is_empty() && sender.send(Ok(found)).is_err() {
+                    return;
+                }
             }
         }
     });

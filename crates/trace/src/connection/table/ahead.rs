@@ -3,6 +3,7 @@
 
 use std::hash::BuildHasher;
 use std::hint::black_box;
+use std::mem::take;
 
 use super::Table;
 use super::key::Key;
@@ -11,14 +12,12 @@ use crate::connection::follower::FETCHED;
 use crate::segment::Segment;
 
 /// Segments that are looked up together.
-pub(in crate::connection) const TOGETHER: usize = 32;
+pub(in crate::connection) const TOGETHER: usize = 64;
 
-/// What a segment's connection is found by.
+/// What a connection is found by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sought {
     pub(super) key: Key,
-    /// It comes from the higher end.
-    pub(super) high: bool,
     pub(super) hash: u64,
     /// Where it may be.
     pub(super) guess: usize,
@@ -38,23 +37,36 @@ impl Table {
 
     /// A few of them, where connections are many.
     fn push_together(&mut self, segments: &[Segment]) {
-        let mut sought = std::mem::take(&mut self.sought);
-        sought.extend(segments.iter().map(|segment| {
+        let (mut sought, mut whose) = (take(&mut self.sought), take(&mut self.whose));
+        for segment in segments {
             let (key, high) = Key::of(segment);
-            Sought { key, high, hash: self.hashes.hash_one(key), guess: 0 }
-        }));
-        for one in &mut sought {
+            // Often it is of the same connection as the one before.
+            if sought.last().is_none_or(|last: &Sought| last.key != key) {
+                sought.push(Sought { key, hash: self.hashes.hash_one(key), guess: 0 });
+            }
+            whose.push((sought.len() - 1, high));
+        }
+        self.guess(&mut sought);
+        for (segment, &(which, high)) in segments.iter().zip(&whose) {
+            let one = &mut sought[which];
+            self.follow(segment, one, high);
+            one.guess = self.latest;
+        }
+        sought.clear();
+        whose.clear();
+        (self.sought, self.whose) = (sought, whose);
+    }
+
+    /// Guesses where connections are, and fetches what their next segments change. Each step waits for the one
+    /// before it, but not one connection for another.
+    fn guess(&self, sought: &mut [Sought]) {
+        black_box(sought.iter().map(|one| self.index.fetch(one.hash)).fold(0, u64::wrapping_add));
+        for one in &mut *sought {
             one.guess = self.index.guess(one.hash);
         }
         let lanes = sought.iter().filter_map(|one| self.lanes.get(one.guess));
-        black_box(lanes.map(Lane::fetch).fold(0, u64::wrapping_add));
-        let lanes = sought.iter().filter_map(|one| self.lanes.get(one.guess));
+        black_box(lanes.clone().map(Lane::fetch).fold(0, u64::wrapping_add));
         black_box(lanes.map(|lane| self.chunks.fetch_next(&lane.log)).fold(0, u64::wrapping_add));
-        for (segment, sought) in segments.iter().zip(&sought) {
-            self.follow(segment, sought);
-        }
-        sought.clear();
-        self.sought = sought;
     }
 
     /// Notes that there is enough to follow at a place.
@@ -67,7 +79,7 @@ impl Table {
     }
 
     fn settle_due(&mut self) {
-        let mut due = std::mem::take(&mut self.due);
+        let mut due = take(&mut self.due);
         self.settle_all(&due);
         due.clear();
         self.due = due;
@@ -82,7 +94,7 @@ impl Table {
     /// Fetches what following these places, a few, reads and changes.
     pub(super) fn fetch(&self, places: &[usize]) {
         let lanes = places.iter().filter_map(|place| self.lanes.get(*place));
-        black_box(lanes.map(|lane| self.chunks.fetch(&lane.log)).fold(0, u64::wrapping_add));
+        black_box(self.chunks.fetch(lanes.map(|lane| &lane.log)));
         self.followers.fetch(places);
     }
 }

@@ -39,6 +39,12 @@ impl Index {
         }
     }
 
+    /// Fetches from memory where it is likely to be found; what comes of it says nothing.
+    #[inline(always)]
+    pub(super) fn fetch(&self, hash: u64) -> u64 {
+        self.entries[self.start(hash).0].0.into()
+    }
+
     /// The place that is most likely to be found.
     #[inline(always)]
     pub(super) fn guess(&self, hash: u64) -> usize {

@@ -1,7 +1,7 @@
 //! How a connection is found: by its two ends, in whichever order they come.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::segment::{Endpoint, Segment};
 
@@ -18,12 +18,46 @@ impl Key {
     /// The key of a segment's connection, and whether it comes from the higher end.
     #[inline]
     pub(super) fn of(segment: &Segment) -> (Self, bool) {
+        let Segment { source, destination, .. } = segment;
+        match (source.address, destination.address) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                Self::short((from, source.port), (to, destination.port))
+            }
+            _ => Self::long(segment),
+        }
+    }
+
+    /// The same of IPv4, in fewer steps.
+    #[inline(always)]
+    fn short(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16)) -> (Self, bool) {
+        let [a, b] = [source, destination]
+            .map(|(address, port)| u64::from(address.to_bits()) << 16 | u64::from(port));
+        let (low, other) = (a.min(b), a.max(b));
+        let rest = (low & 0xffff) << 32 | (other & 0xffff) << 8;
+        (Self { low: [low >> 16, 0], high: [other >> 16, 0], rest }, a > b)
+    }
+
+    #[inline(never)]
+    fn long(segment: &Segment) -> (Self, bool) {
         let (a, b) = (plain(&segment.source), plain(&segment.destination));
         let high = a > b;
         let (low, other) = if high { (b, a) } else { (a, b) };
         let v6 = segment.source.address.is_ipv6();
         let rest = u64::from(low.1) << 32 | u64::from(other.1) << 8 | u64::from(v6);
         (Self { low: halves(low.0), high: halves(other.0), rest }, high)
+    }
+
+    /// Both ends, the lower first.
+    pub(super) fn ends(&self) -> [Endpoint; 2] {
+        let end = |[low, high]: [u64; 2], port: u64| {
+            let address = if self.rest & 1 == 1 {
+                IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low)))
+            } else {
+                IpAddr::V4(Ipv4Addr::from_bits(low as u32))
+            };
+            Endpoint { address, port: port as u16 }
+        };
+        [end(self.low, self.rest >> 32), end(self.high, self.rest >> 8)]
     }
 }
 

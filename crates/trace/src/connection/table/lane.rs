@@ -3,7 +3,7 @@
 use super::key::Key;
 use super::log::Log;
 use crate::analysis::SAME_IDS;
-use crate::segment::{Flags, Nanos, Segment};
+use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
 /// What is at hand of a connection: two lines of memory.
 #[derive(Clone, Debug)]
@@ -94,6 +94,12 @@ impl Lane {
         if !segment.flags.any(Flags::SYN | Flags::RST) {
             self.said |= TALKED << from;
         }
+    }
+
+    /// The first is that of who sent the first segment.
+    pub(super) fn ends(&self) -> [Endpoint; 2] {
+        let [low, high] = self.key.ends();
+        if self.is(HIGH) { [high, low] } else { [low, high] }
     }
 
     /// Which end sent what comes from the higher one, or not. (One end talking to itself is taken for the first.)

@@ -4,15 +4,18 @@
 //! most captures are shorter than that: they are followed at one go, and take a kilobyte until then.
 
 use crate::connection::encoding::{Encoder, LONGEST, SHORT, Short};
+use crate::connection::follower::FETCHED;
 use crate::segment::{Nanos, Segment};
 
 /// Memory is taken by so many bytes.
-const CHUNK: usize = 4 * LINE;
+const CHUNK: usize = 2 * LINE;
 const LINE: usize = 64;
+/// What often comes next: an acknowledgement and what it lets out.
+const NEXT: usize = 3 * SHORT - 1;
 /// From so many bytes on it is time to follow them.
-const ENOUGH: usize = 7 * CHUNK;
+const ENOUGH: usize = 28 * LINE;
 /// More than this does not wait.
-pub(in crate::connection) const MOST: usize = 8 * CHUNK;
+pub(in crate::connection) const MOST: usize = 32 * LINE;
 /// Chunks are made so many at a time.
 const SLAB: usize = 64;
 /// No chunk.
@@ -182,21 +185,28 @@ impl Chunks {
         }
     }
 
-    /// Fetches from memory where the next segment goes; what comes of it says nothing.
+    /// Fetches from memory where the next few segments go; what comes of it says nothing.
     #[inline]
     pub(super) fn fetch_next(&self, log: &Log) -> u64 {
-        let chunk = self.get(log.latest);
-        chunk.map_or(0, |chunk| chunk[log.bytes() % CHUNK].into())
+        let Some(chunk) = self.get(log.latest) else { return 0 };
+        let next = log.bytes() % CHUNK;
+        u64::from(chunk[next]) + u64::from(chunk[(next + NEXT).min(CHUNK - 1)])
     }
 
-    /// The same of what waits.
-    #[inline]
-    pub(super) fn fetch(&self, log: &Log) -> u64 {
-        let (mut place, mut sum) = (log.first, 0);
-        while let Some(chunk) = self.get(place) {
-            let lines = chunk.iter().step_by(LINE);
-            sum = lines.fold(sum, |sum, byte| sum + u64::from(*byte));
-            place = self.after[place as usize];
+    /// The same of what waits in several logs, of each a chunk by turns: where a chunk's successor is, has to be
+    /// fetched as well.
+    pub(super) fn fetch<'a>(&self, logs: impl Iterator<Item = &'a Log>) -> u64 {
+        let mut places = [NONE; FETCHED];
+        places.iter_mut().zip(logs).for_each(|(place, log)| *place = log.first);
+        let mut sum = 0;
+        for _ in 0..MOST / CHUNK {
+            for place in &mut places {
+                if let Some(chunk) = self.get(*place) {
+                    let lines = chunk.iter().step_by(LINE);
+                    sum = lines.fold(sum, |sum, byte| sum + u64::from(*byte));
+                    *place = self.after[*place as usize];
+                }
+            }
         }
         sum
     }

@@ -22,6 +22,7 @@ use turns::{TURNS, Turns};
 use super::Limits;
 use super::follower::FETCHED;
 use super::followers::Followers;
+use super::live::Beginning;
 use crate::analysis::{Budget, ConnectionReport, End, Recent, copies};
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -55,8 +56,6 @@ pub(super) struct Table {
     lanes: Vec<Lane>,
     /// Beside each lane.
     turns: Vec<Turns>,
-    /// The first segment of each, until it is followed: of a port scan there is no other.
-    firsts: Vec<Option<Box<Segment>>>,
     chunks: Chunks,
     /// A log as a whole.
     whole: Vec<u8>,
@@ -74,8 +73,10 @@ pub(super) struct Table {
     /// Points granted to connections that are alive.
     granted: usize,
     pub(super) few: usize,
-    /// What is known of segments that are looked up together.
+    /// The connections of segments that are looked up together, and of each segment, which it is, and whether it comes
+    /// from the higher end.
     sought: Vec<Sought>,
+    whose: Vec<(usize, bool)>,
     /// Places where there is enough to follow.
     due: Vec<usize>,
 }
@@ -89,7 +90,6 @@ impl Table {
             index: Index::new(),
             lanes: Vec::new(),
             turns: Vec::new(),
-            firsts: Vec::new(),
             chunks: Chunks::new(),
             whole: Vec::new(),
             free: Vec::new(),
@@ -104,6 +104,7 @@ impl Table {
             granted: 0,
             few: FEW,
             sought: Vec::new(),
+            whose: Vec::new(),
             due: Vec::new(),
         }
     }
@@ -128,15 +129,15 @@ impl Table {
         // Most often it is where the last one was.
         let guess = self.latest;
         let hash = if self.is(guess, &key) { 0 } else { self.hashes.hash_one(key) };
-        self.follow(segment, &Sought { key, high, hash, guess })
+        self.follow(segment, &Sought { key, hash, guess }, high)
     }
 
-    /// Finds the segment's connection, or opens it; its number.
+    /// Finds the segment's connection, or opens it; its number. `high`: it comes from the higher end.
     #[inline]
-    fn follow(&mut self, segment: &Segment, sought: &Sought) -> u64 {
+    fn follow(&mut self, segment: &Segment, sought: &Sought, high: bool) -> u64 {
         let mut place = self.find(sought);
         if let Some(found) = place.filter(|_| segment.flags.any(Flags::SYN)) {
-            if self.reopens(found, segment, sought.high) {
+            if self.reopens(found, segment, high) {
                 self.end(found, false);
                 place = None;
             }
@@ -144,10 +145,10 @@ impl Table {
         let number = match place {
             Some(place) => {
                 self.latest = place;
-                self.show(place, segment, sought.high)
+                self.show(place, segment, high)
             }
             None => {
-                self.latest = self.open(sought, segment);
+                self.latest = self.open(sought, segment, high);
                 self.note_first(segment)
             }
         };
@@ -261,10 +262,11 @@ impl Table {
     /// Begins to follow a connection.
     #[cold]
     fn begin(&mut self, place: usize) {
-        let Some(first) = self.firsts.get_mut(place).and_then(Option::take) else { return };
-        let lane = &mut self.lanes[place];
+        let (lane, turns) = (&mut self.lanes[place], &self.turns[place]);
         lane.followed = true;
-        self.followers.meet(place, lane.number, self.turns[place].points, &first);
+        let Turns { frame, time, points, .. } = *turns;
+        let (number, ends) = (lane.number, lane.ends());
+        self.followers.meet(place, &Beginning { number, frame, time, ends, points });
     }
 
     /// Whether a SYN opens another connection than that of a place.
@@ -348,25 +350,23 @@ impl Table {
         self.lanes.get(place).is_some_and(|lane| lane.key == *key && lane.is(LIVE))
     }
 
-    fn open(&mut self, sought: &Sought, segment: &Segment) -> usize {
+    fn open(&mut self, sought: &Sought, segment: &Segment, high: bool) -> usize {
         if self.index.len() >= self.limits.connections {
             self.evict();
         }
-        let mut lane = Lane::new(sought.key, sought.high, self.count, segment.time);
-        let mut turns = Turns::default();
+        let mut lane = Lane::new(sought.key, high, self.count, segment.time);
+        let turns = Turns::new(segment);
         // The first end is that of the first segment.
         lane.note(segment, 0);
-        turns.read(segment, 0);
         // Of a SYN that nobody answers, and of a RST, no more is expected.
         let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
         lane.say(OVER, opens || turns.over());
         self.count += 1;
-        let first = Some(Box::new(*segment));
+        self.chunks.add(&mut lane.log, segment, 0, segment.time);
         let place = match self.free.pop() {
             Some(place) => {
                 self.lanes[place] = lane;
                 self.turns[place] = turns;
-                self.firsts[place] = first;
                 place
             }
             None => {
@@ -375,7 +375,6 @@ impl Table {
                 }
                 self.lanes.push(lane);
                 self.turns.push(turns);
-                self.firsts.push(first);
                 self.lanes.len() - 1
             }
         };
@@ -390,7 +389,6 @@ impl Table {
         let more = self.limits.connections.min(MOST_ROOM);
         self.lanes.reserve_exact(more);
         self.turns.reserve_exact(more);
-        self.firsts.reserve_exact(more);
     }
 
     /// Ends the one of the next few that is over, else one of a single segment, else the one that has been idle for

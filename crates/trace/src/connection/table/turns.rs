@@ -1,8 +1,8 @@
-//! How a connection begins and ends, as its SYNs, FINs and RSTs say: enough to tell it from the next between the same
+//! How a connection begins and ends, as its first segment, SYNs, FINs and RSTs say: enough to tell it from the next between the same
 //! ends, without looking at the connection itself.
 
 use crate::analysis::End;
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, Nanos, Segment};
 
 /// What turns a connection.
 pub(super) const TURNS: u8 = Flags::SYN | Flags::FIN | Flags::RST;
@@ -14,6 +14,9 @@ pub(super) struct Turns {
     isn: [Option<u32>; 2],
     finished: [bool; 2],
     pub(super) end: End,
+    /// Frame and time of its first segment.
+    pub(super) frame: u64,
+    pub(super) time: Nanos,
     /// Points of a time-sequence plot that it was granted, of each direction.
     pub(super) points: usize,
     /// Frames captured twice, from each end.
@@ -21,6 +24,13 @@ pub(super) struct Turns {
 }
 
 impl Turns {
+    /// What the first segment of a connection says.
+    pub(super) fn new(first: &Segment) -> Self {
+        let mut turns = Self { frame: first.frame, time: first.time, ..Self::default() };
+        turns.read(first, 0);
+        turns
+    }
+
     /// Reads a segment from the end `from`; all others than those that turn it say nothing.
     pub(super) fn read(&mut self, segment: &Segment, from: usize) {
         let flags = segment.flags;
