@@ -1,6 +1,6 @@
 //! Where captures are read from.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use std::fs::File;
@@ -64,6 +64,10 @@ impl Unread {
             Self::After(error) => (error, true),
         };
         let raised: PyErr = match error {
+            // A signal came before there was anything to tell.
+            ReadError::Io(error) if error.get_ref().is_some_and(|inner| inner.is::<Stopped>()) => {
+                PyKeyboardInterrupt::new_err(())
+            }
             ReadError::Io(error) => error.into(),
             other => PyValueError::new_err(other.to_string()),
         };
