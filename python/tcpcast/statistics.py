@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +23,9 @@ from tcpcast.errors import DomainError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcpcast.intervals import Named
+
 Floats = NDArray[np.float64]
-Named = TypeVar("Named", str, float)
 
 UNITS = 32
 """Batches over all replications of an answer: enough for a t quantile near the normal's (2.04),

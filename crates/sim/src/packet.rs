@@ -65,6 +65,13 @@ impl Packet {
         Self { who: two(source, self.connection()), ..self }
     }
 
+    /// The same, with another label.
+    #[inline(always)]
+    #[must_use]
+    pub fn with_label(self, label: Label) -> Self {
+        self.with(self.number(), label)
+    }
+
     /// The same, with another number and another label.
     #[inline(always)]
     #[must_use]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,9 +226,7 @@ class Earlier:
         rows = rows.take(arrow.array(order)).combine_chunks()
         values = {variant.cell: variant.values for variant in variants}
         batch = batch_of_rows(rows, values, asked.kinds)
-        statuses: dict[str, int] = {}
-        for status in rows["status"].to_pylist():
-            statuses[status] = statuses.get(status, 0) + 1
+        statuses = dict(Counter(rows["status"].to_pylist()))
         host, wall = ("", []) if fresh is None else (fresh.host, fresh.wall)
         return Part(as_file(batch, asked.marks or {}), statuses, host, wall)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import platform
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,9 +105,7 @@ def answer_batch(
         if stopped is not None and stopped():
             raise KeyboardInterrupt
         rows += [row_of(variant, found) for found in _answers(asked, variant, options)]
-    statuses: dict[str, int] = {}
-    for row in rows:
-        statuses[row.status] = statuses.get(row.status, 0) + 1
+    statuses = dict(Counter(row.status for row in rows))
     wall = [(r.variant.cell, r.variant.replication, r.engine, r.wall_s) for r in rows]
     batch = record_batch(rows, asked.kinds)
     data = as_stream(batch) if asked.marks is None else as_file(batch, asked.marks)

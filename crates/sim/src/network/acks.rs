@@ -215,5 +215,5 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 /// Keeps at its receiver what an acknowledgement carries, until it arrives.
 #[inline(always)]
 fn keep<S: SendingEnd>(source: &mut Source<S>, ack: Packet, told: &AckHeaderOf<S>) -> Packet {
-    ack.with(ack.number(), source.receiver.keep(told, ack.label().serial()))
+    ack.with_label(source.receiver.keep(told, ack.label().serial()))
 }

@@ -129,20 +129,20 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         distinct: bool,
         index: u32,
     ) {
-        match progress {
-            Progress::LastOfFile | Progress::BlocksOfFile => source.record.got(arrived, distinct),
-            Progress::Packets | Progress::PacketsByTime => {
-                source.record.packets += u64::from(distinct);
-            }
+        let endless = progress.is_endless();
+        if endless {
+            source.record.packets += u64::from(distinct);
+        } else {
+            source.record.got(arrived, distinct);
         }
         if !distinct {
             return;
         }
-        if progress == Progress::BlocksOfFile {
-            self.probes.delivered_in_block(arrived, &source.record, index);
-        } else if progress == Progress::PacketsByTime {
+        if endless {
             let packets = source.receiver.in_order();
             self.probes.delivered_in_order(arrived, &source.record, index, packets);
+        } else {
+            self.probes.delivered_in_block(arrived, &source.record, index);
         }
     }
 }

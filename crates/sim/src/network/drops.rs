@@ -73,7 +73,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let at_once = at <= self.sender_now();
         let late =
             self.sender_lookahead + if at_once { self.link.time_when_idle().max(1) } else { 0 };
-        let feedback = packet.with(packet.number(), Label::new(Kind::Loss, 0));
+        let feedback = packet.with_label(Label::new(Kind::Loss, 0));
         self.agenda.packet(Place::Sender, source.record.class(), at + late, feedback);
     }
 

@@ -140,7 +140,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     #[inline(never)]
     fn with_serial(&self, packet: Packet) -> Packet {
         let label = Label::new(packet.kind(), self.lifetime.sent as u16);
-        packet.with(packet.number(), label)
+        packet.with_label(label)
     }
 
     /// A data packet will reach the bottleneck at `due`; `idle` says whether it found its own

@@ -196,7 +196,7 @@ impl QueueDiscipline for Managed {
         self.passed = Some(Passed { waited: begins - served.entered, marked: served.marked });
         let mut packet = served.token;
         if served.marked {
-            packet = packet.with(packet.number(), packet.label().marked());
+            packet = packet.with_label(packet.label().marked());
         }
         Some((leaves, packet))
     }

@@ -49,13 +49,14 @@ def class_table(
         if all(value is None for value in values):
             continue
         for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-            table[metric + suffix] = np.array([_part(v, part) for v in values], dtype=np.float64)
+            table[metric + suffix] = np.array([part_of(v, part) for v in values], dtype=np.float64)
         doubts = ["" if value is None else value.doubt or "" for value in values]
         if len(groups) > 1 and any(doubts):  # of one class the metrics themselves have them
             table[f"{metric}_doubt"] = np.array(doubts)
     return table
 
 
-def _part(estimate: Estimate | None, part: str) -> float:
+def part_of(estimate: Estimate | None, part: str) -> float:
+    """Return ``value``, ``low`` or ``high`` of an estimate, nan where it has none."""
     value = getattr(estimate, part, None)
     return math.nan if value is None else float(value)

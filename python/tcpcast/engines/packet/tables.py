@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tcpcast import _native
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
-from tcpcast.engines.packet.by_class import class_table
+from tcpcast.engines.packet.by_class import class_table, part_of
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
 from tcpcast.engines.packet.reliability import (
@@ -73,11 +73,6 @@ def _by_class(scenario: Scenario, seen: Seen) -> Table:
     ]
     left_out = () if scenario.transfers_alone is None else transfers.DECIDED_BY_THE_RUN
     return class_table(groups, estimates, [m for m in estimates[0] if m not in left_out])
-
-
-def _part(estimate: object, part: str) -> float:
-    value = getattr(estimate, part, None)
-    return np.nan if value is None else float(value)
 
 
 def _queue(totals: Mapping[str, Any]) -> Table:
@@ -202,9 +197,9 @@ def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[s
         "mean_size_pkts": total("packets") / total("transfers"),
         "connection_rate_bps": _share(bits * total("packets"), on_s),
         "transfer_rate_mean_bps": bits * total("rate_sum") / (units_of_rate * total("transfers")),
-        "on_time_s": _part(on_time, "value"),
-        "on_time_low_s": _part(on_time, "low"),
-        "on_time_high_s": _part(on_time, "high"),
+        "on_time_s": part_of(on_time, "value"),
+        "on_time_low_s": part_of(on_time, "low"),
+        "on_time_high_s": part_of(on_time, "high"),
         "queue_seen_mean_pkts": _share(total("queue_seen"), total("arrived")),
         "packets": int(total("arrived")),
         "drops": int(drops),

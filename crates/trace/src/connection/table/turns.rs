@@ -1,5 +1,5 @@
-//! How a connection begins and ends, as its first segment, SYNs, FINs and RSTs say: enough to tell it from the next between the same
-//! ends, without looking at the connection itself.
+//! How a connection begins and ends, as its first segment, SYNs, FINs and RSTs say: enough to tell it from the next
+//! between the same ends, without looking at the connection itself.
 
 use crate::analysis::End;
 use crate::segment::{Flags, Nanos, Segment};
