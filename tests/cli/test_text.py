@@ -80,6 +80,14 @@ def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(
     assert "…" not in found
 
 
+def test_a_list_with_long_names_fits_too(pair: list[Answer]) -> None:
+    pair[0].engine = "a-model-of-flows"
+    found = plain(pair, 40)
+    assert max(len(line) for line in found.splitlines()) <= 40
+    assert "  a-model-of-flows  154.9         -2.1 %" in found
+    assert "  packet            158.2  ± 1.3\n" in found
+
+
 def test_a_scenario_is_summed_up_above_the_table(pair: list[Answer]) -> None:
     first = plain(pair, 120, tcpcast.load("web-10mbit")).splitlines()[0]
     assert first == (

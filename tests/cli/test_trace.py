@@ -126,6 +126,34 @@ def test_text_fits_into_80_columns(capsys: Output, monkeypatch: pytest.MonkeyPat
     assert rows[0].split()[3:5] == ["136", "9"]
 
 
+@pytest.mark.parametrize("width", [40, 45, 50, 60, 70])
+@pytest.mark.parametrize("more", [[], ["--models"], ["--by", "pair"]], ids=" ".join)
+def test_a_narrow_terminal_has_the_columns_below_one_another(
+    width: int, more: list[str], capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.chdir(TRANSFER.parent)
+    assert trace(TRANSFER.name, *more) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= width
+    if not more:
+        cells = [line.split()[3:] for line in out.splitlines() if " > " in line]
+        heads = [cell for line in cells for cell in line]
+        assert {"retrans", "TD", "TO"} <= set(heads)
+        assert {"136", "9", "8", "0", "424", "71%"} <= set(heads)
+
+
+def test_bars_are_as_long_as_there_is_room(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = []
+    for width in (40, 50, 60, 72, 100):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert trace(TRANSFER) == 0
+        (line,) = [x for x in capsys.readouterr().out.splitlines() if "congestion window   " in x]
+        assert "71 %" in line
+        lengths.append(line.count("█"))
+    assert lengths == [0, 7, 14, 22, 22]
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
 def test_long_addresses_keep_what_tells_them_apart(width: int) -> None:
     capture = tcpcast.trace(TRANSFER)
@@ -133,11 +161,12 @@ def test_long_addresses_keep_what_tells_them_apart(width: int) -> None:
     capture.connections["src"] = np.array([source])
     capture.connections["dst"] = np.array([endpoint("2001:db8::1", 443)])
     lines = text(capture_parts(capture), width).splitlines()
-    (row,) = [line for line in lines if " > " in line and "from" not in line]
-    assert ":40000 > " in row
-    assert ":443" in row
-    if width >= 80:
-        assert max(map(len, lines[1:])) <= width
+    found = [line for line in lines if " > " in line and "from" not in line]
+    assert len(found) == (2 if width < 80 else 1)
+    for row in found:
+        assert ":40000 > " in row
+        assert ":443" in row
+    assert max(map(len, lines[2:])) <= width
 
 
 def test_the_worst_comes_first() -> None:

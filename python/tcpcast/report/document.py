@@ -68,14 +68,14 @@ class Table:
 
     ``ends`` are source and destination of each row, of which a terminal shows at least
     ``least_ends`` characters. Where a terminal is too narrow, the columns go on below and the first
-    ``repeated`` are there again; with 0 the table stays whole. ``loud`` rows stand out.
+    ``repeated`` are there again. ``loud`` rows stand out.
     """
 
     columns: Sequence[Column]
     title: str = ""
     ends: Sequence[tuple[str, str]] = ()
     least_ends: int = 25
-    repeated: int = 0
+    repeated: int = 1
     loud: Sequence[int] = ()
 
     @property

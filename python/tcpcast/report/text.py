@@ -55,6 +55,8 @@ WIDE = 110
 NARROWEST_END = 9
 BAR = 32
 """Characters of a share of all."""
+SHORTEST_BAR = 8
+"""A terminal with less room for a share of all has none."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STYLES: dict[Role, Style] = {"heading": "bold", "aside": "dim", "warning": "yellow"}
 _ESCAPES = {"bold": "\033[1m", "dim": "\033[2m", "yellow": "\033[33m"}
@@ -95,8 +97,7 @@ def laid_out(parts: Iterable[Part], width: int) -> Iterator[Line]:
             case SideBySide():
                 yield from _side_by_side(part, width)
             case Share():
-                filled = f"{visible(part.name):<18}{100 * part.share:4.0f} %  {bar(part.share)}"
-                yield _line(visible(part.mark) + filled)
+                yield _line(_share(part, width))
             case Code():
                 yield from (_line(f"  {line}") for line in visible(part.text).splitlines())
             case Figure():
@@ -137,9 +138,9 @@ def column_width(column: Column) -> int:
     return max(map(_columns_of, _seen(column)))
 
 
-def bar(share: float) -> str:
-    """Return a bar as long as a share of :data:`BAR` characters, to the eighth."""
-    eighths = round(8 * BAR * share)
+def bar(share: float, length: int = BAR) -> str:
+    """Return a bar as long as a share of ``length`` characters, to the eighth."""
+    eighths = round(8 * length * share)
     return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()
 
 
@@ -186,14 +187,19 @@ def _paragraph(part: Paragraph, width: int) -> Iterator[Line]:
         yield Line(((found[:head], leading), (found[head:], style)))
 
 
+def _share(part: Share, width: int) -> str:
+    """Return a share as a number and, where there is room, as a bar."""
+    said = f"{visible(part.mark)}{visible(part.name):<18}{100 * part.share:4.0f} %"
+    length = min(width - len(said) - len(_GAP), BAR)
+    return said if length < SHORTEST_BAR else said + _GAP + bar(part.share, length)
+
+
 def _table(part: Table, width: int) -> Iterator[Line]:
     if part.title:
         yield _line(visible(part.title), "bold")
     columns = _fitting(part, width)
-    if not part.repeated:
-        yield from _grid(columns, loud=part.loud)
-        return
-    first, rest = columns[: part.repeated], columns[part.repeated :]
+    repeated = min(part.repeated, len(columns) - 1)
+    first, rest = columns[:repeated], columns[repeated:]
     while rest:
         count = len(rest)
         while count > 1 and _least_width([*first, *rest[:count]]) > width:
@@ -329,12 +335,12 @@ def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
         return
     if part.title:
         yield _line(visible(part.title), "bold")
-    yield from _list(part.comparison)
+    yield from _list(part.comparison, width)
     if bearing_intervals(part.comparison):
         yield _line("± and low–high: 95 % interval", "dim")
 
 
-def _list(comparison: Comparison) -> Iterator[Line]:
+def _list(comparison: Comparison, width: int) -> Iterator[Line]:
     blocks = []
     for row in comparison.rows:
         scale = row_scale(row)
@@ -347,15 +353,26 @@ def _list(comparison: Comparison) -> Iterator[Line]:
             if figure is not None
         ]
         blocks.append((row_name(row) + unit, rows))
-    cells = [row for _, rows in blocks for row in rows]
-    widths = [max((len(row[at]) for row in cells), default=0) for at in range(4)]
+    widths = _list_widths(row for _, rows in blocks for row in rows)
+    narrow = sum(widths) + 3 * len(_GAP) > width
     for name, rows in blocks:
         yield _line(visible(name), "bold")
+        if narrow:
+            widths = _list_widths(rows)
+        # Few have both an interval and a difference: they share their columns where room is short.
+        shared = widths[2] + len(_GAP) + widths[3]
+        room = min(shared, width - widths[0] - widths[1] - 2 * len(_GAP))
         for engine, value, bounds, apart in rows:
+            end = apart and _GAP + apart
             yield Line(
                 (
                     (engine.ljust(widths[0]) + _GAP + " " * (widths[1] - len(value)), ""),
                     (value, "dim" if _is_marked(value) else ""),
-                    (_GAP + bounds.ljust(widths[2]) + _GAP + apart.rjust(widths[3]), ""),
+                    (_GAP + bounds + end.rjust(room - len(bounds)), ""),
                 )
             )
+
+
+def _list_widths(rows: Iterable[tuple[str, ...]]) -> list[int]:
+    """Return the width of each of the four columns of a list."""
+    return [max(map(len, cells)) for cells in zip(*rows, strict=True)] or [0] * 4

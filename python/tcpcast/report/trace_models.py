@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
 
 MEASURED = "measured"
+LEAST_NAME = 16
+"""Characters of a name that a narrow terminal shows on a line, at least."""
 
 
 def model_parts(connections: Table, found: Sequence[Modelled], asked: int) -> list[Part]:
@@ -54,7 +56,7 @@ def _direction(connections: Table, said: Modelled) -> list[Part]:
     shown = {name: rate for name, rate in rates.items() if math.isfinite(rate)}
     marks = {name: "" if found[f"{name}_trusted"] else UNTRUSTED for name in shown}
     columns = [
-        Column("", [MEASURED, *(CALLED[name] for name in shown)], right=False),
+        Column("", [MEASURED, *(CALLED[name] for name in shown)], right=False, least=LEAST_NAME),
         Column(
             "\npackets/s",
             [figure(measured), *(figure(rate) + marks[name] for name, rate in shown.items())],
