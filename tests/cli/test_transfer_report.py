@@ -154,6 +154,48 @@ def test_what_is_behind_the_bottleneck_is_told_with_its_marks_and_acks() -> None
         assert any(name.lower() in row.lower() for row in rows), name
 
 
+CROSSED: dict[str, Any] = {"law": "poisson", "mean": "40%"}
+
+
+@pytest.mark.parametrize(
+    ("streams", "said"),
+    [
+        ([CROSSED], "100 packets, cross traffic 4 Mbit/s, return link 500 kbit/s, "),
+        (
+            [CROSSED | {"hop": "access"}, CROSSED, CROSSED | {"mean": "500kbit"}],
+            ", cross traffic 4.5 Mbit/s, cross traffic 8 Mbit/s at access, return link 500 kbit/s,",
+        ),
+        ([CROSSED | {"hop": "return"}], ", cross traffic 200 kbit/s on the return link, return "),
+        (
+            [{"law": "trace", "times": [0, 0.3], "bytes": [1e4, 2e4]}],
+            ", cross traffic 400 kbit/s, ",
+        ),
+        ([{"law": "trace", "times": [0, 0.7], "bytes": [1e4, 2e4]}], "traffic 171.4 kbit/s, "),
+        (
+            [CROSSED, CROSSED | {"hop": "access"}, CROSSED | {"hop": "return"}],
+            "100 packets, cross traffic at 3 hops, return link",
+        ),
+    ],
+)
+def test_cross_traffic_is_told_with_its_rate_and_place(
+    streams: list[dict[str, Any]], said: str
+) -> None:
+    tables = {
+        "network": {
+            "rtt": "50ms",
+            "hop": [
+                {"name": "access", "rate": "20mbit", "buffer": "100pkt"},
+                {"name": "backbone", "rate": "10mbit", "buffer": "100pkt"},
+            ],
+            "return": {"rate": "500kbit", "buffer": "20pkt"},
+        },
+        "traffic": {"kind": "bulk", "flows": 1},
+        "run": {"duration": "30s"},
+        "cross": streams,
+    }
+    assert said in describe(Scenario.from_dict(tables))
+
+
 @pytest.mark.parametrize(
     ("burst", "said"), [("50KB", "burst 50 kB"), ("64KiB", "burst 64 KiB"), ("1501B", "1,501 B")]
 )

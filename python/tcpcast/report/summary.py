@@ -9,7 +9,9 @@ from tcpcast.answer import IntervalWarning
 from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
 from tcpcast.report.sizes import exact_bytes, sizes_text
+from tcpcast.scenario.crossing import place_of, places
 from tcpcast.scenario.rate import TokenBucket
+from tcpcast.scenario.return_path import RETURN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Captured, Population, Scenario, Transfers
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.rate import VaryingRate
+
+MOST_PLACES = 2
+"""Places with cross traffic that a sentence names."""
 
 
 def describe(scenario: Scenario) -> str:
@@ -48,7 +53,7 @@ def describe(scenario: Scenario) -> str:
         kinds = {"bernoulli": "random", "gilbert-elliott": "bursty"}
         kind = kinds.get(link.loss.model, link.loss.model)
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %")
-    parts += _behind(scenario.network)
+    parts += [*_crossing(scenario), *_behind(scenario.network)]
     # In the order of the classes, each once.
     stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
     return ", ".join([*parts, " and ".join(stacks)])
@@ -83,6 +88,24 @@ def _captured(traffic: Captured) -> str:
     elif which == "all":
         which = "all connections"
     return f"captured in {traffic.file}, {which}"
+
+
+def _crossing(scenario: Scenario) -> Iterator[str]:
+    """Yield the mean rate of cross traffic, the bottleneck's first, or at how many hops it is."""
+    network = scenario.network
+    bottleneck = places(network)[network.measured_at].name
+    rates: dict[str, float] = {}
+    for stream in scenario.cross:
+        if (place := place_of(network, stream)) is not None:
+            mean = stream.mean_bps(place.link.rate, network.packet_bytes)
+            rates[place.name] = rates.get(place.name, 0.0) + mean
+    if len(rates) > MOST_PLACES:
+        yield f"cross traffic at {len(rates)} hops"
+        return
+    for name in sorted(rates, key=lambda name: name != bottleneck):
+        where = "" if name == bottleneck else f" at {name}"
+        where = " on the return link" if name == RETURN else where
+        yield f"cross traffic {amount(float(f'{rates[name]:.4g}'), 'bit/s')}{where}"
 
 
 def _behind(network: Network) -> Iterator[str]:
