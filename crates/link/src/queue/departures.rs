@@ -185,10 +185,10 @@ impl<A: Admission, L: Leaving> Departures<A, L> {
         Backlog { packets: self.leaving.len() as u64, bytes: self.bytes }
     }
 
-    /// How much later than `now`, summed up, the packets leave that are held.
+    /// How much later than `now`, summed up modulo 2^64, the packets leave that are held.
     #[must_use]
     pub fn ahead(&self, now: Nanos) -> Nanos {
-        self.leaving.iter().map(|leaving| leaving.at() - now).sum()
+        self.leaving.iter().fold(0, |sum, leaving| sum.wrapping_add(leaving.at() - now))
     }
 
     /// Forgets the past of a queue that holds nothing.

@@ -167,7 +167,7 @@ struct ClassRow([u64; CLASS_CELLS.len()]);
 #[repr(align(128))]
 struct SizeRow([u64; SIZE_CELLS.len()]);
 
-/// The cells of a run and their snapshots.
+/// The cells of a run and their snapshots. All count modulo 2^64: sums of times come that far.
 ///
 /// A snapshot holds the sums since the warm-up, so dropping one loses nothing: the run stays cut
 /// in 64 to 128 equal slots however long it gets.
@@ -208,7 +208,8 @@ impl Counters {
     /// Adds to a cell of a class.
     #[inline]
     pub fn add(&mut self, class: usize, cell: ClassCell, amount: u64) {
-        self.classes[class].0[cell as usize] += amount;
+        let cell = &mut self.classes[class].0[cell as usize];
+        *cell = cell.wrapping_add(amount);
     }
 
     /// A sequence of timeouts goes on, `depth` timeouts deep before; 0 for one that is not counted.
@@ -231,7 +232,8 @@ impl Counters {
     /// Adds to a cell of a size interval.
     #[inline]
     pub fn add_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
-        self.sizes[row].0[cell as usize] += amount;
+        let cell = &mut self.sizes[row].0[cell as usize];
+        *cell = cell.wrapping_add(amount);
     }
 
     /// The cells of a class.

@@ -42,13 +42,13 @@ impl HopCounters {
     /// An acknowledgement got through that had waited so long.
     pub fn passed(&mut self, waited: Nanos) {
         self.passed += 1;
-        self.waited += waited;
+        self.waited = self.waited.wrapping_add(waited);
     }
 
     /// A link of a source's own takes a packet: `service` on the link, `stay` from its arrival on.
     pub fn carried(&mut self, service: Nanos, stay: Nanos) {
         self.busy += service;
-        self.held += stay;
+        self.held = self.held.wrapping_add(stay);
         self.longest = self.longest.max(stay.div_ceil(service.max(1)));
     }
 
@@ -70,7 +70,7 @@ impl HopCounters {
     /// Queue length times time, in packet nanoseconds.
     #[must_use]
     pub fn held(&self) -> u64 {
-        self.held + self.occupancy.integral()
+        self.held.wrapping_add(self.occupancy.integral())
     }
 
     /// The most packets that one queue held.
@@ -161,7 +161,7 @@ impl HopSums {
         self.queue_drops += counters.queue_drops;
         self.random_drops += counters.random_drops;
         self.busy += counters.busy();
-        self.held += counters.held();
+        self.held = self.held.wrapping_add(counters.held());
         self.longest = self.longest.max(counters.longest());
         self.carried += counters.load.carried().bytes;
         self.capacity += counters.load.carried().capacity;

@@ -32,7 +32,8 @@ impl TcpProbe for Listener<'_> {
         }
         if let TcpEvent::RttSample { rtt } = event {
             let cells = self.probes.counters.class_mut(self.record.class());
-            cells[ClassCell::RttSum as usize] += rtt;
+            let sum = &mut cells[ClassCell::RttSum as usize];
+            *sum = sum.wrapping_add(rtt);
             cells[ClassCell::RttSamples as usize] += 1;
             return;
         }

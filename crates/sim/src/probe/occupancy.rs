@@ -28,7 +28,7 @@ impl Occupancy {
         }
         self.since = until;
         add(&mut self.time_at, packets, span);
-        self.integral += span * packets as u64;
+        self.integral = self.integral.wrapping_add(span.wrapping_mul(packets as u64));
     }
 
     /// An arrival found `packets`.
@@ -37,7 +37,7 @@ impl Occupancy {
         add(&mut self.seen_at, packets, 1);
     }
 
-    /// Queue length integrated over time, in packet nanoseconds.
+    /// Queue length integrated over time, in packet nanoseconds, modulo 2^64.
     #[must_use]
     pub fn integral(&self) -> u64 {
         self.integral
@@ -81,4 +81,24 @@ fn add(counts: &mut Vec<u64>, packets: usize, amount: u64) {
 fn grow(counts: &mut Vec<u64>, packets: usize, amount: u64) {
     counts.resize(packets, 0);
     counts.push(amount);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A million packets for six hours, twice.
+    #[test]
+    fn the_integral_counts_modulo_two_to_the_64() {
+        let (packets, hours) = (1_000_000_u64, 6 * 3_600_000_000_000_u64);
+        let mut occupancy = Occupancy::default();
+        let mut expected = 0_u64;
+        for end in [hours, 2 * hours] {
+            occupancy.held(packets as usize, end);
+            expected = expected.wrapping_add(packets.wrapping_mul(hours));
+        }
+        assert_eq!(occupancy.integral(), expected);
+        assert_eq!(occupancy.lifetime_integral(), expected);
+        assert_eq!(occupancy.busy(), 2 * hours);
+    }
 }

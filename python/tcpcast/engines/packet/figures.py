@@ -38,6 +38,21 @@ TODAYS_COUNTS = (
 """Counts of today's stacks: metrics, and cells of the same names."""
 
 
+def unwrapped(rows: Counts | Floats) -> Counts | Floats:
+    """Return cumulative cells, ``[rows, cells]``, that counted modulo 2^64 as what they count.
+
+    Of integers; as floats only where a cell began anew. What one row adds is below 2^63.
+    """
+    if rows.dtype != np.uint64:
+        return rows
+    anew = (rows[1:] < rows[:-1]) & (rows[:-1] - rows[1:] > np.uint64(2**63))
+    if not anew.any():
+        return rows
+    found = rows.astype(np.float64)
+    found[1:] += 2.0**64 * np.cumsum(anew, axis=0)
+    return found
+
+
 class Units:
     """What each statistical unit of a run added to each cell, by name."""
 
@@ -49,6 +64,7 @@ class Units:
         They count from ``begins_ns`` on, the end of the warm-up.
         """
         self.replications = len(rows)
+        rows = [unwrapped(row) for row in rows]
         self._cells = statistics.blocks([row[:-1] for row in rows], totals=[r[-1] for r in rows])
         self._classes = classes
         self._times = [row[:, LINK["time_ns"]] for row in rows]
@@ -439,7 +455,7 @@ def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, 
     The mean queue in each slot; where no queue can form, because the bottleneck's rate is
     unlimited or it is a policer, the packets delivered in it. ``[slots]``.
     """
-    rows = run.counters()[0][:-1].astype(np.float64)
+    rows = unwrapped(run.counters()[0])[:-1].astype(np.float64)
     if len(rows) < 2:
         return 0.0, np.empty(0)
     slot_s = rows[1, LINK["time_ns"]] * 1e-9

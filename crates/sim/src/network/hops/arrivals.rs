@@ -43,8 +43,9 @@ impl Arrivals {
         }
     }
 
-    /// A packet will get to `stage` at `at`.
+    /// A packet will get to `stage` at `at`; from [`LAST`] on never.
     pub(super) fn schedule(&mut self, at: Nanos, stage: usize, packet: Packet) {
+        let at = at.min(LAST);
         let to = &mut self.stages[stage];
         if to.line.push(at, packet) {
             if to.line.len() == 1 {
@@ -92,6 +93,22 @@ mod tests {
     use super::*;
     use crate::packet::Label;
     use proptest::prelude::*;
+
+    /// Behind a backlog of a century, say: it would be out of order if its time were cut.
+    #[test]
+    fn what_is_later_than_the_last_time_never_comes() {
+        let packet = |number| Packet::new(0, 0, number, Label::default());
+        for stages in [2, 7] {
+            let mut arrivals = Arrivals::new(stages);
+            arrivals.schedule(LAST + 1, 0, packet(0));
+            arrivals.schedule(u64::MAX / 2, 0, packet(1));
+            arrivals.schedule(LAST + 3, 0, packet(2));
+            arrivals.schedule(7, 1, packet(3));
+            assert_eq!(arrivals.next(), 7);
+            assert_eq!(arrivals.take().2.number(), 3);
+            assert_eq!((arrivals.next(), arrivals.len()), (NEVER, 3));
+        }
+    }
 
     proptest! {
         /// They come by time, then stage, then in the order of scheduling, as out of one heap.

@@ -1,0 +1,26 @@
+"""Cumulative counters of the simulator: integers modulo 2^64, taken apart into batches."""
+
+from __future__ import annotations
+
+import numpy as np
+from tcpcast.engines.packet.figures import LINK, Units, unwrapped
+
+
+def test_a_sum_that_began_anew_is_what_it_counts() -> None:
+    # A queue of a million packets for 100 hours, in slots of an hour: 3.6e20 packet nanoseconds.
+    slots, hour = 100, 3600 * 10**9
+    rows = np.zeros((slots + 2, len(LINK)), dtype=np.uint64)
+    ends = [*range(slots + 1), slots]
+    rows[:, LINK["time_ns"]] = [hour * end for end in ends]
+    rows[:, LINK["queue_integral"]] = [10**6 * hour * end % 2**64 for end in ends]
+    assert (np.diff(rows[:, LINK["queue_integral"]].astype(float)) < 0).any()
+    units = Units([rows], 0)
+    mean = units.link("queue_integral") / units.link("time_ns")
+    np.testing.assert_allclose(mean, 1e6, rtol=1e-12)
+
+
+def test_sums_that_did_not_are_the_same_integers() -> None:
+    rows = np.array([[0, 5], [7, 5], [2**64 - 1, 4]], dtype=np.uint64)
+    assert unwrapped(rows) is rows
+    floats = np.array([[3.0], [1.0]])
+    assert unwrapped(floats) is floats
