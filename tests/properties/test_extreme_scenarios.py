@@ -11,18 +11,11 @@ from typing import Any
 
 import pytest
 import tcpcast
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from test_packet_properties import OFF, QUEUE, RANDOM_LOSS, SIZE
-
-EXTREME = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+from test_packet_properties import OFF, QUEUE, RANDOM_LOSS, SIZE, UNHURRIED
 
 WALL = "100ms"
 """Long enough for a look at most runs, short enough for many of them."""
@@ -177,7 +170,7 @@ def check(tables: dict[str, Any], engine: str) -> None:
             assert metric.low <= metric.value <= metric.high, name
 
 
-@EXTREME
+@UNHURRIED
 @given(scenarios())
 def test_every_packet_is_accounted_for(tables: dict[str, Any]) -> None:
     check(tables, "packet")
@@ -217,13 +210,13 @@ def scaled(tables: dict[str, Any]) -> dict[str, Any]:
     return tables | {"traffic": traffic}
 
 
-@EXTREME
+@UNHURRIED
 @given(scenarios().map(followed), fixed_points())
 def test_fixed_points_come_to_an_end(tables: dict[str, Any], table: dict[str, Any]) -> None:
     check(tables | {"fixed_point": table}, "fixed-point")
 
 
-@EXTREME
+@UNHURRIED
 @given(scenarios().map(scaled), st.sampled_from([100, 1999, 10**6]))
 def test_populations_come_to_an_end(tables: dict[str, Any], flows: int) -> None:
     check(tables | {"mean_field": {"flows": flows}}, "mean-field")

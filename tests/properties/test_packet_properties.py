@@ -18,10 +18,12 @@ from tcpcast.models.engset import Path, connection_alone, lone_queue, lone_trans
 from tcpcast.scenario import Scenario
 
 SECOND = 10**9
+MANY = settings.default is not None and settings.default.max_examples > 40
+"""Whether many examples are asked for, by a profile: they are other ones in each run."""
 UNHURRIED = settings(
-    max_examples=40,
+    max_examples=300 if MANY else 40,
     deadline=None,
-    derandomize=True,
+    derandomize=not MANY,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 

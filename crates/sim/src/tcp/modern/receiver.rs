@@ -453,11 +453,18 @@ impl Receiver {
         }
     }
 
+    /// Linux's `tcp_receive_window`: none is left where a FIN, for which nothing is asked, is behind
+    /// the last byte of it.
+    #[inline(always)]
+    fn window(&self) -> u64 {
+        self.allowed.saturating_sub(self.next())
+    }
+
     #[inline(always)]
     fn cumulative(&self, stack: &Stack) -> Cumulative {
         Cumulative {
             ack: self.next(),
-            window: self.allowed.saturating_sub(self.next()),
+            window: self.window(),
             seq: 0,
             echo: self.newest_stamp.filter(|_| stack.timestamps),
             ece: self.echoes,

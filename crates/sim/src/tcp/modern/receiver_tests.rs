@@ -48,6 +48,19 @@ fn linux_s_tcp_grow_window_acknowledges_at_once_while_the_window_grows() {
 }
 
 #[test]
+fn a_window_that_a_fin_is_behind_has_two_quick_acks() {
+    let stack = settled(Preset::LinuxCubic);
+    let stack = Stack { receiving: Receiving { buffer: 1448, ..stack.receiving }, ..stack };
+    let mut receiver = Receiver::new(1, &stack);
+    let last = Data { fin: true, ..data(1, 1448) };
+    // At least two, Linux's tcp_incr_quickack.
+    receiver.on_data(0, &last, &stack);
+    assert_eq!(receiver.delay.quick, 2);
+    assert_eq!(receiver.poll_ack(&stack).map(|ack| ack.ack), Some(1450));
+    assert_eq!(receiver.delay.quick, 1);
+}
+
+#[test]
 fn linux_delays_an_acknowledgement_by_40_ms() {
     let stack = settled(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);

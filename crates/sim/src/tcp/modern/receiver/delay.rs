@@ -132,8 +132,7 @@ impl Receiver {
 
     #[inline(never)]
     pub(super) fn add_quick_acks(&mut self, most: u8) {
-        let window = self.allowed - self.next();
-        let acks = window / (2 * u64::from(self.largest));
+        let acks = self.window() / (2 * u64::from(self.largest));
         let acks = u8::try_from(acks).unwrap_or(u8::MAX).max(2).min(most);
         self.delay.quick = self.delay.quick.max(acks);
     }
