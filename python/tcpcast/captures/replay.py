@@ -37,6 +37,9 @@ MOST_PACKETS = 2e6
 MOST_REPLICATIONS = 32
 """Short captures are replayed several times for narrow intervals, up to this many packets."""
 
+MEDIAN_PRECISION = 1.016
+"""A median RTT that is larger by less may be the same."""
+
 OUTAGE = 4
 """Consecutive timeouts from which on the path is taken to have been interrupted."""
 
@@ -108,12 +111,9 @@ def _network(seen: Seen) -> Iterator[Entry]:
     rate, whence = seen.link_bps, "acks came at this rate while the path was full"
     guessed = math.isnan(rate) and seen.explained
     if guessed:
-        rtt, why = seen.rtt_s, "mean RTT measured: no full link was seen, so no queue is simulated"
+        rtt, why = _usual_rtt(seen)
         rate = NEVER_FULL * seen.rate_bps
         whence = f"{NEVER_FULL} times the rate reached: the capture does not show the link"
-        acks_wait = seen.sender.todays or grows_by_acks(seen)
-        if acks_wait and seen.mean("rtt_karn_p50_s") > 0:
-            rtt, why = seen.mean("rtt_karn_p50_s"), "median RTT of packets whose acks did not wait"
     elif math.isnan(rate):
         rate, whence = seen.rate_bps, "the rate reached: neither loss nor window explains it"
     fitting = 2 * 8 * (seen.packet + ACK_BYTES) / rate
@@ -141,6 +141,19 @@ def _network(seen: Seen) -> Iterator[Entry]:
     elif seen.full or seen.elsewhere >= 0:
         lost = "they came while the link was full: all losses are taken to be queue drops"
     yield Entry(at, "loss", units.format_ratio(rounded(seen.lost)), lost)
+
+
+def _usual_rtt(seen: Seen) -> tuple[float, str]:
+    """Return the RTT of a path whose queue nobody saw, and where it comes from."""
+    usual = seen.mean("rtt_karn_p50_s")
+    if not (seen.sender.todays or grows_by_acks(seen)) or not usual > 0:
+        return seen.rtt_s, "mean RTT measured: no full link was seen, so no queue is simulated"
+    if usual <= MEDIAN_PRECISION * seen.rtt_min_s:
+        return (
+            seen.rtt_min_s,
+            "minimum RTT measured; the median of acks that did not wait is it, too",
+        )
+    return usual, "median RTT of packets whose acks did not wait"
 
 
 def _buffer(seen: Seen, at: str) -> Entry:
