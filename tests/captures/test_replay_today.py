@@ -184,7 +184,7 @@ def test_timers_are_linux_s_but_where_they_are_shorter(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "network.bottleneck.loss": "6%"})
     flows = capture.connections
     written = replay(capture).tables["tcp"]
-    assert set(written) == {"stack", "initial_window", "receiver_window"}
+    assert set(written) == {"stack", "initial_window"}
     flows["to"] += 5
     flows["t0_s"] = flows["rtt_mean_s"] + 0.2
     assert "min_rto" not in replay(capture).tables["tcp"]
@@ -193,6 +193,15 @@ def test_timers_are_linux_s_but_where_they_are_shorter(tmp_path: Path) -> None:
     assert again.populations[0].tcp.min_rto_s == pytest.approx(0.03, rel=1e-3)
     flows["t0_s"] = flows["rtt_mean_s"]
     assert replay(capture).tables["tcp"]["min_rto"] == "4ms"
+
+
+def test_a_window_that_was_never_near_is_left_to_grow(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {**FAST, "network.bottleneck.loss": "2%"})
+    flows = capture.connections
+    assert "receiver_window" not in replay(capture).tables["tcp"]
+    flows["w_max_pkts"] = 1.5 * flows["flight_max_bytes"] / 1448
+    written = replay(capture).tables["tcp"]["receiver_window"]
+    assert written == pytest.approx(float(flows["w_max_pkts"].mean()), rel=0.1)
 
 
 def test_packets_without_timestamps_have_shorter_headers(tmp_path: Path) -> None:

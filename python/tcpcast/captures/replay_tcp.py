@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 GROWTH = 0.75
 """Growth of a window in a round, packets: 1 if by packets acknowledged, 1/b if by acks."""
 
+ROOMY = 2.0
+"""Largest window announced over the largest flight from which on it is no limit."""
+
 CUBIC_REDUCTION = (0.6, 0.8)
 """What a loss leaves of the window with CUBIC, 0.7; 0.5 with Reno, more with what is no classic."""
 
@@ -37,8 +40,14 @@ def tcp_entries(seen: Seen) -> Iterator[Entry]:
     window = seen.mean("initial_window_pkts")
     if window >= 1:
         yield Entry("tcp", "initial_window", round(window), "packets sent before the first ack")
-    yield _window(seen)
+    if not (seen.sender.todays and _roomy(seen)):
+        yield _window(seen)
     yield from _timer_of_today(seen) if seen.sender.todays else _classic(seen)
+
+
+def _roomy(seen: Seen) -> bool:
+    """Say whether the window announced was never near: today's receivers let it grow with need."""
+    return bool(seen.mean("w_max_pkts") * seen.payload >= ROOMY * seen.mean("flight_max_bytes"))
 
 
 def _window(seen: Seen) -> Entry:
