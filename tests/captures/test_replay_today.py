@@ -226,6 +226,22 @@ def test_what_was_full_for_a_moment_is_no_link(tmp_path: Path) -> None:
     assert np.isnan(link_bps(capture))
 
 
+@pytest.mark.parametrize("limit", ["application", "receiver_window", "timeout"])
+def test_who_waits_for_something_else_shows_no_link(limit: str, tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {**FAST, "traffic.flows": 1, "run.duration": "60s"})
+    flows = capture.connections
+    for name in ("td", "to", "retransmissions", "bottleneck_rate_bps"):
+        flows[name] = flows[name] * (np.nan if name == "bottleneck_rate_bps" else 0)
+    for name in [name for name in flows if name.startswith("share_")]:
+        flows[name] = flows[name] * 0
+    flows["rtt_karn_p99_s"] = flows["rtt_p99_s"] = flows["rtt_undelayed_max_s"] = flows["rtt_min_s"]
+    assert "the rate reached: neither loss nor window explains it" in replay(capture).text
+    flows[f"share_{limit}"] += 0.9
+    written = replay(capture)
+    assert "10 times the rate reached: the capture does not show the link" in written.text
+    assert Scenario.from_dict(written.tables).rtt_s == pytest.approx(0.06, rel=0.02)
+
+
 def test_a_short_transfer_takes_as_long(tmp_path: Path) -> None:
     scenario, original, capture = captured(
         tmp_path,

@@ -158,10 +158,10 @@ def _usual_rtt(seen: Seen) -> tuple[float, str]:
 
 def _buffer(seen: Seen, at: str) -> Entry:
     """Return the buffer that the RTT shows, or one BDP: never less if it never was full."""
-    if math.isnan(seen.link_bps) and seen.explained:
-        return Entry(at, "buffer", "1bdp", "the capture does not show it; hardly used at this rate")
     if seen.short and not lost_of_all(seen.table):
         return Entry(at, "buffer", "unlimited", "nothing was lost: all packets fitted")
+    if math.isnan(seen.link_bps) and seen.explained:
+        return Entry(at, "buffer", "1bdp", "the capture does not show it; hardly used at this rate")
     link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps
     queued = round((seen.rtt_high_s - seen.rtt_min_s) * link / (8 * seen.packet)) + 1
     if not seen.overflows and queued < seen.rtt_min_s * link / (8 * seen.packet):

@@ -41,6 +41,12 @@ OVERFLOWS = 0.8
 LEAST_ELSEWHERE = 0.2
 """Fewer of the losses are taken to be overflows, too: of BBR's up to a fifth come below."""
 
+NO_LINK = ("application", "receiver_window", "send_buffer", "slow_start", "timeout")
+"""Limits of most of the time with which the rate reached is not the link's."""
+
+QUEUED = 1.5
+"""RTT over its least from which on the path has a queue."""
+
 CORRELATED = 1.5
 """Loss ratio over that of independent losses with as many indications, above which losses
 correlate."""
@@ -84,12 +90,23 @@ class Seen:
 
     @property
     def explained(self) -> bool:
-        """Whether losses or the window explain the rate without a full link."""
+        """Whether losses, the window or another limit explain the rate without a full link."""
+        if self._share(NO_LINK) > 0.5 and not self._queued:
+            return True
         lossy = self.lossy_pps
         by_window = self.window_pkts / self.rtt_s
         known = [rate for rate in (lossy, by_window) if math.isfinite(rate)]
         reached = self.sent / self.seconds / self.flows
         return bool(known) and min(known) <= UNEXPLAINED * reached
+
+    def _share(self, limits: tuple[str, ...]) -> float:
+        """Return the share of the time of some limits."""
+        return float(sum(np.nan_to_num(self.mean(f"share_{limit}")) for limit in limits))
+
+    @property
+    def _queued(self) -> bool:
+        """Whether a queue was there, of a link that was full for a while."""
+        return self.rtt_high_s > QUEUED * self.rtt_min_s
 
     @property
     def short(self) -> bool:
@@ -132,7 +149,8 @@ class Seen:
     @property
     def overflows(self) -> bool:
         """Whether the queue of the link is taken to have been full at times."""
-        return self.full and not (self.lone and self.elsewhere > 0.5)
+        lossless = not (self.table["td"] + self.table["to"]).any()
+        return self.full and not lossless and not (self.lone and self.elsewhere > 0.5)
 
     @property
     def lone(self) -> bool:
