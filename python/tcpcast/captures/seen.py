@@ -50,12 +50,14 @@ QUEUED = 1.5
 CORRELATED = 1.5
 """Loss ratio over that of independent losses with as many indications, above which losses
 correlate."""
+MUCH_CORRELATED = 3.0
+"""The same of a few indications."""
 DELAYED = 1.5
 """Packets per ack from here on are delayed acks: recoveries alone make 1.2 to 1.4."""
 DELAYED_ACK_S = 0.04
 """How long Linux delays an ack at first, and at least."""
 FEW_INDICATIONS = 20
-"""Fewer do not show whether losses are correlated."""
+"""Fewer do not show whether losses are somewhat correlated, and where they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class Seen:
     @property
     def explained(self) -> bool:
         """Whether losses, the window or another limit explain the rate without a full link."""
-        if self._share(NO_LINK) > 0.5 and not self._queued:
+        idle = self._share(("application",)) > 0.5
+        if idle or (self._share(NO_LINK) > 0.5 and not self._queued):
             return True
         lossy = self.lossy_pps
         by_window = self.window_pkts / self.rtt_s
@@ -160,8 +163,11 @@ class Seen:
     @property
     def correlated(self) -> bool:
         """Whether losses are correlated: many packets are lost at a time."""
-        told = (self.table["td"] + self.table["to"]).sum() >= FEW_INDICATIONS and not self.full
-        return bool(told and lost_of_all(self.table) > CORRELATED * self.lost_independently)
+        if self.full:
+            return False
+        few = (self.table["td"] + self.table["to"]).sum() < FEW_INDICATIONS
+        times = MUCH_CORRELATED if few else CORRELATED
+        return bool(lost_of_all(self.table) > times * self.lost_independently)
 
     @property
     def lost_independently(self) -> float:
