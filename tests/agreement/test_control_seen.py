@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture
 
 
-def captured(stack: str, folder: Path, *, seconds: int = 60, **link: str) -> Capture:
+def captured(
+    stack: str, folder: Path, *, seconds: int = 60, ecn: bool = False, **link: str
+) -> Capture:
     bottleneck = {"rate": "20mbit", "buffer": "101pkt", "loss": "0%", **link}
     tables: dict[str, Any] = {
         "network": {"rtt": "60ms", "ack": "52B", "bottleneck": bottleneck},
         "traffic": {"kind": "bulk", "flows": 1},
-        "tcp": {"stack": stack},
+        "tcp": {"stack": stack, **({"ecn": True} if ecn else {})},
         "run": {"duration": f"{seconds}s", "warmup": "0s"},
         "probes": {"pcap": [{"link": "sender", "file": str(folder / "a.pcap"), "packets": 10**6}]},
     }
@@ -49,7 +51,7 @@ def test_a_capture_looks_like_its_congestion_control(
 LOSSES: dict[str, Any] = {
     "rtt_mean_s": 0.1, "t0_s": np.nan, "w_max_pkts": np.nan, "packets_per_ack": 2.0,
     "data_packets": 10_000, "super_segments": 0, "bytes": 10_000_000, "duration_s": 100.0,
-    "td": 100, "to": 0, "by_sack": 100,
+    "td": 100, "to": 0, "by_sack": 100, "window_reductions": 0,
 }  # fmt: skip
 """A hundred packets a second, and one loss indication for a hundred of them: 122 by PFTK."""
 
@@ -108,6 +110,21 @@ def test_who_sends_more_than_losses_allow_is_bbr(changed: dict[str, Any], contro
     given = directions(0.7, RISING, "congestion_window")
     given["table"] |= {name: np.array([value]) for name, value in changed.items()}
     assert looks_like(**given)["looks_like"].tolist() == [control]
+
+
+def test_flights_that_marks_reduced_tell_nothing() -> None:
+    """As many reductions by CWR as halves of the falls (RFC 3168, section 6.1.2)."""
+    given = directions(np.nan, PROBING, "congestion_window")
+    for marks, control in ((2, "bbr"), (12, "unknown")):
+        given["table"]["window_reductions"] = np.array([marks])
+        assert looks_like(**given)["looks_like"].tolist() == [control]
+
+
+@pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno"])
+def test_ecn_is_not_taken_for_bbr(stack: str, tmp_path: Path) -> None:
+    capture = captured(stack, tmp_path, ecn=True, queue="codel")
+    assert capture.connections["window_reductions"][0] >= 10
+    assert capture.connections["looks_like"].tolist() == ["unknown"]
 
 
 @pytest.mark.parametrize("loss", ["0%", "0.1%", "2%"])

@@ -43,6 +43,9 @@ window that follows losses has it: those of simulated Reno and CUBIC have at mos
 ENOUGH_LOSSES = 20
 """With fewer loss indications chance, or the slow start, decides the rate."""
 
+FALLS_OF_A_MARK = 2
+"""Rounds in which a flight falls after a mark: that of the reduction and the next."""
+
 _HELD_BY_OTHERS = ("application", "receiver_window", "send_buffer", "timeout", "unknown")
 
 
@@ -97,7 +100,8 @@ def falling_share(table: Table, rounds: Table) -> Column:
     """Return in which share of the pairs of calm rounds a flight falls; NaN of too few pairs.
 
     Calm are rounds that nothing but congestion control held, without a retransmission, three in a
-    row: after a recovery a flight still falls to what the recovery left.
+    row: after a recovery a flight still falls to what the recovery left. NaN, too, where as many
+    reductions were answers to marks (ECN, flag CWR).
     """
     size = table["src"].size
     flight = rounds["flight_bytes"].astype(np.float64)
@@ -111,5 +115,6 @@ def falling_share(table: Table, rounds: Table) -> Column:
     falls = pairs & (lost > FALL * flight[1:-1]) & (lost > FALL_PKTS * segment)
     at = rounds["direction"][2:]
     every, fell = (np.bincount(at[each], minlength=size) for each in (pairs, falls))
+    marked = (fell > 0) & (fell <= FALLS_OF_A_MARK * table["window_reductions"])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(every >= FEWEST_PAIRS, fell / every, np.nan)
+        return np.where((every >= FEWEST_PAIRS) & ~marked, fell / every, np.nan)
