@@ -114,6 +114,9 @@ def _network(seen: Seen) -> Iterator[Entry]:
         rtt, why = _usual_rtt(seen)
         rate = NEVER_FULL * seen.rate_bps
         whence = f"{NEVER_FULL} times the rate reached: the capture does not show the link"
+        if seen.sender.paced and not seen.windowed:
+            rate = seen.rate_bps
+            whence = "the rate reached: BBR would fill more, and the capture does not show the link"
     elif math.isnan(rate):
         rate, whence = seen.rate_bps, "the rate reached: neither loss nor window explains it"
     fitting = 2 * 8 * (seen.packet + ACK_BYTES) / rate
@@ -213,6 +216,12 @@ def _warnings(seen: Seen) -> list[str]:
 
 def _other_limits(seen: Seen) -> Iterator[str]:
     """Name the limits of the flows that the scenario leaves out."""
+    if seen.transfers:
+        yield (
+            f"{seen.transfers} of {seen.table['src'].size} connections were shorter than half of "
+            "the capture: files one after the other, which the scenario has as flows without end; "
+            'write traffic of kind "on-off" or "transfers"'
+        )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
     for name, what in left_out.items():
         share = seen.mean(name) if name in seen.table else math.nan

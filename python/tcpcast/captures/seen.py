@@ -96,11 +96,17 @@ class Seen:
         idle = self._share(("application",)) > 0.5
         if idle or (self._share(NO_LINK) > 0.5 and not self._queued):
             return True
-        lossy = self.lossy_pps
-        by_window = self.window_pkts / self.rtt_s
-        known = [rate for rate in (lossy, by_window) if math.isfinite(rate)]
-        reached = self.sent / self.seconds / self.flows
-        return bool(known) and min(known) <= UNEXPLAINED * reached
+        return self.windowed or self.lossy_pps <= UNEXPLAINED * self.reached_pps
+
+    @property
+    def windowed(self) -> bool:
+        """Whether the window explains the rate."""
+        return self.window_pkts / self.rtt_s <= UNEXPLAINED * self.reached_pps
+
+    @property
+    def reached_pps(self) -> float:
+        """The rate of one of the flows."""
+        return self.sent / self.seconds / self.flows
 
     def _share(self, limits: tuple[str, ...]) -> float:
         """Return the share of the time of some limits."""
@@ -116,6 +122,12 @@ class Seen:
         """Whether this is one short transfer, from its handshake to its end."""
         whole = self.table["syn_captured"] & (self.table["end"] == "closed")
         return bool(whole.size == 1 and whole[0] and self.sent <= SHORT_PKTS)
+
+    @property
+    def transfers(self) -> int:
+        """How many connections were files one after the other: shorter than half of the time."""
+        short = np.nan_to_num(self.table["duration_s"]) < self.seconds / 2
+        return int(short.sum()) if short.size > self.flows else 0
 
     @property
     def headers(self) -> int:
@@ -143,7 +155,8 @@ class Seen:
     def lost(self) -> float:
         """The random loss of the scenario: the loss that the queue does not explain."""
         if self.elsewhere >= LEAST_ELSEWHERE:
-            every = lost_of_all(self.table) if self.lone else self.lost_independently
+            recovering = self.lone and self._share(("loss_recovery",)) > 0.5
+            every = lost_of_all(self.table) if recovering else self.lost_independently
             return self.elsewhere * every
         if self.full or self.elsewhere >= 0:
             return 0.0
