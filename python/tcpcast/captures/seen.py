@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import LEAST_VARIATION_S, pftk_pps, usable
+from tcpcast.captures.beside import LEAST_VARIATION_S, cubic_pps, pftk_pps, usable
 from tcpcast.captures.models import lost_ratio
 from tcpcast.captures.pace import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.selection import tables
 from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
 from tcpcast.errors import CaptureError
-from tcpcast.models.cubic import cubic_response
 from tcpcast.models.pftk import unlimited_window_pkts
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES
@@ -310,6 +309,5 @@ def predicted_pps(seen: Seen, packets_per_ack: float) -> float:
     if not usable(loss, given).all() or not packets_per_ack > 0:
         return math.nan
     if seen.sender.stack == "linux-cubic":
-        path = {name: given[name] for name in ("rtt_s", "receiver_window_pkts")}
-        return float(cubic_response(loss_ratio=loss, **path).rate_pps[0])
+        return float(cubic_pps(loss, given)[0])
     return float(pftk_pps(loss, given)[0])
