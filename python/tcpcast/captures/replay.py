@@ -17,6 +17,7 @@ from tcpcast.captures.flows import named
 from tcpcast.captures.replay_tcp import grows_by_acks, tcp_entries, tcp_warnings
 from tcpcast.captures.replay_text import Entry, document, nested, rounded, written_time
 from tcpcast.captures.seen import Seen, lost_of_all, seen_in
+from tcpcast.captures.words import percent
 from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.scenario import Scenario
 
@@ -140,7 +141,7 @@ def _network(seen: Seen) -> Iterator[Entry]:
     if seen.correlated:
         lost = "losses are correlated: this independent loss makes as many loss indications"
     if seen.elsewhere >= 0 and seen.lost:
-        lost = f"{seen.elsewhere:.0%} of the losses came while the link's queue was not full"
+        lost = f"{percent(seen.elsewhere)} of the losses came while the link's queue was not full"
     elif seen.full or seen.elsewhere >= 0:
         lost = "they came while the link was full: all losses are taken to be queue drops"
     yield Entry(at, "loss", units.format_ratio(rounded(seen.lost)), lost)
@@ -226,18 +227,18 @@ def _other_limits(seen: Seen) -> Iterator[str]:
     for name, what in left_out.items():
         share = seen.mean(name) if name in seen.table else math.nan
         if share > NOTICED:
-            yield f"the flows were limited by {what} {share:.0%} of the time; this is not replayed"
+            yield f"the flows were limited by {what} {percent(share)} of the time; this is not replayed"
     share = seen.mean("share_timeout") if "share_timeout" in seen.table else 0.0
     deepest = int(seen.table["max_backoff"].max())
     if share > NOTICED and deepest >= OUTAGE:
         yield (
-            f"the flows were in RTO {share:.0%} of the time, with up to {deepest} consecutive "
+            f"the flows were in RTO {percent(share)} of the time, with up to {deepest} consecutive "
             "timeouts: the path was interrupted, which is not replayed"
         )
     share = seen.mean("share_receiver_window") if "share_receiver_window" in seen.table else 0.0
     if share > NOTICED and (seen.table["zero_windows"] > 0).any():
         yield (
-            f"the flows were limited by the receiver window {share:.0%} of the time, and it "
+            f"the flows were limited by the receiver window {percent(share)} of the time, and it "
             "closed at "
             "times; the scenario has its largest value all the time"
         )
