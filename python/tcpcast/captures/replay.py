@@ -227,7 +227,8 @@ def _other_limits(seen: Seen) -> Iterator[str]:
     for name, what in left_out.items():
         share = seen.mean(name) if name in seen.table else math.nan
         if share > NOTICED:
-            yield f"the flows were limited by {what} {percent(share)} of the time; this is not replayed"
+            held = f"the flows were limited by {what} {percent(share)} of the time"
+            yield f"{held}; this is not replayed"
     share = seen.mean("share_timeout") if "share_timeout" in seen.table else 0.0
     deepest = int(seen.table["max_backoff"].max())
     if share > NOTICED and deepest >= OUTAGE:
