@@ -131,6 +131,11 @@ def test_a_path_without_a_rate_has_no_sizing(capsys: Capture) -> None:
     assert "sizing" not in in_json(capsys, "predict", "--rtt", "60ms", "--loss", "1%")
 
 
+def test_streams_through_a_policer_are_warned_of_its_drops(capsys: Capture) -> None:
+    plan = in_json(capsys, "plan", "streams", "policed-line", "--set", "network.bottleneck.loss=1%")
+    assert any("none of its drops, which cost TCP much of it" in w for w in plan["warnings"])
+
+
 def test_streams_of_cubic_by_its_response_function(capsys: Capture) -> None:
     plan = in_json(capsys, *STREAMS, "--stack", "linux-cubic")
     assert plan["value"] == 45
