@@ -91,6 +91,12 @@ def test_a_transfer_of_any_size_has_a_time(capsys: Capture) -> None:
     assert [line.split()[-3] for line in table.splitlines() if "B  " in line] == ["–", "247,913"]
 
 
+def test_the_time_says_whether_it_is_of_all_flows_or_of_one_alone(capsys: Capture) -> None:
+    flows = ("predict", *AMOUNT_PATH, "--flows", "16", "--size")
+    assert "500 GB over 16 flows takes 1,937 s at this" in told(capsys, *flows, "500GB")
+    assert "A transfer of this size alone takes about 1.41 s" in told(capsys, *flows, "100MB")
+
+
 def test_a_transfer_too_long_to_be_simulated_takes_what_its_goodput_does(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -411,7 +411,8 @@ def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
     mean = []
     for prediction in predictions:
         lead = prediction.lead_time
-        by_goodput = 8 * prediction.amount_bytes / prediction.time_by_goodput_s
+        flow_bits = 8 * prediction.amount_bytes / prediction.scenario.senders
+        by_goodput = flow_bits / prediction.time_by_goodput_s
         mean.append(by_goodput if lead is None else mean_rate_bps(lead, prediction))
     steady = [p.goodput_bps / p.scenario.senders for p in predictions]
     unit = scale_of_unit("bit/s", _middle([*mean, *steady]))

@@ -271,7 +271,8 @@ def transfer_headline(prediction: Prediction) -> str:
     alone = prediction.goodput_bps / prediction.scenario.senders
     later = f", {amount(_short(alone), 'bit/s')} in the long run" if math.isfinite(alone) else ""
     took += by + _connected(lead)
-    return f"A transfer of this size takes about {took}: {mean} on average{later}."
+    one = "A transfer of this size" + (" alone" if prediction.scenario.senders > 1 else "")
+    return f"{one} takes about {took}: {mean} on average{later}."
 
 
 def _time_by_goodput(prediction: Prediction) -> str:

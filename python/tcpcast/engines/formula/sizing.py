@@ -174,8 +174,10 @@ def time_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> st
     seconds = amount_s(scenario, amount_bytes, goodput_bps)
     if math.isnan(seconds):
         return ""
-    took = f"{bytes_text(amount_bytes)} takes {_seconds_text(seconds)}"
-    tcp = scenario.populations[0].tcp
+    people = scenario.populations[0]
+    over = f" over {people.count:,} flows" if people.count > 1 else ""
+    took = f"{bytes_text(amount_bytes)}{over} takes {_seconds_text(seconds)}"
+    tcp = people.tcp
     if not tcp.is_todays:
         return f"{took} at this goodput, after the start-up."
     return f"{took} at this goodput, slow start from {tcp.initial_window} packets included."
