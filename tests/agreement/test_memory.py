@@ -45,6 +45,8 @@ def test_what_is_free_is_told_or_nothing(
     monkeypatch.setattr(memory, "GROUP", folder)
     monkeypatch.setattr(memory, "MEMINFO", folder / "meminfo")
     assert memory.free_bytes() == 2_000_000
+    (folder / "memory.stat").write_text("anon 9\nactive_file 300000\ninactive_file 200000\n")
+    assert memory.free_bytes() == 2_500_000
     (folder / "memory.max").write_text("max\n")
     assert memory.free_bytes() == 4_096_000
 

@@ -25,6 +25,9 @@ GROUP = Path("/sys/fs/cgroup")
 
 GIB = 2.0**30
 
+LEAST = 0.25 * GIB
+"""So much is there on any machine that runs this."""
+
 COPIED = 2.0
 """What grows is copied into room of twice its size: a run may be that near to the end of memory."""
 
@@ -58,11 +61,11 @@ class Watch:
 
     def __call__(self, share: float) -> None:
         """Tell the progress; raise :class:`OutOfMemoryError` where there is hardly any left."""
-        taken, free = resident_bytes(), free_bytes()
-        if taken is not None and free is not None and COPIED * (taken - self._begun) > free:
-            gathered = (taken - self._begun) / GIB
+        gathered = (resident_bytes() or 0) - self._begun
+        free = free_bytes() if gathered > LEAST else None
+        if free is not None and COPIED * gathered > free:
             raise OutOfMemoryError(
-                f"stopped with {gathered:.3g} GiB of packets in flight and in queues, and "
+                f"stopped with {gathered / GIB:.3g} GiB of packets in flight and in queues, and "
                 f"{free / GIB:.3g} GiB of memory free; write a smaller buffer, rate or RTT"
             )
         if self._progress is not None:
@@ -123,13 +126,22 @@ def _of_machine() -> Iterator[int]:
 
 
 def _of_group() -> Iterator[int]:
-    """Yield what a container leaves (cgroup v2)."""
+    """Yield what a container leaves (cgroup v2); pages of files give way."""
     try:
         most, used = ((GROUP / name).read_text() for name in ("memory.max", "memory.current"))
     except OSError:
         return
     if most.strip().isdigit():
-        yield int(most) - int(used)
+        yield int(most) - int(used) + _file_bytes(GROUP / "memory.stat")
+
+
+def _file_bytes(stat: Path) -> int:
+    """Return the memory of a container that holds pages of files, 0 where that is not told."""
+    try:
+        rows = dict(line.split() for line in stat.read_text().splitlines())
+    except (OSError, ValueError):
+        return 0
+    return int(rows.get("active_file", 0)) + int(rows.get("inactive_file", 0))
 
 
 def _of_process() -> Iterator[int]:
