@@ -257,7 +257,7 @@ def test_a_sender_that_a_model_does_not_describe_is_promised_nothing() -> None:
 def test_bbr_is_promised_nothing_of_less_loss() -> None:
     seen = sentence("loss_recovery", looks_like="bbr", bottleneck_rate_bps=800_000.0)
     assert "one loss per 100 packets. It looks like BBR" in seen
-    assert "it has 75% of the link, 800 kbit/s" in seen
+    assert "it has 75 % of the link, 800 kbit/s" in seen
     unseen = sentence("congestion_window", looks_like="bbr")
     assert unseen.endswith("whose rate follows the path and hardly its losses.")
     for said in (seen, unseen):

@@ -124,6 +124,7 @@ def test_a_kernel_s_flow_comes_back(name: str) -> None:
 
 PLAIN: dict[str, Any] = {
     "looks_like": "unknown",
+    "window_reduction": np.nan,
     "sack": False,
     "by_sack": 0,
     "timestamps": False,
@@ -173,6 +174,27 @@ def test_most_packets_decide_where_flows_differ(tmp_path: Path) -> None:
     capture.connections["looks_like"] = np.array(["cubic", "bbr"])
     said = " ".join(replay(capture).warnings)
     assert "the flows look different (1 like bbr, 1 like cubic)" in said
+
+
+@pytest.mark.parametrize(
+    ("left", "stack"),
+    [(0.5, "linux-reno"), (0.7, "linux-cubic"), (1.2, "linux-bbr"), (0.57, "linux-cubic")],
+)
+def test_many_short_transfers_tell_together(left: float, stack: str) -> None:
+    one = {"sack": True, "window_reduction": left}
+    odd = {"sack": True, "looks_like": "bbr"}
+    assert sender_of(table(*[one] * 30, odd)).stack == stack
+    assert sender_of(table(*[one] * 10)).stack == "linux-cubic"
+
+
+def test_files_one_after_the_other_are_told(tmp_path: Path) -> None:
+    off, size = ({"law": "constant", "value": value} for value in ("1s", "50pkt"))
+    files = {"kind": "on-off", "sources": 5, "off": off, "size": size}
+    _, _, capture = captured(tmp_path, {"traffic": files, "run.duration": "30s"})
+    said = " ".join(replay(capture).warnings)
+    count = capture.connections["src"].size
+    assert count > 20
+    assert f"of {count} connections were shorter than half of the capture" in said
 
 
 def test_timestamps_are_read_where_the_handshake_is_missing() -> None:

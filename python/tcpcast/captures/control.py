@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import fed, packets_sent, pftk_pps, usable
-from tcpcast.models.cubic import cubic_response
+from tcpcast.captures.beside import cubic_pps, fed, packets_sent, pftk_pps, usable
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -86,12 +85,7 @@ def beyond_losses(table: Table) -> Column:
     known = usable(ratio, given) & (losses >= ENOUGH_LOSSES) & (table["by_sack"] > 0)
     if known.any():
         path = {name: column[known] for name, column in given.items()}
-        cubic = cubic_response(
-            rtt_s=path["rtt_s"],
-            loss_ratio=ratio[known],
-            receiver_window_pkts=path["receiver_window_pkts"],
-        )
-        most = np.fmax(pftk_pps(ratio[known], path), cubic.rate_pps)
+        most = np.fmax(pftk_pps(ratio[known], path), cubic_pps(ratio[known], path))
         found[known] = rate[known] > BEYOND * most
     return found
 

@@ -130,18 +130,16 @@ def queued_at_losses_s(capture: Capture, which: str) -> Column:
     rounds, losses = found.get("rounds"), found.get(which)
     if rounds is None or losses is None:
         return np.zeros(0)
-    least = capture.connections["rtt_min_s"]
     timed = np.isfinite(rounds["rtt_s"])
-    apart = [_queued_s(rounds, losses, timed, each) - least[each] for each in range(least.size)]
-    return np.concatenate([np.zeros(0), *apart])
-
-
-def _queued_s(rounds: Table, losses: Table, timed: Column, direction: int) -> Column:
-    """Return the RTT at the losses of one direction, s."""
-    rows = timed & (rounds["direction"] == direction)
-    if not rows.any():
-        return np.zeros(0)
-    times = losses["time"][losses["direction"] == direction]
-    at = np.fmax(np.searchsorted(rounds["time"][rows], times, "right") - 1, 0)
-    rtt = rounds["rtt_s"][rows]
-    return np.asarray(np.fmax(rtt[at], rtt[np.fmax(at - 1, 0)]))
+    at, times, rtt = (rounds[name][timed] for name in ("direction", "time", "rtt_s"))
+    least = capture.connections["rtt_min_s"]
+    apart = [np.zeros(0)]
+    for each in np.intersect1d(at, losses["direction"]).tolist():
+        # Rows stand by direction, and by time within.
+        of_it, its = (
+            slice(*np.searchsorted(rows, (each, each + 1))) for rows in (at, losses["direction"])
+        )
+        row = np.fmax(np.searchsorted(times[of_it], losses["time"][its], "right") - 1, 0)
+        longer = np.fmax(rtt[of_it][row], rtt[of_it][np.fmax(row - 1, 0)])
+        apart.append(longer - least[each])
+    return np.concatenate(apart)

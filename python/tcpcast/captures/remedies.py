@@ -12,7 +12,7 @@ import numpy as np
 
 from tcpcast.captures.control import BBR
 from tcpcast.captures.gains import Gains, start_round_trips
-from tcpcast.captures.words import digits, rate, size, time, times
+from tcpcast.captures.words import digits, percent, rate, size, time, times
 
 if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
@@ -234,7 +234,7 @@ def _follows_the_path(gains: Gains, at: int) -> str:
     """Say that losses do not set BBR's rate, and how much of the link it has."""
     link = gains.most_bps[at]
     share = gains.table["throughput_bps"][at] / link
-    of_it = f": it has {min(share, 1.0):.0%} of the link, {rate(link)}" if share > 0 else ""
+    of_it = f": it has {percent(min(share, 1.0))} of the link, {rate(link)}" if share > 0 else ""
     return f" It looks like BBR, whose rate follows the path and hardly its losses{of_it}."
 
 

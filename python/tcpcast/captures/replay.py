@@ -17,6 +17,7 @@ from tcpcast.captures.flows import named
 from tcpcast.captures.replay_tcp import grows_by_acks, tcp_entries, tcp_warnings
 from tcpcast.captures.replay_text import Entry, document, nested, rounded, written_time
 from tcpcast.captures.seen import Seen, lost_of_all, seen_in
+from tcpcast.captures.words import percent
 from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.scenario import Scenario
 
@@ -114,6 +115,9 @@ def _network(seen: Seen) -> Iterator[Entry]:
         rtt, why = _usual_rtt(seen)
         rate = NEVER_FULL * seen.rate_bps
         whence = f"{NEVER_FULL} times the rate reached: the capture does not show the link"
+        if seen.sender.paced and not seen.windowed:
+            rate = seen.rate_bps
+            whence = "the rate reached: BBR would fill more, and the capture does not show the link"
     elif math.isnan(rate):
         rate, whence = seen.rate_bps, "the rate reached: neither loss nor window explains it"
     fitting = 2 * 8 * (seen.packet + ACK_BYTES) / rate
@@ -137,7 +141,7 @@ def _network(seen: Seen) -> Iterator[Entry]:
     if seen.correlated:
         lost = "losses are correlated: this independent loss makes as many loss indications"
     if seen.elsewhere >= 0 and seen.lost:
-        lost = f"{seen.elsewhere:.0%} of the losses came while the link's queue was not full"
+        lost = f"{percent(seen.elsewhere)} of the losses came while the link's queue was not full"
     elif seen.full or seen.elsewhere >= 0:
         lost = "they came while the link was full: all losses are taken to be queue drops"
     yield Entry(at, "loss", units.format_ratio(rounded(seen.lost)), lost)
@@ -213,22 +217,29 @@ def _warnings(seen: Seen) -> list[str]:
 
 def _other_limits(seen: Seen) -> Iterator[str]:
     """Name the limits of the flows that the scenario leaves out."""
+    if seen.transfers:
+        yield (
+            f"{seen.transfers} of {seen.table['src'].size} connections were shorter than half of "
+            "the capture: files one after the other, which the scenario has as flows without end; "
+            'write traffic of kind "on-off" or "transfers"'
+        )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
     for name, what in left_out.items():
         share = seen.mean(name) if name in seen.table else math.nan
         if share > NOTICED:
-            yield f"the flows were limited by {what} {share:.0%} of the time; this is not replayed"
+            held = f"the flows were limited by {what} {percent(share)} of the time"
+            yield f"{held}; this is not replayed"
     share = seen.mean("share_timeout") if "share_timeout" in seen.table else 0.0
     deepest = int(seen.table["max_backoff"].max())
     if share > NOTICED and deepest >= OUTAGE:
         yield (
-            f"the flows were in RTO {share:.0%} of the time, with up to {deepest} consecutive "
+            f"the flows were in RTO {percent(share)} of the time, with up to {deepest} consecutive "
             "timeouts: the path was interrupted, which is not replayed"
         )
     share = seen.mean("share_receiver_window") if "share_receiver_window" in seen.table else 0.0
     if share > NOTICED and (seen.table["zero_windows"] > 0).any():
         yield (
-            f"the flows were limited by the receiver window {share:.0%} of the time, and it "
+            f"the flows were limited by the receiver window {percent(share)} of the time, and it "
             "closed at "
             "times; the scenario has its largest value all the time"
         )

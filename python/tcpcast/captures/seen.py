@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import LEAST_VARIATION_S, pftk_pps, usable
+from tcpcast.captures.beside import LEAST_VARIATION_S, cubic_pps, pftk_pps, usable
 from tcpcast.captures.models import lost_ratio
 from tcpcast.captures.pace import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.selection import tables
 from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
 from tcpcast.errors import CaptureError
-from tcpcast.models.cubic import cubic_response
 from tcpcast.models.pftk import unlimited_window_pkts
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES
@@ -96,11 +95,17 @@ class Seen:
         idle = self._share(("application",)) > 0.5
         if idle or (self._share(NO_LINK) > 0.5 and not self._queued):
             return True
-        lossy = self.lossy_pps
-        by_window = self.window_pkts / self.rtt_s
-        known = [rate for rate in (lossy, by_window) if math.isfinite(rate)]
-        reached = self.sent / self.seconds / self.flows
-        return bool(known) and min(known) <= UNEXPLAINED * reached
+        return self.windowed or self.lossy_pps <= UNEXPLAINED * self.reached_pps
+
+    @property
+    def windowed(self) -> bool:
+        """Whether the window explains the rate."""
+        return self.window_pkts / self.rtt_s <= UNEXPLAINED * self.reached_pps
+
+    @property
+    def reached_pps(self) -> float:
+        """The rate of one of the flows."""
+        return self.sent / self.seconds / self.flows
 
     def _share(self, limits: tuple[str, ...]) -> float:
         """Return the share of the time of some limits."""
@@ -116,6 +121,12 @@ class Seen:
         """Whether this is one short transfer, from its handshake to its end."""
         whole = self.table["syn_captured"] & (self.table["end"] == "closed")
         return bool(whole.size == 1 and whole[0] and self.sent <= SHORT_PKTS)
+
+    @property
+    def transfers(self) -> int:
+        """How many connections were files one after the other: shorter than half of the time."""
+        short = np.nan_to_num(self.table["duration_s"]) < self.seconds / 2
+        return int(short.sum()) if short.size > self.flows else 0
 
     @property
     def headers(self) -> int:
@@ -143,7 +154,8 @@ class Seen:
     def lost(self) -> float:
         """The random loss of the scenario: the loss that the queue does not explain."""
         if self.elsewhere >= LEAST_ELSEWHERE:
-            every = lost_of_all(self.table) if self.lone else self.lost_independently
+            recovering = self.lone and self._share(("loss_recovery",)) > 0.5
+            every = lost_of_all(self.table) if recovering else self.lost_independently
             return self.elsewhere * every
         if self.full or self.elsewhere >= 0:
             return 0.0
@@ -297,6 +309,5 @@ def predicted_pps(seen: Seen, packets_per_ack: float) -> float:
     if not usable(loss, given).all() or not packets_per_ack > 0:
         return math.nan
     if seen.sender.stack == "linux-cubic":
-        path = {name: given[name] for name in ("rtt_s", "receiver_window_pkts")}
-        return float(cubic_response(loss_ratio=loss, **path).rate_pps[0])
+        return float(cubic_pps(loss, given)[0])
     return float(pftk_pps(loss, given)[0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tcpcast.captures.control import BBR, CUBIC, RENO, UNKNOWN
+from tcpcast.captures.control import BBR, CUBIC, HALVED, KEPT, NOT_CUT, RENO, UNKNOWN
 
 if TYPE_CHECKING:
     from tcpcast.captures import Table
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 LINUX_TIMER = (0.15, 0.3)
 """A first timeout less the RTT, s: Linux waits 200 ms, RFC 6298 a second and more in all."""
+
+TELLING = 0.2
+"""Share of the packets of flows that look like a congestion control, from which on they decide."""
+FEWEST_FLOWS = 20
+"""Fewer short transfers do not tell by a loss or two each."""
 
 _OF_CONTROL = {RENO: "linux-reno", CUBIC: "linux-cubic", BBR: "linux-bbr"}
 _MARK = {
@@ -85,12 +90,25 @@ def sender_of(table: Table) -> Sender:
 
 
 def looks_of(table: Table) -> str:
-    """Return the congestion control that most packets look like, of those that look like any."""
-    known = table["looks_like"] != UNKNOWN
-    if not known.any():
-        return UNKNOWN
+    """Return the congestion control that most packets look like, of those that look like any.
+
+    Where these are few, many short transfers together tell by what their losses leave.
+    """
+    known, packets = table["looks_like"] != UNKNOWN, table["data_packets"]
+    if packets[known].sum() < TELLING * packets.sum() or not known.any():
+        return _reduced(table)
     names, at = np.unique(table["looks_like"][known], return_inverse=True)
-    return str(names[np.bincount(at, weights=table["data_packets"][known]).argmax()])
+    return str(names[np.bincount(at, weights=packets[known]).argmax()])
+
+
+def _reduced(table: Table) -> str:
+    """Return what the median window after by before a loss looks like; unknown of a few flows."""
+    left = table["window_reduction"][np.isfinite(table["window_reduction"])]
+    if left.size < FEWEST_FLOWS:
+        return UNKNOWN
+    usual = float(np.median(left))
+    by = {RENO: HALVED, CUBIC: KEPT, BBR: (NOT_CUT, np.inf)}
+    return next((name for name, (low, high) in by.items() if low <= usual <= high), UNKNOWN)
 
 
 def first_timeout_s(table: Table) -> float:
