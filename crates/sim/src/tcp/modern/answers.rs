@@ -9,6 +9,7 @@ use crate::clock::Nanos;
 
 /// The receiving end of a source.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct PacketReceiver {
     pub(super) receiver: Receiver,
     /// The stamp of what it sends now.
