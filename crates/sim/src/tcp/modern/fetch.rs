@@ -17,11 +17,14 @@ impl Sender {
         bytes ^ u64::from(counts) ^ answers ^ control.fetch()
     }
 
-    /// A word of each line that a repair needs beside those, if there is one.
+    /// A word of each of those that only some need, which is known by then: for the first packet that
+    /// is out and the place of the next one, a congestion control that is elsewhere, pacing, a repair.
+    fn fetch_more(&self) -> u64 {
+        let repair = if self.phase == Phase::Open { 0 } else { self.fetch_repair() };
+        self.flight.fetch() ^ self.control.fetch_more() ^ self.pacer.fetch() ^ repair
+    }
+
     fn fetch_repair(&self) -> u64 {
-        if self.phase == Phase::Open {
-            return 0;
-        }
         let repaired = self.retransmitted_at.is_some() ^ self.undo.is_some();
         u64::from(self.judged) ^ u64::from(repaired ^ self.last_sacks.is_empty())
     }
@@ -34,13 +37,10 @@ impl PacketSender {
         self.sender.fetch() ^ u64::from(self.accepting.is_some())
     }
 
-    /// A word of the first packet that is out, and of the place of the next one, and of what a repair
-    /// needs.
+    /// A word of each line that is found by those.
     #[must_use]
     pub fn fetch_more(&self) -> u64 {
-        self.sender.flight().fetch()
-            ^ self.sender.fetch_repair()
-            ^ self.sender.control().fetch_more()
+        self.sender.fetch_more()
     }
 }
 
