@@ -5,7 +5,7 @@
 //! gets a *delay line*, a plain first-in first-out queue, and the next event of all is the
 //! earliest of the lines' heads. That costs a few instructions where a heap
 //! of everything pending costs a few hundred. What would not come due in order on its line goes
-//! to the stragglers, so the order never depends on the assumption.
+//! to a heap of stragglers, so the order never depends on the assumption.
 //!
 //! The order is total: by time, at equal times by line (as [`Place`] lists them, then by class),
 //! within a line by the order of scheduling; stragglers follow the lines. Timers come last, so
@@ -13,7 +13,6 @@
 
 mod heads;
 mod line;
-mod stragglers;
 mod timers;
 pub mod wheel;
 
@@ -21,7 +20,8 @@ use crate::clock::Nanos;
 use crate::packet::Packet;
 pub(crate) use heads::{Heads, LAST};
 pub(crate) use line::DelayLine;
-use stragglers::Stragglers;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 pub use timers::Timer;
 use timers::Timers;
 
@@ -61,6 +61,30 @@ pub enum Event {
     Timer(Timer, u32),
 }
 
+/// A straggler: time, line, order of scheduling, packet.
+#[derive(Debug)]
+struct Straggler {
+    key: (Nanos, u32, u64),
+    packet: Packet,
+}
+
+impl PartialEq for Straggler {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for Straggler {}
+impl PartialOrd for Straggler {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Straggler {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
 /// The pending events of one run.
 #[derive(Debug)]
 pub struct Agenda {
@@ -68,7 +92,8 @@ pub struct Agenda {
     lines: Vec<DelayLine>,
     /// What the packets of each line are about to do, and their class.
     places: Vec<(Place, u16)>,
-    stragglers: Stragglers,
+    stragglers: BinaryHeap<Reverse<Straggler>>,
+    scheduled: u64,
     timers: Timers,
     heads: Heads,
     #[cfg(debug_assertions)]
@@ -86,7 +111,8 @@ impl Agenda {
             places: (0..lines)
                 .map(|line| (PLACES[line / classes], (line % classes) as u16))
                 .collect(),
-            stragglers: Stragglers::default(),
+            stragglers: BinaryHeap::new(),
+            scheduled: 0,
             timers: Timers::new(),
             heads: Heads::new(lines + 2),
             #[cfg(debug_assertions)]
@@ -121,9 +147,11 @@ impl Agenda {
         goes
     }
 
-    #[inline(never)]
+    #[cold]
     fn straggler(&mut self, line: usize, time: Nanos, packet: Packet) {
-        self.stragglers.push(time, line as u32, packet);
+        self.scheduled += 1;
+        let key = (time, line as u32, self.scheduled);
+        self.stragglers.push(Reverse(Straggler { key, packet }));
         let queue = self.lines.len();
         self.heads.set(queue, time.min(self.heads.of(queue)));
     }
@@ -185,8 +213,9 @@ impl Agenda {
     pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Event {
         self.go_to(due);
         let (event, next) = if queue == self.lines.len() {
-            let (line, packet, next) = self.stragglers.take();
-            (Event::Packet(self.places[line as usize].0, packet), next)
+            let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
+            let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
+            (Event::Packet(self.places[first.key.1 as usize].0, first.packet), next)
         } else {
             let (timer, source, next) = self.timers.take();
             (Event::Timer(timer, source), next)
@@ -214,7 +243,7 @@ impl Agenda {
     /// Packets pending, by whether the test holds for them.
     pub fn count(&self, test: impl Fn(&Packet) -> bool) -> u64 {
         let on_lines = self.lines.iter().flat_map(DelayLine::packets).filter(|p| test(p)).count();
-        let astray = self.stragglers.packets().filter(|p| test(p)).count();
+        let astray = self.stragglers.iter().filter(|s| test(&s.0.packet)).count();
         (on_lines + astray) as u64
     }
 }
