@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture
 
 
-def captured(stack: str, folder: Path, *, loss: str = "0%", seconds: int = 60) -> Capture:
-    bottleneck = {"rate": "20mbit", "buffer": "101pkt", "loss": loss}
+def captured(
+    stack: str, folder: Path, *, seconds: int = 60, ecn: bool = False, **link: str
+) -> Capture:
+    bottleneck = {"rate": "20mbit", "buffer": "101pkt", "loss": "0%", **link}
     tables: dict[str, Any] = {
         "network": {"rtt": "60ms", "ack": "52B", "bottleneck": bottleneck},
         "traffic": {"kind": "bulk", "flows": 1},
-        "tcp": {"stack": stack},
+        "tcp": {"stack": stack, **({"ecn": True} if ecn else {})},
         "run": {"duration": f"{seconds}s", "warmup": "0s"},
         "probes": {"pcap": [{"link": "sender", "file": str(folder / "a.pcap"), "packets": 10**6}]},
     }
@@ -46,12 +48,21 @@ def test_a_capture_looks_like_its_congestion_control(
     assert capture.connections["looks_like"].tolist() == [control]
 
 
+LOSSES: dict[str, Any] = {
+    "rtt_mean_s": 0.1, "t0_s": np.nan, "w_max_pkts": np.nan, "packets_per_ack": 2.0,
+    "data_packets": 10_000, "super_segments": 0, "bytes": 10_000_000, "duration_s": 100.0,
+    "td": 100, "to": 0, "by_sack": 100, "window_reductions": 0,
+}  # fmt: skip
+"""A hundred packets a second, and one loss indication for a hundred of them: 122 by PFTK."""
+
+
 def directions(reduction: float, flights: list[int], limited_by: str) -> dict[str, Any]:
     count = len(flights)
     table = {
         "src": np.array(["10.0.0.1:1"]),
         "segment_bytes": np.array([1000.0]),
         "window_reduction": np.array([reduction]),
+        **{name: np.array([value]) for name, value in LOSSES.items()},
     }
     rounds = {
         "direction": np.zeros(count, dtype=np.int64),
@@ -84,6 +95,45 @@ def test_reduction_and_falling_flights_decide(
 ) -> None:
     found = looks_like(**directions(reduction, flights, "congestion_window"))
     assert found["looks_like"].tolist() == [control]
+
+
+@pytest.mark.parametrize(
+    ("changed", "control"),
+    [
+        ({"duration_s": 30.0}, "bbr"),  # 2.7 times PFTK's rate
+        ({"duration_s": 60.0}, "cubic"),
+        ({"duration_s": 30.0, "by_sack": 0}, "cubic"),
+        ({"duration_s": 30.0, "td": 19, "data_packets": 1900, "bytes": 1_900_000}, "cubic"),
+    ],
+)
+def test_who_sends_more_than_losses_allow_is_bbr(changed: dict[str, Any], control: str) -> None:
+    given = directions(0.7, RISING, "congestion_window")
+    given["table"] |= {name: np.array([value]) for name, value in changed.items()}
+    assert looks_like(**given)["looks_like"].tolist() == [control]
+
+
+def test_flights_that_marks_reduced_tell_nothing() -> None:
+    """As many reductions by CWR as halves of the falls (RFC 3168, section 6.1.2)."""
+    given = directions(np.nan, PROBING, "congestion_window")
+    for marks, control in ((2, "bbr"), (12, "unknown")):
+        given["table"]["window_reductions"] = np.array([marks])
+        assert looks_like(**given)["looks_like"].tolist() == [control]
+
+
+@pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno"])
+def test_ecn_is_not_taken_for_bbr(stack: str, tmp_path: Path) -> None:
+    capture = captured(stack, tmp_path, ecn=True, queue="codel")
+    assert capture.connections["window_reductions"][0] >= 10
+    assert capture.connections["looks_like"].tolist() == ["unknown"]
+
+
+@pytest.mark.parametrize("loss", ["0%", "0.1%", "2%"])
+def test_bbr_is_known_where_it_loses_often(loss: str, tmp_path: Path) -> None:
+    for stack, is_bbr in (("linux-bbr", True), ("linux-cubic", False)):
+        folder = tmp_path / stack
+        folder.mkdir()
+        capture = captured(stack, folder, rate="100mbit", buffer="12pkt", loss=loss)
+        assert (capture.connections["looks_like"][0] == "bbr") is is_bbr
 
 
 def test_rounds_that_something_else_held_do_not_count() -> None:

@@ -47,6 +47,7 @@ PLAIN: dict[str, Any] = {
     "to": 10,
     "bottleneck_rate_bps": np.nan,
     "window_reduction": 0.5,
+    "looks_like": "unknown",
     "window_scale": 7.0,
     "zero_windows": 0,
     "sack": True,
@@ -251,6 +252,17 @@ def test_a_sender_that_a_model_does_not_describe_is_promised_nothing() -> None:
     assert "reduce loss" not in said
     few = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate, td=5, to=1)
     assert "describes so few losses" in few
+
+
+def test_bbr_is_promised_nothing_of_less_loss() -> None:
+    seen = sentence("loss_recovery", looks_like="bbr", bottleneck_rate_bps=800_000.0)
+    assert "one loss per 100 packets. It looks like BBR" in seen
+    assert "it has 75 % of the link, 800 kbit/s" in seen
+    unseen = sentence("congestion_window", looks_like="bbr")
+    assert unseen.endswith("whose rate follows the path and hardly its losses.")
+    for said in (seen, unseen):
+        assert "PFTK" not in said
+        assert "reduce loss" not in said
 
 
 def test_where_nothing_was_lost_no_model_of_loss_speaks() -> None:

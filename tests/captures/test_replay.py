@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +14,10 @@ from tcpcast.captures.replay import replay
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast.captures import Capture, Table
 
-SHARED = Path(__file__).parents[3] / "shared" / "captures"
 BASE: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "2%"}},
     "traffic": {"kind": "bulk", "flows": 3},
@@ -104,20 +104,6 @@ def test_a_link_that_is_never_full_does_not_matter(path: str, tmp_path: Path) ->
     assert rate(what_if(again)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no shared captures")
-@pytest.mark.parametrize(
-    ("name", "tolerance"),
-    [("reno-2pct-320s", 0.15), ("cubic-sack-5pct-320s", 0.2), ("reno-rwnd-limited-120s", 0.05)],
-)
-def test_a_kernel_s_flow_comes_back(name: str, tolerance: float) -> None:
-    """Linux over an emulated path; NewReno is not quite its Reno, and even less its CUBIC."""
-    capture = tcpcast.trace(SHARED / f"own-{name}.pcap")
-    forget_link(capture)
-    again = Scenario.from_dict(replay(capture).tables)
-    sent = float(capture.connections["send_rate_pps"][0])
-    assert rate(again) == pytest.approx(sent, rel=tolerance)
-
-
 def test_what_nothing_explains_was_a_full_link(tmp_path: Path) -> None:
     """No loss, no window: by elimination the rate reached is the link's."""
     scenario, original, capture = captured(
@@ -177,8 +163,8 @@ def test_delayed_acks_matter_where_windows_grow_by_acks(
 ) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "traffic.flows": 1, "tcp.delayed_acks": True})
     capture.connections["timestamps"] = np.array([options])
-    monkeypatch.setattr("tcpcast.captures.replay.growth_pkts", lambda *_: growth)
-    assert replay(capture).tables["tcp"]["delayed_acks"] is delayed
+    monkeypatch.setattr("tcpcast.captures.seen.growth_pkts", lambda *_: growth)
+    assert replay(capture).tables["tcp"].get("delayed_acks", False) is delayed
 
 
 def test_cubic_and_bbr_are_told_by_what_a_loss_leaves(tmp_path: Path) -> None:
@@ -259,5 +245,5 @@ def test_outages_and_closed_windows_are_told_not_replayed(tmp_path: Path) -> Non
     table["share_timeout"][:], table["max_backoff"][:] = 0.36, 6
     table["share_receiver_window"][:], table["zero_windows"][:] = 0.5, 9
     said = " ".join(replay(capture, "again").warnings)
-    assert "36% of the time, with up to 6 consecutive timeouts: the path was interrupted" in said
-    assert "limited by the receiver window 50% of the time, and it closed at times" in said
+    assert "36 % of the time, with up to 6 consecutive timeouts: the path was interrupted" in said
+    assert "limited by the receiver window 50 % of the time, and it closed at times" in said

@@ -77,7 +77,7 @@ def test_a_scenario_is_written_and_answered(tmp_path: Path, capsys: Output) -> N
     assert f"wrote {target}; try: tcpcast run {target}" in err
     scenario = tcpcast.load(target)
     assert scenario.name == "again"
-    assert scenario.network.payload_bytes == 1448
+    assert scenario.payload_bytes == 1448
     assert scenario.tcp.initial_window == 10
     changes = ["--set", "network.bottleneck.loss=3.3%", "--set", "traffic.flows=4"]
     arguments = [*changes, "--set", "run.duration=60s", "--set", "run.replications=1"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.models.cubic import cubic_response
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.pftk import throughput
 
@@ -72,6 +73,15 @@ def pftk_pps(loss: Column, given: Table) -> Column:
         t0_s=given["t0_s"],
         loss_indication_ratio=loss,
         packets_per_ack=given["packets_per_ack"],
+        receiver_window_pkts=given["receiver_window_pkts"],
+    ).rate_pps
+
+
+def cubic_pps(loss: Column, given: Table) -> Column:
+    """Return the rate of CUBIC's response function, at most W_max/RTT, in packets/s."""
+    return cubic_response(
+        rtt_s=given["rtt_s"],
+        loss_ratio=loss,
         receiver_window_pkts=given["receiver_window_pkts"],
     ).rate_pps
 

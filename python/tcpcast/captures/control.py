@@ -2,7 +2,8 @@
 
 Reno halves its window at a loss (RFC 5681), CUBIC leaves 0.7 of it (RFC 9438, section 4.6). BBR
 sends at a rate and probes with it, so that its flight falls again and again in rounds without a
-loss, which that of the others never does while the window is the limit.
+loss, which that of the others never does while the window is the limit; and it sends more than any
+window that follows its losses could.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tcpcast.captures.beside import cubic_pps, fed, packets_sent, pftk_pps, usable
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -31,6 +34,16 @@ FALLING = 0.05
 eight phases of its probing drains. Captures of Linux's Reno and CUBIC have less than 0.01."""
 FALL, FALL_PKTS = 0.05, 1.5
 """A flight falls that has so much less than in the round before, and so many packets less."""
+
+BEYOND = 1.8
+"""Rate over that of PFTK (with b = 1) and CUBIC's response for the same losses, from which on no
+window that follows losses has it: those of simulated Reno and CUBIC have at most 1.22 times it, BBR
+2 to 13 times where losses are frequent for its window."""
+ENOUGH_LOSSES = 20
+"""With fewer loss indications chance, or the slow start, decides the rate."""
+
+FALLS_OF_A_MARK = 2
+"""Rounds in which a flight falls after a mark: that of the reduction and the next."""
 
 _HELD_BY_OTHERS = ("application", "receiver_window", "send_buffer", "timeout", "unknown")
 
@@ -58,15 +71,31 @@ def looks_like(table: Table, rounds: Table) -> Table:
         steady = falling < FALLING
         found[steady & (left >= HALVED[0]) & (left <= HALVED[1])] = RENO
         found[steady & (left >= KEPT[0]) & (left <= KEPT[1])] = CUBIC
-        found[(falling >= FALLING) | (left >= NOT_CUT)] = BBR
+        found[(falling >= FALLING) | (left >= NOT_CUT) | beyond_losses(table)] = BBR
     return {"looks_like": found}
+
+
+def beyond_losses(table: Table) -> Column:
+    """Return which directions with SACK send more than any window that follows their losses."""
+    sent, losses = packets_sent(table), table["td"] + table["to"]
+    given = fed(table) | {"packets_per_ack": np.ones(sent.size)}
+    found = np.zeros(sent.size, dtype=bool)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio, rate = losses / sent, sent / table["duration_s"]
+    known = usable(ratio, given) & (losses >= ENOUGH_LOSSES) & (table["by_sack"] > 0)
+    if known.any():
+        path = {name: column[known] for name, column in given.items()}
+        most = np.fmax(pftk_pps(ratio[known], path), cubic_pps(ratio[known], path))
+        found[known] = rate[known] > BEYOND * most
+    return found
 
 
 def falling_share(table: Table, rounds: Table) -> Column:
     """Return in which share of the pairs of calm rounds a flight falls; NaN of too few pairs.
 
     Calm are rounds that nothing but congestion control held, without a retransmission, three in a
-    row: after a recovery a flight still falls to what the recovery left.
+    row: after a recovery a flight still falls to what the recovery left. NaN, too, where as many
+    reductions were answers to marks (ECN, flag CWR).
     """
     size = table["src"].size
     flight = rounds["flight_bytes"].astype(np.float64)
@@ -80,5 +109,6 @@ def falling_share(table: Table, rounds: Table) -> Column:
     falls = pairs & (lost > FALL * flight[1:-1]) & (lost > FALL_PKTS * segment)
     at = rounds["direction"][2:]
     every, fell = (np.bincount(at[each], minlength=size) for each in (pairs, falls))
+    marked = (fell > 0) & (fell <= FALLS_OF_A_MARK * table["window_reductions"])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(every >= FEWEST_PAIRS, fell / every, np.nan)
+        return np.where((every >= FEWEST_PAIRS) & ~marked, fell / every, np.nan)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import fed, usable
-from tcpcast.models.cubic import cubic_response
+from tcpcast.captures.beside import cubic_pps, fed, usable
 from tcpcast.models.parallel import limited_rate_pps, parallel_throughput
 from tcpcast.models.pftk import td_only_rate_pps, throughput, unlimited_window_pkts
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
@@ -161,11 +160,7 @@ class Gains:
             name: np.broadcast_to(values, self.fed.shape)[chosen]
             for name, values in (self.inputs | changed).items()
         }
-        return cubic_response(
-            rtt_s=given["rtt_s"],
-            loss_ratio=given["loss_indication_ratio"],
-            receiver_window_pkts=given["receiver_window_pkts"],
-        ).rate_pps
+        return cubic_pps(given["loss_indication_ratio"], given)
 
 
 @lru_cache(maxsize=4096)

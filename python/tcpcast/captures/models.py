@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import fed, mathis_pps, packets_sent, pftk_pps, usable
+from tcpcast.captures.beside import cubic_pps, fed, mathis_pps, packets_sent, pftk_pps, usable
 from tcpcast.captures.flows import since
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
-from tcpcast.models.cubic import cubic_response
 from tcpcast.models.domain import LOSSES, trusted
 from tcpcast.models.pftk import (
     approximate_rate_pps,
@@ -86,12 +85,6 @@ def _td_only(loss: Column, path: Table) -> Column:
     )
 
 
-def _cubic(loss: Column, path: Table) -> Column:
-    return cubic_response(
-        rtt_s=path["rtt_s"], loss_ratio=loss, receiver_window_pkts=path["receiver_window_pkts"]
-    ).rate_pps
-
-
 PATH = ("rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
 """What :func:`tcpcast.captures.beside.fed` gives, in the order of the chain's arguments."""
 
@@ -102,7 +95,7 @@ OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
     "chain": _chain,
     "td_only": _td_only,
     "mathis": mathis_pps,
-    "cubic": _cubic,
+    "cubic": cubic_pps,
 }
 """Models of the rate that loss indications allow, in the order of the report."""
 

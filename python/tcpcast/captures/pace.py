@@ -1,4 +1,4 @@
-"""What the rounds of flows tell of the path: how windows grow, how fast the link is."""
+"""What the rounds of flows tell of the path: how windows grow, how fast and full the link is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ FEWEST_ROUNDS = 20
 BIN_ROUNDS = 20
 """Acknowledged bytes are counted over so many round trips."""
 BUSY = 0.99
-"""The quantile of these counts that stands for a full link: the largest may be by chance."""
+"""The quantile of these counts that stands for a busy time: the largest may be by chance."""
+LEAST_FULL = 0.01
+"""Share of the time of several flows that a full link takes, at least."""
+NEAR = 0.9
+"""Share of that count from which on a time was as busy: their mean is the rate of a full link."""
 
 
 def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
@@ -75,7 +79,8 @@ def link_bps(capture: Capture) -> float:
     """Return the payload rate of the link that flows share, in bit/s; NaN where nobody saw it.
 
     One flow sees it while the path is full. Of several each sees its share, and seldom are all
-    there at once: together they are no faster than what was acknowledged in busy times.
+    there at once: together they are no faster than what was acknowledged in busy times. What they
+    saw for a moment, that of a burst perhaps, is none.
     """
     table = capture.connections
     found = table.get("bottleneck_rate_bps")
@@ -85,6 +90,9 @@ def link_bps(capture: Capture) -> float:
     if table["src"].size == 1:
         return seen
     lived = np.nan_to_num(table["duration_s"])
+    full = float((np.nan_to_num(table["share_bottleneck"]) * lived).sum())
+    if full < LEAST_FULL * lived.sum():
+        return math.nan
     length = float((since(table["start"], table["start"].min()) + lived).max())
     together = float(np.nanmean(found)) * max(1.0, float(lived.sum()) / max(length, 1e-9))
     return max(seen, min(together, _busiest_bps(capture)))
@@ -101,4 +109,37 @@ def _busiest_bps(capture: Capture) -> float:
     width = BIN_ROUNDS * rtt
     at = (since(rounds["time"], rounds["time"].min()) // width).astype(np.int64)
     counted = np.bincount(at, weights=rounds["acked_bytes"])
-    return float(np.quantile(counted, BUSY)) * 8 / width
+    busy = counted >= NEAR * np.quantile(counted, BUSY)
+    return float(counted[busy].mean()) * 8 / width
+
+
+def queued_at_losses_s(capture: Capture, which: str) -> Column:
+    """Return how long the queue was at each loss, s: the RTT above its least.
+
+    Of the round of the loss and the one before it the longer; those without a time are left out,
+    and so all are where the capture has no rounds.
+
+    Parameters
+    ----------
+    capture
+        What was read.
+    which
+        What losses are: ``"loss_indications"`` or ``"retransmissions"``.
+    """
+    found = tables(capture)
+    rounds, losses = found.get("rounds"), found.get(which)
+    if rounds is None or losses is None:
+        return np.zeros(0)
+    timed = np.isfinite(rounds["rtt_s"])
+    at, times, rtt = (rounds[name][timed] for name in ("direction", "time", "rtt_s"))
+    least = capture.connections["rtt_min_s"]
+    apart = [np.zeros(0)]
+    for each in np.intersect1d(at, losses["direction"]).tolist():
+        # Rows stand by direction, and by time within.
+        of_it, its = (
+            slice(*np.searchsorted(rows, (each, each + 1))) for rows in (at, losses["direction"])
+        )
+        row = np.fmax(np.searchsorted(times[of_it], losses["time"][its], "right") - 1, 0)
+        longer = np.fmax(rtt[of_it][row], rtt[of_it][np.fmax(row - 1, 0)])
+        apart.append(longer - least[each])
+    return np.concatenate(apart)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.control import BBR
 from tcpcast.captures.gains import Gains, start_round_trips
-from tcpcast.captures.words import digits, rate, size, time, times
+from tcpcast.captures.words import digits, percent, rate, size, time, times
 
 if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
@@ -208,7 +209,9 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
         every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
         end = f", one loss per {every} packets.{start}"
         model = "CUBIC's response" if gains.cubic[at] else "PFTK"
-        if gained[at] < WORTH * gains.table["throughput_bps"][at]:
+        if gains.table["looks_like"][at] == BBR:
+            end += _follows_the_path(gains, at)
+        elif gained[at] < WORTH * gains.table["throughput_bps"][at]:
             full = gains.most_bps[at]
             why = f"the link, {rate(full)}," if math.isfinite(full) else "the receiver's window"
             end += f" Less loss alone does not raise the rate: {why} is the limit."
@@ -225,6 +228,14 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
             )
         ends.append(end)
     return ends
+
+
+def _follows_the_path(gains: Gains, at: int) -> str:
+    """Say that losses do not set BBR's rate, and how much of the link it has."""
+    link = gains.most_bps[at]
+    share = gains.table["throughput_bps"][at] / link
+    of_it = f": it has {percent(min(share, 1.0))} of the link, {rate(link)}" if share > 0 else ""
+    return f" It looks like BBR, whose rate follows the path and hardly its losses{of_it}."
 
 
 def _beyond(gains: Gains, at: int, model: str, factor: float) -> str:

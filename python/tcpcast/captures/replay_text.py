@@ -6,6 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
 from tcpcast.scenario.toml import write_value
 
 if TYPE_CHECKING:
@@ -61,3 +62,13 @@ def _lines(entry: Entry) -> list[str]:
         return [typed]
     side = f"{typed:<{LEAST_COLUMN}} # {entry.why}"
     return [side] if len(side) <= WIDTH else [*_comment(entry.why), typed]
+
+
+def written_time(seconds: float) -> str:
+    """Return a time as a scenario has it, in few digits."""
+    return units.format_duration(rounded(seconds))
+
+
+def rounded(value: float, digits: int = 4) -> float:
+    """Return a number with few digits, as many as a measurement has."""
+    return float(f"{value:.{digits}g}")

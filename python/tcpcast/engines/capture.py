@@ -22,7 +22,8 @@ from tcpcast.captures.flows import chosen, named, since
 from tcpcast.captures.models import INTERVAL_S, OF_LOSS, model_intervals, models
 from tcpcast.captures.models import model_errors as errors_of
 from tcpcast.captures.pace import link_bps
-from tcpcast.captures.replay import lost_of_all, replay
+from tcpcast.captures.replay import replay
+from tcpcast.captures.seen import lost_of_all
 from tcpcast.captures.selection import of_directions
 from tcpcast.errors import CaptureError, NotApplicable
 

@@ -176,7 +176,11 @@ impl Flow {
             return None;
         }
         if let Some(since) = taken.newest {
-            journal.karn.add(segment.time.saturating_sub(since));
+            let sample = segment.time.saturating_sub(since);
+            journal.karn.add(sample);
+            if taken.packets > 1 {
+                journal.longest_of_several = journal.longest_of_several.max(Some(sample));
+            }
         }
         taken.oldest
     }

@@ -64,6 +64,8 @@ struct Pending {
 pub(super) struct Journal {
     pub(super) intervals: Intervals,
     pub(super) karn: Spread,
+    /// The greatest of those samples of acknowledgements of several segments, which no receiver delays.
+    pub(super) longest_of_several: Option<Nanos>,
     pub(super) sender: Spread,
     over_time: OverTime,
     pub(super) timestamps: Spread,
@@ -277,6 +279,7 @@ impl Journal {
     pub(super) fn round_trips(&mut self, near: Option<Nanos>, rounds: &Found) -> RoundTrips {
         RoundTrips {
             karn: take(&mut self.karn).report(),
+            undelayed_max_s: self.longest_of_several.map(|longest| longest as f64 / 1e9),
             sender: take(&mut self.sender).report(),
             over_time_s: self.over_time.mean_s(),
             timestamps: take(&mut self.timestamps).report(),

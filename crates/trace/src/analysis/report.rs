@@ -179,6 +179,8 @@ pub struct Spurious {
 pub struct RoundTrips {
     /// RTT by Karn's rule, a sample an acknowledgement: since the newest segment that it acknowledges.
     pub karn: Option<Durations>,
+    /// The greatest of these of acknowledgements of two segments and more, s: no receiver delays those.
+    pub undelayed_max_s: Option<f64>,
     /// RTT as the sender takes it: since the oldest segment acknowledged or, in recovery, held by SACK. A
     /// delayed acknowledgement's delay belongs to it.
     pub sender: Option<Durations>,

@@ -389,6 +389,23 @@ fn round_trips_leave_out_what_is_ambiguous() {
 }
 
 #[test]
+fn a_delayed_acknowledgement_of_one_segment_is_no_queue() {
+    let mut trace = begun(false);
+    trace.ack(302.5, 7); // of three, after 101.4 ms
+    trace.ack(303.7, 9); // of two, after 101.6 ms
+    trace.ack(342.1, 10); // of one, after 140 ms: RFC 9293, section 3.8.6.3
+    let rtt = trace.report().rtt;
+    assert!((rtt.karn.unwrap().max_s - 0.140).abs() < 1e-9, "{rtt:?}");
+    assert!((rtt.undelayed_max_s.unwrap() - 0.101_6).abs() < 1e-9, "{rtt:?}");
+    let mut single = Trace::new();
+    single.handshake(100.0, 100.1);
+    single.data(101.0, 0..2);
+    single.ack(201.0, 1);
+    single.ack(241.0, 2);
+    assert_eq!(single.report().rtt.undelayed_max_s, None);
+}
+
+#[test]
 fn the_tap_is_where_answers_come_at_once() {
     for (answered, side) in [(100.0, Side::Sender), (0.1, Side::Receiver), (50.0, Side::Middle)] {
         let mut trace = Trace::new();

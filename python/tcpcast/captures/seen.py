@@ -1,0 +1,313 @@
+"""What a capture shows of the flows that a scenario is to ask for again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.beside import LEAST_VARIATION_S, cubic_pps, pftk_pps, usable
+from tcpcast.captures.models import lost_ratio
+from tcpcast.captures.pace import growth_pkts, link_bps, queued_at_losses_s
+from tcpcast.captures.selection import tables
+from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
+from tcpcast.errors import CaptureError
+from tcpcast.models.pftk import unlimited_window_pkts
+from tcpcast.scenario.network import HEADER_BYTES
+from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture, Table
+
+    Column = np.ndarray[Any, Any]
+
+SHORT_PKTS = 1000
+"""A transfer of at most this many packets, captured from handshake to end, is replayed as one."""
+
+FULL_SHARE = 0.95
+"""Share of the link's rate above which all losses are taken to be queue drops."""
+
+STEADY = 0.8
+"""Mean flight over the largest, above which a window is taken to be the limit: 0.9 where one is,
+0.2 to 0.4 where losses cut it."""
+UNEXPLAINED = 2.0
+"""Modelled rate over the measured one above which the capture does not show the limit."""
+
+OVERFLOWS = 0.8
+"""Queue over the longest from which on a loss is taken to be its overflow."""
+LEAST_ELSEWHERE = 0.2
+"""Fewer of the losses are taken to be overflows, too: of BBR's up to a fifth come below."""
+
+NO_LINK = ("application", "receiver_window", "send_buffer", "slow_start", "timeout")
+"""Limits of most of the time with which the rate reached is not the link's."""
+
+QUEUED = 1.5
+"""RTT over its least from which on the path has a queue."""
+
+CORRELATED = 1.5
+"""Loss ratio over that of independent losses with as many indications, above which losses
+correlate."""
+MUCH_CORRELATED = 3.0
+"""The same of a few indications."""
+DELAYED = 1.5
+"""Packets per ack from here on are delayed acks: recoveries alone make 1.2 to 1.4."""
+DELAYED_ACK_S = 0.04
+"""How long Linux delays an ack at first, and at least."""
+FEW_INDICATIONS = 20
+"""Fewer do not show whether losses are somewhat correlated, and where they came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Measured values of the flows; NaN where the capture does not show one."""
+
+    table: Table
+    flows: int
+    seconds: float
+    sent: float
+    rate_bps: float
+    """What arrived, retransmissions of lost packets left out, of IP bytes."""
+    rtt_s: float
+    rtt_min_s: float
+    rtt_high_s: float
+    link_bps: float
+    """Of IP bytes."""
+    payload: int
+    growth_pkts: float
+    elsewhere: float
+    """The share of the losses that came while the queue of the link was not full."""
+    sender: Sender
+
+    @property
+    def window_pkts(self) -> float:
+        """The window announced, or the constant flight size; NaN if the capture shows neither."""
+        announced = self.mean("w_max_pkts")
+        most, usual = self.mean("flight_max_bytes"), self.mean("flight_mean_bytes")
+        if announced >= 1 or not usual >= STEADY * most:
+            return announced
+        return max(1.0, round(most / self.payload))
+
+    @property
+    def explained(self) -> bool:
+        """Whether losses, the window or another limit explain the rate without a full link."""
+        idle = self._share(("application",)) > 0.5
+        if idle or (self._share(NO_LINK) > 0.5 and not self._queued):
+            return True
+        return self.windowed or self.lossy_pps <= UNEXPLAINED * self.reached_pps
+
+    @property
+    def windowed(self) -> bool:
+        """Whether the window explains the rate."""
+        return self.window_pkts / self.rtt_s <= UNEXPLAINED * self.reached_pps
+
+    @property
+    def reached_pps(self) -> float:
+        """The rate of one of the flows."""
+        return self.sent / self.seconds / self.flows
+
+    def _share(self, limits: tuple[str, ...]) -> float:
+        """Return the share of the time of some limits."""
+        return float(sum(np.nan_to_num(self.mean(f"share_{limit}")) for limit in limits))
+
+    @property
+    def _queued(self) -> bool:
+        """Whether a queue was there, of a link that was full for a while."""
+        return self.rtt_high_s > QUEUED * self.rtt_min_s
+
+    @property
+    def short(self) -> bool:
+        """Whether this is one short transfer, from its handshake to its end."""
+        whole = self.table["syn_captured"] & (self.table["end"] == "closed")
+        return bool(whole.size == 1 and whole[0] and self.sent <= SHORT_PKTS)
+
+    @property
+    def transfers(self) -> int:
+        """How many connections were files one after the other: shorter than half of the time."""
+        short = np.nan_to_num(self.table["duration_s"]) < self.seconds / 2
+        return int(short.sum()) if short.size > self.flows else 0
+
+    @property
+    def headers(self) -> int:
+        """Bytes of IP and TCP headers of a data packet."""
+        return header_bytes(self.sender)
+
+    @property
+    def packet(self) -> int:
+        """Bytes of a data packet, headers included."""
+        return self.payload + self.headers
+
+    @property
+    def lossy_pps(self) -> float:
+        """The rate of one of the flows that its losses explain; NaN where they set none."""
+        return math.nan if self.sender.paced else predicted_pps(self, 1.0)
+
+    @property
+    def full(self) -> bool:
+        """Whether the link was."""
+        if math.isnan(self.link_bps):
+            return not self.explained
+        return bool(self.rate_bps >= FULL_SHARE * self.link_bps)
+
+    @property
+    def lost(self) -> float:
+        """The random loss of the scenario: the loss that the queue does not explain."""
+        if self.elsewhere >= LEAST_ELSEWHERE:
+            recovering = self.lone and self._share(("loss_recovery",)) > 0.5
+            every = lost_of_all(self.table) if recovering else self.lost_independently
+            return self.elsewhere * every
+        if self.full or self.elsewhere >= 0:
+            return 0.0
+        return self.lost_independently if self.correlated else lost_of_all(self.table)
+
+    @property
+    def overflows(self) -> bool:
+        """Whether the queue of the link is taken to have been full at times."""
+        lossless = not (self.table["td"] + self.table["to"]).any()
+        return self.full and not lossless and not (self.lone and self.elsewhere > 0.5)
+
+    @property
+    def lone(self) -> bool:
+        """Whether this is one flow whose losses do not set its rate."""
+        return self.sender.paced and self.flows == 1
+
+    @property
+    def correlated(self) -> bool:
+        """Whether losses are correlated: many packets are lost at a time."""
+        if self.full:
+            return False
+        few = (self.table["td"] + self.table["to"]).sum() < FEW_INDICATIONS
+        times = MUCH_CORRELATED if few else CORRELATED
+        return bool(lost_of_all(self.table) > times * self.lost_independently)
+
+    @property
+    def lost_independently(self) -> float:
+        """The independent loss per packet that makes as many loss indications as were seen.
+
+        One indication covers all losses of a window of E[W] packets: 1 + E[W] times the loss. Where
+        losses do not set the window, it is what was in flight.
+        """
+        seen = float((self.table["td"] + self.table["to"]).sum()) / self.sent
+        if not 0 < seen < 1:
+            return math.inf
+        window = float(unlimited_window_pkts(loss_indication_ratio=seen, packets_per_ack=1.0))
+        if self.sender.paced:
+            window = self.mean("flight_mean_bytes") / self.payload
+        most = self.window_pkts
+        return seen / max(1 - seen * (min(window, most) if most >= 1 else window), 0.5)
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a column over the flows, by packets."""
+        values, weights = self.table[name], self.table["data_packets"]
+        known = np.isfinite(values) & (weights > 0)
+        return float(np.average(values[known], weights=weights[known])) if known.any() else math.nan
+
+
+def header_bytes(sender: Sender) -> int:
+    """Return the bytes of IP and TCP headers in a data packet of a sender."""
+    return HEADER_BYTES + (TIMESTAMP_BYTES if sender.timestamps else 0)
+
+
+def seen_in(kept: Capture) -> Seen:
+    """Return what a capture shows of all its flows together.
+
+    Raises
+    ------
+    CaptureError
+        The flows have no round-trip time or no duration.
+    """
+    table = _from_the_sender(kept.connections)
+    together = {name: column[0] for name, column in kept.groups(by="all").items()}
+    sender = sender_of(table)
+    headers = header_bytes(sender)
+    payload = int(np.clip(table["segment_bytes"].max(), 1, 65535 - headers))
+    wire = (payload + headers) / payload
+    found = Seen(
+        table=table,
+        flows=max(1, round(float(together["parallel_flows"]))),
+        seconds=float(together["active_s"]),
+        sent=float(together["packets_sent"]),
+        rate_bps=float(together["goodput_bps"]) * wire,
+        rtt_s=float(together["rtt_mean_s"]),
+        rtt_min_s=math.nan,
+        rtt_high_s=math.nan,
+        link_bps=link_bps(kept) * wire,
+        payload=payload,
+        growth_pkts=growth_pkts(tables(kept).get("rounds"), table["segment_bytes"]),
+        elsewhere=math.nan,
+        sender=sender,
+    )
+    if not found.rtt_s > 0 or not found.seconds > 0 or not found.rate_bps > 0:
+        raise CaptureError(
+            f"{kept.file}: no round-trip time, or all data within one moment or one packet: "
+            "no scenario can be written; name a connection that carries more data"
+        )
+    least = found.mean("rtt_min_s")
+    least = least if least > 0 else found.rtt_s
+    high = float(np.fmax(_high_rtt_s(found), least))
+    # A recovery of BBR goes on through many losses; those of several flows are mostly the queue's.
+    which = "retransmissions" if found.lone else "loss_indications"
+    elsewhere = math.nan
+    if found.full or found.link_bps > 0:
+        elsewhere = _elsewhere(queued_at_losses_s(kept, which), high - least)
+    return replace(found, rtt_min_s=least, rtt_high_s=high, elsewhere=elsewhere)
+
+
+def _elsewhere(queued_s: Column, longest_s: float) -> float:
+    """Return the share of losses where the queue was not full; NaN of a few, and without queue."""
+    if queued_s.size < FEW_INDICATIONS or not longest_s > 0:
+        return math.nan
+    return float((queued_s < OVERFLOWS * longest_s).mean())
+
+
+def _high_rtt_s(seen: Seen) -> float:
+    """Return the RTT of a full queue: the 99th percentile, without what acks waited.
+
+    Packets whose acks did not wait are seldom timed where a queue overflows, since recoveries
+    follow; what is more than a delayed ack above theirs is the queue. Of theirs some are acked
+    singly, after a wait, but none that is above all of those acked together.
+    """
+    every, newest = seen.mean("rtt_p99_s"), seen.mean("rtt_karn_p99_s")
+    if every - newest > DELAYED_ACK_S:
+        return every
+    if not seen.mean("packets_per_ack") >= DELAYED:
+        return newest
+    return float(np.fmin(newest, seen.mean("rtt_undelayed_max_s")))
+
+
+def _from_the_sender(table: Table) -> Table:
+    """Return the table with round trips from the sender, where the tap is not there."""
+    away = np.isin(table["tap_side"], ("middle", "receiver"))
+    names = ("rtt_min_s", "rtt_p99_s", "rtt_karn_p50_s", "rtt_karn_p99_s", "rtt_undelayed_max_s")
+    between = np.where(away, table["tap_to_sender_s"], 0.0)
+    return {**table, **{name: table[name] + between for name in names}}
+
+
+def lost_of_all(table: Table) -> float:
+    """Estimate packets lost per packet sent of all flows together, from one tap."""
+    lost = lost_ratio(table)
+    known = np.isfinite(lost)
+    if not known.any():
+        return 0.0
+    return float(np.average(lost[known], weights=np.fmax(table["data_packets"][known], 1)))
+
+
+def predicted_pps(seen: Seen, packets_per_ack: float) -> float:
+    """Return the rate of one of the flows that a model of its losses gives; NaN without loss.
+
+    PFTK for some b, and CUBIC's response function for senders that look like CUBIC.
+    """
+    timer, window = first_timeout_s(seen.table), seen.window_pkts
+    given: Table = {
+        "rtt_s": np.array([seen.rtt_s]),
+        "t0_s": np.array([timer if timer > 0 else seen.rtt_s + LEAST_VARIATION_S]),
+        "packets_per_ack": np.array([packets_per_ack]),
+        "receiver_window_pkts": np.array([window if window >= 1 else math.inf]),
+    }
+    loss = np.array([float((seen.table["td"] + seen.table["to"]).sum()) / seen.sent])
+    if not usable(loss, given).all() or not packets_per_ack > 0:
+        return math.nan
+    if seen.sender.stack == "linux-cubic":
+        return float(cubic_pps(loss, given)[0])
+    return float(pftk_pps(loss, given)[0])

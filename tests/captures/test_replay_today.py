@@ -1,0 +1,284 @@
+"""The same loop for today's TCP: the stack that a capture looks like, and how near a replay is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.captures.pace import link_bps
+from tcpcast.captures.replay import replay
+from tcpcast.captures.seen import seen_in
+from tcpcast.captures.sender import sender_of
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture, Table
+
+SHARED = Path(__file__).parents[3] / "shared" / "captures"
+BASE: dict[str, Any] = {
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "0%"}},
+    "traffic": {"kind": "bulk", "flows": 3},
+    "run": {"duration": "200s", "warmup": "0s"},
+}
+FAST = {"network.bottleneck.rate": "100mbit", "network.bottleneck.buffer": "100pkt"}
+STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic")
+
+PATHS: dict[str, dict[str, Any]] = {
+    "only the queue": {},
+    "some loss": {"network.bottleneck.loss": "2%"},
+    "one flow": {"traffic.flows": 1, "network.bottleneck.loss": "0.1%"},
+    "much loss": {**FAST, "network.bottleneck.loss": "6%"},
+    "little loss": {**FAST, "network.bottleneck.loss": "0.5%"},
+    "window": {**FAST, "network.bottleneck.loss": "0.5%", "tcp.receiver_window": 12},
+}
+
+TOLERANCE = 0.11
+"""Of the rate, the loss indications and the RTT."""
+OF_WHAT_IF = 0.15
+LOSS_OF_BBR = 0.65
+"""Of BBR's loss indications: which losses are the queue's shows less where the queue is short."""
+
+
+def captured(folder: Path, changes: dict[str, Any]) -> tuple[Scenario, tcpcast.Answer, Capture]:
+    file = str(folder / "sender.pcap")
+    scenario = Scenario.from_dict(BASE).with_changes(changes)
+    tap = {"link": "sender", "file": file, "packets": 1_000_000}
+    (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": [tap]}), ["packet"])
+    return scenario, answer, tcpcast.trace(file)
+
+
+def rate(scenario: Scenario) -> float:
+    return tcpcast.run(scenario, ["packet"])["packet"]["send_rate_pps"]
+
+
+def what_if(scenario: Scenario) -> Scenario:
+    """Half of the loss, and four flows."""
+    loss = scenario.network.bottleneck.loss
+    half = 0.0 if loss is None else loss.mean_ratio() / 2
+    return scenario.with_changes({"network.bottleneck.loss": half, "traffic.flows": 4})
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_replay_has_the_stack_and_sends_as_much(stack: str, path: str, tmp_path: Path) -> None:
+    scenario, original, capture = captured(tmp_path, {"tcp.stack": stack, **PATHS[path]})
+    written = replay(capture)
+    again = Scenario.from_dict(written.tables)
+    assert again.populations[0].tcp.stack == stack
+    assert again.payload_bytes == scenario.payload_bytes
+    assert written.warnings == []
+    answer = tcpcast.run(again, ["packet"])["packet"]
+    for metric in ("send_rate_pps", "rtt_mean_s", "loss_indication_ratio"):
+        loses = metric == "loss_indication_ratio" and stack == "linux-bbr"
+        tolerance = LOSS_OF_BBR if loses else TOLERANCE
+        near = 0.2 if stack == "linux-bbr" and metric == "rtt_mean_s" else tolerance
+        assert answer[metric] == pytest.approx(original[metric], rel=near), metric
+    assert rate(what_if(again)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
+
+
+@pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno"])
+@pytest.mark.parametrize("buffer", [12, 50])
+@pytest.mark.parametrize("flows", [1, 3])
+def test_delayed_acks_are_no_queue(stack: str, buffer: int, flows: int, tmp_path: Path) -> None:
+    """An ack that waits lengthens the RTT as a packet more in the queue would."""
+    changes = {
+        "tcp.stack": stack, "traffic.flows": flows, "run.duration": "60s",
+        "network.bottleneck.rate": "10mbit", "network.bottleneck.buffer": f"{buffer}pkt",
+    }  # fmt: skip
+    _, _, capture = captured(tmp_path, changes)
+    seen = seen_in(capture)
+    queued = (seen.rtt_high_s - seen.rtt_min_s) * 1e7 / (8 * 1500) + 1
+    assert queued == pytest.approx(buffer, rel=0.1, abs=1)
+    assert link_bps(capture) * 1500 / 1448 == pytest.approx(1e7, rel=0.1)
+
+
+KERNEL = {
+    "kernel/bbr_rtt60_20mbit_p0.01": ("linux-bbr", 0.05),
+    "kernel/cubic_rtt60_p0.01": ("linux-cubic", 0.05),
+    "kernel/classic_droptail_2mbit_b20": ("linux-reno-classic", 0.02),
+    "kernel/classic_quickack_rtt60_p0.01": ("linux-reno-classic", 0.05),
+    "kernel/classic_rtt60_p0.01": ("linux-reno-classic", 0.08),
+    "kernel/classic_rtt60_p0.03": ("linux-reno-classic", 0.05),
+    "own-cubic-sack-5pct-320s": ("linux-cubic", 0.05),
+    "own-reno-2pct-320s": ("linux-reno-classic", 0.05),
+    "own-reno-droptail-40s": ("linux-reno", 0.02),
+    "own-reno-rwnd-limited-120s": ("linux-reno-classic", 0.05),
+    "own-bbr-v6-reorder-30s": ("linux-bbr", 0.02),
+}
+"""Captures of Linux: the stack that each is replayed by, and how near the packets sent are."""
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no shared captures")
+@pytest.mark.parametrize("name", KERNEL)
+def test_a_kernel_s_flow_comes_back(name: str) -> None:
+    capture = tcpcast.trace(SHARED / f"{name}.pcap")
+    again = Scenario.from_dict(replay(capture).tables)
+    stack, tolerance = KERNEL[name]
+    assert again.populations[0].tcp.stack == stack
+    sent = float(capture.connections["send_rate_pps"][0])
+    assert rate(again) == pytest.approx(sent, rel=tolerance)
+
+
+PLAIN: dict[str, Any] = {
+    "looks_like": "unknown",
+    "window_reduction": np.nan,
+    "sack": False,
+    "by_sack": 0,
+    "timestamps": False,
+    "rtt_timestamps_mean_s": np.nan,
+    "syn_captured": True,
+    "data_packets": 100,
+    "td": 3,
+    "to": 0,
+    "t0_s": np.nan,
+    "rtt_mean_s": 0.1,
+}
+
+
+def table(*rows: dict[str, Any]) -> Table:
+    return {name: np.array([(PLAIN | row)[name] for row in rows]) for name in PLAIN}
+
+
+@pytest.mark.parametrize(
+    ("row", "stack", "word"),
+    [
+        ({"looks_like": "cubic", "sack": True}, "linux-cubic", "looks like cubic"),
+        ({"looks_like": "reno", "sack": True}, "linux-reno", "looks like reno"),
+        ({"looks_like": "bbr", "sack": True}, "linux-bbr", "looks like bbr"),
+        ({"looks_like": "bbr"}, "linux-bbr", "looks like bbr"),
+        ({"sack": True}, "linux-cubic", "SACK"),
+        ({"by_sack": 2, "syn_captured": False}, "linux-cubic", "SACK"),
+        ({"looks_like": "reno", "timestamps": True}, "linux-reno-classic", "no SACK"),
+        ({"looks_like": "reno", "to": 4, "t0_s": 0.31}, "linux-reno-classic", "timeouts"),
+        ({"looks_like": "reno", "to": 4, "t0_s": 1.0}, "rfc-newreno", "neither"),
+        ({"looks_like": "reno"}, "rfc-newreno", "neither"),
+        ({"syn_captured": False, "td": 0}, "linux-cubic", "shows no other"),
+    ],
+)
+def test_the_stack_is_the_nearest(row: dict[str, Any], stack: str, word: str) -> None:
+    sender = sender_of(table(row))
+    assert sender.stack == stack
+    assert word in sender.why
+    assert sender.timestamps == row.get("timestamps", False)
+
+
+def test_most_packets_decide_where_flows_differ(tmp_path: Path) -> None:
+    cubic = {"looks_like": "cubic", "sack": True, "timestamps": True}
+    bbr = {"looks_like": "bbr", "sack": True, "data_packets": 1000}
+    assert sender_of(table(cubic, cubic, bbr)).stack == "linux-bbr"
+    assert not sender_of(table(cubic, bbr)).timestamps
+    _, _, capture = captured(tmp_path, {"traffic.flows": 2, "run.duration": "60s"})
+    capture.connections["looks_like"] = np.array(["cubic", "bbr"])
+    said = " ".join(replay(capture).warnings)
+    assert "the flows look different (1 like bbr, 1 like cubic)" in said
+
+
+@pytest.mark.parametrize(
+    ("left", "stack"),
+    [(0.5, "linux-reno"), (0.7, "linux-cubic"), (1.2, "linux-bbr"), (0.57, "linux-cubic")],
+)
+def test_many_short_transfers_tell_together(left: float, stack: str) -> None:
+    one = {"sack": True, "window_reduction": left}
+    odd = {"sack": True, "looks_like": "bbr"}
+    assert sender_of(table(*[one] * 30, odd)).stack == stack
+    assert sender_of(table(*[one] * 10)).stack == "linux-cubic"
+
+
+def test_files_one_after_the_other_are_told(tmp_path: Path) -> None:
+    off, size = ({"law": "constant", "value": value} for value in ("1s", "50pkt"))
+    files = {"kind": "on-off", "sources": 5, "off": off, "size": size}
+    _, _, capture = captured(tmp_path, {"traffic": files, "run.duration": "30s"})
+    said = " ".join(replay(capture).warnings)
+    count = capture.connections["src"].size
+    assert count > 20
+    assert f"of {count} connections were shorter than half of the capture" in said
+
+
+def test_timestamps_are_read_where_the_handshake_is_missing() -> None:
+    later = {"rtt_timestamps_mean_s": 0.1, "syn_captured": False, "td": 0}
+    assert sender_of(table(later)).timestamps
+
+
+def test_timers_are_linux_s_but_where_they_are_shorter(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {**FAST, "network.bottleneck.loss": "6%"})
+    flows = capture.connections
+    written = replay(capture).tables["tcp"]
+    assert set(written) == {"stack", "initial_window"}
+    flows["to"] += 5
+    flows["t0_s"] = flows["rtt_mean_s"] + 0.2
+    assert "min_rto" not in replay(capture).tables["tcp"]
+    flows["t0_s"] = flows["rtt_mean_s"] + 0.03
+    again = Scenario.from_dict(replay(capture).tables)
+    assert again.populations[0].tcp.min_rto_s == pytest.approx(0.03, rel=1e-3)
+    flows["t0_s"] = flows["rtt_mean_s"]
+    assert replay(capture).tables["tcp"]["min_rto"] == "4ms"
+
+
+def test_a_window_that_was_never_near_is_left_to_grow(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {**FAST, "network.bottleneck.loss": "2%"})
+    flows = capture.connections
+    assert "receiver_window" not in replay(capture).tables["tcp"]
+    flows["w_max_pkts"] = 1.5 * flows["flight_max_bytes"] / 1448
+    written = replay(capture).tables["tcp"]["receiver_window"]
+    assert written == pytest.approx(float(flows["w_max_pkts"].mean()), rel=0.1)
+
+
+def test_packets_without_timestamps_have_shorter_headers(tmp_path: Path) -> None:
+    scenario, _, capture = captured(tmp_path, {"tcp.timestamps": False, "run.duration": "60s"})
+    written = replay(capture)
+    assert written.tables["tcp"]["timestamps"] is False
+    assert "1460 B of payload, the largest captured, and 40 B of headers" in written.text
+    assert Scenario.from_dict(written.tables).payload_bytes == scenario.payload_bytes
+
+
+def test_marks_of_a_queue_are_told(tmp_path: Path) -> None:
+    marks = {"network.bottleneck.queue": "codel", "tcp.ecn": True}
+    _, _, capture = captured(tmp_path, {**marks, "run.duration": "60s"})
+    (said,) = replay(capture).warnings
+    assert "windows were reduced because a queue marked packets (ECN)" in said
+
+
+def test_what_was_full_for_a_moment_is_no_link(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {"run.duration": "60s"})
+    assert link_bps(capture) > 0
+    capture.connections["share_bottleneck"] *= 0
+    assert np.isnan(link_bps(capture))
+
+
+@pytest.mark.parametrize("limit", ["application", "receiver_window", "timeout"])
+def test_who_waits_for_something_else_shows_no_link(limit: str, tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {**FAST, "traffic.flows": 1, "run.duration": "60s"})
+    flows = capture.connections
+    for name in ("td", "to", "retransmissions", "bottleneck_rate_bps"):
+        flows[name] = flows[name] * (np.nan if name == "bottleneck_rate_bps" else 0)
+    for name in [name for name in flows if name.startswith("share_")]:
+        flows[name] = flows[name] * 0
+    flows["rtt_karn_p99_s"] = flows["rtt_p99_s"] = flows["rtt_undelayed_max_s"] = flows["rtt_min_s"]
+    assert "the rate reached: neither loss nor window explains it" in replay(capture).text
+    flows[f"share_{limit}"] += 0.9
+    written = replay(capture)
+    assert "10 times the rate reached: the capture does not show the link" in written.text
+    least = float(flows["rtt_min_s"][0])
+    assert Scenario.from_dict(written.tables).rtt_s == pytest.approx(least, rel=0.03)
+
+
+def test_a_short_transfer_takes_as_long(tmp_path: Path) -> None:
+    scenario, original, capture = captured(
+        tmp_path,
+        {
+            "traffic": {"kind": "transfers", "size": "200pkt", "count": 1},
+            "run": {"seed": 1},
+            "network.bottleneck.buffer": "300pkt",
+        },
+    )
+    capture.connections["end"] = np.array(["closed"])
+    again = Scenario.from_dict(replay(capture).tables)
+    assert again.transfers_alone is not None
+    assert again.transfers_alone.sizes == [200]
+    assert again.populations[0].tcp.stack == "linux-cubic"
+    answer = tcpcast.run(again, ["packet"])["packet"]
+    assert answer["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.15)
+    assert scenario.payload_bytes == again.payload_bytes
