@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet import memory
 from tcpcast.engines.packet.configuration import configuration
-
-if TYPE_CHECKING:
-    import pytest
 
 GIB = 2**30
 
@@ -47,6 +45,8 @@ def test_what_is_free_is_told_or_nothing(
     monkeypatch.setattr(memory, "GROUP", folder)
     monkeypatch.setattr(memory, "MEMINFO", folder / "meminfo")
     assert memory.free_bytes() == 2_000_000
+    (folder / "memory.stat").write_text("anon 9\nactive_file 300000\ninactive_file 200000\n")
+    assert memory.free_bytes() == 2_500_000
     (folder / "memory.max").write_text("max\n")
     assert memory.free_bytes() == 4_096_000
 
@@ -80,3 +80,17 @@ def test_what_was_begun_is_told() -> None:
     assert answer.partial is not None
     assert answer.partial.startswith("run.max_wall was reached before the run was over; ")
     assert "of 5000 replications were begun" in answer.partial
+
+
+@pytest.mark.parametrize("warmup", [None, "1s"])
+def test_a_run_whose_packets_would_fill_the_memory_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, warmup: str | None
+) -> None:
+    taken = iter([GIB])
+    monkeypatch.setattr(memory, "resident_bytes", lambda: next(taken, 4 * GIB))
+    monkeypatch.setattr(memory, "free_bytes", lambda: 5 * GIB)
+    changes = {"run.duration": "100000s", "run.warmup": warmup, "run.max_wall": "60s"}
+    (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
+    assert answer.partial is not None
+    assert "GiB of packets in flight and in queues, and 5 GiB of memory free" in answer.partial
+    assert not any(metric.trusted for metric in answer.metrics.values())

@@ -91,7 +91,10 @@ def test_beyond_a_loss_of_20_percent_bbr_fills_nothing() -> None:
 
 def test_time_of_an_amount() -> None:
     classic = path(stack="rfc-newreno")
-    assert time_text(classic, 1e9, 1e9) == "1 GB takes 8 s at this goodput, after the start-up."
+    assert (
+        time_text(classic, 1e9, 1e9)
+        == "1 GB over 16 flows takes 8 s at this goodput, after the start-up."
+    )
     assert time_text(classic, 1e9, float("nan")) == ""
 
 

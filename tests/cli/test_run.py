@@ -255,7 +255,7 @@ def test_an_engine_of_what_is_not_simulated_points_to_its_formula(
     ("change", "words"),
     [
         ("tcp.stack=cubic", ["not a stack", "engine cubic-response", "linux-cubic"]),
-        ("tcp.stack=bbr2", ["not a stack", "engine bbr-bound"]),
+        ("tcp.stack=bbr1", ["not a stack", "engine bbr-bound"]),
         ("network.bottleneck.buffer=2h", ["is too long", '"50ms"', '"unlimited"']),
         ("network.bottleneck={buffer='50ms'}", ["a buffer in time needs a rate", "10mbit"]),
     ],

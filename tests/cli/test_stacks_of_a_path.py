@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from tcpcast.cli import main
+from tcpcast.path import effort
 
 Capture = pytest.CaptureFixture[str]
 LONG_PATH = ("--rtt", "138ms", "--loss", "1e-5", "--rate", "10gbit")
+AMOUNT_PATH = ("--rtt", "80ms", "--loss", "1e-5", "--rate", "10gbit")
 STREAMS = ("plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%")
 
 
@@ -74,11 +76,47 @@ def test_predict_tells_the_time_with_the_start_up_where_no_formula_of_transfers_
 ) -> None:
     path = ("--rtt", "60ms", "--rate", "20mbit", "--loss", "1%", "--size", "10MB")
     out = told(capsys, "predict", *path)
-    assert out.splitlines()[2].startswith("10 MB takes ")
+    assert out.splitlines()[3].startswith("10 MB takes ")
     assert "at this goodput, slow start from 10 packets included." in out
     assert "No time of a transfer is trusted" not in out
     assert "short: does not apply: " in out
     assert "69.1 on the mean, more than 30; write a smaller size" in " ".join(out.split())
+
+
+def test_a_transfer_of_any_size_has_a_time(capsys: Capture) -> None:
+    out = told(capsys, "predict", *AMOUNT_PATH, "--size", "2TB")
+    assert "\n2 TB takes 123,957 s (34.4 h) at this goodput, slow start from 10 packets" in out
+    assert in_json(capsys, "predict", *AMOUNT_PATH, "--size", "2TB")["sizing"]["amount_s"] > 1e5
+    table = told(capsys, "predict", *AMOUNT_PATH, "--size", "1MB..4TB", "--points", "2")
+    assert [line.split()[-3] for line in table.splitlines() if "B  " in line] == ["–", "247,913"]
+
+
+def test_the_time_says_whether_it_is_of_all_flows_or_of_one_alone(capsys: Capture) -> None:
+    flows = ("predict", *AMOUNT_PATH, "--flows", "16", "--size")
+    assert "500 GB over 16 flows takes 1,937 s at this" in told(capsys, *flows, "500GB")
+    assert "A transfer of this size alone takes about 1.41 s" in told(capsys, *flows, "100MB")
+
+
+def test_a_transfer_too_long_to_be_simulated_takes_what_its_goodput_does(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effort, "MOST_SIMULATED", 100)
+    path = ("--rtt", "60ms", "--rate", "20mbit", "--size", "1MB", "--packet")
+    out = told(capsys, "predict", *path)
+    assert "1 MB takes " not in out  # by the formula
+    out = told(capsys, "predict", *path, "--loss", "20%")
+    assert "by simulation" in out
+    assert "It has too many packets to be simulated from end to end." in " ".join(out.split())
+
+
+def test_two_stacks_that_bring_a_formula_back_are_options(capsys: Capture) -> None:
+    out = " ".join(told(capsys, "predict", *AMOUNT_PATH).split())
+    assert "(back with --stack linux-reno or --stack pftk-reno)" in out
+
+
+def test_a_handshake_that_does_not_show_is_not_told(capsys: Capture) -> None:
+    path = ("--rtt", "20ms", "--rate", "1mbit", "--size", "10MB")
+    assert "from the SYN on" not in told(capsys, "predict", *path)
 
 
 def test_without_a_stack_the_path_is_of_linux_with_cubic(capsys: Capture) -> None:
@@ -97,6 +135,11 @@ def test_what_is_left_out_is_told_once_with_the_option_that_brings_it_back(
 
 def test_a_path_without_a_rate_has_no_sizing(capsys: Capture) -> None:
     assert "sizing" not in in_json(capsys, "predict", "--rtt", "60ms", "--loss", "1%")
+
+
+def test_streams_through_a_policer_are_warned_of_its_drops(capsys: Capture) -> None:
+    plan = in_json(capsys, "plan", "streams", "policed-line", "--set", "network.bottleneck.loss=1%")
+    assert any("none of its drops, which cost TCP much of it" in w for w in plan["warnings"])
 
 
 def test_streams_of_cubic_by_its_response_function(capsys: Capture) -> None:

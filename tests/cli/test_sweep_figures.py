@@ -53,6 +53,7 @@ def test_one_key_gives_a_line_an_engine() -> None:
     places = [math.log10(value) for value in (0.01, 0.04, 0.16)]
     np.testing.assert_allclose(np.asarray(curve.get_xdata()), places)
     assert lines["mathis (formula)"].get_linestyle() != curve.get_linestyle()
+    assert axes.get_ylim()[1] > 1.05 * max(wanted)
     assert {"10", "40", "160", "network.rtt (ms)", "20 Mbit/s"} <= texts(figure)
 
 

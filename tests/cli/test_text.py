@@ -95,6 +95,14 @@ def test_a_scenario_is_summed_up_above_the_table(pair: list[Answer]) -> None:
     assert "buffer 1 packet, " in plain(pair, 120, small).splitlines()[0]
 
 
+@pytest.mark.parametrize("width", range(40, 100))
+def test_a_number_stays_with_its_unit(pair: list[Answer], width: int) -> None:
+    assert not any(
+        line.lstrip().startswith("%")
+        for line in plain(pair, width, tcpcast.load("lossy-path")).splitlines()
+    )
+
+
 def test_classes_have_tables_of_their_own() -> None:
     found = plain([calculated(), with_classes(simulated())], 80)
     near, far = found.index("class near"), found.index("class far")

@@ -389,8 +389,14 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.stack=bbr2",
-            'tcp.stack: "bbr2" is not a stack; write "linux-bbr", whose formula',
+            'tcp.stack: "bbr2" is not a stack; write "bbr3"',
         ),
+        ("tcp.stack=BBRv3", 'tcp.stack: "BBRv3" is not a stack; write "bbr3"'),
+        ("tcp.stack=bbr", 'tcp.stack: "bbr" is not a stack; write "linux-bbr", whose formula'),
+        ("tcp.sack=false", "tcp.sack: with SACK or without is the stack's; write stack = "),
+        ("tcp.rack=false", "tcp.rack: with RACK or without is the stack's; write stack = "),
+        ("tcp.pacing=true", "tcp.pacing: whether packets are paced is the stack's; write stack"),
+        ("tcp.congestion_control=bbr", "tcp.congestion_control: is the stack's; write stack"),
         (
             "tcp={stack='bbr3', ecn=true}",
             "tcp.ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)",

@@ -227,6 +227,13 @@ def test_classes_refused(text: str, line: str) -> None:
     assert only.startswith(line)
 
 
+def test_a_class_that_starts_after_the_run_is_refused() -> None:
+    late = {"class.cubic.start": "60s"}
+    assert load("cubic-and-bbr", changes={**late, "run.duration": "61s"}).classes
+    with pytest.raises(ScenarioError, match=r'when the run is over; .* run.duration = "120s"'):
+        load("cubic-and-bbr", changes={**late, "run.duration": "60s"})
+
+
 def test_too_many_classes_are_told_before_any_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_: object) -> None:
         raise AssertionError("a class was read")

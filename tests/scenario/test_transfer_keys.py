@@ -113,7 +113,8 @@ def test_a_law_of_sizes_goes_with_arrivals() -> None:
         ({"size": "0B"}, 'traffic.size: "0B" is no transfer; write at least "1pkt"'),
         (
             {"size": "2000000000pkt"},
-            'traffic.size: "2000000000pkt" never ends; write kind = "bulk"',
+            'traffic.size: "2000000000pkt" is more than 1,000,000,000 packets; '
+            'write less, or kind = "bulk"',
         ),
         ({"size": []}, "traffic.size: has 0 entries; write at least 1"),
         ({"size": ["1pkt", "12ms"]}, 'traffic.size.1: "12ms" is not a size'),

@@ -61,6 +61,14 @@ def test_an_answer_outside_its_domain_is_marked(page: Page) -> None:
     assert by_name["pftk"]["regime"] == "timeouts"
 
 
+def test_a_transfer_that_no_formula_times_takes_what_its_goodput_does(page: Page) -> None:
+    told = page.evaluate("transfer", size="500GB", loss="0.1%")
+    rate, time = told["sentences"]
+    assert rate.startswith("About 8.96 Mbit/s; limited by loss")
+    assert time.startswith("500 GB takes ")
+    assert time.endswith("days) at this goodput, slow start from 10 packets included.")
+
+
 def test_slow_formulas_can_be_left_for_later(page: Page) -> None:
     asked = {"question": "transfer", "values": {"size": "20KB"}}
     quick = page.post("/api/evaluate", {**asked, "quick": True}).json()

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Prints a line for each script: *passed*, *failed at line N: expected, got*, or *not checked*
-//! with what is missing. Exits with 0 if none failed, 1 if one did, 2 for wrong usage.
+//! with what is missing. Exits with 0 if none failed, 1 if one did, 2 for wrong usage or a file
+//! that cannot be read.
 
 #[path = "drill/mod.rs"]
 mod drill;
@@ -33,17 +34,21 @@ fn main() -> ExitCode {
     if files.is_empty() {
         return usage("no script is given");
     }
-    let mut failed = false;
+    let (mut failed, mut unread) = (false, false);
     for file in files {
         let text = match std::fs::read_to_string(&file) {
             Ok(text) => text,
-            Err(error) => return usage(&format!("{file}: {error}")),
+            Err(error) => {
+                eprintln!("drill: {file}: {error}");
+                unread = true;
+                continue;
+            }
         };
         let outcome = run(&text, preset);
         failed |= matches!(outcome, Outcome::Failed { .. });
         println!("{file}: {outcome}");
     }
-    ExitCode::from(u8::from(failed))
+    ExitCode::from(if unread { 2 } else { u8::from(failed) })
 }
 
 fn usage(problem: &str) -> ExitCode {

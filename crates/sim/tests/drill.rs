@@ -162,6 +162,14 @@ fn what_is_not_read_is_not_passed() {
 }
 
 #[test]
+fn a_script_without_events_is_not_passed() {
+    for text in ["", "\n\n", "// A comment.\n"] {
+        let outcome = run(text, Preset::LinuxCubic);
+        assert!(matches!(outcome, Outcome::NotChecked { .. }), "{text:?}: {outcome}");
+    }
+}
+
+#[test]
 fn a_packet_that_no_rule_sends_is_missed() {
     let script = format!("{OPEN}+0 > . 1:1001(1000) ack 1\n");
     let outcome = run(&script, Preset::LinuxCubic);

@@ -142,7 +142,7 @@ class Formula(EngineEntry):
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
         answer.warnings += _hops_left_out(scenario)
-        answer.warnings += [] if measured else _path_left_out(scenario, fed=self.fed)
+        answer.warnings += [] if measured else path_left_out(scenario, fed=self.fed)
         mark_outside(answer)
         answer.provenance |= {"version": _version(), "formula": self.source}
         if options.tables:
@@ -196,7 +196,7 @@ def brought_back_by(entry: Formula) -> tuple[str, ...]:
     return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)
 
 
-def _path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
+def path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
     """Say what a formula, whose links have constant rates and delays, makes of others."""
     if scenario.captured is not None:
         return []

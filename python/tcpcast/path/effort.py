@@ -31,6 +31,10 @@ TRANSFERS, FEWEST_TRANSFERS = 1000, 20
 """How many transfers a simulation has: fewer if they had more packets than these in all, but not
 fewer than an interval takes."""
 
+MOST_SIMULATED = 2e7
+"""A transfer of more packets is not simulated: its rate is the one in the long run, and simulating
+some of them from end to end takes minutes."""
+
 MAX_WALL = "30s"
 MAX_WALL_OF_TODAY = "120s"
 """A run of today's TCP has a known number of packets: it is cut short on a busy machine alone."""

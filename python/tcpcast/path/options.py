@@ -214,6 +214,15 @@ def bulk_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any
     return {**options.tables(point), "traffic": {"kind": "bulk", "flows": flows}}
 
 
+def transfer_pkts(options: PathOptions, point: Mapping[str, str]) -> float | None:
+    """Return the packets of a transfer of ``--size``, the last perhaps in part; None without."""
+    from tcpcast.units import parse_packets
+
+    if "size" not in point:
+        return None
+    return parse_packets(point["size"], payload_bytes=options.payload_bytes)
+
+
 def transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
     """Return the path with transfers of ``--size``, each alone on the empty path.
 
@@ -228,10 +237,9 @@ def transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenari
 def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
     """Return the tables of :func:`transfer_scenario`; None stands for what was left out."""
     from tcpcast.path.effort import transfers
-    from tcpcast.units import parse_packets
 
-    packets = parse_packets(point["size"], payload_bytes=options.payload_bytes)
-    traffic = {"kind": "transfers", "size": point["size"], "count": transfers(packets)}
+    count = transfers(transfer_pkts(options, point) or 0.0)
+    traffic = {"kind": "transfers", "size": point["size"], "count": count}
     tables = options.tables(point)
     # Transfers are counted; how long they take together follows.
     run = {key: value for key, value in tables["run"].items() if key != "duration"}
@@ -335,7 +343,7 @@ def _something(text: str, size: float) -> float:
 
 def _write_bytes(size: float) -> str:
     """Write bytes in thousands where they are, with three digits."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if size >= scale:
             return f"{float(f'{size / scale:.3g}'):g}{unit}"
     return f"{size:.0f}B"

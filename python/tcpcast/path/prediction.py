@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.path.options import PathOptions, bulk_scenario, nothing_limits, transfer_scenario
+from tcpcast.path.options import (
+    PathOptions,
+    bulk_scenario,
+    nothing_limits,
+    transfer_pkts,
+    transfer_scenario,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,27 +33,34 @@ def predict_point(
     """Ask at one point; once a simulation was interrupted, no other begins.
 
     ``progress`` and ``tables`` are those of :class:`tcpcast.engines.RunOptions`.
-    Where only its size limits a transfer, there is no rate in the long run to ask for.
+    Where only its size limits a transfer, there is no rate in the long run to ask for. One of more
+    packets than a scenario has takes what they take at that rate.
     """
     from tcpcast.engines.formula.sizing import path_sizing
+    from tcpcast.path.effort import MOST_SIMULATED
     from tcpcast.report.answers import Answers
     from tcpcast.report.prediction import Prediction
+    from tcpcast.scenario.traffic import MOST_SIZE_PKTS
 
     simulated = ["packet"] if packet else []
-    if options.size is not None and nothing_limits(options, point):
+    size = transfer_pkts(options, point)
+    is_one = size is not None and size <= MOST_SIZE_PKTS
+    if is_one and nothing_limits(options, point):
         steady = Answers([], transfer_scenario(options, point))
     else:
         bulk = bulk_scenario(options, point)
         steady = _answers(bulk, path_formulas("bulk") + simulated, progress, tables)
     transfer = None
-    if options.size is not None:
-        if any(answer.interrupted for answer in steady):
+    too_long = packet and size is not None and size > MOST_SIMULATED
+    if is_one:
+        if too_long or any(answer.interrupted for answer in steady):
             simulated = []
         names = path_formulas("transfers") + simulated
         transfer = _answers(transfer_scenario(options, point), names, progress, tables)
     shown = {name: point[name] for name in options.ranges}
     sizing = path_sizing(steady.scenario) if steady else None
-    return Prediction(steady, transfer, shown, _fed_by_simulation(steady), sizing)
+    fed = _fed_by_simulation(steady)
+    return Prediction(steady, transfer, shown, fed, sizing, size, too_long)
 
 
 def _fed_by_simulation(steady: Answers) -> Answer | None:

@@ -9,9 +9,9 @@ from tcpcast.compare import is_observed, packets_text
 from tcpcast.engines.formula.trust import OUTSIDE
 from tcpcast.engines.stacks import left_out, left_out_text
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
-from tcpcast.report.leading import leading, percentile_table
+from tcpcast.report.leading import has_too_few, leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
-from tcpcast.report.quantity import UNTRUSTED, amount, marks
+from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount, marks
 from tcpcast.report.sizes import size_text, typed_sizes
 from tcpcast.report.summary import caveats, describe
 
@@ -69,6 +69,8 @@ def answer_tables(
     percentiles = percentile_table(compared.answers, typed)
     if percentiles is not None:
         yield from (BLANK, percentiles)
+        if has_too_few(percentiles):
+            yield Paragraph(f"{ABSENT}: fewer than 10 lie beyond; run longer", "aside", " ")
     for name, values in compared.classes.items():
         yield from (BLANK, SideBySide(leading(values, of_traffic), f"class {name}"))
     if compared.shares.rows:

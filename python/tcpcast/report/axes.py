@@ -54,13 +54,17 @@ def lay_out(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def tell(axes: Axes, said: str, width: int) -> None:
+    """Write above axes what was asked; a number stays with its unit, a stack's name in one."""
+    lines = textwrap.wrap(said.replace(" %", "\u00a0%"), width, break_on_hyphens=False)
+    axes.set_title("\n".join(lines), fontsize=7.5, color=REFERENCE)
+
+
 def titled(figure: Figure, scenario: Scenario, title: str, x: str, y: str) -> Axes:
     """Return a figure's only axes, with what was asked above them."""
     axes = figure.add_subplot()
     figure.suptitle(f"{scenario.name}: {title}", fontsize=12)
-    # A number stays with its unit.
-    said = textwrap.fill(describe(scenario).replace(" %", "\u00a0%"), _WIDEST)
-    axes.set_title(said, fontsize=7.5, color=REFERENCE)
+    tell(axes, describe(scenario), _WIDEST)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     lay_out(axes)

@@ -70,6 +70,11 @@ def percentile_table(answers: Sequence[Answer], typed: Mapping[int, str]) -> Tab
     return Table([Column(name, cells, right=name in PERCENTILES) for name, cells in columns])
 
 
+def has_too_few(table: Table) -> bool:
+    """Say whether a percentile is missing because too few transfers lie beyond it."""
+    return any(ABSENT in column.cells for column in table.columns)
+
+
 def _percentiles(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[str]]:
     """Yield rows: what, its unit, the engine, and the percentiles."""
     table = answer.tables.get("percentiles", {})
@@ -80,8 +85,9 @@ def _percentiles(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[str]
     if set(PERCENTILES) <= sizes.keys():
         yield from _of_sizes("completion time", sizes, range(len(sizes["p50"])), answer, typed)
     times = answer.tables.get("transfer_times", {})
-    totals = [at for at, of in enumerate(times.get("quantity", ())) if of == "total_time"]
-    yield from _of_sizes("total time", times, totals, answer, typed)
+    for quantity in ("delivery_time", "total_time"):
+        places = [at for at, of in enumerate(times.get("quantity", ())) if of == quantity]
+        yield from _of_sizes(quantity.replace("_", " "), times, places, answer, typed)
 
 
 def _of_sizes(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.axes import CALCULATED, MORE_LINES, OBSERVED, REFERENCE, lay_out
+from tcpcast.report.axes import CALCULATED, MORE_LINES, OBSERVED, REFERENCE, lay_out, tell
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -44,7 +43,7 @@ def over_time(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> 
     said = describe(scenario)
     if answer.replications > 1:
         said += f"; windows are of the first of {answer.replications} replications"
-    panels[0].set_title(textwrap.fill(said, _WIDEST), fontsize=7.5, color=REFERENCE)
+    tell(panels[0], said, _WIDEST)
     for axes, draw in zip(panels, drawn, strict=True):
         lay_out(axes)
         draw(axes, answer, scenario)

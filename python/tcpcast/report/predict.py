@@ -80,7 +80,9 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
         Whether each model's quantities follow, from its inputs on, with their equations.
     """
     parts: list[Part] = [Paragraph(path_text(prediction.scenario), "aside"), BLANK]
-    words = (transfer_headline(prediction), headline(prediction))
+    words = [transfer_headline(prediction), headline(prediction)]
+    if prediction.timed_by_goodput:  # the time refers to the goodput
+        words.reverse()
     parts += [Paragraph(text, "heading") for text in words if text]
     transfer = prediction.transfer
     if transfer is not None and times(transfer):
@@ -337,7 +339,13 @@ def by_option(text: str) -> str:
     """Return a text with options in place of the scenario's keys."""
     for key, option in _KEYS.items():
         text = text.replace(key, option)
-    return re.sub(r'(--[a-z-]+) = "([^"]*)"', r"\1 \2", text)
+    return re.sub(r'(--[a-z-]+) = "([^"]*)"(?: or "([^"]*)")?', _option_text, text)
+
+
+def _option_text(found: re.Match[str]) -> str:
+    """Return an option with its value, or with either of two."""
+    option, value, other = found.groups()
+    return f"{option} {value}" + (f" or {option} {other}" if other else "")
 
 
 def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
@@ -352,10 +360,13 @@ def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
 
 def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
     """Return the times where a size was asked about, with the leading rate; else every rate."""
-    if predictions[0].transfer is None:
+    if predictions[0].size_pkts is None:
         return _rate_columns(predictions)
     engines = _engines(_times_leading_first(p) for p in predictions)
-    return [*(_time_column(predictions, name) for name in engines), *_mean_columns(predictions)]
+    columns = [_time_column(predictions, name) for name in engines]
+    if any(prediction.timed_by_goodput for prediction in predictions):
+        columns.append(_goodput_time_column(predictions))
+    return [*columns, *_mean_columns(predictions)]
 
 
 def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
@@ -388,12 +399,21 @@ def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
     return Column(_heading(engine, unit), cells)
 
 
+def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
+    """Return the times that follow from the goodput, where no model of a transfer is trusted."""
+    found = [p.time_by_goodput_s for p in predictions]
+    unit = scale_of_unit("s", _middle(found))
+    return Column(f"by\ngoodput\n({unit.unit})", [_digits(s / unit.factor) for s in found])
+
+
 def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
     """Return the mean rate of the transfer beside that of one flow in the long run."""
     mean = []
     for prediction in predictions:
         lead = prediction.lead_time
-        mean.append(math.nan if lead is None else mean_rate_bps(lead, prediction))
+        flow_bits = 8 * prediction.amount_bytes / prediction.scenario.senders
+        by_goodput = flow_bits / prediction.time_by_goodput_s
+        mean.append(by_goodput if lead is None else mean_rate_bps(lead, prediction))
     steady = [p.goodput_bps / p.scenario.senders for p in predictions]
     unit = scale_of_unit("bit/s", _middle([*mean, *steady]))
     return [

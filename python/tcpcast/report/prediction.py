@@ -63,7 +63,8 @@ class Prediction:
     that never end (none where only the size limits them), ``transfer`` those of one transfer, None
     where no size was asked about. ``fed`` is the leading formula fed with the values of the
     simulation among ``steady``, None without one; ``sizing`` what filling the link takes of its
-    ends, None where the link has no rate.
+    ends, None where the link has no rate. ``size_pkts`` are the packets of the transfer that was
+    asked about, None without one; it is ``too_long`` where it was to be simulated and has too many.
     """
 
     steady: Answers
@@ -71,6 +72,8 @@ class Prediction:
     point: Mapping[str, str] = field(default_factory=dict)
     fed: Answer | None = None
     sizing: PathSizing | None = None
+    size_pkts: float | None = None
+    too_long: bool = False
 
     @property
     def answers(self) -> list[Answer]:
@@ -99,9 +102,16 @@ class Prediction:
     @property
     def timed_by_goodput(self) -> bool:
         """Whether a transfer's time is that of its start-up and the goodput in the long run."""
-        asked = self.transfer is not None and self.lead_time is None
+        asked = self.size_pkts is not None and self.lead_time is None
         todays = bool(self.steady) and self.scenario.tcp.is_todays
         return asked and todays and math.isfinite(self.goodput_bps)
+
+    @property
+    def time_by_goodput_s(self) -> float:
+        """That time, nan where another is told."""
+        if not self.timed_by_goodput:
+            return math.nan
+        return amount_s(self.scenario, self.amount_bytes, self.goodput_bps)
 
     @property
     def untrusted(self) -> bool:
@@ -136,10 +146,9 @@ class Prediction:
     @property
     def amount_bytes(self) -> float:
         """The amount whose time is told: the size asked about, else 1 GB."""
-        traffic: Any = None if self.transfer is None else self.transfer.scenario.traffic
-        if traffic is None or traffic.sizes is None:
+        if self.size_pkts is None:
             return AMOUNT_BYTES
-        return float(traffic.sizes[0] * self.scenario.payload_bytes)
+        return float(math.ceil(self.size_pkts) * self.scenario.payload_bytes)
 
     @property
     def scenario(self) -> Scenario:
@@ -252,7 +261,7 @@ def transfer_headline(prediction: Prediction) -> str:
     lead = prediction.lead_time
     if lead is None:
         if prediction.timed_by_goodput:
-            return time_text(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
+            return _time_by_goodput(prediction)
         if not times(prediction.transfer or []):
             return ""
         return "No time of a transfer is trusted here: simulate it with --packet."
@@ -262,13 +271,23 @@ def transfer_headline(prediction: Prediction) -> str:
     alone = prediction.goodput_bps / prediction.scenario.senders
     later = f", {amount(_short(alone), 'bit/s')} in the long run" if math.isfinite(alone) else ""
     took += by + _connected(lead)
-    return f"A transfer of this size takes about {took}: {mean} on average{later}."
+    one = "A transfer of this size" + (" alone" if prediction.scenario.senders > 1 else "")
+    return f"{one} takes about {took}: {mean} on average{later}."
+
+
+def _time_by_goodput(prediction: Prediction) -> str:
+    """Return how long the transfer takes at the goodput, and why no simulation says it."""
+    text = time_text(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
+    why = " It has too many packets to be simulated from end to end."
+    return text + why if text and prediction.too_long else text
 
 
 def _connected(lead: Answer) -> str:
-    """Return what a transfer takes from its SYN on, "" where no handshake comes first."""
+    """Return what a transfer takes from its SYN on, "" without a handshake that shows."""
     total = lead.metrics.get("total_time_s")
-    return "" if total is None else f", {amount(_short(total.value), 's')} from the SYN on"
+    if total is None or _short(total.value) == _short(lead["completion_time_s"]):
+        return ""
+    return f", {amount(_short(total.value), 's')} from the SYN on"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:

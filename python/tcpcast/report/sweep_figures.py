@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 MOST_PANELS = 6
 """Engines that a heat map has panels for."""
 _DPI = 150
+_ABOVE = 0.04
+"""Room above the largest value, as a share of the axis."""
 _LINES = 5
 """Isolines about, where none is asked for."""
 _READ: dict[str, Callable[[str], float]] = {
@@ -251,7 +253,8 @@ def _curves(  # noqa: PLR0913, PLR0917 - what is drawn, and how
         axes.set_yscale("log")
         log_ticks(axes.yaxis)
     else:
-        axes.set_ylim(bottom=min(0.0, 1.05 * float(positive.min()) / scale.factor))
+        least, most = min(0.0, 1.05 * float(positive.min()) / scale.factor), axes.get_ylim()[1]
+        axes.set_ylim(least, most + _ABOVE * (most - least))
     if any(each.doubted.any() for each in found):
         axes.plot([], [], linestyle="none", marker="x", color="#666666", label=_BEYOND)
     _ticks(axes, x)

@@ -173,14 +173,14 @@ def _paragraph(part: Paragraph, width: int) -> Iterator[Line]:
     lines = [mark + whole]
     if len(lines[0]) > room:
         lines = textwrap.wrap(
-            whole,
+            whole.replace(" %", "\u00a0%"),  # a number stays with its unit
             room,
             initial_indent=mark,
             subsequent_indent=" " * len(mark),
             break_on_hyphens=False,
             break_long_words=False,  # a number that is cut is another number
         )
-    for at, found in enumerate(lines):
+    for at, found in enumerate(line.replace("\u00a0%", " %") for line in lines):
         head = len(mark + lead) if at == 0 and found.startswith(mark + lead) else 0
         leading: Style = "bold" if lead else style
         yield Line(((found[:head], leading), (found[head:], style)))

@@ -54,7 +54,7 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
     for place, group in enumerate(groups):
         above: tuple[str | int, ...] = ("class", place) if scenario.classes else ()
         found += [fault(text, *above, *where) for where, text in _population_faults(group)]
-    found += cross_faults(scenario)
+    found += [*cross_faults(scenario), *_faults_of_spans(scenario)]
     if _nothing_limits(scenario):
         message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
         network = scenario.network
@@ -80,6 +80,16 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
         )
         found.append(fault(message, "probes", "pcap"))
     return found
+
+
+def _faults_of_spans(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find classes that start when the run is over."""
+    end = scenario.run.duration_s or math.inf
+    for place, group in enumerate(scenario.classes):
+        if group.start is not None and group.start >= end:
+            longer = units.format_duration(math.ceil(group.start) + 60)
+            message = f'is when the run is over; write less, or run.duration = "{longer}"'
+            yield fault(message, "class", place, "start")
 
 
 def _faults_of_report(scenario: Scenario) -> Iterator[InitErrorDetails]:

@@ -1,5 +1,6 @@
 """TCP: a preset by name, every other key overrides it."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -127,6 +128,17 @@ _FORMULAS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 
 _STACKS_LATER = ("rfc-cubic",)
 
+_LATER_BBR = ".*bbr[^0-9a-z]?v?[^0-9a-z]?[23].*"
+"""How BBR of version 3, or its predecessor 2, is called elsewhere."""
+
+_OF_THE_STACK = {
+    "sack": 'with SACK or without is the stack\'s; write stack = "linux-reno-classic", without',
+    "rack": 'with RACK or without is the stack\'s; write stack = "rfc-sack", without',
+    "pacing": 'whether packets are paced is the stack\'s; write stack = "linux-bbr", paced',
+    "congestion_control": 'is the stack\'s; write stack = "linux-cubic", say',
+}
+"""What other programs have a switch for."""
+
 
 def _read_ssthresh(value: object, info: ValidationInfo) -> float | str:
     if value == "receiver-window":
@@ -186,6 +198,8 @@ def _optional_keys(schema: dict[str, Any]) -> None:
 
 def _stack(value: object) -> str:
     """Read a preset; of one that is not simulated, say which formula tells of it."""
+    if isinstance(value, str) and value != "bbr3" and re.fullmatch(_LATER_BBR, value.lower()):
+        raise UnitError(f'{units.show(value)} is not a stack; write "bbr3"')
     for name, engine in _FORMULAS.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
             known = next(each for each in TODAYS_PRESETS if name in each)
@@ -208,6 +222,8 @@ class Tcp(Table):
     moved: ClassVar[Mapping[str, str]] = {
         key: ".".join(("tcp", *now)) for key, now in MOVED_IN_TCP.items()
     }
+
+    elsewhere: ClassVar[Mapping[str, str]] = _OF_THE_STACK
 
     stack: Annotated[
         str,

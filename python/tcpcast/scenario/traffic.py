@@ -261,7 +261,8 @@ def _read_size(value: object, info: ValidationInfo) -> int:
     if packets == 0:
         raise UnitError(f'{units.show(value)} is no transfer; write at least "1pkt"')
     if packets > MOST_SIZE_PKTS:
-        raise UnitError(f'{units.show(value)} never ends; write kind = "bulk"')
+        most = f"more than {MOST_SIZE_PKTS:,} packets"
+        raise UnitError(f'{units.show(value)} is {most}; write less, or kind = "bulk"')
     whole = math.ceil(packets)
     return FileInBytes(whole, units.parse_bytes(value)) if in_bytes else whole
 

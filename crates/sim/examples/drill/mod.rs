@@ -93,6 +93,9 @@ pub fn run(script: &str, preset: Preset) -> Outcome {
             return stop.at(item.line);
         }
     }
+    if items.is_empty() {
+        return Outcome::NotChecked { line: 1, what: "the script has no event".into() };
+    }
     match world.finish() {
         Ok(unmentioned) => Outcome::Passed { unmentioned },
         Err(stop) => stop.at(items.last().map_or(0, |item| item.line)),

@@ -174,17 +174,28 @@ def time_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> st
     seconds = amount_s(scenario, amount_bytes, goodput_bps)
     if math.isnan(seconds):
         return ""
-    time = f"{units.digits(seconds)} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"
-    took = f"{bytes_text(amount_bytes)} takes {time}"
-    tcp = scenario.populations[0].tcp
+    people = scenario.populations[0]
+    over = f" over {people.count:,} flows" if people.count > 1 else ""
+    took = f"{bytes_text(amount_bytes)}{over} takes {_seconds_text(seconds)}"
+    tcp = people.tcp
     if not tcp.is_todays:
         return f"{took} at this goodput, after the start-up."
     return f"{took} at this goodput, slow start from {tcp.initial_window} packets included."
 
 
+def _seconds_text(seconds: float) -> str:
+    """Write a time in seconds, a long one in hours or days as well."""
+    if seconds < 1:
+        return f"{1e3 * seconds:.4g} ms"
+    for unit, scale in (("days", 86400.0), ("h", 3600.0)):
+        if seconds >= 2 * scale:
+            return f"{units.digits(seconds)} s ({seconds / scale:.3g} {unit})"
+    return f"{units.digits(seconds)} s"
+
+
 def bytes_text(size: float) -> str:
     """Write a size with three digits."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if size >= scale:
             return f"{float(f'{size / scale:.3g}'):g} {unit}"
     return f"{size:.0f} B"

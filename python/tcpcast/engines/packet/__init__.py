@@ -20,7 +20,7 @@ from tcpcast.answer import Answer
 from tcpcast.engines.packet import course, cross, delivered, figures, goodputs, reliability, tables
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.engines.packet.memory import check_memory
+from tcpcast.engines.packet.memory import OutOfMemoryError, Watch, check_memory
 from tcpcast.engines.packet.settled import unsettled
 from tcpcast.errors import NotApplicable
 
@@ -50,6 +50,7 @@ MSER_FEWEST = 50
 """MSER-5 wants at least so many slots."""
 
 DONE = "done"
+STOPPED = "stopped "
 
 
 @dataclass(slots=True)
@@ -131,7 +132,8 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     config = configure(scenario, warmup.seconds)
     run = _native.Simulation(config, scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
-    advance = functools.partial(run.advance, threads=threads, progress=options.progress)
+    watch = Watch(config, scenario.run.replications, options.progress)
+    advance = functools.partial(_advance, run, threads=threads, progress=watch)
     with Captures(scenario, run, options) as captures:
         ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
         answer = Answer("packet", kind="simulation", metrics=figures.metrics(estimates))
@@ -155,6 +157,14 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     settling = answer.warmup_s or 0.0
     answer.measured_s = sum(now / SECOND - settling for now, _ in run.clocks())
     return answer
+
+
+def _advance(run: _native.Simulation, **how: Any) -> str:
+    """Advance a run; how it ended, for want of memory too."""
+    try:
+        return run.advance(**how)
+    except OutOfMemoryError as full:
+        return str(full)
 
 
 def _to_precision(
@@ -212,10 +222,11 @@ def _warm_up(
         return _WarmUp(scenario.run.warmup_s, "given")
     run = _native.Simulation(configure(scenario, 0.0), 1)
     whole = _first_length(scenario, 0.0)
+    watch = Watch(configure(scenario, 0.0), 1, None)
     latest, found = 0.0, False
     for share in PILOT_SHARES:
         goal = _goal(scenario, 0.0, share * whole)
-        ended = run.advance(**goal, threads=1, max_wall_s=clock.left())
+        ended = _advance(run, **goal, threads=1, max_wall_s=clock.left(), progress=watch)
         if options.progress is not None:
             options.progress(0.0)
         end = _end_of_transient(run, scenario)
@@ -265,6 +276,9 @@ def _say_how_it_ended(
             "stopped with a million transfers active at once: more arrive than complete; write a "
             "lower traffic.arrivals.rate, or a shorter run.duration"
         )
+    elif ended.startswith(STOPPED):
+        answer.partial = ended
+        answer.distrust()
     elif _never_ended(scenario, run):
         answer.partial = "63 years were simulated, and the transfers were not complete"
     elif shortfall:

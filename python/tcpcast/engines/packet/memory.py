@@ -1,4 +1,4 @@
-"""Whether a run fits into memory, asked before it is set up."""
+"""Whether a run fits into memory, asked before it is set up, and while packets gather in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if sys.platform != "win32":
     import resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tcpcast.engines.packet.plain import RunConfig
     from tcpcast.scenario import Scenario
@@ -24,6 +24,57 @@ STATUS = Path("/proc/self/status")
 GROUP = Path("/sys/fs/cgroup")
 
 GIB = 2.0**30
+
+LEAST = 0.25 * GIB
+"""So much is there on any machine that runs this."""
+
+COPIED = 2.0
+"""What grows is copied into room of twice its size: a run may be that near to the end of memory."""
+
+
+class OutOfMemoryError(Exception):
+    """The packets in flight and in queues take what memory there is; the message says how much."""
+
+
+class Watch:
+    """Stops a run whose packets would fill the memory, before the machine stops the process.
+
+    What the sources take was asked before (:func:`check_memory`). How many packets are in flight at
+    once follows from the run alone: without loss and with a buffer of any size there may be more
+    than the memory holds.
+
+    Parameters
+    ----------
+    config
+        The simulator's configuration.
+    replications
+        How many of it are advanced.
+    progress
+        Is told how far the run is, as without the watch.
+    """
+
+    def __init__(
+        self, config: RunConfig, replications: int, progress: Callable[[float], None] | None
+    ) -> None:
+        self._begun = (resident_bytes() or 0) + _native.run_bytes(config, replications)
+        self._progress = progress
+
+    def __call__(self, share: float) -> None:
+        """Tell the progress; raise :class:`OutOfMemoryError` where there is hardly any left."""
+        gathered = (resident_bytes() or 0) - self._begun
+        free = free_bytes() if gathered > LEAST else None
+        if free is not None and COPIED * gathered > free:
+            raise OutOfMemoryError(
+                f"stopped with {gathered / GIB:.3g} GiB of packets in flight and in queues, and "
+                f"{free / GIB:.3g} GiB of memory free; write a smaller buffer, rate or RTT"
+            )
+        if self._progress is not None:
+            self._progress(share)
+
+
+def resident_bytes() -> int | None:
+    """Return the memory that this process has taken, None where that cannot be told."""
+    return _kib(STATUS, "VmRSS")
 
 
 def check_memory(scenario: Scenario, config: RunConfig) -> None:
@@ -75,13 +126,22 @@ def _of_machine() -> Iterator[int]:
 
 
 def _of_group() -> Iterator[int]:
-    """Yield what a container leaves (cgroup v2)."""
+    """Yield what a container leaves (cgroup v2); pages of files give way."""
     try:
         most, used = ((GROUP / name).read_text() for name in ("memory.max", "memory.current"))
     except OSError:
         return
     if most.strip().isdigit():
-        yield int(most) - int(used)
+        yield int(most) - int(used) + _file_bytes(GROUP / "memory.stat")
+
+
+def _file_bytes(stat: Path) -> int:
+    """Return the memory of a container that holds pages of files, 0 where that is not told."""
+    try:
+        rows = dict(line.split() for line in stat.read_text().splitlines())
+    except (OSError, ValueError):
+        return 0
+    return int(rows.get("active_file", 0)) + int(rows.get("inactive_file", 0))
 
 
 def _of_process() -> Iterator[int]:

@@ -14,6 +14,7 @@ from tcpcast.path.options import (
     bulk_tables,
     nothing_limits,
     quantities,
+    transfer_pkts,
     transfer_scenario,
     transfer_tables,
 )
@@ -143,16 +144,20 @@ def _facts(values: Values, given: list[Given]) -> Facts:
     """Return the headline of ``tcpcast predict``, in the page's words."""
     options, point = _options(values)
     answers = Answers([each.answer for each in given], _scenario(values))
-    if "size" not in values:
+    size = transfer_pkts(options, point)
+    if size is None:
         prediction = Prediction(answers)
     elif nothing_limits(options, point):
-        prediction = Prediction(Answers([], answers.scenario), answers)
+        prediction = Prediction(Answers([], answers.scenario), answers, size_pkts=size)
     else:
         bulk = bulk_scenario(options, point)
-        prediction = Prediction(Answers(answer(bulk, path_formulas("bulk")), bulk), answers)
-    told = transfer_headline(prediction) if "size" in values else headline(prediction)
-    text = re.sub(r"simulate (it|the path) with --packet", "press Simulate", told)
-    return Facts([text or "No formula answers for this stack: press Simulate."])
+        steady = Answers(answer(bulk, path_formulas("bulk")), bulk)
+        prediction = Prediction(steady, answers, size_pkts=size)
+    told = [] if size is None else [transfer_headline(prediction)]
+    if size is None or prediction.timed_by_goodput:  # of which the time follows
+        told.insert(0, headline(prediction))
+    said = [re.sub(r"simulate (it|the path) with --packet", "press Simulate", t) for t in told if t]
+    return Facts(said or ["No formula answers for this stack: press Simulate."])
 
 
 def _command(values: Values, simulated: bool) -> str:
@@ -199,7 +204,7 @@ TRANSFER = Question(
     name="transfer",
     title="Short transfer or page load",
     hint="How long does it take, from the first data packet to the last acknowledgement?",
-    fields=(SIZE, RTT, LOSS, RATE, stack_field(default="linux-reno"), *_MORE),
+    fields=(SIZE, RTT, LOSS, RATE, *_COMMON),
     metric="completion_time_s",
     across=("size", "loss", "rtt"),
     slow=("short",),
