@@ -184,7 +184,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             let source = self.sources.get(source as usize)?;
             let moved_on =
                 timer == Timer::Retransmission && source.sender.noted().max(source.timer) > soon;
-            (!moved_on).then_some((source, timer != Timer::Retransmission))
+            let received = matches!(timer, Timer::DelayedAck | Timer::Start);
+            (!moved_on).then_some((source, received))
         };
         let sources = || expiring.clone().filter_map(source);
         fetch(sources, |(source, received)| source.fetch(received));

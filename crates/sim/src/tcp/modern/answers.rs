@@ -9,6 +9,7 @@ use crate::clock::Nanos;
 
 /// The receiving end of a source.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct PacketReceiver {
     pub(super) receiver: Receiver,
     /// The stamp of what it sends now.
@@ -18,8 +19,9 @@ pub struct PacketReceiver {
     before: u32,
     /// The handshake, until SYN is answered.
     pub(super) connecting: Option<Box<Connecting>>,
-    /// Messages of the handshake that it has sent.
+    /// Messages of the handshake that it has sent, and flights of it before the data.
     pub(super) messages: u8,
+    pub(super) flights: u8,
     /// The packet that was expected when it acknowledged last.
     expected: Place,
 }
@@ -32,9 +34,11 @@ impl PacketReceiver {
         receiver.establish(Some(tcp.rtt), None);
         let messages = u8::from(tcp.handshake == Handshake::None);
         let mss = tcp.stack.mss;
-        let before = tcp.handshake.bytes(tcp.handshake.flights().len());
+        let flights = tcp.handshake.flights().len();
+        let before = tcp.handshake.bytes(flights);
         let expected = Place::default();
-        Self { receiver, stamp: 0, mss, before, connecting: None, messages, expected }
+        let (connecting, flights) = (None, flights as u8);
+        Self { receiver, stamp: 0, mss, before, connecting, messages, flights, expected }
     }
 
     /// Packets of the data that it has got in order.
@@ -70,7 +74,7 @@ impl PacketReceiver {
         }
         let data = header.data(self.receiver.next());
         let distinct = self.receiver.on_data(now, &data, &tcp.stack) && data.len > 0;
-        if self.awaits_flight(tcp) {
+        if self.awaits_flight() {
             return (false, self.hear_flight(now, tcp, told));
         }
         (distinct, self.poll_ack(tcp, told))

@@ -146,10 +146,12 @@ impl DataHeader {
 
     #[inline(always)]
     fn ecn(&self) -> Ecn {
-        match (self.is_capable(), self.has(Self::MARKED)) {
-            (true, true) => Ecn::Marked,
-            (true, false) => Ecn::Capable,
-            (false, _) => Ecn::NotCapable,
+        if !self.is_capable() {
+            Ecn::NotCapable
+        } else if self.has(Self::MARKED) {
+            Ecn::Marked
+        } else {
+            Ecn::Capable
         }
     }
 

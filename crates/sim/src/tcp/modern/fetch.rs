@@ -3,17 +3,30 @@
 
 use super::answers::PacketReceiver;
 use super::ends::PacketSender;
+use super::phase::Phase;
 use super::sender::Sender;
 
 impl Sender {
-    /// A word of each line that most acknowledgements need: see the order of its fields.
+    /// A word of each line that most acknowledgements need: see the order of its fields. No choice is
+    /// made by a word, since that would wait for it.
     fn fetch(&self) -> u64 {
         let Self { rtt, delivery, pacer, control, flight, .. } = self;
         let bytes = self.una ^ flight.end() ^ rtt.rto() ^ rtt.deviation();
         let counts = flight.lost ^ self.window.cwnd ^ self.rack.reorderings ^ delivery.delivered;
-        let governed = control.governs() ^ control.wants_sample(&self.window, Some(0));
-        let answers = u64::from(governed ^ rtt.min().is_some() ^ pacer.is_on());
-        bytes ^ u64::from(counts) ^ answers
+        let answers = u64::from(rtt.min().is_some() ^ pacer.is_on());
+        bytes ^ u64::from(counts) ^ answers ^ control.fetch()
+    }
+
+    /// A word of each of those that only some need, which is known by then: for the first packet that
+    /// is out and the place of the next one, a congestion control that is elsewhere, pacing, a repair.
+    fn fetch_more(&self) -> u64 {
+        let repair = if self.phase == Phase::Open { 0 } else { self.fetch_repair() };
+        self.flight.fetch() ^ self.control.fetch_more() ^ self.pacer.fetch() ^ repair
+    }
+
+    fn fetch_repair(&self) -> u64 {
+        let repaired = self.retransmitted_at.is_some() ^ self.undo.is_some();
+        u64::from(self.judged) ^ u64::from(repaired ^ self.last_sacks.is_empty())
     }
 }
 
@@ -24,10 +37,10 @@ impl PacketSender {
         self.sender.fetch() ^ u64::from(self.accepting.is_some())
     }
 
-    /// A word of the first packet that is out, and of the place of the next one.
+    /// A word of each line that is found by those.
     #[must_use]
     pub fn fetch_more(&self) -> u64 {
-        self.sender.flight().fetch()
+        self.sender.fetch_more()
     }
 }
 

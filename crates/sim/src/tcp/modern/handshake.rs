@@ -331,8 +331,8 @@ impl PacketReceiver {
 
     /// Whether flights of TLS are still to come before the file.
     #[inline(always)]
-    pub(super) fn awaits_flight(&self, tcp: &ModernTcp) -> bool {
-        usize::from(self.messages) <= tcp.handshake.flights().len()
+    pub(super) fn awaits_flight(&self) -> bool {
+        self.messages <= self.flights
     }
 
     /// A packet of a flight arrived: if that is complete, the client answers it at once. The packet

@@ -59,14 +59,26 @@ impl Heard {
     pub fn begin(now: Nanos, sender: &Sender) -> Self {
         let flight = sender.flight();
         Self {
+            prior_in_flight: flight.in_flight(),
+            prior_sacked: flight.sacked,
+            prior_highest: flight.highest_sacked(),
+            ..Self::begin_in_order(now, sender)
+        }
+    }
+
+    /// The same, where nothing is missing and nothing was retransmitted.
+    #[inline(always)]
+    pub fn begin_in_order(now: Nanos, sender: &Sender) -> Self {
+        let flight = sender.flight();
+        Self {
             now,
             prior_una: sender.una(),
             prior_out: flight.out(),
-            prior_in_flight: flight.in_flight(),
+            prior_in_flight: flight.out(),
             prior_delivered: sender.delivery().delivered,
             prior_lost: flight.lost_total,
-            prior_sacked: flight.sacked,
-            prior_highest: flight.highest_sacked(),
+            prior_sacked: 0,
+            prior_highest: flight.first_byte,
             advanced: false,
             acked: 0,
             no_duplicate: false,

@@ -71,12 +71,15 @@ impl Flight {
         let from = self.first_byte as u32;
         let ahead = (byte as u32).wrapping_sub(from);
         let (mut number, mut start) = (self.first, 0);
-        while start < ahead && number + 1 < self.next {
-            let next = self.packet(number + 1).start.wrapping_sub(from);
-            if next > ahead {
+        for next in self.first + 1..self.next {
+            let next_start = self.packet(next).start.wrapping_sub(from);
+            if next_start > ahead {
                 break;
             }
-            (number, start) = (number + 1, next);
+            (number, start) = (next, next_start);
+            if start == ahead {
+                break;
+            }
         }
         (number, self.first_byte + u64::from(start))
     }

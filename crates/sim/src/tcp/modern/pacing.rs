@@ -88,6 +88,12 @@ impl Pacer {
         self.rate.is_some()
     }
 
+    /// A word of what is needed where packets are paced.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        if self.is_on() { self.credit ^ self.more } else { 0 }
+    }
+
     /// When the next packet may be sent.
     #[inline(always)]
     #[must_use]

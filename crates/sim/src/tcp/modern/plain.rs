@@ -24,7 +24,7 @@ impl Sender {
         if !self.is_plain(ack, stack) {
             return false;
         }
-        let mut heard = Heard::begin(now, self);
+        let mut heard = Heard::begin_in_order(now, self);
         let Some(taken) = self.flight.take_in_order(ack.ack) else { return false };
         heard.echo = ack.echo;
         heard.advanced = true;

@@ -160,6 +160,12 @@ fn curve(epoch: &Epoch, elapsed: Nanos, cwnd: u32) -> u32 {
 }
 
 impl CongestionControl for CubicControl {
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        let begun = self.epoch.is_some() ^ self.last.is_some() ^ self.min_delay.is_some();
+        self.tick ^ u64::from(self.w_max) ^ u64::from(begun)
+    }
+
     /// A round-trip time says something in slow start, or where it is the smallest.
     #[inline(always)]
     fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {

@@ -230,6 +230,12 @@ pub trait CongestionControl {
         None
     }
 
+    /// A word of each line of it that most acknowledgements need.
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        0
+    }
+
     /// Whether a sample with this round-trip time says something to [`Self::on_sample`].
     #[inline(always)]
     fn wants_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
@@ -277,6 +283,27 @@ impl AnyControl {
             Control::Dctcp => Self::Dctcp(DctcpControl::new(stack, start)),
             Control::Bbr => Self::Bbr(Box::new(Bbr::new(stack, now, seed))),
             Control::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(stack, now, seed))),
+        }
+    }
+
+    /// See [`CongestionControl::fetch`], of one that is no farther away than this.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        match self {
+            Self::Reno(control) => control.fetch(),
+            Self::Cubic(control) => control.fetch(),
+            Self::Dctcp(control) => control.fetch(),
+            Self::Bbr(_) | Self::Bbr3(_) => 0,
+        }
+    }
+
+    /// The same of one that is.
+    #[inline(always)]
+    pub(super) fn fetch_more(&self) -> u64 {
+        match self {
+            Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) => 0,
+            Self::Bbr(control) => control.fetch(),
+            Self::Bbr3(control) => control.fetch(),
         }
     }
 

@@ -184,6 +184,12 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     #[inline(always)]
+    fn fetch(&self) -> u64 {
+        let known = self.min_rtt.is_some() ^ (self.mode == Mode::Startup);
+        self.pace.rate() ^ self.min_rtt_at ^ u64::from(self.round) ^ u64::from(known)
+    }
+
+    #[inline(always)]
     fn asked_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }

@@ -257,6 +257,13 @@ fn reached(prior: u32, end: u32) -> bool {
 
 impl CongestionControl for Bbr3 {
     #[inline(always)]
+    fn fetch(&self) -> u64 {
+        let known = self.min_rtt.is_some() ^ self.inflight_longterm.is_some();
+        let words = self.pace.rate() ^ self.bw ^ self.extra_acked.get();
+        words ^ u64::from(self.round) ^ u64::from(known)
+    }
+
+    #[inline(always)]
     fn asked_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }
