@@ -147,8 +147,36 @@ def test_one_loss_tells_little_of_p_r(
 
 def test_by_default_it_is_the_capture_and_formulas(answers: Answers) -> None:
     names = [answer.engine for answer in answers]
-    assert {"trace", "pftk", "mathis", "cubic-response", "parallel"} <= set(names)
-    assert not {"packet", "engset", "short", "cardwell", "bbr-bound"} & set(names)
+    assert {"trace", "pftk", "mathis", "parallel"} <= set(names)
+    assert not {"packet", "engset", "short", "cardwell", "cubic-response", "bbr-bound"} & set(names)
+
+
+@pytest.mark.parametrize(
+    ("stack", "there", "left_out"),
+    [
+        ("linux-cubic", {"pftk", "cubic-response"}, {"bbr-bound"}),
+        ("linux-reno", {"pftk"}, {"cubic-response", "bbr-bound"}),
+        ("linux-bbr", {"bbr-bound"}, {"pftk", "mathis", "cubic-response", "parallel"}),
+    ],
+)
+def test_models_are_those_of_the_tcp_that_it_looks_like(
+    stack: str, there: set[str], left_out: set[str], tmp_path: Path
+) -> None:
+    file = str(tmp_path / "flow.pcap")
+    network = {"rtt": "60ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt", "loss": "0.1%"}}
+    tap = {"link": "sender", "file": file, "packets": 1_000_000}
+    asked = {"network": network, "traffic": {"kind": "bulk", "flows": 1}, "tcp": {"stack": stack}}
+    run = {"duration": "60s", "warmup": "0s"}
+    tcpcast.run(Scenario.from_dict(asked | {"run": run, "probes": {"pcap": [tap]}}), ["packet"])
+    scenario = Scenario.from_dict({"traffic": {"kind": "capture", "file": file}})
+    found = tcpcast.run(scenario)
+    names = {answer.engine for answer in found}
+    assert there <= names
+    assert not left_out & names
+    said = "It looks like BBR".lower() in " ".join(found["trace"].warnings).lower()
+    assert said is (stack == "linux-bbr")
+    # By name each answers as before.
+    assert tcpcast.run(scenario, ["pftk"])["pftk"].not_applicable is None
 
 
 def test_where_the_figures_come_from(

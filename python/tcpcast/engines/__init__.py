@@ -134,7 +134,7 @@ def answer(
 
     An engine that does not apply gives an answer that says so when it was asked for by name, and
     none when ``engines`` is None: every engine that applies and is quick, but for models of another
-    stack's TCP.
+    stack's TCP, or of another than a capture looks like.
 
     Parameters
     ----------
@@ -168,6 +168,8 @@ def answer(
         names = [*names, *([measures] if measures not in names else [])]
         order = [measures, *(name for name in names if name != measures)]
     for name in order:
+        if engines is None and _of_another_control(REGISTRY[name], found.get("trace")):
+            continue
         result = _ask(name, scenario, options, found.get(measures) if measured else None)
         if engines is not None or result.not_applicable is None:
             found[name] = result
@@ -186,6 +188,16 @@ def _names(engines: str | Sequence[str]) -> list[str]:
         raise UnknownEngine(
             f'engines: {engines!r} names none; write a name, or a list such as ["engset", "packet"]'
         ) from None
+
+
+def _of_another_control(entry: EngineEntry, captured: Answer | None) -> bool:
+    """Say whether a formula is not for the congestion control that a capture looks like."""
+    from tcpcast.scenario.todays_tcp import DEFAULT_STACK, control_of  # noqa: PLC0415 - pydantic
+
+    if captured is None or captured.captured is None or not isinstance(entry, Formula):
+        return False
+    tcp = captured.captured.replay.get("tcp", {"stack": DEFAULT_STACK})
+    return not entry.describes(control_of(tcp["stack"]))
 
 
 def _is_fed(name: str) -> bool:

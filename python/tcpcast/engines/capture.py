@@ -18,6 +18,7 @@ from tcpcast import statistics
 from tcpcast.answer import Answer, CaptureInputs, Metric
 from tcpcast.captures import trace as read
 from tcpcast.captures.beside import LEAST_VARIATION_S
+from tcpcast.captures.control import BBR
 from tcpcast.captures.flows import chosen, named, since
 from tcpcast.captures.models import INTERVAL_S, OF_LOSS, model_intervals, models
 from tcpcast.captures.models import model_errors as errors_of
@@ -26,6 +27,7 @@ from tcpcast.captures.replay import replay
 from tcpcast.captures.seen import lost_of_all
 from tcpcast.captures.selection import of_directions
 from tcpcast.errors import CaptureError, NotApplicable
+from tcpcast.scenario.todays_tcp import control_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
 
 FEWEST_INTERVALS = 5
 """Fewer whole stretches of 100 s give no interval worth the name."""
+
+BBR_SEEN = (
+    "it looks like BBR, whose rate follows the path and hardly its losses: models of Reno's and "
+    "CUBIC's windows do not describe it"
+)
 
 BY_FLOW = (
     "connection", "data_packets", "send_rate_pps", "goodput_bps", "loss_indication_ratio", "td",
@@ -97,7 +104,8 @@ def _replayed(kept: Capture) -> tuple[dict[str, Any], list[str]]:
         written = replay(kept)
     except CaptureError:
         return {}, []
-    return written.tables, written.warnings
+    told = [BBR_SEEN] if control_of(written.tables["tcp"]["stack"]) == BBR else []
+    return written.tables, [*told, *written.warnings]
 
 
 def _digest(file: str) -> str:

@@ -115,9 +115,16 @@ class Formula(EngineEntry):
         """Say whether a run that names no engine asks this one."""
         if other_control(self, scenario) is not None:
             return False
-        # Nobody knows which TCP a capture shows; today most of it is CUBIC.
-        stack = "cubic" if scenario.captured is not None else scenario.populations[0].tcp.stack
-        return self.quick and self.stack in stack
+        if scenario.captured is not None:  # what it looks like is known when it has been read
+            return self.quick and self.stack in ("", *CONTROLS)
+        return self.quick and self.stack in scenario.populations[0].tcp.stack
+
+    def describes(self, control: str) -> bool:
+        """Say whether a run that names no engine keeps it for a capture of some control.
+
+        CUBIC's window is often that of Reno; BBR's rate follows no loss.
+        """
+        return self.stack in {"reno": ("",), "bbr": ("bbr",)}.get(control, ("", "cubic"))
 
     def ask(
         self,
