@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
+from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
 from tcpcast.captures.pace import growth_pkts
 from tcpcast.captures.replay import replay
 from tcpcast.scenario import Scenario
@@ -24,7 +25,6 @@ BASE: dict[str, Any] = {
     "tcp": {"stack": "rfc-newreno"},
     "run": {"duration": "200s", "warmup": "0s"},
 }
-FAST = {"network.bottleneck.rate": "100mbit", "network.bottleneck.buffer": "100pkt"}
 
 SEEN: dict[str, dict[str, Any]] = {
     "random loss": {},
@@ -45,15 +45,10 @@ UNSEEN: dict[str, dict[str, Any]] = {
 
 TOLERANCE = 0.10
 """Of the rate and of the loss indications, the original's against the replay's."""
-OF_WHAT_IF = 0.15
 
 
 def captured(folder: Path, changes: dict[str, Any]) -> tuple[Scenario, tcpcast.Answer, Capture]:
-    file = str(folder / "sender.pcap")
-    scenario = Scenario.from_dict(BASE).with_changes(changes)
-    tap = {"link": "sender", "file": file, "packets": 1_000_000}
-    (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": [tap]}), ["packet"])
-    return scenario, answer, tcpcast.trace(file)
+    return simulated(BASE, folder, changes)
 
 
 def tell_link(capture: Capture, scenario: Scenario) -> None:
@@ -68,17 +63,6 @@ def tell_link(capture: Capture, scenario: Scenario) -> None:
 def forget_link(capture: Capture) -> None:
     flows = capture.connections["src"].size
     capture.connections["bottleneck_rate_bps"] = np.full(flows, np.nan)
-
-
-def rate(scenario: Scenario) -> float:
-    return tcpcast.run(scenario, ["packet"])["packet"]["send_rate_pps"]
-
-
-def what_if(scenario: Scenario) -> Scenario:
-    """Half of the loss, and four flows."""
-    loss = scenario.network.bottleneck.loss
-    half = 0.0 if loss is None else loss.mean_ratio() / 2
-    return scenario.with_changes({"network.bottleneck.loss": half, "traffic.flows": 4})
 
 
 @pytest.mark.parametrize("path", SEEN)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
+from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
 from tcpcast.captures.pace import link_bps
 from tcpcast.captures.replay import replay
 from tcpcast.captures.seen import seen_in
@@ -23,7 +24,6 @@ BASE: dict[str, Any] = {
     "traffic": {"kind": "bulk", "flows": 3},
     "run": {"duration": "200s", "warmup": "0s"},
 }
-FAST = {"network.bottleneck.rate": "100mbit", "network.bottleneck.buffer": "100pkt"}
 STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic")
 
 PATHS: dict[str, dict[str, Any]] = {
@@ -37,28 +37,12 @@ PATHS: dict[str, dict[str, Any]] = {
 
 TOLERANCE = 0.11
 """Of the rate, the loss indications and the RTT."""
-OF_WHAT_IF = 0.15
 LOSS_OF_BBR = 0.65
 """Of BBR's loss indications: which losses are the queue's shows less where the queue is short."""
 
 
 def captured(folder: Path, changes: dict[str, Any]) -> tuple[Scenario, tcpcast.Answer, Capture]:
-    file = str(folder / "sender.pcap")
-    scenario = Scenario.from_dict(BASE).with_changes(changes)
-    tap = {"link": "sender", "file": file, "packets": 1_000_000}
-    (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": [tap]}), ["packet"])
-    return scenario, answer, tcpcast.trace(file)
-
-
-def rate(scenario: Scenario) -> float:
-    return tcpcast.run(scenario, ["packet"])["packet"]["send_rate_pps"]
-
-
-def what_if(scenario: Scenario) -> Scenario:
-    """Half of the loss, and four flows."""
-    loss = scenario.network.bottleneck.loss
-    half = 0.0 if loss is None else loss.mean_ratio() / 2
-    return scenario.with_changes({"network.bottleneck.loss": half, "traffic.flows": 4})
+    return simulated(BASE, folder, changes)
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -25,12 +25,10 @@ def modelled(table: Table) -> Table:
     p is ``loss_indication_ratio``: ``td`` + ``to`` by packets sent; the rest is :func:`fed`. A
     direction without loss, or without RTT, has no model, and one data packet no rate: NaN.
     """
-    sent = packets_sent(table)
+    ratio, rate = measured(table)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (table["td"] + table["to"]) / sent
         retransmitted = table["retransmissions"] / table["data_packets"]
-        rate = np.where(has_rate(table), sent / table["duration_s"], np.nan)
-    rates = {name: np.full(sent.size, np.nan) for name in ("pftk_pps", "mathis_pps")}
+    rates = {name: np.full(ratio.size, np.nan) for name in ("pftk_pps", "mathis_pps")}
     given = fed(table)
     known = usable(ratio, given)
     if known.any():
@@ -43,6 +41,14 @@ def modelled(table: Table) -> Table:
         "send_rate_pps": rate,
         **rates,
     }
+
+
+def measured(table: Table) -> tuple[Column, Column]:
+    """Return loss indications by packets sent, and packets sent in a second, of each direction."""
+    sent = packets_sent(table)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (table["td"] + table["to"]) / sent
+        return ratio, np.where(has_rate(table), sent / table["duration_s"], np.nan)
 
 
 def fed(table: Table) -> Table:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import cubic_pps, fed, packets_sent, pftk_pps, usable
+from tcpcast.captures.beside import cubic_pps, fed, measured, pftk_pps, usable
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -77,12 +77,11 @@ def looks_like(table: Table, rounds: Table) -> Table:
 
 def beyond_losses(table: Table) -> Column:
     """Return which directions with SACK send more than any window that follows their losses."""
-    sent, losses = packets_sent(table), table["td"] + table["to"]
-    given = fed(table) | {"packets_per_ack": np.ones(sent.size)}
-    found = np.zeros(sent.size, dtype=bool)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio, rate = losses / sent, sent / table["duration_s"]
-    known = usable(ratio, given) & (losses >= ENOUGH_LOSSES) & (table["by_sack"] > 0)
+    ratio, rate = measured(table)
+    given = fed(table) | {"packets_per_ack": np.ones(ratio.size)}
+    found = np.zeros(ratio.size, dtype=bool)
+    enough = table["td"] + table["to"] >= ENOUGH_LOSSES
+    known = usable(ratio, given) & enough & (table["by_sack"] > 0)
     if known.any():
         path = {name: column[known] for name, column in given.items()}
         most = np.fmax(pftk_pps(ratio[known], path), cubic_pps(ratio[known], path))

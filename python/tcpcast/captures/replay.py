@@ -14,7 +14,7 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.captures.flows import named
-from tcpcast.captures.replay_tcp import grows_by_acks, tcp_entries, tcp_warnings
+from tcpcast.captures.replay_tcp import FAR, grows_by_acks, tcp_entries, tcp_warnings
 from tcpcast.captures.replay_text import Entry, document, nested, rounded, written_time
 from tcpcast.captures.seen import Seen, lost_of_all, seen_in
 from tcpcast.captures.words import percent
@@ -44,8 +44,6 @@ MEDIAN_PRECISION = 1.016
 OUTAGE = 4
 """Consecutive timeouts from which on the path is taken to have been interrupted."""
 
-FAR = 1.25
-"""Ratio of the larger to the smaller value above which two values differ."""
 NOTICED = 0.2
 """Least share of the time of a limit that a warning names."""
 
@@ -225,18 +223,18 @@ def _other_limits(seen: Seen) -> Iterator[str]:
         )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
     for name, what in left_out.items():
-        share = seen.mean(name) if name in seen.table else math.nan
+        share = seen.mean(name)
         if share > NOTICED:
             held = f"the flows were limited by {what} {percent(share)} of the time"
             yield f"{held}; this is not replayed"
-    share = seen.mean("share_timeout") if "share_timeout" in seen.table else 0.0
+    share = seen.mean("share_timeout")
     deepest = int(seen.table["max_backoff"].max())
     if share > NOTICED and deepest >= OUTAGE:
         yield (
             f"the flows were in RTO {percent(share)} of the time, with up to {deepest} consecutive "
             "timeouts: the path was interrupted, which is not replayed"
         )
-    share = seen.mean("share_receiver_window") if "share_receiver_window" in seen.table else 0.0
+    share = seen.mean("share_receiver_window")
     if share > NOTICED and (seen.table["zero_windows"] > 0).any():
         yield (
             f"the flows were limited by the receiver window {percent(share)} of the time, and it "

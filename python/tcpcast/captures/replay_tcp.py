@@ -25,7 +25,7 @@ CUBIC_REDUCTION = (0.6, 0.8)
 """What a loss leaves of the window with CUBIC, 0.7; 0.5 with Reno, more with what is no classic."""
 
 FAR = 1.25
-"""Ratio of the larger to the smaller rate above which two models differ."""
+"""Ratio of the larger to the smaller value above which two values differ."""
 
 
 def tcp_entries(seen: Seen) -> Iterator[Entry]:
@@ -112,7 +112,7 @@ def tcp_warnings(seen: Seen) -> Iterator[str]:
         )
     acknowledged = seen.mean("packets_per_ack")
     by_acks, by_bytes = (predicted_pps(seen, b) for b in (acknowledged, 1.0))
-    reached = seen.sent / seen.seconds / seen.flows
+    reached = seen.reached_pps
     if by_bytes > FAR * by_acks and abs(by_bytes - reached) < abs(by_acks - reached):
         yield (
             f"an ack covers {acknowledged:.3g} packets, but PFTK agrees better with b = 1 "

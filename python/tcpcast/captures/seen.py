@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.beside import LEAST_VARIATION_S, cubic_pps, pftk_pps, usable
+from tcpcast.captures.control import CUBIC
 from tcpcast.captures.models import lost_ratio
 from tcpcast.captures.pace import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.selection import tables
@@ -16,7 +17,7 @@ from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import unlimited_window_pkts
 from tcpcast.scenario.network import HEADER_BYTES
-from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES
+from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, control_of
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
@@ -308,6 +309,6 @@ def predicted_pps(seen: Seen, packets_per_ack: float) -> float:
     loss = np.array([float((seen.table["td"] + seen.table["to"]).sum()) / seen.sent])
     if not usable(loss, given).all() or not packets_per_ack > 0:
         return math.nan
-    if seen.sender.stack == "linux-cubic":
+    if control_of(seen.sender.stack) == CUBIC:
         return float(cubic_pps(loss, given)[0])
     return float(pftk_pps(loss, given)[0])

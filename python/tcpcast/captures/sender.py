@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures.control import BBR, CUBIC, HALVED, KEPT, NOT_CUT, RENO, UNKNOWN
+from tcpcast.scenario.todays_tcp import control_of, is_todays
 
 if TYPE_CHECKING:
     from tcpcast.captures import Table
@@ -51,12 +52,12 @@ class Sender(NamedTuple):
     @property
     def todays(self) -> bool:
         """Whether it is one of today's Linux, with its own timers and delayed acks."""
-        return self.stack.startswith("linux-")
+        return is_todays(self.stack)
 
     @property
     def paced(self) -> bool:
         """Whether losses do not set its rate."""
-        return self.stack == _OF_CONTROL[BBR]
+        return control_of(self.stack) == BBR
 
 
 def sender_of(table: Table) -> Sender:
@@ -113,16 +114,19 @@ def _reduced(table: Table) -> str:
 
 def first_timeout_s(table: Table) -> float:
     """Return T0, the mean first timeout of the flows' sequences; NaN where there was none."""
-    values, weights = table["t0_s"], table["to"]
-    known = np.isfinite(values) & (weights > 0)
-    return float(np.average(values[known], weights=weights[known])) if known.any() else math.nan
+    return _by_sequence(table["t0_s"], table)
 
 
 def timer_beyond_rtt(table: Table) -> float:
     """Return T0 less the mean RTT of the flows that had timeouts, s; NaN where none had."""
-    beyond = table["t0_s"] - table["rtt_mean_s"]
-    known = np.isfinite(beyond) & (table["to"] > 0)
-    return float(np.average(beyond[known], weights=table["to"][known])) if known.any() else math.nan
+    return _by_sequence(table["t0_s"] - table["rtt_mean_s"], table)
+
+
+def _by_sequence(values: Column, table: Table) -> float:
+    """Return the mean over the flows' sequences of timeouts; NaN where there was none."""
+    weights = table["to"]
+    known = np.isfinite(values) & (weights > 0)
+    return float(np.average(values[known], weights=weights[known])) if known.any() else math.nan
 
 
 def min_rto_s(table: Table) -> float:
