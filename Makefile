@@ -23,9 +23,6 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) \
 	$(shell find crates/*/src -name '*.rs')
 
-# A cdylib is lib_native.dylib on macOS.
-QUICK_MODULE = $(firstword $(wildcard target/quick/lib_native.so target/quick/lib_native.dylib))
-
 .PHONY: help setup dev check-tools demo test test-rust test-python lint lint-rust lint-python \
 	check-long coverage bench docs site docs-update release-check peers clean
 
@@ -53,7 +50,7 @@ dev: ## After an edit in crates/: rebuild the native module in seconds, optimise
 	@test -e $(READY) || $(MAKE) setup
 	@cargo build --quiet --locked --profile quick --package tcpcast-py --features pyo3/extension-module
 	@# Replaced by a rename, so that running processes keep the module that they have loaded.
-	@cp $(QUICK_MODULE) python/tcpcast/.native.new
+	@cp "$$(ls target/quick/lib_native.so target/quick/lib_native.dylib 2>/dev/null)" python/tcpcast/.native.new
 	@mv python/tcpcast/.native.new python/tcpcast/_native.abi3.so
 
 check-tools: ## Name what this machine lacks.
