@@ -7,14 +7,36 @@ import os
 import signal
 import sys
 import threading
+from contextlib import contextmanager
 from multiprocessing import forkserver
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 WARM = "tcpcast.warm"
 """What every worker needs."""
+
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Start interpreters that import nothing from the current folder, as ``python -P`` does.
+
+    ``multiprocessing`` starts ``python -c ...`` and takes no options for it, so the environment
+    holds the option during the ``with`` block.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = before or "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def context(preload: Sequence[str] = ()) -> Any:
@@ -40,6 +62,7 @@ def begin() -> None:
     # Ctrl-C is this process's, who says when to stop; from a fork on the workers ignore it, too.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        forkserver.ensure_running()
+        with safe_path():
+            forkserver.ensure_running()
     finally:
         signal.signal(signal.SIGINT, before)

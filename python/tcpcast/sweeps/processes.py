@@ -87,15 +87,16 @@ def _result(future: Future[Part]) -> Part:
 def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
     """Yield an executor of processes on this machine, which end with this one however it ends."""
     context = forks.context(preload)
-    stop = context.Event()
-    executor = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(stop,))
-    try:
-        yield executor
-    except BaseException:
-        stop.set()
-        raise
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+    with forks.safe_path():  # processes start when the first batches are submitted
+        stop = context.Event()
+        executor = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(stop,))
+        try:
+            yield executor
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager

@@ -1,0 +1,29 @@
+"""Commands in a folder of somebody else: files there are never run, and change no figure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMAND = "import sys; sys.path.pop(0); from tcpcast.__main__ import main; sys.exit(main())"
+"""The installed command: unlike ``python -m``, it does not import from the current folder."""
+SHADOWED = ("json", "pickle", "socket", "numpy", "pyarrow", "selectors", "tcpcast", "warm")
+"""Modules that processes of a sweep import, and that a file in the folder could replace."""
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", COMMAND, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_sweep_runs_no_code_of_the_current_folder(tmp_path: Path) -> None:
+    for name in SHADOWED:
+        (tmp_path / f"{name}.py").write_text("open('was-run', 'a').write(__name__ + ' ')\n")
+    vary = ["--vary", "network.rtt=20ms,40ms", "--set", "run.duration=3s", "--set=run.warmup=1s"]
+    done = run(tmp_path, "sweep", "one-path", *vary, "--engine=packet", "--processes=2", "--csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "was-run").exists()
