@@ -27,3 +27,25 @@ def test_a_sweep_runs_no_code_of_the_current_folder(tmp_path: Path) -> None:
     done = run(tmp_path, "sweep", "one-path", *vary, "--engine=packet", "--processes=2", "--csv")
     assert (done.returncode, done.stderr) == (0, "")
     assert not (tmp_path / "was-run").exists()
+
+
+SETTINGS = {
+    "changed": b"lines.linewidth: 20\nfigure.facecolor: red\nsvg.fonttype: path\n",
+    "unknown": b"no.such.key: 1\ntext.usetex: perhaps\n",
+    "no text": b"\xff\xfe\x00font.size: 3\n",
+}
+
+
+def test_settings_of_matplotlib_in_the_folder_change_no_figure(tmp_path: Path) -> None:
+    figures = {}
+    for name, settings in {"none": None, **SETTINGS}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        if settings is not None:
+            (folder / "matplotlibrc").write_bytes(settings)
+        path = ["predict", "--rtt=50ms", "--loss=1%"]
+        done = run(folder, *path, "--plot=figures", "--format=svg")
+        assert done.returncode == 0, done.stderr
+        assert all(line.startswith("tcpcast: wrote") for line in done.stderr.splitlines())
+        figures[name] = (folder / "figures" / "rate-loss.svg").read_bytes()
+    assert all(each == figures["none"] for each in figures.values())

@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 import tcpcast
+from tcpcast import extras
 from tcpcast.cli import complete
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.streams import Stream, abandon, own_streams
@@ -106,6 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments
         What follows the program's name; None takes it from ``sys.argv``.
     """
+    extras.is_own_process = True
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["help"]:
         given = [*given[1:], "--help"]

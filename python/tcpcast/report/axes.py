@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.compare import is_observed
-from tcpcast.errors import EnvironmentFault
+from tcpcast.extras import import_matplotlib
 from tcpcast.report.summary import describe
 from tcpcast.units import digits
 
@@ -38,12 +38,9 @@ def figure_class() -> type[Figure]:
     EnvironmentFault
         matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
-    except ImportError as missing:
-        raise EnvironmentFault(
-            "figures need matplotlib, which is not installed: pip install tcpcast[plot]"
-        ) from missing
+    import_matplotlib()
+    from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
+
     return Figure
 
 

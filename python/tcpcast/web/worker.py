@@ -13,6 +13,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import extras
 from tcpcast.errors import TcpcastError
 from tcpcast.visible import visible
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Answer requests until standard input ends."""
+    extras.is_own_process = True
     # Whatever prints would end up among the answers.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
