@@ -6,9 +6,12 @@ import builtins
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -31,6 +34,30 @@ def test_the_start_url_is_printed_at_once_and_ctrl_c_ends_it() -> None:
     assert process.returncode == 0
     assert out == b""
     assert err.decode().splitlines() == ["tcpcast: serving the page; Ctrl-C ends it"]
+
+
+def test_the_browser_is_started_without_the_token(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: Queue[str] = Queue()
+    found: list[tuple[str, str, int, int]] = []
+
+    def serve(*_: object, **__: object) -> None:
+        url = opened.get(timeout=20)
+        file = Path(urllib.request.url2pathname(url.removeprefix("file://")))
+        modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)]
+        found.append((url, file.read_text(), modes[0], modes[1]))
+
+    monkeypatch.setattr("webbrowser.open", opened.put)
+    monkeypatch.setattr("uvicorn.Server.run", serve)
+    assert main(["serve"]) == 0
+    printed = capsys.readouterr().out.strip()
+    ((url, page, mode, mode_of_folder),) = found
+    assert url.startswith("file:")  # the arguments of a process are readable by every user
+    assert printed.partition("token=")[2] not in url
+    assert f'url={printed}"' in page
+    assert (mode, mode_of_folder) == (0o600, 0o700)
+    assert not Path(url.removeprefix("file://")).exists()
 
 
 def test_a_port_that_is_taken_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import html
 import socket
+import tempfile
 import threading
 import webbrowser
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.web.guard import ADDRESS, Access
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 LARGEST_PORT = 65_535
+
+_REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tcpcast</title>
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={url}">
+<p><a href="{url}">Open tcpcast</a></p></html>
+"""
 
 
 def bind(port: int) -> socket.socket:
@@ -69,8 +79,6 @@ def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) ->
     access = Access(bound.getsockname()[1])
     bound.listen()  # from here on a browser waits for the answer rather than being refused
     say(access.start_url)
-    if browser:
-        threading.Thread(target=webbrowser.open, args=(access.start_url,), daemon=True).start()
     config = uvicorn.Config(
         create_app(access),
         log_level="warning",
@@ -80,4 +88,21 @@ def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) ->
         ws="none",
         timeout_graceful_shutdown=1,
     )
-    uvicorn.Server(config).run(sockets=[bound])
+    with _redirect_file(access.start_url) as file:
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
+        uvicorn.Server(config).run(sockets=[bound])
+
+
+@contextmanager
+def _redirect_file(url: str) -> Iterator[Path]:
+    """Yield a file that leads to the start URL and that other users cannot read.
+
+    The browser gets the name of the file: every user can read the arguments of its process, and
+    the URL has the token.
+    """
+    with tempfile.TemporaryDirectory(prefix="tcpcast-serve-") as folder:  # mode 0700
+        file = Path(folder) / "open.html"
+        file.touch(mode=0o600)
+        file.write_text(_REDIRECT.format(url=html.escape(url)), encoding="utf-8")
+        yield file
