@@ -3,7 +3,8 @@
 One rule holds for every file that is written, by a command or from Python:
 
 - What exists stays, unless it is a file of the same kind that tcpcast wrote (a figure replaces a
-  figure), or ``--force`` was written. A folder or a device is never replaced.
+  figure), or ``--force`` was written. A folder, a device, and a file that the command reads are
+  never replaced.
 - No symbolic link is followed: with ``--force`` the link goes, what it leads to stays.
 - Whether a file can be written is checked before the work, by :func:`check_file` and
   :func:`check_folder`.
@@ -23,6 +24,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import inputs
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.visible import visible
 
@@ -63,6 +65,8 @@ _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"Creator": "tcpcast", "CreationDate": None},
 }
 """What a figure has of who drew it; matplotlib's own mark and the date would differ."""
+_MOST_LINKS = 40
+"""As Linux has it."""
 _MOST_POINTS = 250
 """Of one curve with marks, and twenty times as many without; more are an image within SVG."""
 
@@ -246,9 +250,13 @@ def _may_replace(path: Path, kind: Kind | None, force: bool) -> bool:
         raise _unwritable(path, fault) from fault
     if stat.S_ISDIR(mode):
         raise TcpcastError(f"cannot write {path}: it is a folder; write the name of a file")
-    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)) or _leads_to_device(path):
         raise TcpcastError(
             f"cannot write {path}: it is a device or a pipe; write the name of a file"
+        )
+    if inputs.is_protected(path):
+        raise TcpcastError(
+            f"cannot write {path}: the command reads that file; write the name of another file"
         )
     if force or (kind is not None and stat.S_ISREG(mode) and _bears(path, kind.mark)):
         return True
@@ -256,6 +264,28 @@ def _may_replace(path: Path, kind: Kind | None, force: bool) -> bool:
         f"{path} is already here and is not overwritten; move it away, write another name, or "
         "--force to replace it"
     )
+
+
+def is_of_kind(path: Path, kind: Kind) -> bool:
+    """Return True if a file bears the mark of a kind, or if there is no file."""
+    return not os.path.lexists(path) or _bears(path, kind.mark)
+
+
+def _leads_to_device(path: Path) -> bool:
+    """Return True for a link to a device, a pipe, or a descriptor such as ``/dev/stdout``.
+
+    A descriptor may be a regular file, so the names of the links count, too.
+    """
+    step = path.absolute()
+    for _ in range(_MOST_LINKS):
+        if not step.is_symlink():
+            break
+        step = Path(os.path.normpath(step.parent.resolve() / os.readlink(step)))
+        if step.is_relative_to("/proc") or step.is_relative_to("/dev/fd"):
+            return True
+    else:
+        return False
+    return step.exists() and not (step.is_file() or step.is_dir())
 
 
 def _bears(path: Path, mark: bytes) -> bool:

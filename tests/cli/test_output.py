@@ -14,6 +14,7 @@ from tcpcast import output
 from tcpcast.cli import main
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.report import axes
+from tcpcast.scenario import packaged_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -266,3 +267,99 @@ def test_a_page_that_is_not_a_reproductions_stays(here: Path, capsys: Text) -> N
     assert main(["reproduce", "engset", "--quick", "--output", "."]) == 2
     assert "index.md is already here" in capsys.readouterr().err
     assert (here / "index.md").read_text() == "my notes"
+
+
+def made_capture() -> Path:
+    assert main(captured("in.pcap")) == 0
+    return Path("in.pcap")
+
+
+@pytest.mark.parametrize("option", ["--html", "--markdown", "--scenario"])
+def test_the_capture_that_is_read_is_never_replaced(option: str, here: Path, capsys: Text) -> None:
+    capture = made_capture()
+    before = capture.read_bytes()
+    capsys.readouterr()
+    (here / "link").symlink_to("in.pcap")
+    os.link(capture, here / "same.toml")
+    for target in ("in.pcap", "./in.pcap", "link", "same.toml"):
+        for read in (["in.pcap"], [str(here / "link")], ["in.pcap", "--after", "in.pcap"]):
+            assert main(["trace", *read, option, target, "--force"]) == 2
+            out, err = capsys.readouterr()
+            assert (out, "the command reads that file" in err) == ("", True)
+    assert capture.read_bytes() == before
+    assert (here / "link").is_symlink()
+
+
+def test_standard_input_is_never_replaced(capsys: Text) -> None:
+    capture = made_capture()
+    with capture.open("rb") as file:
+        before = os.dup(0)
+        os.dup2(file.fileno(), 0)
+        try:
+            assert main(["trace", "-", "--html", "in.pcap", "--force"]) == 2
+        finally:
+            os.dup2(before, 0)
+            os.close(before)
+    assert "the command reads that file" in capsys.readouterr().err
+
+
+def own_scenario(capture: str, folder: Path = Path()) -> str:
+    """Write a scenario of a stranger that names a capture, and return its file."""
+    own = packaged_text("web-10mbit") + f'\n[[probes.pcap]]\nlink = "sender"\nfile = "{capture}"\n'
+    folder.mkdir(exist_ok=True)
+    (folder / "own.toml").write_text(own)
+    return str(folder / "own.toml")
+
+
+def test_the_scenario_that_is_read_is_never_replaced(here: Path, capsys: Text) -> None:
+    file = own_scenario("in.pcap")
+    before = Path(file).read_bytes()
+    run = ["run", file, *CAPTURED[2:]]
+    for command in (
+        [*run, "--html", file],
+        ["report", file, "--engine=engset", "--out", "own.md"],
+        ["link", file, "--statistics", file, "--", "true"],
+    ):
+        (here / "own.md").unlink(missing_ok=True)
+        (here / "own.md").symlink_to(file)
+        assert main([*command, "--force"]) == 2, command
+        assert "the command reads that file" in capsys.readouterr().err
+    assert main([*run, "--html", "again.html"]) == 0
+    assert main([*run, "--html", "again.html"]) == 2  # the capture, not the report, is in the way
+    assert main([*run, "--html", "again.html", "--force"]) == 0
+    assert Path(file).read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["../in.pcap", "{here}/in.pcap", "out/in.pcap", "a/../../in.pcap"])
+@pytest.mark.parametrize("engine", ["packet", "kernel"])
+def test_a_scenario_writes_no_capture_outside_its_folder(
+    name: str, engine: str, here: Path, capsys: Text
+) -> None:
+    file = own_scenario(name.format(here=here), here / "scenarios")
+    (here / "scenarios" / "out").symlink_to(here)
+    changes = ["--set=traffic={kind='bulk',flows=1}", "--set=tcp={stack='linux-reno'}"]
+    short = ["--set=run={duration='2s',warmup='1s'}", "--set=network.ingress.rate=unlimited"]
+    assert main(["run", file, "--engine", engine, *changes, *short, "--force"]) == 2
+    out, err = capsys.readouterr()
+    assert "is outside the scenario's folder" in out + err
+    assert not (here / "in.pcap").exists()
+
+
+def test_force_replaces_no_file_that_a_scenario_names_unless_it_is_a_capture(
+    here: Path, capsys: Text
+) -> None:
+    run = ["run", own_scenario("thesis.txt"), *CAPTURED[2:], "--html", "mine.html", "--force"]
+    (here / "thesis.txt").write_text("precious")
+    assert main(run) == 2
+    assert "thesis.txt is already here and is no capture" in capsys.readouterr().err
+    assert (here / "thesis.txt").read_text() == "precious"
+
+
+def test_a_link_to_a_device_or_a_descriptor_stays(here: Path, capsys: Text) -> None:
+    (here / "null").symlink_to("/dev/null")
+    (here / "out").symlink_to("/proc/self/fd/1")
+    (here / "far").symlink_to("out")
+    for target in ("null", "out", "far", "/dev/stdout"):
+        assert main(["run", "web-10mbit", "--engine=engset", "--html", target, "--force"]) == 2
+        assert "it is a device or a pipe" in capsys.readouterr().err
+    assert all((here / name).is_symlink() for name in ("null", "out", "far"))

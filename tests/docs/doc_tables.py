@@ -115,8 +115,8 @@ MEANINGS = {
     "Probes.flows": "flows whose window and sequence numbers are traced, counted from 0",
     "Probes.pcap": "captures: `{ link, file, packets }`",
     "PacketCapture.link": "`sender`, `bottleneck-in`, `bottleneck-out` or `receiver`",
-    "PacketCapture.file": "where to write it, relative to the scenario's folder; "
-    "an existing file stays, except with `--force`",
+    "PacketCapture.file": "where to write it, in or below the scenario's folder; "
+    "an existing file stays, except for a capture with `--force`",
     "PacketCapture.packets": "maximum number of packets in it",
 }
 """What keys mean whose description is not in the schema, or says too little on a page."""

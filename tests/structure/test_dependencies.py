@@ -36,10 +36,11 @@ ANSWERING = QUESTION | {
 MAY_IMPORT = {
     "errors": set[str](),
     "extras": {"errors"},
+    "inputs": set[str](),
     "units": {"errors"},
     "visible": set[str](),
-    "output": {"errors", "visible"},
-    "scenario": {"errors", "units"},
+    "output": {"errors", "inputs", "visible"},
+    "scenario": {"errors", "inputs", "units"},
     "models": {"errors"},
     "intervals": set[str](),
     "statistics": {"errors", "intervals"},
@@ -63,7 +64,7 @@ MAY_IMPORT = {
     "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
     "cli": ANSWERING
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
-    | {"emulation"},
+    | {"emulation", "inputs"},
     "interrupts": set[str](),
     "warm": {"errors", "scenario", "sweeps"},
     "__main__": {"cli", "interrupts", "forks"},
@@ -72,6 +73,7 @@ MAY_IMPORT = {
 
 FROM_OUTSIDE = {
     "errors": set[str](),
+    "inputs": set[str](),
     "extras": {"errors"},
     "units": set[str](),
     "output": {"matplotlib"},

@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 import tcpcast
-from tcpcast import extras
+from tcpcast import extras, inputs
 from tcpcast.cli import complete
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.streams import Stream, abandon, own_streams
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] != ["link"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    with Interrupts() as seen, own_streams() as out:
+    with Interrupts() as seen, own_streams() as out, inputs.protected():
         code = _told(lambda: _dispatch(given), seen, out)
         flushed = _told(lambda: _flush(out), seen, out)
     return flushed or code

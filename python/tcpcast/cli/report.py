@@ -13,6 +13,7 @@ import typer
 from tcpcast.cli.options import Changes, Engines, Feed, Force, Seed, Threads
 from tcpcast.cli.reports import again_text, check_reports, write_captures, write_reports, write_run
 from tcpcast.errors import TcpcastError
+from tcpcast.inputs import protect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +57,7 @@ def report(  # noqa: PLR0913, PLR0917 - one parameter an option
     if not written.endswith((".html", ".md")):
         raise TcpcastError(f"--out {written}: write a name that ends in .html, or in .md")
     html, markdown = (written, None) if written.endswith(".html") else (None, written)
+    protect(*sources)
     check_reports(html, markdown, force=force)
     given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
     given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}

@@ -15,6 +15,7 @@ from tcpcast.cli.trace_files import check_outputs, check_table, write_files
 from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
+from tcpcast.inputs import protect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,6 +128,7 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
         raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         outlive_reader()
+    protect(*(0 if file == "-" else file for file in (*files, after) if file is not None))
     check_reports(html, markdown, force=force)
     check_table(table)
     check_outputs(plot, parquet, force=force)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tcpcast import units
 from tcpcast.errors import UnitError
+from tcpcast.inputs import protect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,6 +52,7 @@ def read_csv(
         # A device or a pipe may have no end, nor a line of it.
         if path.exists() and not path.is_file():
             raise UnitError(f"{path} is not a file; {needs}")
+        protect(path)
         with path.open(newline="", encoding="utf-8-sig") as stream:
             return read_rows(csv.reader(stream), name)
     except FileNotFoundError:

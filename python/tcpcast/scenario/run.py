@@ -251,7 +251,7 @@ class PacketCapture(Table):
     ] = Field(examples=["bottleneck-in"])
     file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
         examples=["in.pcap"],
-        description="where to write it, relative to the scenario's folder",
+        description="where to write it, in or below the scenario's folder",
     )
     packets: Annotated[int, *counted(1, 10**9)] = 1_000_000
 

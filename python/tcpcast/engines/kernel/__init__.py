@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tcpcast
@@ -20,6 +19,7 @@ from tcpcast.engines.kernel.counted import MOST_LIMITED, Counted
 from tcpcast.engines.kernel.question import check, question, run_s
 from tcpcast.engines.kernel.single import Transfers
 from tcpcast.engines.packet import figures
+from tcpcast.engines.packet.captures import capture_file, check_capture
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ def _capture(scenario: Scenario, options: RunOptions) -> Iterator[str | None]:
     if not scenario.probes.pcap:
         yield None
         return
-    place = Path(scenario.beside(scenario.probes.pcap[0].file))
+    place = capture_file(scenario, scenario.probes.pcap[0].file)
     place = place.with_stem(f"{place.stem}-kernel")
-    output.check_file(place, force=options.force)
+    check_capture(scenario, place, force=options.force)
     with output.aside(place, force=options.force) as new:
         yield str(new)
 

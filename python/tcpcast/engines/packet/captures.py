@@ -7,15 +7,20 @@ import os
 from typing import TYPE_CHECKING
 
 from tcpcast import output
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import EnvironmentFault, ScenarioError, TcpcastError
+from tcpcast.output import Kind
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from tcpcast import _native
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
+
+_CAPTURE = Kind("capture", bytes.fromhex("4d3cb2a1"))
+"""The first bytes of a capture that tcpcast wrote: pcap with nanoseconds."""
 
 
 def check_captures(scenario: Scenario, options: RunOptions) -> None:
@@ -31,14 +36,54 @@ def check_captures(scenario: Scenario, options: RunOptions) -> None:
     """
     seen: set[str] = set()
     for wanted in scenario.probes.pcap:
-        file = scenario.beside(wanted.file)
-        output.check_file(file, force=options.force)
+        file = capture_file(scenario, wanted.file)
+        check_capture(scenario, file, force=options.force)
         place = os.path.abspath(file)
         if place in seen:
             raise TcpcastError(
                 f"probes.pcap: two captures have the file {file}; name another for one"
             )
         seen.add(place)
+
+
+def capture_file(scenario: Scenario, name: str) -> Path:
+    """Return the path of a capture, for a scenario file always below the folder of that file.
+
+    Whoever runs a scenario file may not have read it. Scripts may name any path.
+
+    Raises
+    ------
+    ScenarioError
+        A scenario file names a path outside its folder.
+    """
+    file = scenario.beside(name)
+    _, folder = scenario.typed()
+    if folder is not None and not file.parent.resolve().is_relative_to(folder):
+        raise ScenarioError(
+            f"probes.pcap: {name} is outside the scenario's folder {folder}; write a name such as "
+            '"out.pcap"'
+        )
+    return file
+
+
+def check_capture(scenario: Scenario, file: Path, *, force: bool) -> None:
+    """Refuse, before the work, a capture that may not or cannot be written.
+
+    With ``force``, a scenario file may replace captures and no other files: the command does not
+    name them.
+
+    Raises
+    ------
+    TcpcastError, EnvironmentFault
+        As for :func:`tcpcast.output.check_file`.
+    """
+    _, folder = scenario.typed()
+    if force and folder is not None and not output.is_of_kind(file, _CAPTURE):
+        raise TcpcastError(
+            f"{file} is already here and is no capture: --force replaces only captures where a "
+            "scenario names the file; move it away or write another name in probes.pcap"
+        )
+    output.check_file(file, force=force)
 
 
 class Captures:
@@ -54,7 +99,9 @@ class Captures:
 
     def __init__(self, scenario: Scenario, run: _native.Simulation, options: RunOptions) -> None:
         """Open a file for each capture that the scenario asks for."""
-        self._places = [(wanted, scenario.beside(wanted.file)) for wanted in scenario.probes.pcap]
+        self._places = [
+            (wanted, capture_file(scenario, wanted.file)) for wanted in scenario.probes.pcap
+        ]
         self._run = run
         self._files: list[contextlib.ExitStack] = []
         with contextlib.ExitStack() as made:

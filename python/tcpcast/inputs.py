@@ -1,0 +1,50 @@
+"""Files that a command reads: none of them is overwritten by an output, not even with ``--force``.
+
+Files are compared by device and inode, so another name or a link of the same file counts.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Name = str | os.PathLike[str] | int
+
+_remembered: ContextVar[set[tuple[int, int]] | None] = ContextVar("_remembered", default=None)
+"""Device and inode of each file; None in a script, which may overwrite its own files."""
+
+
+@contextmanager
+def protected() -> Iterator[None]:
+    """Protect each file that is passed to :func:`protect` until the end of a ``with`` block."""
+    token = _remembered.set(set())
+    try:
+        yield
+    finally:
+        _remembered.reset(token)
+
+
+def protect(*files: Name) -> None:
+    """Protect input files of the current command, by name or descriptor, as far as they exist."""
+    found = _remembered.get()
+    if found is not None:
+        for file in files:
+            with suppress(OSError, ValueError):
+                found.add(_identity(file))
+
+
+def is_protected(file: Name) -> bool:
+    """Return True if a file, or the target of a link, is an input of the current command."""
+    with suppress(OSError, ValueError):
+        return _identity(file) in (_remembered.get() or ())
+    return False
+
+
+def _identity(file: Name) -> tuple[int, int]:
+    status = os.stat(file)
+    return status.st_dev, status.st_ino
