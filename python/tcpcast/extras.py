@@ -19,7 +19,7 @@ is_own_process = False
 
 
 def import_matplotlib() -> None:
-    """Import matplotlib; in an own process with its default settings.
+    """Import matplotlib; with its default settings in a process of tcpcast.
 
     matplotlib reads ``matplotlibrc`` of the current folder, then the user's. Figures of a command
     must not depend on either, so the folder of the packaged defaults is current meanwhile. Scripts

@@ -66,7 +66,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 """What a figure has of who drew it; matplotlib's own mark and the date would differ."""
 _MOST_LINKS = 40
-"""As Linux has it."""
+"""The limit of Linux."""
 _MOST_POINTS = 250
 """Of one curve with marks, and twenty times as many without; more are an image within SVG."""
 
@@ -274,7 +274,7 @@ def is_of_kind(path: Path, kind: Kind) -> bool:
 def _leads_to_device(path: Path) -> bool:
     """Return True for a link to a device, a pipe, or a descriptor such as ``/dev/stdout``.
 
-    A descriptor may be a regular file, so the names of the links count, too.
+    A descriptor may be a regular file, so the names of the links also count.
     """
     step = path.absolute()
     for _ in range(_MOST_LINKS):

@@ -1,4 +1,4 @@
-"""Commands in a folder of somebody else: files there are never run, and change no figure."""
+"""Commands in a folder of another user: files there are never run, and change no figure."""
 
 from __future__ import annotations
 

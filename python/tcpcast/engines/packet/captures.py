@@ -49,7 +49,7 @@ def check_captures(scenario: Scenario, options: RunOptions) -> None:
 def capture_file(scenario: Scenario, name: str) -> Path:
     """Return the path of a capture, for a scenario file always below the folder of that file.
 
-    Whoever runs a scenario file may not have read it. Scripts may name any path.
+    The user who runs a scenario file may not have read it. Scripts may name any path.
 
     Raises
     ------
