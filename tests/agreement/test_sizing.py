@@ -47,29 +47,50 @@ def test_the_window_of_each_flow_is_its_part_of_the_bdp() -> None:
     assert found.window_bytes == 7188 * 1448
 
 
-def test_socket_buffers_are_twice_the_window_and_never_below_the_defaults() -> None:
+def test_socket_buffers_are_twice_the_window_that_keeps_the_link_full_at_reductions() -> None:
     found = sizing()
-    assert found.socket_buffer_bytes == 2 * 7188 * 1448
-    assert found.tcp_rmem == (4096, 131_072, found.socket_buffer_bytes)
-    assert found.tcp_wmem == (4096, 16_384, found.socket_buffer_bytes)
+    # 7187.5/0.7 packets: CUBIC keeps 70 % of them (RFC 9438), which still fill the link.
+    assert found.full_window_pkts == 10_268
+    assert found.full_window_bytes == 10_268 * 1448
+    assert found.socket_buffer_bytes == 2 * 10_268 * 1448
+    assert sizing(stack="linux-reno").full_window_pkts == 14_375  # half is left
+    assert sizing(stack="linux-bbr").full_window_pkts == 14_375  # two BDP in flight
+
+
+def test_keys_are_never_below_the_defaults_of_linux_6_16() -> None:
     small = sizing(rate="20mbit", rtt="60ms", flows=1)
-    assert small.tcp_rmem[2] == 6_291_456
-    assert small.tcp_wmem[2] == 4_194_304
-    assert "the defaults of tcp_rmem and tcp_wmem allow it" in sizing_texts(small)[1]
+    assert small.tcp_rmem == (4096, 131_072, 33_554_432)
+    assert small.tcp_wmem == (4096, 16_384, 4_194_304)
+    large = sizing(flows=1)
+    assert large.tcp_rmem[2] == large.tcp_wmem[2] == large.socket_buffer_bytes > 33_554_432
+
+
+@pytest.mark.parametrize(
+    ("rate", "wmem", "rmem"),
+    [
+        ("120mbit", None, None),  # 4.14 MB of socket buffers
+        ("200mbit", 6_895_376, "before"),
+        ("160mbit", 5_516_880, None),  # more than tcp_wmem allows and less than any tcp_rmem
+        ("1gbit", 34_476_880, "always"),  # more than 32 MiB
+    ],
+)
+def test_the_keys_that_are_too_small_are_named_with_the_version(
+    rate: str, wmem: int | None, rmem: str | None
+) -> None:
+    found = sizing(rate=rate, rtt="100ms", flows=1)
+    (said,) = sizing_texts(found)[1:]
+    if wmem is None:
+        assert "the defaults of tcp_rmem and tcp_wmem allow it" in said
+        return
+    assert f"net.ipv4.tcp_wmem=4096 16384 {wmem}" in said
+    assert ("net.ipv4.tcp_rmem" in said) == (rmem is not None)
+    assert ("before Linux 6.16 net.ipv4.tcp_rmem" in said) == (rmem == "before")
 
 
 def test_the_defaults_allow_half_of_the_smaller_buffer_in_a_round_trip() -> None:
     assert sizing().default_rate_bps == pytest.approx(16 * 8 * 2_097_152 / 0.138)
     link = 20e6 * 1448 / 1500
     assert sizing(rate="20mbit", rtt="60ms", flows=1).default_rate_bps == pytest.approx(link)
-
-
-def test_a_buffer_between_the_two_defaults_needs_one_key() -> None:
-    # 2.5 MB of window: 5 MB of buffer, more than tcp_wmem allows and less than tcp_rmem.
-    found = sizing(rate="200mbit", rtt="100ms", flows=1)
-    (said,) = sizing_texts(found)[1:]
-    assert "net.ipv4.tcp_wmem=4096 16384 4827632" in said
-    assert "tcp_rmem" not in said
 
 
 def test_streams_of_cubic_follow_its_response_function() -> None:

@@ -51,7 +51,8 @@ def test_predict_has_the_sizing_of_the_path_as_data(capsys: Capture) -> None:
     found = in_json(capsys, "predict", *LONG_PATH, "--flows", "16", "--stack", "linux-cubic")
     sizing = found["sizing"]
     assert sizing["bdp_bytes"] == pytest.approx(172.5e6)
-    assert sizing["tcp_rmem"] == [4096, 131072, sizing["socket_buffer_bytes"]]
+    assert sizing["tcp_wmem"] == [4096, 16384, sizing["socket_buffer_bytes"]]
+    assert sizing["tcp_rmem"] == [4096, 131072, 2**25]
     # 1 GB at the goodput of CUBIC's response function, and 8 rounds of slow start before it.
     assert sizing["amount_s"] == pytest.approx(8e9 / 1.802e9 + 8 * 0.138, rel=0.1)
 
@@ -76,7 +77,7 @@ def test_predict_tells_the_time_with_the_start_up_where_no_formula_of_transfers_
 ) -> None:
     path = ("--rtt", "60ms", "--rate", "20mbit", "--loss", "1%", "--size", "10MB")
     out = told(capsys, "predict", *path)
-    assert out.splitlines()[3].startswith("10 MB takes ")
+    assert out.splitlines()[4].startswith("10 MB takes ")
     assert "at this goodput, slow start from 10 packets included." in out
     assert "No time of a transfer is trusted" not in out
     assert "short: does not apply: " in out

@@ -81,7 +81,7 @@ def receiver_window(gains: Gains) -> list[str]:
     ends = _larger_window(
         gains,
         largest,
-        "the receiver's buffer (SO_RCVBUF, tcp_rmem)",
+        ("the receive window", "SO_RCVBUF", "tcp_rmem"),
         gains.pftk_pps(receiver_window_pkts=np.inf) / before,
     )
     closed = gains.table["zero_windows"]
@@ -108,11 +108,20 @@ def send_buffer(gains: Gains) -> list[str]:
     largest = gains.table["flight_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     factor = 1 / gains.pftk(receiver_window_pkts=now)
-    return _larger_window(gains, largest, "the send buffer (SO_SNDBUF, tcp_wmem)", factor)
+    keys = ("the sender's window", "SO_SNDBUF", "tcp_wmem")
+    return _larger_window(gains, largest, keys, factor)
 
 
-def _larger_window(gains: Gains, largest: Column, what: str, factor: Column) -> list[str]:
-    """Say to what a window of ``largest`` bytes should be raised: as loss or the link allows."""
+def _larger_window(
+    gains: Gains, largest: Column, keys: tuple[str, str, str], factor: Column
+) -> list[str]:
+    """Say to what a window of ``largest`` bytes should be raised: as loss or the link allows.
+
+    ``keys`` are its name, the socket option that sets it, of which Linux makes a buffer of twice
+    the size, and the key of Linux that limits this buffer.
+    """
+    window, option, key = keys
+    how = f"by {option}, or {key} of twice as much"
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])
@@ -122,18 +131,20 @@ def _larger_window(gains: Gains, largest: Column, what: str, factor: Column) -> 
         link, loss = gains.most_bps[at], now * factor[at]
         start = f": {size(largest[at])}"
         if uneven[at]:
-            ends.append(f"{start}. First raise {what}. The RTT varies too much for a model.")
+            ends.append(
+                f"{start}. First raise {window}, {how}. The RTT varies too much for a model."
+            )
             continue
         if not (now > 0 and table["rtt_mean_s"][at] > 0):
-            ends.append(f"{start}. First raise {what}.")
+            ends.append(f"{start}. First raise {window}, {how}.")
             continue
         start += f" in an RTT of {time(table['rtt_mean_s'][at])}"
         first = loss <= link  # else the link, or neither is known
         goal, needed = (loss, by_loss[at]) if first else (link, by_link[at])
         if not math.isfinite(goal):
             ends.append(
-                f"{start}. First raise {what}: nothing was lost and the link was never full, so "
-                f"twice the window gives twice the rate, {rate(2 * now)}."
+                f"{start}. First raise {window}, {how}: nothing was lost and the link was never "
+                f"full, so twice the window gives twice the rate, {rate(2 * now)}."
             )
         elif goal <= WORTH * now or not needed > largest[at]:
             why = (
@@ -144,8 +155,8 @@ def _larger_window(gains: Gains, largest: Column, what: str, factor: Column) -> 
             ends.append(f"{start}. A larger one alone does not raise the rate: {why}.")
         else:
             why = "loss is the limit, by PFTK" if first else "the link is full"
-            end = f"{start}. First raise {what} to at least {size(needed)}: then {why}, at "
-            end += rate(goal)
+            end = f"{start}. First raise {window} to at least {size(needed)}, {how}: then {why}, "
+            end += f"at {rate(goal)}"
             if needed > UNSCALED and scaling[at]:
                 end += "; this needs window scaling, which is off"
             ends.append(end + ".")

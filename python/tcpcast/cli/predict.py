@@ -28,6 +28,9 @@ Rtt = Annotated[
 ]
 Loss = Annotated[str | None, typer.Option(metavar="RATIO", help="Random loss of data packets.")]
 Rate = Annotated[str | None, typer.Option(metavar="RATE", help="Rate of the link; else unlimited.")]
+Buffer = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Buffer of the link; 1bdp if left out.")
+]
 Mss = Annotated[
     str | None,
     typer.Option(metavar="BYTES", help="Payload of a packet; 1500 B less headers if left out."),
@@ -61,6 +64,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     rtt: Rtt,
     loss: Loss = None,
     rate: Rate = None,
+    buffer: Buffer = None,
     mss: Mss = None,
     rwnd: ReceiverWindow = None,
     flows: Flows = "1",
@@ -80,12 +84,13 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Predict the rate of a path, and what limits it.
 
-    RTT, loss, rate, flows and size may be ranges: --loss 0.01%..10%.
+    RTT, loss, rate, buffer, flows and size may be ranges: --loss 0.01%..10%.
     """
     options = PathOptions(
         rtt=rtt,
         loss=loss,
         rate=rate,
+        buffer=buffer,
         flows=flows,
         size=size,
         mss=mss,
@@ -152,7 +157,7 @@ def _predictions(
                 if not found:
                     raise
                 break
-            if any(answer.interrupted for answer in found[-1].answers):
+            if found[-1].interrupted:
                 break
     return found
 
@@ -162,7 +167,7 @@ def _interrupted(predictions: Sequence[Prediction], asked: Sequence[Mapping[str,
     if len(predictions) < len(asked):
         print(f"tcpcast: interrupted: {len(predictions)} of {len(asked)} points", file=sys.stderr)
         return True
-    return any(answer.interrupted for p in predictions for answer in p.answers)
+    return any(prediction.interrupted for prediction in predictions)
 
 
 def _part(

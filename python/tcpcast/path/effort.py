@@ -35,6 +35,10 @@ MOST_SIMULATED = 2e7
 """A transfer of more packets is not simulated: its rate is the one in the long run, and simulating
 some of them from end to end takes minutes."""
 
+MOST_COMPARED = 6e7
+"""A simulation of more packets is not repeated with other buffers: a repetition takes up to some
+15 s."""
+
 MAX_WALL = "30s"
 MAX_WALL_OF_TODAY = "120s"
 """A run of today's TCP has a known number of packets: it is cut short on a busy machine alone."""
@@ -95,6 +99,11 @@ def max_wall(path: PathToSimulate) -> str:
     """Return the longest time that a simulation may take, as scenarios write it."""
     bounded = is_todays(path.stack) and 0 < path.pps < math.inf
     return MAX_WALL_OF_TODAY if bounded else MAX_WALL
+
+
+def affords_comparison(packets: float) -> bool:
+    """Return True if a simulation of this many packets is also run with two other buffers."""
+    return packets <= MOST_COMPARED
 
 
 def transfers(packets: float) -> int:

@@ -30,13 +30,17 @@ LOSSES_OF_PATHS = (1e-6, 0.1)
 PACKET_BYTES = 1500
 """Length of a packet where no option says it."""
 
-RANGED = ("rtt", "loss", "rate", "flows", "size")
+DEFAULT_BUFFER = "1bdp"
+"""Buffer of a link with a rate, unless an option sets it."""
+
+RANGED = ("rtt", "loss", "rate", "buffer", "flows", "size")
 """Options that take a range, in the order of the table's columns."""
 
 OPTIONS = {
     "network.rtt": "--rtt",
     "network.packet": "--mss",
     "network.bottleneck.rate": "--rate",
+    "network.bottleneck.buffer": "--buffer",
     "network.bottleneck.loss": "--loss",
     "traffic.flows": "--flows",
     "traffic.size": "--size",
@@ -55,6 +59,7 @@ class PathOptions:
     rtt: str
     loss: str | None = None
     rate: str | None = None
+    buffer: str | None = None
     flows: str | None = None
     size: str | None = None
     mss: str | None = None
@@ -108,8 +113,7 @@ class PathOptions:
         from tcpcast.units import format_duration
 
         rate = point.get("rate")
-        buffer = None if rate in {None, "unlimited"} else "1bdp"
-        bottleneck = {"loss": point.get("loss"), "rate": rate, "buffer": buffer}
+        bottleneck = {"loss": point.get("loss"), "rate": rate, "buffer": _buffer(point)}
         tcp = {
             "stack": self.stack,
             "receiver_window": _window(self.rwnd),
@@ -129,6 +133,20 @@ class PathOptions:
             "tcp": tcp,
             "run": run,
         }
+
+
+def _buffer(point: Mapping[str, str]) -> str | None:
+    """Return the buffer of the link, None if it has no rate and thus no queue."""
+    if point.get("rate", "unlimited") != "unlimited":
+        return point.get("buffer", DEFAULT_BUFFER)
+    if "buffer" in point:
+        raise UnitError("--buffer: a link without a rate has no queue; write --rate 100mbit, say")
+    return None
+
+
+def is_default_buffer(options: PathOptions, point: Mapping[str, str]) -> bool:
+    """Return True if the link has a buffer that no option sets."""
+    return options.buffer is None and _buffer(point) is not None
 
 
 def points(options: PathOptions, asked: int | None) -> list[dict[str, str]]:
@@ -279,9 +297,30 @@ def quantities(options: PathOptions) -> dict[str, Quantity]:
         "rtt": Quantity("--rtt", _read_rtt, units.format_duration, "10ms..200ms"),
         "loss": Quantity("--loss", _read_loss, units.format_ratio, "0.01%..10%"),
         "rate": Quantity("--rate", units.parse_rate, units.format_rate, "1mbit..1gbit"),
+        "buffer": _buffer_quantity(options),
         "flows": Quantity("--flows", _read_flows, lambda n: f"{n:.0f}", "1..100", whole=True),
         "size": _size_quantity(options),
     }
+
+
+def _buffer_quantity(options: PathOptions) -> Quantity:
+    """Return the type of ``--buffer``; the values of a range have the unit of its ends."""
+    from tcpcast.scenario.link import Buffer, read_buffer
+
+    example = "0.25bdp..4bdp"
+    ends = (options.buffer or DEFAULT_BUFFER).split("..")
+    try:
+        found = {read_buffer(end).unit for end in ends if end.strip()}
+    except UnitError:  # raised again where the values are read, with the name of the option
+        found = set()
+    if len(found) > 1:
+        raise UnitError(f"--buffer: its ends have different units; write {example}, say")
+
+    def write(amount: float) -> str:
+        return str(Buffer(next(iter(found), "bdp"), amount))
+
+    whole = bool(found & {"packets", "bytes"})
+    return Quantity("--buffer", lambda text: read_buffer(text).amount, write, example, whole=whole)
 
 
 def _size_quantity(options: PathOptions) -> Quantity:

@@ -3,11 +3,13 @@
 # ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast.path.options import (
     PathOptions,
     bulk_scenario,
+    is_default_buffer,
     nothing_limits,
     transfer_pkts,
     transfer_scenario,
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
+OTHER_BUFFERS = ("0.25bdp", "4bdp")
+"""Buffers with which a simulation is repeated if no option sets the buffer."""
+
+
 def predict_point(
     options: PathOptions,
     point: Mapping[str, str],
@@ -33,11 +39,12 @@ def predict_point(
     """Ask at one point; once a simulation was interrupted, no other begins.
 
     ``progress`` and ``tables`` are those of :class:`tcpcast.engines.RunOptions`.
+    A simulation of a single point is repeated with :data:`OTHER_BUFFERS` if the buffer is assumed.
     Where only its size limits a transfer, there is no rate in the long run to ask for. One of more
     packets than a scenario has takes what they take at that rate.
     """
     from tcpcast.engines.formula.sizing import path_sizing
-    from tcpcast.path.effort import MOST_SIMULATED
+    from tcpcast.path.effort import MOST_SIMULATED, affords_comparison
     from tcpcast.report.answers import Answers
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario.traffic import MOST_SIZE_PKTS
@@ -60,7 +67,45 @@ def predict_point(
     shown = {name: point[name] for name in options.ranges}
     sizing = path_sizing(steady.scenario) if steady else None
     fed = _fed_by_simulation(steady)
-    return Prediction(steady, transfer, shown, fed, sizing, size, too_long)
+    found = Prediction(
+        steady, transfer, shown, fed, sizing, size, too_long, is_default_buffer(options, point)
+    )
+    if packet and found.is_buffer_assumed and not options.ranges:
+        packets = _simulated_pkts(options, point, size if found.simulated_transfer else None)
+        if affords_comparison(packets):
+            found = replace(found, other_buffers=_repeat(found, progress))
+    return found
+
+
+def _simulated_pkts(
+    options: PathOptions, point: Mapping[str, str], size_pkts: float | None
+) -> float:
+    """Return the number of packets of a simulation, of transfers if they have a size."""
+    from tcpcast.path.effort import simulated_s, transfers
+
+    if size_pkts is not None:
+        return size_pkts * transfers(size_pkts)
+    path = options.path(point)
+    return path.pps * simulated_s(path)
+
+
+def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict[str, Answer]:
+    """Return the simulations with other buffers; none unless all of them run to their ends."""
+    from tcpcast.path.effort import MAX_WALL
+    from tcpcast.report.prediction import SIMULATION
+
+    answers = found.transfer if found.simulated_transfer else found.steady
+    assert answers is not None
+    if any(answer.partial for answer in answers):
+        return {}
+    repeated = {}
+    for buffer in OTHER_BUFFERS:
+        changes = {"network.bottleneck.buffer": buffer, "run.max_wall": MAX_WALL}
+        scenario = answers.scenario.with_changes(changes)
+        (repeated[buffer],) = _answers(scenario, [SIMULATION], progress, tables=False)
+        if repeated[buffer].interrupted:
+            break
+    return repeated
 
 
 def _fed_by_simulation(steady: Answers) -> Answer | None:

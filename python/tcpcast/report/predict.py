@@ -27,7 +27,7 @@ from tcpcast.report.prediction import (
     transfer_headline,
     window_limit_pps,
 )
-from tcpcast.report.prediction_advice import advice
+from tcpcast.report.prediction_advice import advice, buffer_advice
 from tcpcast.report.quantity import (
     ABSENT,
     UNTRUSTED,
@@ -37,7 +37,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import caveats_about
+from tcpcast.report.summary import buffer_text, caveats_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,6 +57,7 @@ _LIMITED_BY = {"bottleneck": "link"}
 _KEYS = {
     "network.bottleneck.loss": "--loss",
     "network.bottleneck.rate": "--rate",
+    "network.bottleneck.buffer": "--buffer",
     "network.rtt": "--rtt",
     "tcp.receiver_window": "--rwnd",
     "tcp.stack": "--stack",
@@ -79,7 +80,7 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
     explain
         Whether each model's quantities follow, from its inputs on, with their equations.
     """
-    parts: list[Part] = [Paragraph(path_text(prediction.scenario), "aside"), BLANK]
+    parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK]
     words = [transfer_headline(prediction), headline(prediction)]
     if prediction.timed_by_goodput:  # the time refers to the goodput
         words.reverse()
@@ -106,26 +107,30 @@ def range_parts(predictions: Sequence[Prediction]) -> list[Part]:
     """
     first = predictions[0]
     varied = " and ".join("RTT" if name == "rtt" else name for name in first.point)
-    path = f"{path_text(first.scenario, without=first.point)}; {varied} as below"
+    path = f"{path_text(first, without=first.point)}; {varied} as below"
     fixed = _point_columns(predictions)
     table = Table([*fixed, *_model_columns(predictions)], repeated=len(fixed))
     remarks = _range_remarks(predictions)
     return [Paragraph(path, "aside"), BLANK, table, *([BLANK, *remarks] if remarks else [])]
 
 
-def path_text(scenario: Scenario, without: Iterable[str] = ()) -> str:
-    """Return the path in a line: what was asked, and what was taken where nothing was said."""
+def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
+    """Return the path in a line, with the values that are assumed."""
+    scenario = prediction.scenario
     network, tcp = scenario.network, scenario.tcp
     window = tcp.receiver_window
     parts = {
         "rtt": f"RTT {amount(scenario.rtt_s, 's')}",
         "loss": f"loss {100 * loss_ratio(scenario):.4g} %",
         "rate": f"link {amount(network.bottleneck.rate_bps, 'bit/s')}",
+        "buffer": buffer_text(scenario) + (" (assumed)" if prediction.is_buffer_assumed else ""),
         "rwnd": "window unlimited" if math.isinf(window) else f"window {packets_text(window)}",
         "mss": f"MSS {scenario.payload_bytes} B",
         "flows": f"{scenario.senders:,} flow{'' if scenario.senders == 1 else 's'}",
         "stack": tcp.stack + (", delayed acks" if tcp.delayed_acks and not tcp.is_todays else ""),
     }
+    if math.isinf(network.bottleneck.rate_bps):
+        del parts["buffer"]
     return ", ".join(text for name, text in parts.items() if name not in set(without))
 
 
@@ -209,7 +214,12 @@ def _digits(value: float) -> str:
 
 def _remarks(prediction: Prediction) -> list[Paragraph]:
     """Return what belongs beneath: limits, which model to trust, and those that do not apply."""
-    texts = [_limit_text(prediction.scenario), *advice(prediction), *_sizing(prediction)]
+    texts = [
+        _limit_text(prediction.scenario),
+        *advice(prediction),
+        buffer_advice(prediction),
+        *_sizing(prediction),
+    ]
     lines = [Paragraph(text, mark="   ") for text in texts if text]
     return lines + _outside(prediction) + _warnings(prediction) + _refusals(prediction)
 
@@ -273,7 +283,8 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
     if not all(is_trusted(answer) for p in predictions for answer in p.answers):
         text = "outside the formula's domain: predict the point alone for the reason"
         found[UNTRUSTED] = Paragraph(text, "warning", f" {UNTRUSTED} ")
-    return list(found.values())
+    buffers = [text for text in map(buffer_advice, predictions) if text]
+    return [*(Paragraph(text, mark="   ") for text in buffers[:1]), *found.values()]
 
 
 def _refusals(prediction: Prediction) -> list[Paragraph]:

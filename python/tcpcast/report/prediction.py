@@ -44,6 +44,9 @@ _REGIMES = {
 FULL = 0.95
 """A simulated flow has all that a link or a window lets through from so much of it on."""
 
+_DEPEND = ("goodput_bps", "completion_time_s")
+"""Metrics that are also simulated with other buffers."""
+
 POINT_COLUMNS = ("rtt_s", "loss_ratio", "rate_bps", "window_pkts", "flows", "size_pkts")
 ANSWER_COLUMNS = (
     "send_rate_pps",
@@ -65,6 +68,8 @@ class Prediction:
     simulation among ``steady``, None without one; ``sizing`` what filling the link takes of its
     ends, None where the link has no rate. ``size_pkts`` are the packets of the transfer that was
     asked about, None without one; it is ``too_long`` where it was to be simulated and has too many.
+    ``is_buffer_assumed`` is True if the link has a buffer that no option sets; ``other_buffers``
+    then holds simulations with other buffers, by buffer, if they were quick.
     """
 
     steady: Answers
@@ -74,6 +79,8 @@ class Prediction:
     sizing: PathSizing | None = None
     size_pkts: float | None = None
     too_long: bool = False
+    is_buffer_assumed: bool = False
+    other_buffers: Mapping[str, Answer] = field(default_factory=dict)
 
     @property
     def answers(self) -> list[Answer]:
@@ -83,6 +90,16 @@ class Prediction:
         kept = [a for a in self.steady if a.not_applicable is None or a.engine not in given]
         named = {a.engine for a in kept}
         return kept + [a for a in transfer if a.not_applicable is None or a.engine not in named]
+
+    @property
+    def interrupted(self) -> bool:
+        """True if the user stopped a simulation."""
+        return any(a.interrupted for a in (*self.answers, *self.other_buffers.values()))
+
+    @property
+    def simulated_transfer(self) -> bool:
+        """True if a transfer was simulated."""
+        return any(answer.engine == SIMULATION for answer in times(self.transfer or []))
 
     @property
     def lead(self) -> Answer | None:
@@ -204,6 +221,8 @@ def limit(answer: Answer, scenario: Scenario) -> str:
     rtt = max(found.get("rtt_mean_s", 0.0), scenario.rtt_s)
     if found["send_rate_pps"] * rtt >= FULL * scenario.senders * scenario.tcp.receiver_window:
         return WINDOW
+    if loss_ratio(scenario) == 0 and found.get("queue_loss_ratio", 0.0) > 0:
+        return SHALLOW_BUFFER
     return TIMEOUTS if _timed_out_share(answer, scenario) > 0.5 else TRIPLE_DUPLICATES
 
 
@@ -311,6 +330,8 @@ def _limits(prediction: Prediction) -> tuple[str, list[str]]:
         limiting = "the window"
     elif what in {BOTTLENECK, SHALLOW_BUFFER}:
         limiting, clause = "the link", "limited by the link"
+        if what == SHALLOW_BUFFER:
+            clause += ", which has a shallow buffer"
     else:
         why = _REGIMES.get(what, what)
         limiting, clause = (
@@ -344,11 +365,27 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "limited_by": prediction.regime or None,
         "limits": {name: v if math.isfinite(v) else None for name, v in limits.items()},
     }
+    if math.isfinite(scenario.buffer_pkts):
+        found["buffer"] = _buffer_json(prediction)
     if (sizing := prediction.sizing) is not None:
         found["sizing"] = sizing.to_json() | _time_of(prediction)
     if prediction.transfer is not None:
         found["transfer"] = prediction.transfer.scenario.resolved()
     return found
+
+
+def _buffer_json(prediction: Prediction) -> dict[str, Any]:
+    """Return the buffer, and the simulated values with other buffers."""
+    other = [
+        {
+            "buffer": buffer,
+            "metrics": {n: answer.to_json()["metrics"][n] for n in _DEPEND if n in answer.metrics},
+        }
+        for buffer, answer in prediction.other_buffers.items()
+    ]
+    assumed = prediction.is_buffer_assumed
+    packets = int(prediction.scenario.buffer_pkts)
+    return {"packets": packets, "is_assumed": assumed} | ({"other": other} if other else {})
 
 
 def _time_of(prediction: Prediction) -> dict[str, float | None]:
@@ -364,7 +401,7 @@ def csv_text(predictions: Sequence[Prediction]) -> str:
     ``goodput_bps`` is payload, all flows; ``regime`` is empty where a model has none; ``trusted``
     is false outside a formula's domain. A model that does not apply at a point has no row there.
     """
-    head = [*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted"]
+    head = [*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted", "buffer_pkts"]
     return csv.encode(head, _csv_rows(predictions))
 
 
@@ -375,7 +412,8 @@ def _csv_rows(predictions: Sequence[Prediction]) -> Iterator[list[Any]]:
                 if answers is not None and answer.not_applicable is None:
                     inputs = _inputs(prediction, answers is prediction.transfer)
                     what = limit(answer, answers.scenario)
-                    yield [*inputs, answer.engine, what, *_values(answer), is_trusted(answer)]
+                    trusted, buffer = is_trusted(answer), _plain(answers.scenario.buffer_pkts)
+                    yield [*inputs, answer.engine, what, *_values(answer), trusted, buffer]
 
 
 def _inputs(prediction: Prediction, of_transfer: bool) -> list[str]:

@@ -6,8 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula.path import CUBIC, CUBIC_AT_RANDOM
+from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.report.prediction import (
     BOTTLENECK,
+    BOUND,
     SIMULATION,
     WINDOW,
     is_trusted,
@@ -15,6 +17,7 @@ from tcpcast.report.prediction import (
     limit,
     rates,
 )
+from tcpcast.report.quantity import amount
 from tcpcast.scenario.loss import Bernoulli
 
 if TYPE_CHECKING:
@@ -36,6 +39,10 @@ DIFFERENT = 0.05
 """From so much on, relatively, a measured input is named as different from the one fed."""
 
 
+TRY_BUFFER = "--buffer 0.25bdp..4bdp"
+"""Range of buffers that shows how a simulation depends on them."""
+
+
 def advice(prediction: Prediction) -> list[str]:
     """Return which model to trust where they differ, and why; none of a value not trusted."""
     trusted = {a.engine: a for a in rates(prediction.steady) if is_trusted(a)}
@@ -49,6 +56,32 @@ def advice(prediction: Prediction) -> list[str]:
     if simulation is not None:
         texts.append(difference(prediction, formula, simulation))
     return [text for text in texts if text]
+
+
+def buffer_advice(prediction: Prediction) -> str:
+    """Return how a simulation depends on the buffer that is assumed, "" without either."""
+    answers = prediction.transfer if prediction.simulated_transfer else prediction.steady
+    simulated = [a for a in answers or [] if a.engine == SIMULATION and a.metrics]
+    scenario = prediction.scenario
+    if not prediction.is_buffer_assumed:
+        is_ignored = not simulated and leading(scenario) != BOUND
+        is_finite = math.isfinite(scenario.buffer_pkts)
+        return "The formulas leave out --buffer: add --packet." if is_ignored and is_finite else ""
+    if not simulated:
+        return ""
+    size = f" ({bytes_text(scenario.buffer_pkts * scenario.network.packet_bytes)})"
+    assumed = f"The buffer is assumed to be 1 BDP{'' if prediction.point else size}"
+    metric, unit = ("goodput_bps", "bit/s")
+    if prediction.simulated_transfer:
+        metric, unit = ("completion_time_s", "s")
+    others = {b: a for b, a in prediction.other_buffers.items() if metric in a.metrics}
+    if not others or any(answer.partial for answer in others.values()):
+        return f"{assumed}, and a smaller one may give a lower rate: try {TRY_BUFFER}."
+    values = [amount(float(f"{a[metric]:.3g}"), unit) for a in (*others.values(), *simulated)]
+    if len(set(values)) == 1:
+        return f"{assumed}; {' and '.join(others)} give the same."
+    told = ", ".join(f"{v} with {b}" for v, b in zip(values, others, strict=False))
+    return f"{assumed}: {told} (--buffer)."
 
 
 def _too_high(given: Mapping[str, float], formula: Answer, best: str) -> str:

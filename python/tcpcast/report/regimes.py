@@ -86,9 +86,8 @@ def plot_regimes(  # noqa: PLR0913 - what is drawn, and where to
     """
     figure = figure_class()(figsize=_SIZE, dpi=_DPI, layout="constrained")
     axes = figure.add_subplot()
-    scenario = predictions[0].scenario
     figure.suptitle("Rate against loss, and what limits it", fontsize=12)
-    axes.set_title(path_text(scenario, without=["loss"]), fontsize=8, color=REFERENCE)
+    axes.set_title(path_text(predictions[0], without=["loss"]), fontsize=8, color=REFERENCE)
     axes.set_xscale("log")
     axes.set_yscale("log")
     shown = [(p, a) for p in predictions for a in rates(p.steady) if is_trusted(a)]

@@ -44,7 +44,7 @@ def describe(scenario: Scenario) -> str:
     if len(scenario.network.hops) > 1:
         measured = scenario.network.hops[scenario.network.measured_at]
         rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
-    parts += [f"RTT {rtt}", rate, *([] if link.polices else [_buffer(scenario)])]
+    parts += [f"RTT {rtt}", rate, *([] if link.polices else [buffer_text(scenario)])]
     if link.queue != "droptail":
         names = {"codel": "CoDel", "fq_codel": "FQ-CoDel", "head-drop": "head-drop"}
         discipline = link.queue.kind
@@ -139,7 +139,8 @@ def _varying(rate: VaryingRate) -> str:
     return f"mean of a {rate.kind}"
 
 
-def _buffer(scenario: Scenario) -> str:
+def buffer_text(scenario: Scenario) -> str:
+    """Return the buffer of the bottleneck as typed."""
     buffer = scenario.network.bottleneck.buffer
     if buffer.unit == "unlimited":
         return "unlimited buffer"

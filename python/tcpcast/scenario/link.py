@@ -81,7 +81,14 @@ class Buffer:
 UNLIMITED = Buffer("unlimited", math.inf)
 
 
-def _read_buffer(value: object) -> Buffer:
+def read_buffer(value: object) -> Buffer:
+    """Read a buffer as typed: ``"150pkt"``, ``"64MB"``, ``"1bdp"``, ``"50ms"``, ``"unlimited"``.
+
+    Raises
+    ------
+    UnitError
+        No buffer, or one without a unit, without room or too large.
+    """
     if isinstance(value, Buffer):
         return value
     if value == "unlimited":
@@ -130,7 +137,7 @@ def _check_room(value: object, amount: float) -> None:
 
 BufferSize = Annotated[
     Buffer,
-    PlainValidator(_read_buffer),
+    PlainValidator(read_buffer),
     PlainSerializer(str, return_type=str),
     WithJsonSchema(
         {

@@ -9,20 +9,29 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.engines.formula.feed import LEAST_LOSS, asked_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
-from tcpcast.models.cubic import cubic_response
+from tcpcast.models.cubic import DECREASE, cubic_response
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
-DEFAULT_RMEM = (4096, 131_072, 6_291_456)
+DEFAULT_RMEM = (4096, 131_072, 33_554_432)
 DEFAULT_WMEM = (4096, 16_384, 4_194_304)
-"""Least, first and largest bytes of ``tcp_rmem`` and ``tcp_wmem`` of Linux where memory is ample
-(ip-sysctl)."""
+"""Minimum, initial and maximum bytes of ``tcp_rmem`` and ``tcp_wmem`` of Linux with ample memory
+(ip-sysctl): ``tcp_rmem`` since version :data:`WIDER_SINCE`."""
+
+WIDER_SINCE = "6.16"
+EARLIER_RMEM = 6_291_456
+"""Maximum of ``tcp_rmem`` in earlier versions."""
 
 OVERHEAD = 2
-"""Bytes of a socket buffer for one of the window: Linux keeps half for overhead
-(``tcp_adv_win_scale`` = 1, the default; the send buffer grows to twice the window)."""
+"""Bytes of socket buffer per byte of window. The receive window is the payload's share of the
+buffer: half by default, up to 5/8 as measured on packets of 1500 bytes (``scaling_ratio``, since
+Linux 6.6; before, ``tcp_adv_win_scale`` = 1 gave half). The send buffer grows to twice the window,
+to hold lost and new data during a recovery (``tcp_sndbuf_expand``)."""
+
+RENO_DECREASE = 0.5
+"""Share of its window that Reno keeps at a loss. BBR has up to two BDP in flight."""
 
 AMOUNT_BYTES = 1e9
 """The amount whose time is told where none is asked about: 1 GB."""
@@ -42,10 +51,13 @@ class PathSizing:
         The link's rate by the RTT of the empty path, in IP bytes and in packets.
     window_pkts, window_bytes
         Of each flow: its part of the BDP in whole packets, and their payload.
+    full_window_pkts, full_window_bytes
+        The window of each flow that keeps the link full: after a reduction it is still
+        ``window_pkts``. With BBR two BDP.
     socket_buffer_bytes
-        What each flow's send and receive buffer must be allowed to grow to.
+        Size that each flow's send and receive buffer must be allowed to reach for this window.
     tcp_rmem, tcp_wmem
-        The keys of Linux with that as the largest value, never below the defaults.
+        The keys of Linux with that as the maximum, never below the current defaults.
     default_rate_bps
         Payload that all flows get with the defaults of these keys, at most the link's; bit/s.
     cubic_flows
@@ -59,6 +71,8 @@ class PathSizing:
     bdp_pkts: float
     window_pkts: int
     window_bytes: int
+    full_window_pkts: int
+    full_window_bytes: int
     socket_buffer_bytes: int
     tcp_rmem: tuple[int, int, int]
     tcp_wmem: tuple[int, int, int]
@@ -86,9 +100,11 @@ def path_sizing(scenario: Scenario) -> PathSizing | None:
     flows, packet_bits = people.count, 8 * network.packet_bytes
     pipe = rate_bps * rtt / packet_bits
     window = max(1, math.ceil(pipe / flows - ROUNDING))
+    kept = DECREASE if people.tcp.control == "cubic" else RENO_DECREASE
+    full_window = max(1, math.ceil(pipe / flows / kept - ROUNDING))
     payload = scenario.payload_bytes
-    buffer = OVERHEAD * window * payload
-    allowed = min(DEFAULT_RMEM[-1], DEFAULT_WMEM[-1]) / OVERHEAD
+    buffer = OVERHEAD * full_window * payload
+    allowed = DEFAULT_WMEM[-1] / OVERHEAD  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
     loss = asked_loss(scenario, people)[0]
     return PathSizing(
@@ -97,6 +113,8 @@ def path_sizing(scenario: Scenario) -> PathSizing | None:
         bdp_pkts=pipe,
         window_pkts=window,
         window_bytes=window * payload,
+        full_window_pkts=full_window,
+        full_window_bytes=full_window * payload,
         socket_buffer_bytes=buffer,
         tcp_rmem=(*DEFAULT_RMEM[:2], max(DEFAULT_RMEM[-1], buffer)),
         tcp_wmem=(*DEFAULT_WMEM[:2], max(DEFAULT_WMEM[-1], buffer)),
@@ -114,29 +132,40 @@ def _cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
 
 
 def sizing_texts(sizing: PathSizing) -> list[str]:
-    """Return the sizing in sentences: pipe and window, then socket buffers."""
+    """Return the sizing in sentences: BDP and windows, then socket buffers."""
     each = "one flow" if sizing.flows == 1 else f"each of {sizing.flows:,} flows"
-    held = bytes_text(sizing.window_bytes)
-    window = f"{_counted(sizing.window_pkts, 'packet')} ({held} of payload)"
     pipe = _counted(math.ceil(sizing.bdp_pkts - ROUNDING), "packet")
-    texts = [
-        f"BDP {bytes_text(sizing.bdp_bytes)}, {pipe}: "
-        f"{each} needs a window of {window} to fill the link."
+    window = _counted(sizing.window_pkts, "packet")
+    payload = bytes_text(sizing.full_window_bytes)
+    full = f"{_counted(sizing.full_window_pkts, 'packet')} ({payload} of payload)"
+    return [
+        f"BDP {bytes_text(sizing.bdp_bytes)}, {pipe}: {each} needs a window of {window} to fill "
+        f"the link, and of {full} to keep it full when the window is reduced.",
+        f"Socket buffers of {bytes_text(sizing.socket_buffer_bytes)} for it on Linux: "
+        f"{_keys_text(sizing)}.",
     ]
-    buffer = f"Socket buffers of {bytes_text(sizing.socket_buffer_bytes)} for it on Linux"
+
+
+def _keys_text(sizing: PathSizing) -> str:
+    """Return the keys of Linux that are too small for the socket buffers, by version."""
     needed = sizing.socket_buffer_bytes
-    keys = [
-        f"net.ipv4.tcp_{name}={' '.join(map(str, value))}"
-        for name, value, default in (
-            ("rmem", sizing.tcp_rmem, DEFAULT_RMEM),
-            ("wmem", sizing.tcp_wmem, DEFAULT_WMEM),
+    rmem, wmem = (
+        f"net.ipv4.{name}={' '.join(map(str, values))}"
+        for name, values in (
+            ("tcp_rmem", (*DEFAULT_RMEM[:2], needed)),
+            ("tcp_wmem", (*DEFAULT_WMEM[:2], needed)),
         )
-        if needed > default[-1]
-    ]
-    if not keys:
-        return [*texts, f"{buffer}: the defaults of tcp_rmem and tcp_wmem allow it."]
+    )
+    if needed <= DEFAULT_WMEM[-1]:
+        return "the defaults of tcp_rmem and tcp_wmem allow it"
+    if needed <= EARLIER_RMEM:
+        keys = wmem
+    elif needed <= DEFAULT_RMEM[-1]:
+        keys = f"{wmem}, and before Linux {WIDER_SINCE} {rmem}"
+    else:
+        keys = f"{rmem}, {wmem}"
     rate = units.format_rate(float(f"{sizing.default_rate_bps:.4g}"))
-    return [*texts, f"{buffer}: {', '.join(keys)}; the defaults allow about {rate}."]
+    return f"{keys}; the default tcp_wmem allows about {rate}"
 
 
 def streams_text(sizing: PathSizing) -> str:

@@ -108,7 +108,14 @@ MIN_RTO = Field(
     keys=("--min-rto", "tcp.min_rto"),
     more=True,
 )
-_MORE = (WINDOW, MSS, INITIAL_WINDOW, MIN_RTO)
+BUFFER = Field(
+    name="buffer",
+    label="Buffer",
+    hint="Of the link, such as 64MB, 100pkt or 0.5bdp; 1bdp if empty.",
+    keys=("--buffer", "network.bottleneck.buffer"),
+    more=True,
+)
+_MORE = (BUFFER, WINDOW, MSS, INITIAL_WINDOW, MIN_RTO)
 _COMMON = (stack_field(), *_MORE)
 
 

@@ -1,0 +1,108 @@
+"""`tcpcast predict --buffer`: the buffer of the link, and how a simulation depends on it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tcpcast.cli import main
+from tcpcast.path import effort
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    Capture = pytest.CaptureFixture[str]
+
+PATH = ("predict", "--rtt", "20ms", "--rate", "10mbit")
+
+
+def text(capsys: Capture, *arguments: str) -> str:
+    assert main([*PATH, *arguments]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def document(capsys: Capture, *arguments: str) -> dict[str, Any]:
+    assert main([*PATH, *arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def goodput(document: dict[str, Any]) -> float:
+    (simulation,) = (a for a in document["answers"] if a["engine"] == "packet")
+    return float(simulation["metrics"]["goodput_bps"]["value"])
+
+
+def test_the_header_has_the_buffer_and_marks_it_if_it_is_assumed(capsys: Capture) -> None:
+    assert "link 10 Mbit/s, buffer 1 BDP (assumed), window" in text(capsys)
+    assert "link 10 Mbit/s, buffer 64 MB, 42,666 packets, window" in text(
+        capsys, "--buffer", "64MB"
+    )
+    assert main(["predict", "--rtt", "20ms", "--loss", "1%"]) == 0
+    assert "buffer" not in capsys.readouterr().out
+
+
+def test_a_simulation_has_the_buffer_of_the_option(capsys: Capture) -> None:
+    given = document(capsys, "--buffer", "4pkt", "--packet")
+    assert Scenario.from_dict(given["scenario"]).buffer_pkts == 4
+    assert given["buffer"] == {"packets": 4, "is_assumed": False}
+    assert given["limited_by"] == "shallow buffer"
+    assumed = document(capsys, "--packet")
+    assert goodput(given) < 0.95 * goodput(assumed)
+
+
+def test_with_an_assumed_buffer_a_simulation_is_repeated_with_others(capsys: Capture) -> None:
+    found = document(capsys, "--packet")
+    assert found["buffer"]["packets"] == 17
+    quarter, fourfold = found["buffer"]["other"]
+    assert (quarter["buffer"], fourfold["buffer"]) == ("0.25bdp", "4bdp")
+    for other in (quarter, fourfold):
+        alone = document(capsys, "--packet", "--buffer", other["buffer"])
+        assert other["metrics"]["goodput_bps"]["value"] == goodput(alone)
+    low, high = (f"{o['metrics']['goodput_bps']['value'] / 1e6:.3g}" for o in (quarter, fourfold))
+    said = text(capsys, "--packet")
+    told = f"assumed to be 1 BDP (25.5 KB): {low} Mbit/s with 0.25bdp, {high} Mbit/s with 4bdp"
+    assert told in said
+
+
+def test_of_a_transfer_the_time_depends_on_the_buffer(capsys: Capture) -> None:
+    said = text(capsys, "--packet", "--size", "1MB")
+    assert " ms with 0.25bdp" in said or " s with 0.25bdp" in said
+
+
+def test_equal_results_are_told_as_such(capsys: Capture) -> None:
+    said = text(capsys, "--packet", "--rwnd", "4", "--stack", "rfc-newreno")
+    assert "assumed to be 1 BDP (25.5 KB); 0.25bdp and 4bdp give the same." in said
+
+
+def test_a_long_simulation_is_not_repeated(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effort, "MOST_COMPARED", 1000)
+    said = text(capsys, "--packet")
+    assert "a smaller one may give a lower rate: try --buffer 0.25bdp..4bdp." in said
+
+
+def test_without_a_simulation_the_option_is_not_ignored_silently(capsys: Capture) -> None:
+    assert "The formulas leave out --buffer: add --packet." in text(capsys, "--buffer", "4pkt")
+
+
+def test_buffers_may_be_a_range(capsys: Capture) -> None:
+    assert main([*PATH, "--buffer", "4pkt..16pkt", "--points", "3", "--csv"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    place = rows[0].index("buffer_pkts")
+    assert list(dict.fromkeys(row[place] for row in rows[1:])) == ["4", "8", "16"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rtt", "20ms", "--loss", "1%", "--buffer", "64MB"], "has no queue; write --rate"),
+        ([*PATH[1:], "--buffer", "64"], '--buffer: "64" has no unit'),
+        ([*PATH[1:], "--buffer", "64KB..1bdp"], "--buffer: its ends have different units"),
+        ([*PATH[1:], "--buffer", "0pkt"], "--buffer: "),
+        ([*PATH[1:], "--buffer", "1bdp..1bd"], "--buffer: "),
+    ],
+)
+def test_bad_buffers_name_the_option(arguments: list[str], message: str, capsys: Capture) -> None:
+    assert main(["predict", *arguments]) == 2
+    assert message in capsys.readouterr().err
