@@ -51,6 +51,11 @@ class Metric:
     doubt: str | None = None
 
     @property
+    def is_certain(self) -> bool:
+        """True if the value is trusted, and its interval neither withheld nor to be checked."""
+        return self.trusted and self.doubt is None
+
+    @property
     def lacking(self) -> str | None:
         """What there was too little of for an interval, such as "too few files"."""
         if self.doubt is None or self.low is not None:

@@ -137,7 +137,7 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
         far as its engine trusts the same metric overall.
     """
     applicable = [a for a in _telling(answers) if "by_class" in a.tables]
-    by_class = [_class_figures(a) for a in applicable]
+    by_class = [class_figures(a) for a in applicable]
     names = list(dict.fromkeys(name for figures in by_class for name in figures))
     if len(names) < 2:
         return {}
@@ -315,7 +315,8 @@ def is_percentage(name: str) -> bool:
     return UNITS[name] == "1" and name not in PLAIN_RATIOS
 
 
-def _class_figures(answer: Answer) -> dict[str, dict[str, Metric]]:
+def class_figures(answer: Answer) -> dict[str, dict[str, Metric]]:
+    """Return the metrics of each class by the name of the class, from the table ``by_class``."""
     table = answer.tables["by_class"]
     metrics = [name for name in table if name in UNITS]
     files = table.get("mean_size_pkts", [0.0] * len(table["name"]))

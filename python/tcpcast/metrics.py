@@ -140,3 +140,14 @@ METRICS: dict[str, Described] = {
     "transfers": Described("count", "transfers completed, mean over replications"),
 }
 """Every metric an engine may give, in the order of the report; ratios are of unit 1."""
+
+HEADLINE = (
+    "connection_rate_bps",
+    "completion_time_s",
+    "goodput_bps",
+    "send_rate_pps",
+    "loss_ratio",
+    "queue_delay_mean_s",
+    "utilisation",
+)
+"""Metrics that the table and the figures of a sweep show."""

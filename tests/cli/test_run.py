@@ -273,7 +273,9 @@ def test_csv_has_a_row_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "web-10mbit", "--engine", "engset,packet,pftk", "--csv"]) == 0
     out, err = capsys.readouterr()
     rows = list(csv.DictReader(out.splitlines()))
-    assert list(rows[0]) == ["engine", "class", "metric", "value", "low", "high", "unit", "trusted"]
+    assert list(rows[0]) == [
+        *("engine", "class", "metric", "value", "low", "high", "unit", "trusted", "doubt")
+    ]
     found = {(row["engine"], row["metric"]): row for row in rows}
     rate = found["packet", "connection_rate_bps"]
     assert [rate[name] for name in ("value", "low", "high", "unit")] == [

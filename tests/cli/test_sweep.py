@@ -199,3 +199,25 @@ def test_keys_of_the_table_itself_are_given_by_vary(plain: str, capsys: Capture)
     assert main([*asked, *together]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["traffic.flows"] for row in rows] == list(range(1, 11))
+
+
+def test_a_sweep_shows_the_doubts_of_a_run(tmp_path: Path, capsys: Capture) -> None:
+    short = tmp_path / "short.toml"
+    short.write_text(
+        'name = "short"\n[network]\nrtt = "300ms"\nbottleneck = { rate = "10mbit", buffer = "1bdp" }\n'
+        '[traffic]\nkind = "bulk"\nflows = 1\n[tcp]\nstack = "linux-cubic"\n'
+        '[run]\nduration = "60s"\n'
+    )
+    assert main(["run", str(short), "--engine", "packet", "--json"]) == 0
+    (ran,) = json.loads(capsys.readouterr().out)["answers"]
+    doubt = ran["metrics"]["goodput_bps"]["doubt"]
+    asked = ["sweep", str(short), "--vary", "run.duration=60s,1000s", "--engine", "packet"]
+    assert main([*asked, "--csv"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [row["trusted"] for row in rows] == ["false", "true"]
+    assert [row["goodput_bps_doubt"] for row in rows] == [doubt, ""]
+    assert main(asked) == 0
+    out = capsys.readouterr().out
+    value = f"{ran['metrics']['goodput_bps']['value']:,.0f}"
+    for shown in (f"{value}!", " ! no interval, or an interval to be checked", "notes", doubt):
+        assert shown in out

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ABSENT = "–"
 UNTRUSTED = "†"
+DOUBTED = "!"
 
 _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
     "bit/s": ((1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s")),

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcpcast.answer import UNITS, unit_of
+from tcpcast.compare import class_figures
 from tcpcast.report import csv
 
 if TYPE_CHECKING:
@@ -13,15 +14,14 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
 
-CLASSES = "by_class"
-
 
 class AnswerRow(NamedTuple):
     """A metric of an engine's answer.
 
     ``of_class`` is empty for all sources together, ``value``, ``low`` and ``high`` are in ``unit``;
     ``low`` and ``high`` are None without an interval. ``trusted`` is False outside the domain of a
-    formula.
+    formula, and for a simulation without a steady state. ``doubt`` is the reason why an interval is
+    withheld or has to be checked.
     """
 
     engine: str
@@ -32,9 +32,10 @@ class AnswerRow(NamedTuple):
     high: float | None
     unit: str
     trusted: bool
+    doubt: str | None
 
 
-COLUMNS = ("engine", "class", "metric", "value", "low", "high", "unit", "trusted")
+COLUMNS = ("engine", "class", "metric", "value", "low", "high", "unit", "trusted", "doubt")
 """The names of :class:`AnswerRow`'s columns."""
 
 
@@ -50,32 +51,20 @@ def _overall(answer: Answer) -> Iterator[AnswerRow]:
     for name, metric in answer.metrics.items():
         yield AnswerRow(
             *(answer.engine, "", name, metric.value, metric.low, metric.high),
-            *(unit_of(name, metric), metric.trusted),
+            *(unit_of(name, metric), metric.trusted, metric.doubt),
         )
 
 
 def _of_classes(answer: Answer) -> Iterator[AnswerRow]:
-    if CLASSES not in answer.tables:
+    if "by_class" not in answer.tables:
         return
-    table = answer.tables[CLASSES]
-    metrics = [name for name in table if name in UNITS]
-    for at, name in enumerate(table["name"]):
-        for metric in metrics:
-            low, high = (
-                _number(table[key][at]) if key in table else None
-                for key in (f"{metric}_low", f"{metric}_high")
-            )
-            value = _number(table[metric][at])
-            if value is not None:
+    for of_class, metrics in class_figures(answer).items():
+        for name, metric in metrics.items():
+            if not math.isnan(metric.value):
                 yield AnswerRow(
-                    answer.engine, str(name), metric, value, low, high, UNITS[metric], trusted=True
+                    *(answer.engine, of_class, name, metric.value, metric.low, metric.high),
+                    *(UNITS[name], metric.trusted, metric.doubt),
                 )
-
-
-def _number(value: object) -> float | None:
-    """Return a number, None where there is none."""
-    found = math.nan if value is None else float(value)  # type: ignore[arg-type]
-    return None if math.isnan(found) else found
 
 
 def csv_text(answers: Sequence[Answer]) -> str:

@@ -6,32 +6,29 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.metrics import HEADLINE
 from tcpcast.report import csv
 from tcpcast.report.document import Column, Paragraph, Table
-from tcpcast.report.quantity import ABSENT, UNTRUSTED
+from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED
+from tcpcast.sweeps.table import DOUBT
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tcpcast.report.document import Part
 
 MOST_ROWS = 100
 """So many rows are printed for people."""
 
+MEANINGS = {
+    UNTRUSTED: "outside the domain of the formula, or no steady state",
+    DOUBTED: "no interval, or an interval to be checked",
+}
+"""Marks of values in sweeps."""
+
 _LEAST = 30
 """Characters of a reason that stand on a line at the least."""
-
-LEADING = (
-    "connection_rate_bps",
-    "completion_time_s",
-    "goodput_bps",
-    "send_rate_pps",
-    "loss_ratio",
-    "queue_delay_mean_s",
-    "utilisation",
-)
-"""Metrics that are printed for people, as far as there are any."""
 
 
 def rows_parts(
@@ -54,29 +51,47 @@ def rows_parts(
         again = ["replication"] if _several(table, "replication") else []
         others = set(table["status"].to_pylist()) - {"answered"}
         fared = ["status", "reason"] if others else []
-        names = [*keys, "engine", *again, *(n for n in LEADING if n in names), *fared]
-    shown = table.slice(0, MOST_ROWS).select(names)
-    marks = [""] * shown.num_rows
-    if keys is not None and names:
-        trusted = table.slice(0, MOST_ROWS)["trusted"].to_pylist()
-        marks = [UNTRUSTED if each is False else "" for each in trusted]
-    columns = [
-        _column(
-            _heading(name, keys or {}),
-            shown[name].to_pylist(),
-            marks if name in LEADING else [""] * shown.num_rows,
-        )
-        for name in names
-    ]
+        names = [*keys, "engine", *again, *(n for n in HEADLINE if n in names), *fared]
+    some = table.slice(0, MOST_ROWS).to_pydict()
+    marks = {name: metric_marks(some, name) for name in names if keys is not None}
+    columns = [_column(_heading(name, keys or {}), some[name], marks.get(name)) for name in names]
+    notes = _notes(some, names) if keys is not None else []
+    if any(notes):
+        columns.append(Column("notes", notes, right=False, least=_LEAST))
     parts: list[Part] = (
         [Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1))] if columns else []
     )
-    if any(marks):
-        said = f"{UNTRUSTED} outside the domain of the formula, or no steady state"
-        parts.append(Paragraph(said))
+    parts += marks_explained(mark for each in marks.values() for mark in each)
     if table.num_rows > MOST_ROWS:
         parts.append(Paragraph(f"and {table.num_rows - MOST_ROWS:,} rows more; {more}"))
     return parts
+
+
+def metric_marks(table: Mapping[str, Sequence[Any]], metric: str) -> list[str]:
+    """Return the mark of a metric in each row of a sweep's columns, "" for a certain value."""
+    nothing = [None] * len(table[metric])
+    untrusted, doubts = (table.get(name, nothing) for name in ("untrusted", f"{metric}{DOUBT}"))
+    return [
+        UNTRUSTED if metric in (names or ()) else DOUBTED if doubt else ""
+        for names, doubt in zip(untrusted, doubts, strict=True)
+    ]
+
+
+def marks_explained(marks: Iterable[str]) -> list[Part]:
+    """Return the explanation of each mark that occurs."""
+    found = set(marks)
+    return [
+        Paragraph(text, "aside", f" {mark} ", margin=1)
+        for mark, text in MEANINGS.items()
+        if mark in found
+    ]
+
+
+def _notes(table: Mapping[str, Sequence[Any]], metrics: Iterable[str]) -> list[str]:
+    """Return the doubts of each row about these metrics, each once."""
+    shown = [f"{name}{DOUBT}" for name in metrics if f"{name}{DOUBT}" in table]
+    rows = zip(*(table[name] for name in shown), strict=True)
+    return ["; ".join(dict.fromkeys(filter(None, doubts))) for doubts in rows]
 
 
 def rows_json(table: Any) -> str:
@@ -119,11 +134,10 @@ def _heading(name: str, keys: Mapping[str, str]) -> str:
     return f"{name}\n{unit}" if unit not in {"", "1"} else name
 
 
-def _column(heading: str, values: list[Any], marks: Sequence[str]) -> Column:
+def _column(heading: str, values: list[Any], marks: Sequence[str] | None) -> Column:
     figures = all(isinstance(v, int | float) or v is None for v in values)
     cells = [
-        _cell(value) + (mark if value is not None else "")
-        for value, mark in zip(values, marks, strict=True)
+        _cell(value) + mark for value, mark in zip(values, marks or [""] * len(values), strict=True)
     ]
     return Column(heading, cells, right=figures, least=0 if figures else _LEAST)
 

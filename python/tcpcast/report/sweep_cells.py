@@ -12,7 +12,9 @@ import numpy as np
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
 from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.sweep import metric_marks
 from tcpcast.statistics import mean
+from tcpcast.sweeps.table import DOUBT
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -64,8 +66,8 @@ class Along:
 class Cells:
     """One metric as one engine gives it, by the place along each key.
 
-    ``value``, ``low`` and ``high`` have an axis a key, NaN where there is none; ``doubted`` says
-    which values are outside a formula's domain, or of no steady state.
+    ``value``, ``low`` and ``high`` have an axis a key, NaN where there is none; ``marks`` has the
+    mark of each value that is not certain, "" elsewhere, and ``doubts`` the reason in words.
     """
 
     engine: str
@@ -73,7 +75,13 @@ class Cells:
     value: Floats
     low: Floats
     high: Floats
-    doubted: np.ndarray[Any, np.dtype[np.bool_]]
+    marks: np.ndarray[Any, np.dtype[np.object_]]
+    doubts: np.ndarray[Any, np.dtype[np.object_]]
+
+    @property
+    def doubted(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return True for each value with a mark."""
+        return np.array([bool(mark) for mark in self.marks.flat]).reshape(self.marks.shape)
 
 
 def along(key: str, column: Sequence[Any], kind: str, unit: str) -> Along:
@@ -160,7 +168,7 @@ def _at(each: Cells, axis: int, place: int, label: str) -> Cells:
     """Return what an engine gives at one place along an axis, under that place's label."""
     parts = {
         name: np.take(getattr(each, name), place, axis=axis)
-        for name in ("value", "low", "high", "doubted")
+        for name in ("value", "low", "high", "marks", "doubts")
     }
     return replace(each, engine=f"{label}, {each.engine}", **parts)
 
@@ -173,16 +181,18 @@ def _engine_cells(
     shape: tuple[int, ...],
 ) -> Cells:
     value, low, high = (np.full(shape, np.nan) for _ in range(3))
-    doubted = np.zeros(shape, dtype=bool)
+    marks, doubts = (np.full(shape, "", dtype=np.object_) for _ in range(2))
     none = [None] * len(table[metric])
+    row_marks, row_doubts = metric_marks(table, metric), table.get(f"{metric}{DOUBT}", none)
     columns = [table.get(name, none) for name in (metric, f"{metric}_low", f"{metric}_high")]
     for place, several in rows.items():
         value[place], low[place], high[place] = _together(
             *([column[row] for row in several] for column in columns)
         )
-        doubted[place] = any(table["trusted"][row] is False for row in several)
+        marks[place] = next((row_marks[row] for row in several if row_marks[row]), "")
+        doubts[place] = next((row_doubts[row] for row in several if row_doubts[row]), "")
     simulated = not isinstance(REGISTRY.get(engine), Formula)
-    return Cells(engine, simulated, value, low, high, doubted)
+    return Cells(engine, simulated, value, low, high, marks, doubts)
 
 
 def _together(

@@ -11,6 +11,7 @@ import numpy as np
 from tcpcast import output, units
 from tcpcast.answer import UNITS
 from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.metrics import HEADLINE
 from tcpcast.output import save_figure
 from tcpcast.report.axes import (
     CALCULATED,
@@ -22,7 +23,6 @@ from tcpcast.report.axes import (
     log_ticks,
 )
 from tcpcast.report.quantity import Scale, label, scale_of
-from tcpcast.report.sweep import LEADING
 from tcpcast.report.sweep_cells import WIDE, along, by_word, cells
 from tcpcast.scenario.table import suggestion
 from tcpcast.sweeps.swept import MOST_KEYS
@@ -52,7 +52,7 @@ _READ: dict[str, Callable[[str], float]] = {
     "packet": units.parse_packets,
 }
 """How a level of a metric is written, by its unit; without one it is a number."""
-_BEYOND = "outside the formula's domain, or no steady state"
+_BEYOND = "outside the domain, no steady state, or no certain interval"
 
 
 def read_levels(typed: Iterable[str]) -> dict[str, list[float]]:
@@ -124,7 +124,7 @@ def check_sweep_figures(
         )
     figure_class()
     output.check_folder(folder)
-    for metric in dict.fromkeys((*LEADING, *levels)):
+    for metric in dict.fromkeys((*HEADLINE, *levels)):
         path = Path(folder) / f"{metric}.{form}"
         output.check_file(path, kind=output.FIGURES[form], force=force)
 
@@ -188,7 +188,7 @@ def drawn_sweep(
     if not columns:
         return
     axes = {key: along(key, columns[key], *holds) for key, holds in keys.items()}
-    for metric in dict.fromkeys((*LEADING, *levels)):
+    for metric in dict.fromkeys((*HEADLINE, *levels)):
         found = cells(columns, metric, axes) if metric in columns else []
         if found:
             figure = new_figure(dpi=_DPI, layout="constrained")

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
+from tcpcast.metrics import HEADLINE
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
-from tcpcast.report.quantity import ABSENT, UNTRUSTED, interval_text, label, scale_of, value_text
+from tcpcast.report.quantity import ABSENT, interval_text, label, scale_of, value_text
 from tcpcast.report.summary import describe
-from tcpcast.report.sweep import LEADING, rows_parts
+from tcpcast.report.sweep import marks_explained, rows_parts
 from tcpcast.report.sweep_cells import along, cells
 from tcpcast.scenario.toml import write_toml
 
@@ -96,14 +97,13 @@ def _answers(found: Swept, rows: Any) -> Iterator[Part]:
         return
     columns = rows.to_pydict()
     keys = {key: along(key, columns[key], *holds) for key, holds in found.holds.items() if columns}
-    marked = False
-    for metric in LEADING if columns else ():
+    marks: set[str] = set()
+    for metric in HEADLINE if columns else ():
         told = cells(columns, metric, keys) if metric in columns else []
         if told:
             yield _of_metric(metric, told, list(keys.values()))
-            marked |= any(each.doubted.any() for each in told)
-    if marked:
-        yield Paragraph("outside the domain of the formula, or no steady state", "aside", UNTRUSTED)
+            marks |= {str(mark) for each in told for mark in each.marks.flat}
+    yield from marks_explained(marks)
     if any(
         len(key.values) > len(places)
         for key, places in zip(keys.values(), _some(keys.values()), strict=True)
@@ -141,9 +141,9 @@ def _cell(each: Cells, place: tuple[int, ...], scale: Scale) -> str:
         return ABSENT
     low, high = (float(end[place]) for end in (each.low, each.high))
     known = math.isfinite(low) and math.isfinite(high)
-    figure = Metric(value, low if known else None, high if known else None)
-    mark = UNTRUSTED if each.doubted[place] else ""
-    return f"{value_text(figure, scale)}{mark} {interval_text(figure, scale)}".rstrip()
+    doubt = each.doubts[place] or None
+    figure = Metric(value, low if known else None, high if known else None, doubt=doubt)
+    return f"{value_text(figure, scale)}{each.marks[place]} {interval_text(figure, scale)}".rstrip()
 
 
 def _to_check(found: Swept, rows: Any) -> Iterator[Part]:

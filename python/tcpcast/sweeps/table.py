@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast.answer import UNITS
 from tcpcast.errors import EnvironmentFault
+from tcpcast.metrics import HEADLINE
 from tcpcast.output import PARQUET
 from tcpcast.sweeps.axes import KINDS, Axis, as_text, kind_of
 from tcpcast.sweeps.columns import column, lists_of_texts
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
     from tcpcast.sweeps.work import Variant
 
 ANSWERED, PARTIAL, NOT_APPLICABLE, FAILED = "answered", "partial", "not applicable", "failed"
@@ -25,15 +26,17 @@ ANSWERED, PARTIAL, NOT_APPLICABLE, FAILED = "answered", "partial", "not applicab
 INTEGER, TRUTH, TEXT = "integer", "truth", "text"
 """Columns of keys that are no quantities."""
 
-AFTER_KEYS = ("engine", "replication", "seed", "status", "reason", "trusted", "regime", "warnings")
+AFTER_KEYS = (
+    *("engine", "replication", "seed", "status", "reason"),
+    *("trusted", "untrusted", "regime", "warnings"),
+)
 """Columns between those of the keys that vary and those of the metrics."""
 
 METRICS = tuple(name for name in UNITS)
-ENDS = ("low", "high")
-METRIC_COLUMNS = tuple(
-    column for name in METRICS for column in (name, *(f"{name}_{end}" for end in ENDS))
-)
-"""A metric's value and both ends, of all metrics."""
+NUMBERS = ("", "_low", "_high")
+DOUBT = "_doubt"
+METRIC_COLUMNS = tuple(f"{name}{suffix}" for name in METRICS for suffix in (*NUMBERS, DOUBT))
+"""The value, both ends and the doubt of each metric."""
 
 COMPRESSED = 20
 """Files of so many rows and more are compressed."""
@@ -64,8 +67,9 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
 class Row(NamedTuple):
     """One engine's answer to one cell in one replication, as far as a column holds it.
 
-    ``reason`` says why it is not answered, or only in part; ``trusted`` whether every metric is to
-    be trusted, None without any. ``metrics`` has the value and both ends of each.
+    ``reason`` says why it is not answered, or only in part. ``trusted`` is None without metrics,
+    and True if each metric is trusted and no metric of :data:`HEADLINE` has a doubt; ``untrusted``
+    names the metrics that are not trusted.
     """
 
     variant: Variant
@@ -73,9 +77,10 @@ class Row(NamedTuple):
     status: str
     reason: str | None
     trusted: bool | None
+    untrusted: list[str]
     regime: str | None
     warnings: list[str]
-    metrics: dict[str, tuple[float | None, ...]]
+    metrics: dict[str, Metric]
     wall_s: float
 
 
@@ -87,15 +92,18 @@ def row_of(variant: Variant, answer: Answer) -> Row:
     if answer.failed is not None:
         status = FAILED
     found = answer.metrics
+    untrusted = [name for name, metric in found.items() if not metric.trusted]
+    doubted = any(name in found and found[name].doubt is not None for name in HEADLINE)
     return Row(
         variant,
         answer.engine,
         status,
         answer.failed or answer.not_applicable or answer.partial,
-        all(metric.trusted for metric in found.values()) if found else None,
+        not untrusted and not doubted if found else None,
+        untrusted,
         answer.regime,
         answer.warnings,
-        {name: (_number(m.value), _number(m.low), _number(m.high)) for name, m in found.items()},
+        found,
         answer.wall_s,
     )
 
@@ -174,7 +182,10 @@ def as_file(batch: Any, marks: Mapping[str, str]) -> bytes:
         compression="zstd" if batch.num_rows >= COMPRESSED else "none",
         write_statistics=False,
         store_schema=False,  # with it a part of one row would be three times as large
-        use_dictionary=["engine", "status", "reason", "regime", "warnings.list.element"],
+        use_dictionary=[
+            *("engine", "status", "reason", "regime"),
+            *("warnings.list.element", "untrusted.list.element"),
+        ],
     ) as writer:
         writer.write_batch(batch)
         writer.add_key_value_metadata({PARQUET.mark.decode(): "sweep", **marks})
@@ -189,9 +200,11 @@ def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...]) -> Any:
     after: dict[str, Any] = dict.fromkeys(AFTER_KEYS, arrow.string())
     after |= dict.fromkeys(("replication", "seed"), arrow.int64())
     after |= {"trusted": arrow.bool_()}
-    after["warnings"] = arrow.list_(arrow.field("element", arrow.string()))  # as Parquet says
+    texts = arrow.list_(arrow.field("element", arrow.string()))  # as Parquet says
+    after |= dict.fromkeys(("untrusted", "warnings"), texts)
     fields += [arrow.field(name, kind) for name, kind in after.items()]
-    fields += [arrow.field(name, arrow.float64()) for name in METRIC_COLUMNS]
+    kinds_of = (*[arrow.float64()] * len(NUMBERS), arrow.string())
+    fields += map(arrow.field, METRIC_COLUMNS, kinds_of * len(METRICS))
     return arrow.schema(fields)
 
 
@@ -213,6 +226,7 @@ def _leading(arrow: ModuleType, rows: Sequence[Row], kinds: Mapping[str, str]) -
         column(arrow, [row.status for row in rows], texts),
         column(arrow, [row.reason for row in rows], texts),
         column(arrow, [row.trusted for row in rows], arrow.bool_()),
+        lists_of_texts(arrow, [row.untrusted for row in rows]),
         column(arrow, [row.regime for row in rows], texts),
         lists_of_texts(arrow, [row.warnings for row in rows]),
     ]
@@ -236,16 +250,17 @@ def _reader(kind: str) -> Callable[[Any], Any]:
 
 def _metrics(arrow: ModuleType, rows: Sequence[Row]) -> list[Any]:
     """Return the columns of all metrics, those that no row has as well."""
-    kind, columns = arrow.float64(), []
-    nothing = arrow.nulls(len(rows), kind)
+    number, text, columns = arrow.float64(), arrow.string(), []
+    nothing = [*[arrow.nulls(len(rows), number)] * len(NUMBERS), arrow.nulls(len(rows), text)]
     for name in METRICS:
         found = [row.metrics.get(name) for row in rows]
         if not any(found):
-            columns += [nothing] * (1 + len(ENDS))
+            columns += nothing
             continue
-        for place in range(1 + len(ENDS)):
-            values = [None if parts is None else parts[place] for parts in found]
-            columns.append(column(arrow, values, kind))
+        for part in ("value", "low", "high"):
+            values = [_number(getattr(metric, part, None)) for metric in found]
+            columns.append(column(arrow, values, number))
+        columns.append(column(arrow, [getattr(metric, "doubt", None) for metric in found], text))
     return columns
 
 
