@@ -30,6 +30,7 @@ fn class(sources: u32, traffic: Traffic) -> ClassConfig {
         back: SECOND / 50,
         traffic,
         tcp: None,
+        host_noise: 0,
         scale: None,
     }
 }

@@ -65,6 +65,18 @@ impl<T: Copy> Ring<T> {
         self.len += 1;
     }
 
+    /// Inserts one behind the first `place`; the others move, so this is for a place near the end.
+    #[inline(always)]
+    pub fn insert(&mut self, place: usize, item: T) {
+        self.push(item);
+        for at in (place + 1..self.len).rev() {
+            let (from, to) = (self.place(at - 1), self.place(at));
+            self.slots[to] = self.slots[from];
+        }
+        let slot = self.place(place);
+        self.slots[slot] = item;
+    }
+
     /// Takes the first ones, the last of which is told; `places` are before that, and it is there.
     #[inline(always)]
     pub fn take_up_to(&mut self, places: usize) -> &T {

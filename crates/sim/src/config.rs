@@ -83,6 +83,9 @@ pub struct ClassConfig {
     pub traffic: Traffic,
     /// Their TCP, where it is not that of the run; of the same kind of sender.
     pub tcp: Option<TcpConfig>,
+    /// Mean lateness of each of their hosts with a packet or a timer; 0 for hosts that are punctual.
+    #[serde(rename = "host_noise_ns")]
+    pub host_noise: Nanos,
     /// Scale factor: sources of a larger population for each of them, if there is one; on/off
     /// traffic only. Rates and buffers are then those of so much smaller a network.
     pub scale: Option<f64>,

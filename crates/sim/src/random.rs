@@ -47,6 +47,8 @@ pub enum Purpose {
     ReturnEarlyDrop = 35,
     /// Random delays behind the bottleneck.
     Jitter = 36,
+    /// Lateness of hosts.
+    HostNoise = 37,
     /// Gaps between the ends of OFF times of a scaled population.
     ScaledGap = 40,
     /// File sizes of a scaled population.

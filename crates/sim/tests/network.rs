@@ -45,6 +45,7 @@ fn class(sources: u32, tcp: TcpConfig, rtt_ms: u64, traffic: Traffic) -> ClassCo
         back: rtt_ms * MILLISECOND / 2,
         traffic,
         tcp: Some(tcp),
+        host_noise: 0,
         scale: None,
     }
 }

@@ -71,6 +71,7 @@ _RFC: dict[str, Any] = {
     "duplicate_threshold": 3,
     "limited_transmit": False,
     "idle_restart": "rto",
+    "host_noise": "0s",
 }
 
 _NS2_2008: dict[str, Any] = {
@@ -271,6 +272,11 @@ class Tcp(Table):
         "rto: the timeout since it last sent, after which cwnd is at most the initial window (RFC "
         "5681, section 4.1); or never",
     )
+    host_noise: Duration = Field(
+        examples=["0.1ms"],
+        description="mean lateness of a host with a packet or a pacing timer, exponential: real "
+        "hosts are late by scheduling, interrupts and timers; 0s for hosts without noise",
+    )
     timestamps: StrictBool | None = Field(
         default=None,
         examples=[False],
@@ -466,3 +472,8 @@ class Tcp(Table):
     def rto_granularity_s(self) -> float:
         """Clock granularity G of RFC 6298."""
         return self.rto_granularity
+
+    @property
+    def host_noise_s(self) -> float:
+        """Mean lateness of a host with a packet or a pacing timer."""
+        return self.host_noise

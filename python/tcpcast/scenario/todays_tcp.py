@@ -30,6 +30,7 @@ _LINUX: dict[str, Any] = {
     "timestamps": True,
     "handshake": "tcp",
     "ecn": False,
+    "host_noise": "0.1ms",
 }
 
 _OWN = {"timestamps", "handshake", "ecn"}
@@ -55,6 +56,7 @@ TODAYS_PRESETS: dict[str, dict[str, Any]] = {
         "rto_granularity": "0s",
         "timestamps": False,
         "handshake": "none",
+        "host_noise": "0s",
     },
     # BBR, version 3, by draft-ietf-ccwg-bbr-06, over Linux.
     "bbr3": _LINUX,

@@ -4,6 +4,9 @@ use crate::clock::Nanos;
 use crate::packet::Packet;
 use tcpcast_link::ring::Ring;
 
+/// Most packets that one is put in front of; a heap is faster beyond.
+const REACH: usize = 16;
+
 /// A delay line: what is scheduled at "now plus a constant".
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DelayLine {
@@ -29,6 +32,24 @@ impl DelayLine {
         self.last = time;
         self.pending.push(Pending { time, packet });
         true
+    }
+
+    /// Inserts a packet behind those that come due no later; returns how many these are, or `None` if more than
+    /// [`REACH`] come due later.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
+        let len = self.pending.len();
+        let later = |place: usize| self.pending.get(place).is_some_and(|next| next.time > time);
+        let mut place = len;
+        while place > 0 && later(place - 1) {
+            if len - place == REACH {
+                return None;
+            }
+            place -= 1;
+        }
+        self.last = self.last.max(time);
+        self.pending.insert(place, Pending { time, packet });
+        Some(place)
     }
 
     /// How many packets are on it.

@@ -147,6 +147,19 @@ impl Agenda {
         goes
     }
 
+    /// The same for a packet that comes due a little out of order: it takes its place among the last
+    /// ones of its line.
+    #[inline(always)]
+    pub fn packet_among(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
+        self.check_order(time);
+        let at = place as usize * self.classes + class;
+        match self.lines[at].insert(time, packet) {
+            Some(0) => self.heads.set(at, time),
+            Some(_) => {}
+            None => self.straggler(at, time, packet),
+        }
+    }
+
     #[cold]
     fn straggler(&mut self, line: usize, time: Nanos, packet: Packet) {
         self.scheduled += 1;

@@ -87,11 +87,22 @@ impl Waiting {
         if node.due != due {
             return None;
         }
+        self.pop(line).map(|(_, packet)| packet)
+    }
+
+    /// Takes the first packet, with its time.
+    #[inline(always)]
+    pub fn pop(&mut self, line: &mut Line) -> Option<(Nanos, Packet)> {
+        let at = line.first;
+        if at == NONE {
+            return None;
+        }
+        let node = self.nodes[at as usize];
         line.first = node.next;
         self.nodes[at as usize].next = self.free;
         self.free = at;
         self.held -= 1;
-        Some(node.packet)
+        Some((node.due, node.packet))
     }
 }
 

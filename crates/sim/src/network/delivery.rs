@@ -6,6 +6,7 @@ use super::send::is_full;
 use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::jitter::HostNoise;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::Tap;
 use crate::queue::QueueDiscipline;
@@ -35,12 +36,49 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source.egress_free = source.egress_free.max(enters) + time;
         let due = source.egress_free + path.egress_to_event;
         let class = source.record.class();
-        if idle {
+        if let Some(noise) = &path.noise {
+            self.reach_late_host(source, noise, idle, due, packet);
+        } else if idle {
             self.agenda.packet(Place::Return, class, due, packet);
         } else if !is_full::<S>(&packet) {
             self.agenda.packet(Place::ReturnSecond, class, due, packet);
         } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
             self.egress_waiting.push(&mut source.egress_waiting, due, packet);
+        }
+    }
+
+    /// The same for a packet that would be looked at in an event at `due` if both hosts were punctual.
+    /// A host that is about to handle a packet also handles those that arrive until then.
+    ///
+    /// A packet that waits for the one before it is on the line of its source: there, each event
+    /// of a source takes the next one to the agenda.
+    #[inline(never)]
+    fn reach_late_host<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        noise: &HostNoise,
+        idle: bool,
+        due: Nanos,
+        packet: Packet,
+    ) {
+        let together = due <= source.handled_at && self.now < source.handled_at;
+        if !together {
+            let late = due + noise.both_hosts(packet.source(), due);
+            source.handled_at = source.handled_at.max(late);
+        }
+        let due = source.handled_at;
+        if idle && !together {
+            self.agenda.packet_among(Place::Return, source.record.class(), due, packet);
+        } else {
+            self.egress_waiting.push(&mut source.egress_waiting, due, packet);
+        }
+    }
+
+    /// The next packet of a source whose host is late gets its event.
+    #[inline(always)]
+    fn follow_late<S: SendingEnd>(&mut self, source: &mut Source<S>) {
+        if let Some((due, next)) = self.egress_waiting.pop(&mut source.egress_waiting) {
+            self.agenda.packet_among(Place::ReturnQueued, source.record.class(), due, next);
         }
     }
 
@@ -56,7 +94,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return self.waited_for_return(source, path, packet);
         }
         let follows = self.now + path.egress.data_time;
-        if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
+        if path.noise.is_some() {
+            self.follow_late(source);
+        } else if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows)
+        {
             self.agenda.packet(Place::ReturnQueued, source.record.class(), follows, next);
         }
         let arrived = self.now - path.answer_to_event;

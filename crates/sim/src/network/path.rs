@@ -4,6 +4,7 @@ use super::access::AccessLink;
 use super::hops;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
+use crate::jitter::HostNoise;
 use crate::loss::{LossModel, LossProcess};
 use crate::random::{Named, Purpose, Stream};
 use crate::tcp::TcpConfig;
@@ -33,6 +34,8 @@ pub(crate) struct Path {
     pub tcp: TcpConfig,
     /// Bytes of a full data packet.
     pub packet_bytes: u32,
+    /// Lateness of both hosts.
+    pub noise: Option<HostNoise>,
 }
 
 /// What is kept of the packets that a receiver gets, beside their number.
@@ -83,6 +86,7 @@ impl Path {
             },
             tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
             packet_bytes: config.packet_bytes,
+            noise: None,
         };
         path.tell_handshake(class, config);
         path
@@ -104,6 +108,12 @@ impl Path {
         }
         modern.closes = class.traffic.closes();
         modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
+    }
+
+    /// Makes both hosts late, as their class is the one numbered `at`.
+    pub(crate) fn set_noise(&mut self, config: &RunConfig, at: usize, replication: u32) {
+        let mean = config.classes[at].host_noise;
+        self.noise = HostNoise::new(mean, config.seed, replication, at as u32);
     }
 
     /// Events are `return_lookahead` after the return bottleneck.

@@ -56,7 +56,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             burst.push(any.with(number, label));
         });
         self.set_sender_timer(source, index);
-        self.set_pacing_timer(source, index);
+        self.set_pacing_timer(source, path, index);
         if !self.burst.is_empty() {
             self.send_burst(source, path, now);
         }

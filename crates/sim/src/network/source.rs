@@ -22,6 +22,8 @@ pub(crate) struct Source<S: SendingEnd> {
     /// When the agenda looks at the sender's timer, at the latest.
     pub timer: Nanos,
     pub egress_free: Nanos,
+    /// When a host that is late handles the last packet that it got.
+    pub handled_at: Nanos,
     pub egress_waiting: Line,
     pub ingress_waiting: Line,
     pub ingress_free: Nanos,
@@ -51,6 +53,7 @@ impl<S: SendingEnd> Source<S> {
             size: 0,
             ingress_free: 0,
             egress_free: 0,
+            handled_at: 0,
             return_free: 0,
             ack_free: 0,
             ingress_waiting: Line::default(),

@@ -73,13 +73,24 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.sender.pace_at() <= self.sender_now() {
             self.send(source, path, source.any_packet(index), Transmission::default());
         } else {
-            self.set_pacing_timer(source, index);
+            self.set_pacing_timer(source, path, index);
         }
     }
 
+    /// Sets the timer of a source's pacing; a host that is late sends late.
     #[inline(always)]
-    pub(crate) fn set_pacing_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
-        let due = source.sender.pace_at() + self.sender_lookahead;
+    pub(crate) fn set_pacing_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        index: u32,
+    ) {
+        let at = source.sender.pace_at();
+        if at == NEVER {
+            return;
+        }
+        let late = path.noise.map_or(0, |noise| noise.timer(index, at));
+        let due = at + late + self.sender_lookahead;
         if due < *source.sender.looked_at() {
             *source.sender.looked_at() = due;
             self.agenda.timer(Timer::Pacing, index, due);

@@ -36,7 +36,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let mut paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
         let mut network = network(config, queue, &paths, &class_of, replication);
-        paths.iter_mut().for_each(|path| path.set_lookahead(network.return_lookahead));
+        for (at, path) in paths.iter_mut().enumerate() {
+            path.set_lookahead(network.return_lookahead);
+            path.set_noise(config, at, replication);
+        }
         let answers = paths.iter().map(|path| path.answer_to_event);
         network.latest = answers.fold(network.sender_lookahead, Nanos::max);
         Self {

@@ -24,6 +24,7 @@ fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -
         back: (RTT - taken) / 2,
         traffic,
         tcp: None,
+        host_noise: 0,
         scale: None,
     };
     RunConfig {

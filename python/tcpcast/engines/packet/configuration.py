@@ -31,6 +31,9 @@ SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 
 UNLIMITED_WINDOW = 2**32 - 1
 
+TIE_NOISE_NS = 100
+"""Mean lateness of hosts without noise where there are several classes: far below the time of a packet."""
+
 LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
 
 RECOVERY: dict[str, Literal["reno"] | plain.NewReno] = {
@@ -243,8 +246,19 @@ def _class(
         "back_ns": back_ns,
         "traffic": _traffic(group, start, network),
         "tcp": _tcp(group.tcp, network.packet_bytes),
+        "host_noise_ns": _host_noise_ns(scenario, group),
         "scale": None if scale == WHOLE else max(1.0, group.count / sources),
     }
+
+
+def _host_noise_ns(scenario: Scenario, group: Population) -> int:
+    """Return the mean lateness of a class's hosts.
+
+    Hosts without noise get as much as breaks ties between classes at random: otherwise the class
+    that is written first would win each of them.
+    """
+    is_tied = len(scenario.populations) > 1 and not group.tcp.hears_losses
+    return max(nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)
 
 
 def _traffic(

@@ -313,6 +313,7 @@ class ClassConfig(TypedDict):
     back_ns: int
     traffic: Traffic
     tcp: TcpConfig
+    host_noise_ns: int
     scale: float | None
 
 
