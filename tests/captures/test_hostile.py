@@ -23,6 +23,8 @@ from tcpcast.report.trace_models import model_parts
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast.captures import Capture
 
 ENDS = (b"\x0a\0\0\1", b"\x0a\0\0\2")
@@ -105,6 +107,40 @@ def every_answer(capture: Capture) -> list[str]:
     capture.models()
     capture.model_errors()
     return [*(line.text for line in lines), *csv_lines([capture])]
+
+
+def simulated(folder: Path) -> bytes:
+    """Return a capture of one flow with losses, whose times begin 1,000 s after 1970."""
+    tables = {
+        "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "30pkt"}},
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": {"stack": "linux-reno"},
+        "run": {"duration": "8s", "warmup": "1s"},
+        "probes": {"pcap": [{"link": "sender", "file": str(folder / "in.pcap")}]},
+    }
+    loss = {"network.bottleneck.loss": "1%"}
+    tcpcast.run(Scenario.from_dict(tables).with_changes(loss), ["packet"])
+    return (folder / "in.pcap").read_bytes()
+
+
+def stepped_back(capture: bytes, records: int, seconds: int) -> bytes:
+    """Return a capture whose clock steps back by a time after its first records."""
+    out, at = [capture[:24]], 24
+    while at < len(capture):
+        second, fraction, length, _ = struct.unpack_from("<4I", capture, at)
+        late = seconds if len(out) <= records else 0
+        out.append(struct.pack("<2I", 1000 + second + late, fraction))
+        out[-1] += capture[at + 8 : at + 16 + length]
+        at += 16 + length
+    return b"".join(out)
+
+
+def test_a_clock_that_steps_back_early_is_answered(tmp_path: Path) -> None:
+    capture = simulated(tmp_path)
+    for records in (1, 5, 200):
+        for seconds in (1, 8, -8):
+            found = tcpcast.trace(stepped_back(capture, records, seconds))
+            assert every_answer(found)
 
 
 @settings(max_examples=40, deadline=None)
