@@ -23,6 +23,8 @@ from tcpcast.report.trace_models import model_parts
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast.captures import Capture
 
 ENDS = (b"\x0a\0\0\1", b"\x0a\0\0\2")
@@ -107,6 +109,40 @@ def every_answer(capture: Capture) -> list[str]:
     return [*(line.text for line in lines), *csv_lines([capture])]
 
 
+def simulated(folder: Path) -> bytes:
+    """Return a capture of one flow with losses, whose times begin 1,000 s after 1970."""
+    tables = {
+        "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "30pkt"}},
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": {"stack": "linux-reno"},
+        "run": {"duration": "8s", "warmup": "1s"},
+        "probes": {"pcap": [{"link": "sender", "file": str(folder / "in.pcap")}]},
+    }
+    loss = {"network.bottleneck.loss": "1%"}
+    tcpcast.run(Scenario.from_dict(tables).with_changes(loss), ["packet"])
+    return (folder / "in.pcap").read_bytes()
+
+
+def stepped_back(capture: bytes, records: int, seconds: int) -> bytes:
+    """Return a capture whose clock steps back by a time after its first records."""
+    out, at = [capture[:24]], 24
+    while at < len(capture):
+        second, fraction, length, _ = struct.unpack_from("<4I", capture, at)
+        late = seconds if len(out) <= records else 0
+        out.append(struct.pack("<2I", 1000 + second + late, fraction))
+        out[-1] += capture[at + 8 : at + 16 + length]
+        at += 16 + length
+    return b"".join(out)
+
+
+def test_a_clock_that_steps_back_early_is_answered(tmp_path: Path) -> None:
+    capture = simulated(tmp_path)
+    for records in (1, 5, 200):
+        for seconds in (1, 8, -8):
+            found = tcpcast.trace(stepped_back(capture, records, seconds))
+            assert every_answer(found)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_nonsense_is_answered(seed: int) -> None:
@@ -132,3 +168,35 @@ def test_nonsense_is_answered(seed: int) -> None:
                 assert any(words in str(why) for words in told)  # noqa: PT017
                 continue
             Scenario.from_dict(written.tables)
+
+
+def next_generation(capture: bytes, resolution: int) -> bytes:
+    """Return a nanosecond pcap as pcapng, with an option for the resolution of its clock."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += b"\0" * (-len(body) % 4)
+        return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+    out = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    out.append(block(1, struct.pack("<HHIHHB3xI", 101, 0, 0, 9, 1, resolution, 0)))
+    at = 24
+    while at < len(capture):
+        second, fraction, length, whole = struct.unpack_from("<4I", capture, at)
+        ticks = (1_700_000_000 + second) * 10**9 + fraction
+        body = struct.pack("<5I", 0, ticks >> 32, ticks & 0xFFFFFFFF, length, whole)
+        out.append(block(6, body + capture[at + 16 : at + 16 + length]))
+        at += 16 + length
+    return b"".join(out)
+
+
+def test_a_damaged_resolution_is_told_and_its_groups_end(tmp_path: Path) -> None:
+    capture = simulated(tmp_path)
+    whole = tcpcast.trace(next_generation(capture, 9))
+    assert not whole.warnings
+    assert whole.groups("all")["loss_events"][0] > 1
+    for resolution in (6, 8, 0x80 | 1, 0x80 | 29, 0x80 | 30):
+        found = tcpcast.trace(next_generation(capture, resolution))
+        late = [line for line in found.warnings if "stamped after the year 2262" in line]
+        assert len(late) == (found.connections["start"][0] > np.datetime64("2262-01-01"))
+        assert every_answer(found)
+        assert found.groups("all", rtt_s=1e9)["loss_events"][0] >= 1

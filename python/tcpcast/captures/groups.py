@@ -31,6 +31,9 @@ ANY = "*"
 MOST = 0.5
 """Share of the acks from which on windows of a group grow as theirs do."""
 
+_LATEST_NS = np.iinfo(np.int64).max
+"""Latest time that a table can hold, in nanoseconds since 1970."""
+
 WAYS = ("all", "pair", "source", "destination")
 """How directions are put into groups: by which of their hosts, ports apart."""
 
@@ -82,7 +85,8 @@ def _grouped(connections: Table, by: str) -> tuple[list[tuple[str, str]], Column
 def _lives(connections: Table, group: Column, count: int) -> Table:
     """Return when each group was alive: only flows at the same time are parallel."""
     begin = connections["start"].astype(np.int64)
-    end = begin + np.nan_to_num(connections["duration_s"] * 1e9).astype(np.int64)
+    lived_ns = np.nan_to_num(connections["duration_s"] * 1e9).astype(np.int64)
+    end = begin + np.minimum(lived_ns, _LATEST_NS - begin)
     first, active, most = (np.zeros(count, dtype=np.int64) for _ in range(3))
     order = np.lexsort((begin, group))
     for at, rows in zip(*_runs(group[order]), strict=True):
@@ -176,7 +180,9 @@ def _far_apart(times: Column, apart: int) -> int:
     at, count = 0, 0
     while at < times.size:
         count += 1
-        at = int(np.searchsorted(times, times[at] + max(apart, 1), "left"))
+        # Python's integers: 64 bits do not hold the sum of a late time and a long RTT.
+        after = int(times[at]) + max(apart, 1)
+        at = int(np.searchsorted(times, after, "left")) if after <= _LATEST_NS else times.size
     return count
 
 

@@ -180,7 +180,8 @@ def _options(row: Row) -> str:
 
 
 def _models(row: Row) -> str:
-    if not _known(row["pftk_pps"]):
+    # The rate is unknown if the clock of the capture steps back: data end before they begin.
+    if not (_known(row["pftk_pps"]) and _known(row["send_rate_pps"])):
         return ""
     packet = row["throughput_bps"] / row["send_rate_pps"]
     return (

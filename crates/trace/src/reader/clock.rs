@@ -4,6 +4,9 @@ use crate::segment::Nanos;
 
 const SECOND: i128 = 1_000_000_000;
 
+/// The latest time of a frame, in April 2262: tables have signed nanoseconds since 1970.
+pub(super) const LATEST: Nanos = i64::MAX as u64;
+
 /// How ticks become nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tick {

@@ -5,7 +5,7 @@
 use super::Frame;
 use super::buffer::{Buffer, CAPACITY};
 use super::bytes::ByteOrder;
-use super::clock::Clock;
+use super::clock::{Clock, LATEST};
 use super::summary::{Fault, Summary};
 use crate::frame::Link;
 use crate::segment::Nanos;
@@ -247,6 +247,10 @@ impl Pcapng {
             Some(interface) => {
                 if packet.from == 20 {
                     self.last = interface.clock.time(packet.ticks);
+                    if self.last > LATEST {
+                        self.last = LATEST;
+                        summary.too_late += 1;
+                    }
                 }
                 interface.link
             }

@@ -154,6 +154,8 @@ pub struct Summary {
     pub longest_back: Nanos,
     /// Frames without time stamp (simple packet blocks); they take that of the frame before.
     pub untimed: u64,
+    /// Frames stamped later than the latest time that can be held, which they take.
+    pub too_late: u64,
     /// Frames whose length on the wire is given as less than what is in them.
     pub wrong_lengths: u64,
     /// Frames that the capture lost, where it says so.
@@ -204,6 +206,11 @@ impl Summary {
             "segments with options cut or malformed: SACK and more may be missing",
         );
         say(self.wrong_lengths, "frames longer than the capture says: the IP length was taken");
+        say(
+            self.too_late,
+            "frames stamped after the year 2262: that year was taken; the clock or the resolution of the \
+             capture's interface is wrong",
+        );
         say(self.untimed, "frames without time stamp: that of the frame before was taken");
         if self.backwards > 0 {
             let most = self.longest_back as f64 / 1e6;
