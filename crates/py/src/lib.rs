@@ -261,6 +261,23 @@ impl Simulation {
         columns.collect()
     }
 
+    /// Number of transfers in progress and the sum of their ages in nanoseconds, of each class in
+    /// each replication; an endless flow counts as a transfer.
+    fn unfinished(&self) -> Vec<Vec<(u64, u64)>> {
+        let of_run = |run: &dyn Replication| {
+            let mut sums = vec![(0, 0); self.config.classes.len()];
+            for record in run.records() {
+                if let Some(age) = record.age(run.now()) {
+                    let (count, ages) = &mut sums[record.class()];
+                    *count += 1;
+                    *ages += age;
+                }
+            }
+            sums
+        };
+        self.runs.runs().into_iter().map(of_run).collect()
+    }
+
     /// Packets that each source of each replication had delivered in order by those of the times
     /// asked for that are over; empty for one that began nothing.
     fn delivered(&mut self) -> PyResult<Vec<Vec<Vec<u32>>>> {

@@ -68,6 +68,8 @@ pub struct SourceRecord {
     class: u16,
     row: u16,
     traced: bool,
+    /// True from the beginning of a transfer to its last acknowledgement.
+    active: bool,
     /// Timeouts so far of the current sequence; 0 if it began before the warm-up was over.
     depth: u8,
     /// How far an endless flow has come.
@@ -86,6 +88,12 @@ impl SourceRecord {
     #[must_use]
     pub fn class(&self) -> usize {
         self.class as usize
+    }
+
+    /// Time since the current transfer began; `None` between two transfers.
+    #[must_use]
+    pub fn age(&self, now: Nanos) -> Option<Nanos> {
+        self.active.then(|| now.saturating_sub(self.started))
     }
 
     /// The warm-up is over.
@@ -282,6 +290,7 @@ impl Probes {
     /// A source begins a transfer.
     pub fn transfer_started(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         record.started = now;
+        record.active = true;
         record.row = self.size_bounds.partition_point(|bound| *bound < size) as u16;
     }
 
@@ -289,6 +298,7 @@ impl Probes {
     #[inline(always)]
     pub fn transfer_finished(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         let on_time = now - record.started;
+        record.active = false;
         record.packets += u64::from(size);
         record.on_time += on_time;
         self.finished += 1;
