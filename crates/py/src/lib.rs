@@ -19,8 +19,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{FixedPointConfig, Iterated, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES,
-    RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, LogHistogram, Mark, OCTAVES,
+    PIECES, RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
 };
 use tcpcast_sim::{Control, Goal, Replication, RunConfig, Stop};
 
@@ -205,8 +205,10 @@ impl Simulation {
         dict.set_item("number_packets", column(|n| n.packets))?;
         dict.set_item("number_drops", column(|n| n.drops))?;
         let of_all = [0.5, 0.95, 0.99];
-        dict.set_item("on_time_percentiles", transfers::quantiles(&totals.on_times, of_all))?;
-        dict.set_item("rate_percentiles", transfers::quantiles(&totals.rates, of_all))?;
+        let of_class = |each: &LogHistogram| transfers::quantiles(each, of_all);
+        let of_classes = |all: &[LogHistogram]| all.iter().map(of_class).collect::<Vec<_>>();
+        dict.set_item("on_time_percentiles", of_classes(&totals.on_times))?;
+        dict.set_item("rate_percentiles", of_classes(&totals.rates))?;
         // None where no waits are kept.
         dict.set_item("wait_percentiles", of_all.map(|q| totals.waits.quantile(q)))?;
         transfers::put(&dict, &totals.transfers)?;
@@ -320,7 +322,8 @@ impl Simulation {
         let columns = self.runs.runs().into_iter().map(|run| {
             let probes = run.probes();
             if together {
-                return transfers::time_counts(py, [&probes.on_times].into_iter());
+                let whole = LogHistogram::sum(&probes.on_times);
+                return transfers::time_counts(py, [&whole].into_iter());
             }
             transfers::time_counts(py, probes.transfers.rows.iter().map(|row| &row.completions))
         });

@@ -213,10 +213,10 @@ pub struct Probes {
     pub indications: Indications,
     /// Drops by sequence number.
     pub by_number: Box<[NumberRecord; LARGEST_NUMBER + 1]>,
-    /// ON times of finished transfers, in seconds.
-    pub on_times: LogHistogram,
-    /// Rates of finished transfers, in packets a second.
-    pub rates: LogHistogram,
+    /// ON times of the finished transfers of each class, in seconds.
+    pub on_times: Vec<LogHistogram>,
+    /// Rates of the finished transfers of each class, in packets a second.
+    pub rates: Vec<LogHistogram>,
     /// Times in seconds that packets waited at the bottleneck, where they are kept.
     pub waits: LogHistogram,
     /// Goodputs of files.
@@ -252,8 +252,8 @@ impl Probes {
             recovery: RecoveryCounters::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
-            on_times: LogHistogram::default(),
-            rates: LogHistogram::default(),
+            on_times: vec![LogHistogram::default(); classes],
+            rates: vec![LogHistogram::default(); classes],
             waits: LogHistogram::default(),
             goodput: GoodputCounters::new(packet_bytes, block, least),
             transfers: TransferCounters::default(),
@@ -280,8 +280,8 @@ impl Probes {
         self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
         self.finished = 0;
-        self.on_times = LogHistogram::default();
-        self.rates = LogHistogram::default();
+        self.on_times.fill(LogHistogram::default());
+        self.rates.fill(LogHistogram::default());
         self.waits = LogHistogram::default();
         self.goodput.begin();
         self.transfers = TransferCounters::default();
@@ -316,8 +316,8 @@ impl Probes {
         // A file that took no time has a rate without bounds.
         let sum = &mut self.counters.size_mut(row)[SizeCell::RateSum as usize];
         *sum = sum.saturating_add((rate * RATE_UNITS) as u64);
-        self.on_times.add(seconds);
-        self.rates.add(rate);
+        self.on_times[class].add(seconds);
+        self.rates[class].add(rate);
         self.goodput.file(class, row, size, record.delivered - record.started);
     }
 

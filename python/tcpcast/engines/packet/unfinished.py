@@ -77,21 +77,40 @@ def without_survivors(
 def _bounded(
     name: str, estimate: Estimate, scenario: Scenario, seen: Seen, among: Sequence[int]
 ) -> Estimate:
-    of_kind = [at for at in among if scenario.populations[at].traffic.kind in KINDS[name]]
-    progress = in_progress(scenario, seen, of_kind, KINDS[name])
-    finished = float(seen.units.of_class("transfers", of_kind).sum())
-    whole = finished + progress.count
-    if not whole or progress.count <= MOST_UNFINISHED * whole:
+    unfinished = _censored(scenario, seen, among, KINDS[name])
+    if unfinished is None:
         return estimate
-    finished_s = float(seen.units.of_class("on_time_ns", of_kind).sum()) * 1e-9
-    mean_s = finished_s / finished if finished else 0.0
-    at_least = (finished_s + progress.age_s) / whole
-    if at_least <= MOST_LARGER * mean_s and progress.count < finished:
-        return estimate
+    of, at_least = unfinished
     bound = written.format_duration(float(f"{at_least:.3g}"))
     doubt = (
-        f"{UNFINISHED}: {progress.count:,} of {whole:,.0f} had not finished at the end; the mean "
+        f"{UNFINISHED}: {of} had not finished at the end; the mean "
         f"time of all is at least {bound}; make the run longer"
     )
     replaced = replace(estimate, value=math.nan, low=None, high=None, half_width=math.inf)
     return replace(replaced, doubt=doubt, at_least=at_least if name in BOUNDED else None)
+
+
+def hides_unfinished(scenario: Scenario, seen: Seen, among: Sequence[int]) -> bool:
+    """Return True if too many transfers of these classes were unfinished for their percentiles."""
+    return _censored(scenario, seen, among, {"on-off", "transfers"}) is not None
+
+
+def _censored(
+    scenario: Scenario, seen: Seen, among: Sequence[int], kinds: set[str]
+) -> tuple[str, float] | None:
+    """Return how many of how many transfers were unfinished, and the least mean time of all.
+
+    None if they are too few, or too young, to make a difference.
+    """
+    of_kind = [at for at in among if scenario.populations[at].traffic.kind in kinds]
+    progress = in_progress(scenario, seen, of_kind, kinds)
+    finished = float(seen.units.of_class("transfers", of_kind).sum())
+    whole = finished + progress.count
+    if not whole or progress.count <= MOST_UNFINISHED * whole:
+        return None
+    finished_s = float(seen.units.of_class("on_time_ns", of_kind).sum()) * 1e-9
+    mean_s = finished_s / finished if finished else 0.0
+    at_least = (finished_s + progress.age_s) / whole
+    if at_least <= MOST_LARGER * mean_s and progress.count < finished:
+        return None
+    return f"{progress.count:,} of {whole:,.0f}", at_least
