@@ -41,6 +41,8 @@ class Metric:
     doubt
         In words, why the interval is withheld or to be checked; None where it can be trusted, or
         none is due.
+    at_least
+        A lower bound, where the value itself is withheld (nan).
     """
 
     value: float
@@ -49,11 +51,7 @@ class Metric:
     trusted: bool = True
     unit: str = ""
     doubt: str | None = None
-
-    @property
-    def is_certain(self) -> bool:
-        """True if the value is trusted, and its interval neither withheld nor to be checked."""
-        return self.trusted and self.doubt is None
+    at_least: float | None = None
 
     @property
     def lacking(self) -> str | None:
@@ -271,6 +269,8 @@ def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
         "high": _number(metric.high),
         "unit": unit_of(name, metric),
     }
+    if metric.at_least is not None:
+        found["at_least"] = metric.at_least
     if not metric.trusted:
         found["trusted"] = False
     return found if metric.doubt is None else found | {"doubt": metric.doubt}

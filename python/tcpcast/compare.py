@@ -338,7 +338,9 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
         columns = (name, f"{name}_low", f"{name}_high")
         value, low, high = (float(table[column][row]) for column in columns)
         lacking = _doubt(table, name, row)
-        return replace(figure_of(value, low, high, lacking), trusted=trusted)
+        bound = float(table.get(f"{name}_at_least", {row: math.nan})[row])
+        at_least = None if math.isnan(bound) else bound
+        return replace(figure_of(value, low, high, lacking), trusted=trusted, at_least=at_least)
     return Metric(float(table[name][row]), trusted=trusted)
 
 

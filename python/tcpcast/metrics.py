@@ -138,6 +138,9 @@ METRICS: dict[str, Described] = {
     "jain_index": Described("1", "fairness of bulk flows' goodput: 1 if all are equal"),
     "mean_size_pkts": Described("packet", "mean size of the transfers completed"),
     "transfers": Described("count", "transfers completed, mean over replications"),
+    "unfinished_transfers": Described(
+        "count", "transfers in progress at the end of the run, mean over replications"
+    ),
 }
 """Every metric an engine may give, in the order of the report; ratios are of unit 1."""
 

@@ -66,7 +66,8 @@ class Estimate:
     stand behind the figure. ``bend`` is the skewness of the units over ``6 sqrt(units)``.
     ``unlike`` counts the units that differ from the commonest ratio; None where no ratio comes
     twice. ``doubt`` says in words why the interval, or its absence, is to be checked, ``endless``
-    that no longer run would mend it.
+    that no longer run would mend it. ``at_least`` is a lower bound of the value where the value
+    itself is withheld.
     """
 
     value: float
@@ -81,6 +82,7 @@ class Estimate:
     unlike: int | None = None
     doubt: str | None = None
     endless: bool = False
+    at_least: float | None = None
 
     @property
     def correlated(self) -> bool:

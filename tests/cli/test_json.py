@@ -27,6 +27,7 @@ METRIC = {
         "unit": {"enum": sorted(set(UNITS.values()))},
         "trusted": {"const": False},
         "doubt": {"type": "string"},
+        "at_least": {"type": "number"},
     },
     "required": ["value", "low", "high", "unit"],
     "additionalProperties": False,

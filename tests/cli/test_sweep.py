@@ -204,7 +204,8 @@ def test_keys_of_the_table_itself_are_given_by_vary(plain: str, capsys: Capture)
 def test_a_sweep_shows_the_doubts_of_a_run(tmp_path: Path, capsys: Capture) -> None:
     short = tmp_path / "short.toml"
     short.write_text(
-        'name = "short"\n[network]\nrtt = "300ms"\nbottleneck = { rate = "10mbit", buffer = "1bdp" }\n'
+        'name = "short"\n[network]\nrtt = "300ms"\n'
+        'bottleneck = { rate = "10mbit", buffer = "1bdp" }\n'
         '[traffic]\nkind = "bulk"\nflows = 1\n[tcp]\nstack = "linux-cubic"\n'
         '[run]\nduration = "60s"\n'
     )

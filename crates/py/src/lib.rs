@@ -19,8 +19,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{FixedPointConfig, Iterated, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES,
-    RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, LogHistogram, Mark, OCTAVES,
+    PIECES, RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
 };
 use tcpcast_sim::{Control, Goal, Replication, RunConfig, Stop};
 
@@ -205,8 +205,10 @@ impl Simulation {
         dict.set_item("number_packets", column(|n| n.packets))?;
         dict.set_item("number_drops", column(|n| n.drops))?;
         let of_all = [0.5, 0.95, 0.99];
-        dict.set_item("on_time_percentiles", transfers::quantiles(&totals.on_times, of_all))?;
-        dict.set_item("rate_percentiles", transfers::quantiles(&totals.rates, of_all))?;
+        let of_class = |each: &LogHistogram| transfers::quantiles(each, of_all);
+        let of_classes = |all: &[LogHistogram]| all.iter().map(of_class).collect::<Vec<_>>();
+        dict.set_item("on_time_percentiles", of_classes(&totals.on_times))?;
+        dict.set_item("rate_percentiles", of_classes(&totals.rates))?;
         // None where no waits are kept.
         dict.set_item("wait_percentiles", of_all.map(|q| totals.waits.quantile(q)))?;
         transfers::put(&dict, &totals.transfers)?;
@@ -261,6 +263,23 @@ impl Simulation {
         columns.collect()
     }
 
+    /// Number of transfers in progress and the sum of their ages in nanoseconds, of each class in
+    /// each replication; an endless flow counts as a transfer.
+    fn unfinished(&self) -> Vec<Vec<(u64, u64)>> {
+        let of_run = |run: &dyn Replication| {
+            let mut sums = vec![(0, 0); self.config.classes.len()];
+            for record in run.records() {
+                if let Some(age) = record.age(run.now()) {
+                    let (count, ages) = &mut sums[record.class()];
+                    *count += 1;
+                    *ages += age;
+                }
+            }
+            sums
+        };
+        self.runs.runs().into_iter().map(of_run).collect()
+    }
+
     /// Packets that each source of each replication had delivered in order by those of the times
     /// asked for that are over; empty for one that began nothing.
     fn delivered(&mut self) -> PyResult<Vec<Vec<Vec<u32>>>> {
@@ -303,7 +322,8 @@ impl Simulation {
         let columns = self.runs.runs().into_iter().map(|run| {
             let probes = run.probes();
             if together {
-                return transfers::time_counts(py, [&probes.on_times].into_iter());
+                let whole = LogHistogram::sum(&probes.on_times);
+                return transfers::time_counts(py, [&whole].into_iter());
             }
             transfers::time_counts(py, probes.transfers.rows.iter().map(|row| &row.completions))
         });

@@ -61,7 +61,7 @@ def answer_tables(
     overall, typed = compared.overall, typed_sizes(scenario)
     of_traffic = None if every else scenario
     if overall.rows:
-        shown = leading(overall, of_traffic)
+        shown = leading(overall, of_traffic, has_classes=bool(compared.classes))
         yield SideBySide(shown)
         more = len(overall.rows) - len(shown.rows)
         if more:
@@ -73,7 +73,7 @@ def answer_tables(
             yield Paragraph(f"{ABSENT}: fewer than 10 lie beyond; run longer", "aside", " ")
     for name, values in compared.classes.items():
         yield from (BLANK, SideBySide(leading(values, of_traffic), f"class {name}"))
-    if compared.shares.rows:
+    if compared.shares.rows and not (of_traffic is not None and of_traffic.has_mixed_files):
         yield from (BLANK, SideBySide(compared.shares, "file goodput"))
     if compared.sizes.rows:
         yield from (BLANK, SideBySide(_some_sizes(compared.sizes, typed), "completion time"))

@@ -41,17 +41,31 @@ LEADING = {
 }
 """What is asked of each kind of traffic: rates of flows, completion times of files."""
 
+OF_FILES = {*LEADING["on-off"], *LEADING["transfers"]} - {"offered_load"}
+"""Means over files."""
+
 PERCENTILES = ("p50", "p95", "p99")
+LARGEST_SIZE = 2**32 - 1
+"""Upper end of the last interval of sizes."""
+
 _NAMES = {"on_time": "ON time", "connection_rate": "connection rate", "queue": "queue"}
 _UNITS = {"packet": "pkt"}
 
 
-def leading(comparison: Comparison, scenario: Scenario | None) -> Comparison:
-    """Return the rows of a comparison that were asked for; all of them where that is not known."""
+def leading(
+    comparison: Comparison, scenario: Scenario | None, *, has_classes: bool = False
+) -> Comparison:
+    """Return the rows of a comparison that were asked for; all of them where that is not known.
+
+    Means over files of all classes are left out if files are mixed and ``has_classes`` says that
+    the classes have rows elsewhere.
+    """
     kinds = () if scenario is None else (p.traffic.kind for p in scenario.populations)
     wanted = {name for kind in kinds for name in LEADING.get(kind, ())}
     if not wanted:
         return comparison
+    if scenario is not None and has_classes and scenario.has_mixed_files:
+        wanted -= OF_FILES
     asked = [row for row in comparison.rows if row.metric in wanted]
     path = [row for row in comparison.rows if row.metric in PATH]
     return replace(comparison, rows=(*asked, *path)) if asked or path else comparison
@@ -79,9 +93,13 @@ def _percentiles(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[str]
     """Yield rows: what, its unit, the engine, and the percentiles."""
     table = answer.tables.get("percentiles", {})
     columns = [table[name].tolist() for name in ("quantity", "unit", *PERCENTILES) if table]
-    for quantity, unit, *values in zip(*columns, strict=True):
-        yield _row(_NAMES.get(quantity, quantity.replace("_", " ")), unit, answer, values)
+    classes = table.get("class", [""] * len(columns[0]) if columns else [])
+    for of_class, quantity, unit, *values in zip(classes, *columns, strict=True):
+        name = _NAMES.get(quantity, quantity.replace("_", " "))
+        yield _row(f"{name}, {of_class}" if of_class else name, unit, answer, values)
     sizes = answer.tables.get("by_size", {})
+    if "class" in table:  # sizes are of all classes together
+        return
     if set(PERCENTILES) <= sizes.keys():
         yield from _of_sizes("completion time", sizes, range(len(sizes["p50"])), answer, typed)
     times = answer.tables.get("transfer_times", {})
@@ -109,7 +127,7 @@ def _of_sizes(
 
 def _sizes_text(low: float, high: float, typed: Mapping[int, str]) -> str:
     """Return a size in packets, or an interval of them."""
-    if not math.isfinite(high):
+    if high >= LARGEST_SIZE:
         return f"{low:,.0f} packets and more"
     if low == high:
         return size_text(round(low), typed)

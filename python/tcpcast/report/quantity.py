@@ -76,7 +76,8 @@ def scale_of_unit(unit: str, magnitude: float) -> Scale:
 
 def row_scale(row: Row) -> Scale:
     """Choose one unit for all engines of a row, by the largest figure in it."""
-    sizes = [abs(f.value) for f in row.figures if f is not None and math.isfinite(f.value)]
+    values = [f.value if f.at_least is None else f.at_least for f in row.figures if f is not None]
+    sizes = [abs(value) for value in values if math.isfinite(value)]
     largest = max(sizes, default=0.0)
     if is_percentage(row.metric):
         return scale_of(row.metric, largest)
@@ -105,6 +106,9 @@ def amount(value: float, unit: str) -> str:
 
 def value_text(figure: Metric, scale: Scale) -> str:
     """Return the value alone, with as many digits as its interval bears (four without one)."""
+    if figure.at_least is not None:
+        bound = figure.at_least / scale.factor
+        return f"≥ {_fixed(bound, _decimals(bound, None))}"
     if not math.isfinite(figure.value):
         return figure.lacking or ABSENT
     value = figure.value / scale.factor
@@ -121,7 +125,7 @@ def interval_text(figure: Metric, scale: Scale) -> str:
     """
     half = _half_width(figure, scale)
     if half is None or figure.low is None or figure.high is None:
-        told = not math.isfinite(figure.value)  # in place of the value
+        told = not math.isfinite(figure.value) and figure.at_least is None  # in place of the value
         return "" if told else figure.lacking or ""
     value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
     decimals = _decimals(value, half)

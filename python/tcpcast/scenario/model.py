@@ -58,12 +58,16 @@ from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import (
     Captured,
+    OnOff,
     Traffic,
     Transfers,
 )
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Stands where a capture has no such table, so that each scenario has one; no engine reads it."""
+
+MIXED_SIZES = 4.0
+"""Ratio of the mean file sizes of two classes from which on a mean over both says little."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
 
@@ -273,6 +277,16 @@ class Scenario(Table):
         if not rates or math.isinf(self.network.bottleneck.rate_bps):
             return None
         return 8 * self.network.packet_bytes * math.fsum(rates) / self.network.bottleneck.rate_bps
+
+    @property
+    def has_mixed_files(self) -> bool:
+        """True if mean file sizes of classes differ too much for means over files of all classes."""
+        sizes = [
+            traffic.size.mean_value() if isinstance(traffic, OnOff) else traffic.mean_size_pkts
+            for traffic in (population.traffic for population in self.populations)
+            if isinstance(traffic, OnOff | Transfers)
+        ]
+        return bool(sizes) and max(sizes) > MIXED_SIZES * min(sizes)
 
     @property
     def rtt_s(self) -> float:

@@ -30,6 +30,14 @@ impl LogHistogram {
         self.counts[bucket] = 1;
     }
 
+    /// The counts of several histograms together.
+    #[must_use]
+    pub fn sum(histograms: &[Self]) -> Self {
+        let mut whole = Self::default();
+        histograms.iter().for_each(|each| whole.merge(each));
+        whole
+    }
+
     /// Adds another histogram's counts.
     pub fn merge(&mut self, other: &Self) {
         if other.counts.len() > self.counts.len() {

@@ -68,6 +68,8 @@ pub struct SourceRecord {
     class: u16,
     row: u16,
     traced: bool,
+    /// True from the beginning of a transfer to its last acknowledgement.
+    active: bool,
     /// Timeouts so far of the current sequence; 0 if it began before the warm-up was over.
     depth: u8,
     /// How far an endless flow has come.
@@ -86,6 +88,12 @@ impl SourceRecord {
     #[must_use]
     pub fn class(&self) -> usize {
         self.class as usize
+    }
+
+    /// Time since the current transfer began; `None` between two transfers.
+    #[must_use]
+    pub fn age(&self, now: Nanos) -> Option<Nanos> {
+        self.active.then(|| now.saturating_sub(self.started))
     }
 
     /// The warm-up is over.
@@ -205,10 +213,10 @@ pub struct Probes {
     pub indications: Indications,
     /// Drops by sequence number.
     pub by_number: Box<[NumberRecord; LARGEST_NUMBER + 1]>,
-    /// ON times of finished transfers, in seconds.
-    pub on_times: LogHistogram,
-    /// Rates of finished transfers, in packets a second.
-    pub rates: LogHistogram,
+    /// ON times of the finished transfers of each class, in seconds.
+    pub on_times: Vec<LogHistogram>,
+    /// Rates of the finished transfers of each class, in packets a second.
+    pub rates: Vec<LogHistogram>,
     /// Times in seconds that packets waited at the bottleneck, where they are kept.
     pub waits: LogHistogram,
     /// Goodputs of files.
@@ -244,8 +252,8 @@ impl Probes {
             recovery: RecoveryCounters::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
-            on_times: LogHistogram::default(),
-            rates: LogHistogram::default(),
+            on_times: vec![LogHistogram::default(); classes],
+            rates: vec![LogHistogram::default(); classes],
             waits: LogHistogram::default(),
             goodput: GoodputCounters::new(packet_bytes, block, least),
             transfers: TransferCounters::default(),
@@ -272,8 +280,8 @@ impl Probes {
         self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
         self.finished = 0;
-        self.on_times = LogHistogram::default();
-        self.rates = LogHistogram::default();
+        self.on_times.fill(LogHistogram::default());
+        self.rates.fill(LogHistogram::default());
         self.waits = LogHistogram::default();
         self.goodput.begin();
         self.transfers = TransferCounters::default();
@@ -282,6 +290,7 @@ impl Probes {
     /// A source begins a transfer.
     pub fn transfer_started(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         record.started = now;
+        record.active = true;
         record.row = self.size_bounds.partition_point(|bound| *bound < size) as u16;
     }
 
@@ -289,6 +298,7 @@ impl Probes {
     #[inline(always)]
     pub fn transfer_finished(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         let on_time = now - record.started;
+        record.active = false;
         record.packets += u64::from(size);
         record.on_time += on_time;
         self.finished += 1;
@@ -306,8 +316,8 @@ impl Probes {
         // A file that took no time has a rate without bounds.
         let sum = &mut self.counters.size_mut(row)[SizeCell::RateSum as usize];
         *sum = sum.saturating_add((rate * RATE_UNITS) as u64);
-        self.on_times.add(seconds);
-        self.rates.add(rate);
+        self.on_times[class].add(seconds);
+        self.rates[class].add(rate);
         self.goodput.file(class, row, size, record.delivered - record.started);
     }
 

@@ -29,10 +29,10 @@ pub struct Totals {
     pub recovery: RecoveryCounters,
     /// Arrivals and drops by sequence number.
     pub by_number: Vec<NumberRecord>,
-    /// ON times in seconds.
-    pub on_times: LogHistogram,
-    /// Rates of transfers in packets a second.
-    pub rates: LogHistogram,
+    /// ON times of the transfers of each class in seconds.
+    pub on_times: Vec<LogHistogram>,
+    /// Rates of the transfers of each class in packets a second.
+    pub rates: Vec<LogHistogram>,
     /// Times in seconds that packets waited at the bottleneck.
     pub waits: LogHistogram,
     /// Goodputs of files by their size interval, in bit/s.
@@ -67,16 +67,10 @@ impl Totals {
         accumulate(&mut self.births, probes.states.births_at());
         accumulate(&mut self.deaths, probes.states.deaths_at());
         self.recovery.merge(&probes.recovery);
-        self.on_times.merge(&probes.on_times);
-        self.rates.merge(&probes.rates);
+        merge_all(&mut self.on_times, &probes.on_times);
+        merge_all(&mut self.rates, &probes.rates);
         self.waits.merge(&probes.waits);
-        let goodputs = probes.goodput.by_size();
-        if goodputs.len() > self.goodputs_by_size.len() {
-            self.goodputs_by_size.resize(goodputs.len(), LogHistogram::default());
-        }
-        for (mine, theirs) in self.goodputs_by_size.iter_mut().zip(goodputs) {
-            mine.merge(theirs);
-        }
+        merge_all(&mut self.goodputs_by_size, probes.goodput.by_size());
         self.transfers.merge(&probes.transfers);
         if probes.by_number.len() > self.by_number.len() {
             self.by_number.resize(probes.by_number.len(), NumberRecord::default());
@@ -86,6 +80,14 @@ impl Totals {
             mine.drops += theirs.drops;
         }
     }
+}
+
+/// Adds histograms to others, place by place; `mine` grows where it is shorter.
+fn merge_all(mine: &mut Vec<LogHistogram>, theirs: &[LogHistogram]) {
+    if theirs.len() > mine.len() {
+        mine.resize(theirs.len(), LogHistogram::default());
+    }
+    mine.iter_mut().zip(theirs).for_each(|(sum, each)| sum.merge(each));
 }
 
 /// Adds `theirs` to `mine`, place by place; `mine` grows where it is shorter.

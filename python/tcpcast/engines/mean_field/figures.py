@@ -30,6 +30,7 @@ OF_ALL = frozenset(
         "to_indications",
         "timeouts",
         "transfers",
+        "unfinished_transfers",
     )
 )
 """Metrics that are sums over the sources: those of the R times k."""

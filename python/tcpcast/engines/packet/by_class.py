@@ -50,6 +50,9 @@ def class_table(
             continue
         for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
             table[metric + suffix] = np.array([part_of(v, part) for v in values], dtype=np.float64)
+        bounds = np.array([part_of(v, "at_least") for v in values], dtype=np.float64)
+        if not np.isnan(bounds).all():
+            table[f"{metric}_at_least"] = bounds
         doubts = ["" if value is None else value.doubt or "" for value in values]
         if len(groups) > 1 and any(doubts):  # of one class the metrics themselves have them
             table[f"{metric}_doubt"] = np.array(doubts)

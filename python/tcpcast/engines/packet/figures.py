@@ -13,6 +13,7 @@ from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, IntervalWarning, Metric
 from tcpcast.engines.packet import hops, return_path, transfers
 from tcpcast.engines.packet.queues import marks
+from tcpcast.engines.packet.unfinished import InProgress, in_progress
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ class Seen:
     ``totals`` are histograms and counts of all replications together, ``sources`` packets and ON
     time in nanoseconds of each source, a pair of columns for each replication, ``loss_events`` the
     times of loss events of all flows taken as one, None where there were too many to keep,
-    ``goodputs`` what was counted of files' goodputs in each slot of each replication.
+    ``goodputs`` what was counted of files' goodputs in each slot of each replication,
+    ``unfinished`` the transfers in progress at the end, a row per class.
     """
 
     units: Units
@@ -174,6 +176,7 @@ class Seen:
     sources: list[tuple[Counts, Counts]]
     loss_events: list[NDArray[np.int64]] | None
     goodputs: Sequence[tuple[int, Counts, Counts, Counts, Counts | Floats]]
+    unfinished: Sequence[InProgress] = ()
 
     @property
     def largest_queue(self) -> int:
@@ -189,7 +192,13 @@ def look(scenario: Scenario, run: _native.Simulation) -> Seen:
     # At most one event a round trip: the mean of all replications, to the nearest nanosecond.
     rtt_ns = units.of_class("rtt_sum_ns").sum() / max(1.0, units.of_class("rtt_samples").sum())
     events = run.loss_events(round(rtt_ns))
-    return Seen(units, run.totals(), run.sources(), events, run.file_goodputs())
+    return Seen(
+        *(units, run.totals(), run.sources(), events, run.file_goodputs()),
+        unfinished=[
+            InProgress(sum(count for count, _ in each), sum(age for _, age in each) * 1e-9)
+            for each in zip(*run.unfinished(), strict=True)
+        ],
+    )
 
 
 def estimates(scenario: Scenario, seen: Seen) -> Estimates:
@@ -207,11 +216,23 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
         # A number that was asked for is no estimate.
         asked = scenario.run.connections is not None or scenario.transfers_alone is not None
         found["transfers"] = bare(finished.value) if asked else finished
+    if seen.unfinished and scenario.transfers_alone is None:
+        found |= _unfinished(scenario, seen)
     if scenario.arriving_load is not None:
         found["offered_load"] = bare(scenario.arriving_load)
     if scenario.transfers_alone is not None:
         return transfers.each_alone(found, seen.totals)
     return found
+
+
+def _unfinished(scenario: Scenario, seen: Seen) -> Estimates:
+    """Return how many transfers were unfinished at the end, mean over replications."""
+    kinds = {"on-off", "transfers"} & {group.traffic.kind for group in scenario.populations}
+    if not kinds:
+        return {}
+    all_classes = range(len(scenario.populations))
+    unfinished = in_progress(scenario, seen, all_classes, kinds).count
+    return {"unfinished_transfers": bare(unfinished / seen.units.replications)}
 
 
 def counts(scenario: Scenario, units: Units) -> Estimates:
@@ -422,7 +443,11 @@ def metrics(found: Estimates) -> dict[str, Metric]:
 
 
 def _metric(estimate: Estimate) -> Metric:
-    return Metric(estimate.value, estimate.low, estimate.high, doubt=estimate.doubt)
+    return Metric(
+        *(estimate.value, estimate.low, estimate.high),
+        doubt=estimate.doubt,
+        at_least=estimate.at_least,
+    )
 
 
 def warnings(found: Estimates, seen: Seen) -> list[str]:

@@ -17,6 +17,7 @@ import numpy as np
 from tcpcast import units as written
 from tcpcast.answer import IntervalWarning
 from tcpcast.engines.packet.heavy_tails import heavy_tails
+from tcpcast.engines.packet.unfinished import without_survivors
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.todays_tcp import RATE_BASED
 from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS, too_short
@@ -124,10 +125,11 @@ def judged(
         name: None if e is None else _judged_one(name, e, units, missing or rare.get(name), doubts)
         for name, e in found.items()
     }
-    return {
+    by_batches = {
         name: None if e is None else _judged_by_batches(name, e, units, correlated=name in short)
         for name, e in alone.items()
     }
+    return without_survivors(scenario, seen, by_batches, numbers)
 
 
 def enough_beyond(percentiles: NDArray[np.float64], files: NDArray[Any]) -> NDArray[np.float64]:

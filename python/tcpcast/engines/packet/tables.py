@@ -18,6 +18,7 @@ from tcpcast.engines.packet.reliability import (
     judged,
     of_quantiles,
 )
+from tcpcast.engines.packet.unfinished import hides_unfinished
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ FEWEST_DEATHS = 10
 LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
 HIGHS = (*SIZE_BOUNDS, 2**32 - 1)
 """Ends of the size intervals."""
+
+TIME_OF_FILES = {"on-off": "on_time", "transfers": "completion_time"}
+"""Names of the time that a file takes, by the kind of traffic."""
 
 DEEPEST = 5
 """Longer sequences of timeouts are counted together, as in Tables 2 and 3 of PFTK."""
@@ -127,12 +131,11 @@ def _above(weights: Floats) -> Floats:
 def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     bits = 8.0 * scenario.network.packet_bytes
     kinds = {group.traffic.kind for group in scenario.populations}
-    time = "completion_time" if "on-off" not in kinds else "on_time"
     found = {} if "on-off" not in kinds else {"by_size": by_size_interval(seen.units, bits)}
     return found | {
-        "states": _states(seen.units, seen.totals, bits),
+        "states": _states(seen.units, seen.totals, bits, mixed=scenario.has_mixed_files),
         "rates": _rates(seen, bits, of_sources="transfers" not in kinds),
-        "percentiles": _percentiles(seen, bits, time),
+        "percentiles": _percentiles(scenario, seen, bits),
     }
 
 
@@ -214,7 +217,11 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else np.nan
 
 
-def _states(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
+def _states(units: Units, totals: Mapping[str, Any], bits: float, *, mixed: bool) -> Table:
+    """Return the birth-death process of active sources.
+
+    Its rate takes every file to be of the mean size, so it is left out if sizes are ``mixed``.
+    """
     time, births, deaths = _padded(totals["states_time_ns"], totals["births"], totals["deaths"])
     active = np.arange(time.size)
     size = _share(
@@ -222,13 +229,16 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = deaths / (time * 1e-9) * size * bits / active
-    return {
+    found = {
         "active": active,
         "probability": time / time.sum() if time.sum() else time,
         "births": births.astype(np.int64),
         "deaths": deaths.astype(np.int64),
-        "shared_rate_bps": np.where((deaths >= FEWEST_DEATHS) & (active > 0), rate, np.nan),
     }
+    if mixed:
+        return found
+    known = (deaths >= FEWEST_DEATHS) & (active > 0)
+    return found | {"shared_rate_bps": np.where(known, rate, np.nan)}
 
 
 def _rates(seen: Seen, bits: float, *, of_sources: bool) -> Table:
@@ -262,20 +272,32 @@ def _rates(seen: Seen, bits: float, *, of_sources: bool) -> Table:
     }
 
 
-def _percentiles(seen: Seen, bits: float, time_name: str) -> Table:
-    """Return percentiles; nan where fewer than 10 files are beyond, so that chance would tell."""
-    totals, files = seen.totals, float(seen.units.of_class("transfers").sum())
+def _percentiles(scenario: Scenario, seen: Seen, bits: float) -> Table:
+    """Return percentiles of the files of each class, and of the queue.
+
+    They are nan where fewer than 10 files lie beyond, so that chance would decide, and where many
+    files were unfinished. With several classes of files, column ``class`` has their names.
+    """
+    totals = seen.totals
     time = totals["queue_time_ns"].astype(np.float64)
     below = np.cumsum(time) / time.sum() if time.sum() else np.ones(1)
     queue = [float(np.searchsorted(below, q)) for q in (0.5, 0.95, 0.99)]
-    rates = enough_beyond(np.array([totals["rate_percentiles"]]) * bits, np.array([files]))[0]
-    times = enough_beyond(np.array([totals["on_time_percentiles"]]), np.array([files]))[0]
-    rows = [(time_name, times, "s"), ("connection_rate", rates, "bit/s")]
-    rows.append(("queue", queue, "packet"))
+    rows: list[tuple[str, str, Any, str]] = []
+    for at, group in enumerate(scenario.populations):
+        if group.traffic.kind in TIME_OF_FILES:
+            files = seen.units.of_class("transfers", [at]).sum()
+            files = 0.0 if hides_unfinished(scenario, seen, [at]) else files
+            values = np.array([totals["on_time_percentiles"][at], totals["rate_percentiles"][at]])
+            times, rates = enough_beyond(values * [[1.0], [bits]], np.array([files, files]))
+            rows.append((group.name, TIME_OF_FILES[group.traffic.kind], times, "s"))
+            rows.append((group.name, "connection_rate", rates, "bit/s"))
+    several = len(rows) > 2
+    rows.append(("", "queue", queue, "packet"))
     return {
-        "quantity": np.array([row[0] for row in rows]),
-        **{f"p{q}": np.array([row[1][at] for row in rows]) for at, q in enumerate((50, 95, 99))},
-        "unit": np.array([row[2] for row in rows]),
+        **({"class": np.array([row[0] for row in rows])} if several else {}),
+        "quantity": np.array([row[1] for row in rows]),
+        **{f"p{q}": np.array([row[2][at] for row in rows]) for at, q in enumerate((50, 95, 99))},
+        "unit": np.array([row[3] for row in rows]),
     }
 
 

@@ -1,0 +1,116 @@
+"""Transfers in progress at the end of a run: a mean over finished transfers leaves them out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tcpcast import units as written
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.engines.packet.figures import Estimates, Seen
+    from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
+
+MOST_UNFINISHED = 0.05
+"""Largest share of unfinished transfers that is left out of a mean without a doubt."""
+
+MOST_LARGER = 1.1
+"""Largest ratio of the mean time over all, at least, to the mean over finished transfers."""
+
+UNFINISHED = "unfinished transfers"
+"""Beginning of the doubt of a mean over finished transfers."""
+
+KINDS = {
+    "on_time_s": {"on-off"},
+    "completion_time_s": {"transfers"},
+    "delivery_time_s": {"transfers"},
+    "total_time_s": {"on-off", "transfers"},
+    "connection_rate_bps": {"on-off", "transfers"},
+}
+"""Means over finished transfers, and the kinds of traffic whose transfers are in the mean."""
+
+BOUNDED = ("on_time_s", "completion_time_s")
+"""Means with a lower bound: these times last until the last acknowledgement, as ages do."""
+
+
+@dataclass(frozen=True, slots=True)
+class InProgress:
+    """Transfers of one class in progress at the end, and the sum of their ages in seconds."""
+
+    count: int = 0
+    age_s: float = 0.0
+
+
+def in_progress(
+    scenario: Scenario, seen: Seen, among: Sequence[int], kinds: set[str]
+) -> InProgress:
+    """Return the unfinished transfers of those classes whose traffic is of one of the kinds."""
+    chosen = [
+        seen.unfinished[at]
+        for at in among
+        if seen.unfinished and scenario.populations[at].traffic.kind in kinds
+    ]
+    return InProgress(sum(each.count for each in chosen), sum(each.age_s for each in chosen))
+
+
+def without_survivors(
+    scenario: Scenario, seen: Seen, found: Estimates, among: Sequence[int]
+) -> Estimates:
+    """Return the estimates, with lower bounds in place of means over too few finished transfers.
+
+    A mean is replaced if more than 5 % of the transfers are unfinished, and either half of the
+    transfers are, or their ages alone make the mean over all more than 10 % larger.
+    """
+    if not seen.unfinished or scenario.transfers_alone is not None:
+        return found
+    return found | {
+        name: _bounded(name, estimate, scenario, seen, among)
+        for name, estimate in found.items()
+        if name in KINDS and estimate is not None
+    }
+
+
+def _bounded(
+    name: str, estimate: Estimate, scenario: Scenario, seen: Seen, among: Sequence[int]
+) -> Estimate:
+    unfinished = _censored(scenario, seen, among, KINDS[name])
+    if unfinished is None:
+        return estimate
+    of, at_least = unfinished
+    bound = written.format_duration(float(f"{at_least:.3g}"))
+    doubt = (
+        f"{UNFINISHED}: {of} had not finished at the end; the mean "
+        f"time of all is at least {bound}; make the run longer"
+    )
+    replaced = replace(estimate, value=math.nan, low=None, high=None, half_width=math.inf)
+    return replace(replaced, doubt=doubt, at_least=at_least if name in BOUNDED else None)
+
+
+def hides_unfinished(scenario: Scenario, seen: Seen, among: Sequence[int]) -> bool:
+    """Return True if too many transfers of these classes were unfinished for their percentiles."""
+    return _censored(scenario, seen, among, {"on-off", "transfers"}) is not None
+
+
+def _censored(
+    scenario: Scenario, seen: Seen, among: Sequence[int], kinds: set[str]
+) -> tuple[str, float] | None:
+    """Return how many of how many transfers were unfinished, and the least mean time of all.
+
+    None if they are too few, or too young, to make a difference.
+    """
+    of_kind = [at for at in among if scenario.populations[at].traffic.kind in kinds]
+    progress = in_progress(scenario, seen, of_kind, kinds)
+    finished = float(seen.units.of_class("transfers", of_kind).sum())
+    whole = finished + progress.count
+    if not whole or progress.count <= MOST_UNFINISHED * whole:
+        return None
+    finished_s = float(seen.units.of_class("on_time_ns", of_kind).sum()) * 1e-9
+    mean_s = finished_s / finished if finished else 0.0
+    at_least = (finished_s + progress.age_s) / whole
+    if at_least <= MOST_LARGER * mean_s and progress.count < finished:
+        return None
+    return f"{progress.count:,} of {whole:,.0f}", at_least

@@ -1,0 +1,68 @@
+"""Classes with files of different kinds: each has its own means and percentiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tcpcast
+from tcpcast import Scenario
+from tcpcast.report.figures import drawn
+from tcpcast.report.leading import percentile_table
+
+
+def on_off(size: str, off: str) -> dict[str, Any]:
+    law = {"law": "exponential", "mean": off}
+    return {"kind": "on-off", "size": {"law": "constant", "value": size}, "off": law}
+
+
+MIXED = Scenario.from_dict(
+    {
+        "name": "game-and-video",
+        "network": {"rtt": "20ms", "bottleneck": {"rate": "100mbit", "buffer": "100pkt"}},
+        "tcp": {"stack": "linux-cubic"},
+        "class": [
+            {"name": "game", "sources": 50, "traffic": on_off("1pkt", "50ms")},
+            {"name": "video", "sources": 20, "traffic": on_off("1700pkt", "1s")},
+        ],
+        "run": {"duration": "20s", "warmup": "2s"},
+    }
+)
+
+
+def test_each_class_has_percentiles_and_no_mean_is_over_both() -> None:
+    answers = tcpcast.run(MIXED, engines=["packet"])
+    table = answers["packet"].tables["percentiles"]
+    rows = list(zip(table["class"], table["quantity"], table["p50"], strict=True))
+    names = [row[:2] for row in rows]
+    files = [(name, what) for name in ("game", "video") for what in ("on_time", "connection_rate")]
+    assert names == [*files, ("", "queue")]
+    medians = {row[0]: row[2] for row in rows if row[1] == "on_time"}
+    assert medians["video"] > 10 * medians["game"]
+    shown = str(answers)
+    before_classes = shown[: shown.index("class game")]
+    assert "ON time, game" in before_classes
+    assert "ON time  " not in before_classes.partition("percentiles")[0]
+    assert "file goodput" not in shown
+    assert "shared_rate_bps" not in answers["packet"].tables["states"]
+    titles = [figure.get_suptitle() for figure in drawn(answers, MIXED)]
+    assert not any("shares of the capacity" in title for title in titles)
+
+
+def test_the_last_interval_of_sizes_has_no_end() -> None:
+    transfers = {
+        "kind": "transfers",
+        "size": {"law": "exponential", "mean": "5000pkt"},
+        "arrivals": {"rate": "1.5/s"},
+    }
+    one = Scenario.from_dict(
+        {
+            "name": "one",
+            "network": {"rtt": "20ms", "bottleneck": {"rate": "200mbit", "buffer": "100pkt"}},
+            "tcp": {"stack": "linux-cubic"},
+            "traffic": transfers,
+            "run": {"duration": "30s", "warmup": "0s"},
+        }
+    )
+    table = percentile_table(tcpcast.run(one, engines=["packet"]), {})
+    assert table is not None
+    assert "completion time, 4,097 packets and more" in table.columns[0].cells
