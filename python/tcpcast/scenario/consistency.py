@@ -207,6 +207,27 @@ def idle_red_warnings(scenario: Scenario) -> list[str]:
     ]
 
 
+def phase_warnings(scenario: Scenario) -> list[str]:
+    """Say where phases decide who gets a place in a full queue: hosts take no time there."""
+    network, groups = scenario.network, scenario.populations
+    endless = [group for group in groups if isinstance(group.traffic, Bulk)]
+    exact = [group for group in endless if not group.tcp.host_noise and not group.tcp.hears_losses]
+    steady = network.jitter is None and not scenario.cross and not scenario.loses_at_random
+    if (
+        not exact
+        or len({group.rtt_s for group in endless}) < 2
+        or not steady
+        or network.bottleneck.queue != "droptail"
+        or math.isinf(scenario.buffer_pkts)
+    ):
+        return []
+    return [
+        f"hosts of {', '.join(group.name for group in exact)} are exact to the nanosecond: at a "
+        "drop-tail queue the shares depend on round-trip times to a fraction of a packet's time; "
+        'write tcp.host_noise = "0.1ms", which real hosts have'
+    ]
+
+
 def population_warnings(scenario: Scenario, group: Population) -> list[str]:
     """Say what to check of one class before any answer is trusted."""
     tcp, network = group.tcp, scenario.network

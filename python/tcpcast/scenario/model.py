@@ -33,6 +33,7 @@ from tcpcast.scenario.consistency import (
     faults_of_classes,
     faults_together,
     idle_red_warnings,
+    phase_warnings,
     population_warnings,
 )
 from tcpcast.scenario.cross import CrossTraffic
@@ -448,6 +449,7 @@ class Scenario(Table):
             ] = None
         found |= dict.fromkeys(idle_red_warnings(self))
         found |= dict.fromkeys(cross_warnings(self))
+        found |= dict.fromkeys(phase_warnings(self))
         for group in self.populations:
             for text in population_warnings(self, group):
                 found[text] = None

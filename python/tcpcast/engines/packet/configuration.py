@@ -32,7 +32,7 @@ SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 UNLIMITED_WINDOW = 2**32 - 1
 
 TIE_NOISE_NS = 100
-"""Mean lateness of hosts without noise where there are several classes: far below the time of a packet."""
+"""Mean lateness of hosts without noise where there are several classes; packets take far longer."""
 
 LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
 

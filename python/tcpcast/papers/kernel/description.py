@@ -44,6 +44,7 @@ PAPER: Paper[Effort, KernelRuns] = Paper(
     parts=(
         Part(sections.counted, KernelRuns.want_all),
         Part(sections.of_kinds),
+        Part(sections.of_signs),
         Part(sections.of_models),
     ),
     preface=_preface,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.papers.kernel import comparison, models
+from tcpcast.papers.kernel import comparison, models, signs
 from tcpcast.papers.kernel.agreement import half_width, quantity
 from tcpcast.papers.kernel.cells import KINDS
 from tcpcast.papers.kernel.comparison import NOT_SIMULATED, ONE_RUN, compared
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tcpcast.papers.kernel.comparison import Compared
     from tcpcast.papers.kernel.models import Predicted
     from tcpcast.papers.kernel.runs import KernelRuns
+    from tcpcast.papers.kernel.signs import Signs
 
 SOURCE = "kernel"
 """What stands above the column that has printed values for a paper."""
@@ -31,6 +32,9 @@ TITLES = {
     "on/off": "On/off. Files that share a link",
 }
 """The title of the section for each kind of cells."""
+
+SIGNS = "Signs. Share of values above the kernel's, of those that differ"
+"""The title of the section that tests for one-sided groups."""
 
 COLUMNS = ("series", "cell", "quantity")
 
@@ -59,6 +63,24 @@ def of_kinds(runs: KernelRuns, _: Path) -> list[Section]:
         if rows:
             found.append(Section(TITLES[kind], COLUMNS, rows))
     return found
+
+
+def of_signs(runs: KernelRuns, _: Path) -> list[Section]:
+    """Return the sign test: the share of values above the kernel, a row for each group."""
+    every = signs.signs(compared(runs))
+    rows = [_side(each) for each in every if each.differing >= signs.FEWEST]
+    return [Section(SIGNS, ("kind", "quantity", "stack", "queue", "buffer"), rows)] if rows else []
+
+
+def _side(each: Signs) -> Row:
+    return Row(
+        each.group,
+        "%",
+        Printed("50", "chance"),
+        100 * each.share,
+        tolerance=Tolerance(absolute=100 * each.reach),
+        note=f"{each.above} above, {each.below} below, p = {each.probability:.2g}",
+    )
 
 
 def _row(line: Compared) -> Row:
