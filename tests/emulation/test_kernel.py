@@ -52,7 +52,7 @@ def measured(scenario: Scenario) -> Answer:
 
 
 REFUSED: dict[str, dict[str, Any]] = {
-    "tcp.receiver_window": {"tcp": {"stack": "linux-reno", "receiver_window": 20}},
+    "write 2 to 11586": {"tcp": {"stack": "linux-reno", "receiver_window": 1}},
     "tcp.delayed_acks": {"tcp": {"stack": "linux-reno", "delayed_acks": False}},
     "version 1": {"tcp": {"stack": "bbr3"}},
     "today's Linux": {"tcp": {"stack": "rfc-newreno"}},
@@ -90,6 +90,21 @@ def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
     assert {flow["initial_window"] for flow in flows} == {10}
     # Streams of the packet engine: its seed, and the replication.
     assert asks["draws"] == (1, 1)
+
+
+def test_a_receiver_window_limits_the_flow() -> None:
+    window, rtt_s = 40, 0.06
+    network = {"rtt": "60ms", "bottleneck": {"rate": "50mbit", "buffer": "300pkt"}}
+    tcp = {"stack": "linux-reno", "receiver_window": window}
+    scenario = asked(network=network, tcp=tcp)
+    [flow] = question(scenario, 0)["flows"]
+    assert flow["receiver_window_bytes"] == window * 1448
+    [simulated] = tcpcast.run(scenario, ["packet"])
+    assert simulated["goodput_pps"] == pytest.approx(window / rtt_s, rel=0.03)
+    answer = measured(scenario)
+    # On a busy machine packets are late, which lengthens the round trip.
+    assert answer["goodput_pps"] < 1.03 * window / rtt_s
+    assert answer["goodput_pps"] == pytest.approx(window / answer["mean_rtt_s"], rel=0.08)
 
 
 def test_files_need_an_end_that_is_known() -> None:

@@ -1,6 +1,6 @@
 //! One connection: the receiver that opened it, the sender that has accepted, and a file on it.
 
-use super::tcp_info::TcpInfo;
+use super::tcp_info::{TcpInfo, limit_window};
 use nix::errno::Errno;
 use nix::libc::linger;
 use nix::sys::socket::{
@@ -60,6 +60,8 @@ pub(super) struct Connection {
     pub delivered: Option<Nanos>,
     unsent: u64,
     unread: u64,
+    /// The most bytes that the receiver advertises; `None` is as many as its buffer holds.
+    window: Option<u32>,
     told: Told,
     acks: u32,
     /// Retransmissions before this file.
@@ -69,15 +71,19 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Asks for a connection from the calling thread's network namespace.
+    /// Asks for a connection from the calling thread's network namespace. The receiver advertises
+    /// at most `window` bytes, if there is such a limit.
     pub(super) fn open(
         flow: usize,
         to: SocketAddrV4,
         number: u64,
         bytes: Option<u64>,
+        window: Option<u32>,
     ) -> io::Result<Self> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let end = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
+        // Before the connection, so that the scale of the window fits.
+        window.map_or(Ok(()), |window| limit_window(&end, window))?;
         match connect(end.as_raw_fd(), &SockaddrIn::from(to)) {
             Ok(()) | Err(Errno::EINPROGRESS) => {}
             Err(fault) => return Err(fault.into()),
@@ -94,6 +100,7 @@ impl Connection {
             delivered: None,
             unsent: left,
             unread: left,
+            window,
             told: Told::default(),
             acks: 0,
             retransmitted: 0,
@@ -134,6 +141,8 @@ impl Connection {
 
     /// Counts what has come without copying it (tcp(7), MSG_TRUNC); whether that is the rest.
     pub(super) fn take(&mut self, piece: &mut [u8]) -> io::Result<bool> {
+        // Linux's `tcp_measure_rcv_mss` sets another limit when the first full packet comes.
+        self.window.map_or(Ok(()), |window| limit_window(&self.receiver, window))?;
         for _ in 0..READS {
             if self.unread == 0 {
                 break;
@@ -210,7 +219,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        let mut connection = Connection::open(0, to, 0, Some(300_000)).unwrap();
+        let mut connection = Connection::open(0, to, 0, Some(300_000), Some(20_000)).unwrap();
         let (sender, from) = listener.accept().unwrap();
         assert_eq!(from.port(), connection.port);
         sender.set_nonblocking(true).unwrap();
@@ -235,7 +244,7 @@ mod tests {
     fn linux_s_tcp_create_openreq_child_s_timeouts_of_syn_ack_are_not_those_of_data() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
-        let mut connection = Connection::open(0, to, 0, None).unwrap();
+        let mut connection = Connection::open(0, to, 0, None, None).unwrap();
         connection.of_handshake = [2, 1];
         connection.hear(&TcpInfo::with_timeouts(2, 1));
         assert_eq!((connection.told.timeouts, connection.told.timeout_sequences), (0, 0));

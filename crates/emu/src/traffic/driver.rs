@@ -227,7 +227,8 @@ impl<'a> Driver<'a> {
             return self.go_on(at, count, bytes);
         }
         let to = SocketAddrV4::new(near(number), SERVICE);
-        let connection = Connection::open(number, to, count, bytes)?;
+        let window = self.flows[number].config.receiver_window;
+        let connection = Connection::open(number, to, count, bytes, window)?;
         let free = self.connections.iter().position(Option::is_none);
         let at = free.unwrap_or(self.connections.len());
         let event = EpollEvent::new(EpollFlags::EPOLLIN, token(READS, at));

@@ -98,6 +98,8 @@ pub struct FlowConfig {
     pub initial_window: u32,
     /// The least retransmission timeout.
     pub least_rto_ms: u32,
+    /// The most bytes that its receivers advertise; `None` is as many as their buffers hold.
+    pub receiver_window: Option<u32>,
     /// What it sends.
     pub files: Files,
     /// Over which connections.

@@ -5,6 +5,23 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd};
 
+/// Limits the window that a receiver advertises: `TCP_WINDOW_CLAMP`, in bytes. `SO_RCVBUF` would limit
+/// the memory, of which packets take more than their data.
+pub(super) fn limit_window(socket: impl AsFd, bytes: u32) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as `bytes` has.
+    #[allow(unsafe_code)]
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_WINDOW_CLAMP,
+            (&raw const bytes).cast(),
+            size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Bytes of `struct tcp_info` (linux/tcp.h) up to its last field that is read here.
 const LENGTH: usize = 248;
 
@@ -120,6 +137,7 @@ impl TcpInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::net::{TcpListener, TcpStream};
 
     #[test]
@@ -130,6 +148,22 @@ mod tests {
         assert!(info.rtt_us() > 0 && info.rtt_us() < 1_000_000, "{}", info.rtt_us());
         assert_eq!((info.retransmitted(), info.timeouts()), (0, [0, 0]));
         assert!(info.busy_us().0 >= info.busy_us().1);
+    }
+
+    #[test]
+    fn a_receiver_advertises_no_more_than_its_limit() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (sender, _) = listener.accept().unwrap();
+        limit_window(&client, 5000).unwrap();
+        sender.set_nonblocking(true).unwrap();
+        while (&sender).write(&[0; 4096]).is_ok() {}
+        // What the window had room for before is taken; then no more than the limit is offered.
+        let window = || TcpInfo::of(&sender).unwrap().word(228);
+        let mut room = [0; 1 << 16];
+        while window() > 5000 {
+            assert!((&client).read(&mut room).unwrap() > 0);
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ struct FlowDict {
     sysctls: Vec<(String, String)>,
     initial_window: u32,
     least_rto_ms: u32,
+    receiver_window_bytes: Option<u32>,
     payload: u32,
 }
 
@@ -80,6 +81,7 @@ impl TrafficDict {
                 sysctls: flow.sysctls,
                 initial_window: flow.initial_window,
                 least_rto_ms: flow.least_rto_ms,
+                receiver_window: flow.receiver_window_bytes,
                 files,
                 session,
                 stop,

@@ -20,7 +20,7 @@ from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
@@ -51,10 +51,6 @@ _FIXED = {
     "rto_granularity_s": ("rto_granularity", "the kernel's clock decides"),
     "delayed_acks": ("delayed_acks", "the kernel's receiver delays acks as it finds fit"),
     "limited_transmit": ("limited_transmit", "the kernel always does it"),
-    "receiver_window": (
-        "receiver_window",
-        "the kernel's receiver advertises what its buffer has room for",
-    ),
 }
 """Keys of TCP that the kernel decides: attribute, key, and what it does."""
 
@@ -68,10 +64,16 @@ _CLASSIC = {
 }
 """SACK, RACK, tail loss probes and F-RTO off."""
 
+RECEIVE_BUFFER = 64 * 2**20
+"""Bytes of the largest receive buffer, whose bookkeeping takes up to three quarters of it."""
+
+RECEIVE_WINDOWS = 2304, RECEIVE_BUFFER // 4
+"""Bytes of the smallest and the largest window that the kernel's receiver can be limited to."""
+
 _ENDS = {
     "tcp_no_metrics_save": "1",
     "tcp_window_scaling": "1",
-    "tcp_rmem": "4096 4194304 67108864",
+    "tcp_rmem": f"4096 4194304 {RECEIVE_BUFFER}",
     "tcp_wmem": "4096 262144 67108864",
 }
 """Of both ends: nothing is kept from one connection to the next, and no buffer is in the way."""
@@ -104,7 +106,7 @@ def question(scenario: Scenario, replication: int) -> dict[str, Any]:
             }
             for at, place in places
         ],
-        "far_sysctls": list((_ENDS | _options(groups[0].tcp)).items()),
+        "far_sysctls": list((_ENDS | _options(groups[0].tcp) | _receive_buffer(groups)).items()),
         "schedule": _schedule(scenario),
         "draws": (seed, replication),
         "mtu": scenario.network.packet_bytes,
@@ -167,8 +169,23 @@ def _flow(group: Population, packet_bytes: int) -> dict[str, Any]:
         "sysctls": list((_ENDS | _options(tcp) | own).items()),
         "initial_window": tcp.initial_window,
         "least_rto_ms": max(1, round(tcp.min_rto_s * 1000)),
+        "receiver_window_bytes": _receive_window(tcp, packet_bytes),
         "payload": packet_bytes - tcp.header_bytes,
     }
+
+
+def _receive_window(tcp: Tcp, packet_bytes: int) -> int | None:
+    """Return the receiver window in bytes of data; None if it is unlimited."""
+    if math.isinf(tcp.receiver_window):
+        return None
+    return int(tcp.receiver_window) * (packet_bytes - tcp.header_bytes)
+
+
+def _receive_buffer(groups: Sequence[Population]) -> dict[str, str]:
+    """Return the receivers' buffer if a window is limited: a buffer that grows resets the limit."""
+    if all(math.isinf(group.tcp.receiver_window) for group in groups):
+        return {}
+    return {"tcp_rmem": f"4096 {RECEIVE_BUFFER} {RECEIVE_BUFFER}"}
 
 
 def _options(tcp: Tcp) -> dict[str, str]:
@@ -201,6 +218,7 @@ def _problems(scenario: Scenario) -> Iterator[str]:
     yield from _problems_of_link(scenario)
     for group in scenario.populations:
         yield from _problems_of_tcp(group.tcp)
+        yield from _problems_of_window(group.tcp, scenario.network.packet_bytes)
     first, *others = (_options(group.tcp) for group in scenario.populations)
     if any(other != first for other in others):
         yield (
@@ -258,6 +276,16 @@ def _problems_of_tcp(tcp: Tcp) -> Iterator[str]:
         yield f'tcp.handshake = "{tcp.handshake}": kernel has that of TCP; write "tcp"'
     if tcp.min_rto_s < 0.004:
         yield f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's clock has 4 ms"
+
+
+def _problems_of_window(tcp: Tcp, packet_bytes: int) -> Iterator[str]:
+    (least, most), packet = RECEIVE_WINDOWS, packet_bytes - tcp.header_bytes
+    window = _receive_window(tcp, packet_bytes)
+    if window is not None and not least <= window <= most:
+        yield (
+            f"tcp.receiver_window: the kernel's receiver advertises {least} B to {most} B of data; "
+            f"write {-(-least // packet)} to {most // packet}"
+        )
 
 
 def available() -> tuple[str, ...]:

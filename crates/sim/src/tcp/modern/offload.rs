@@ -21,6 +21,20 @@ const NEAR: Nanos = MILLISECOND;
 /// `tcp_tso_rtt_log`.
 const SPAN_SHIFT: u32 = 9;
 
+/// The limit of a chunk that is not full and is therefore not sent yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Deferral {
+    /// No chunk is deferred.
+    #[default]
+    No,
+    /// The congestion window.
+    ByWindow,
+    /// The receive window.
+    ByReceiver,
+    /// The data that the application has written.
+    ByData,
+}
+
 /// The chunk that is being sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chunk {
@@ -28,16 +42,16 @@ pub(super) struct Chunk {
     left: u32,
     /// It has more than one packet.
     several: bool,
-    /// New data waits for a larger one.
-    waits: bool,
+    /// Why new data waits for a larger one.
+    deferral: Deferral,
 }
 
 impl Chunk {
-    /// Nothing more is sent now; says whether data waits for a larger chunk.
+    /// Nothing more is sent now; returns why data waits for a larger chunk, if it does.
     #[inline(always)]
-    pub fn end(&mut self) -> bool {
+    pub fn end(&mut self) -> Deferral {
         self.left = 0;
-        std::mem::take(&mut self.waits)
+        std::mem::take(&mut self.deferral)
     }
 
     /// So many of its packets are sent; says whether the last of them is pushed.
@@ -56,8 +70,9 @@ impl Sender {
         if self.chunk.left == 0 {
             let room = self.window.cwnd - self.flight.in_flight();
             let packets = if stack.offload { self.next_chunk(now, room, stack) } else { room };
-            let (several, waits) = (stack.offload && packets > 1, packets == 0);
-            self.chunk = Chunk { left: packets, several, waits };
+            let deferral = if packets == 0 { self.deferral(room, stack) } else { Deferral::No };
+            let several = stack.offload && packets > 1;
+            self.chunk = Chunk { left: packets, several, deferral };
         }
         self.chunk.left
     }
@@ -70,6 +85,18 @@ impl Sender {
             Some(full) => full.min(half),
             None if self.waits_for_more(now, room, stack) => 0,
             None => room.min(half),
+        }
+    }
+
+    /// Linux's `tcp_tso_should_defer`: the congestion window limits only if it has less room than the
+    /// receive window and than the data has packets.
+    fn deferral(&self, room: u32, stack: &Stack) -> Deferral {
+        let window = u64::from(room) * u64::from(stack.mss);
+        let allowed = self.allowed - self.flight.end();
+        match self.unsent() {
+            unsent if window < allowed && window <= unsent => Deferral::ByWindow,
+            unsent if allowed <= window && allowed <= unsent => Deferral::ByReceiver,
+            _ => Deferral::ByData,
         }
     }
 
@@ -132,7 +159,10 @@ impl Sender {
             return false;
         }
         let last = if self.pacer.is_on() { self.pacer.next_at() } else { self.last_sent };
-        if now > last + NEAR || room * WINDOW_PARTS >= self.window.cwnd {
+        let allowed = (self.allowed - self.una) / u64::from(stack.mss);
+        if now > last + NEAR
+            || u64::from(room * WINDOW_PARTS) >= allowed.min(u64::from(self.window.cwnd))
+        {
             return false;
         }
         let srtt = self.rtt.srtt().unwrap_or(0);
@@ -246,5 +276,45 @@ mod tests {
         ends.close();
         assert!(!ends.waits_for_more(RTT, 6, &stack), "all that is left has room");
         assert!(ends.waits_for_more(RTT, 4, &stack));
+    }
+
+    #[test]
+    fn linux_s_tcp_tso_should_defer_counts_the_congestion_window_only_if_it_is_the_smaller() {
+        let stack = Preset::LinuxReno.stack();
+        let mss = u64::from(stack.mss);
+        let mut sender = sender(1000, &stack);
+        let mut deferral = |room, allowed| {
+            sender.allowed = sender.flight.end() + allowed;
+            sender.deferral(room, &stack)
+        };
+        assert_eq!(deferral(5, 6 * mss), Deferral::ByWindow);
+        assert_eq!(deferral(5, 5 * mss), Deferral::ByReceiver);
+        assert_eq!(deferral(5, 2 * mss + 1), Deferral::ByReceiver);
+        assert_eq!(deferral(1001, 1002 * mss), Deferral::ByData);
+        assert_eq!(deferral(1002, 1001 * mss), Deferral::ByData);
+    }
+
+    #[test]
+    fn a_window_that_the_receiver_limits_grows_to_twice_what_is_used_of_it() {
+        const ALLOWED: u64 = 363;
+        let stack = Preset::LinuxReno.stack();
+        let mss = u64::from(stack.mss);
+        let mut sender = Sender::new(0, 1, 7, &stack);
+        sender.establish(0, Some(RTT), ALLOWED * mss, &stack);
+        sender.write(0, 1 << 40, &stack, &mut ());
+        send(&mut sender, 0, &stack);
+        // Many round trips, each with an acknowledgement of two packets every 0.1 ms.
+        for round in 1..=60 {
+            let (mut now, end) = (round * RTT, sender.flight.end());
+            while sender.una < end {
+                let ack = (sender.una + 2 * mss).min(end);
+                let timestamps = Some(Timestamps { value: 1, echo: stamp(now - RTT) });
+                let ack = Ack { ack, window: ALLOWED * mss, seq: 1, timestamps, ..Ack::default() };
+                sender.on_ack(now, &ack, &stack, &mut ());
+                send(&mut sender, now, &stack);
+                now += MILLISECOND / 10;
+            }
+        }
+        assert_eq!(sender.window.cwnd, 2 * ALLOWED as u32);
     }
 }

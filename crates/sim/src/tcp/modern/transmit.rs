@@ -3,7 +3,7 @@
 use super::cc::Start;
 use super::chronograph::Activity;
 use super::event::Probe;
-use super::offload::buffer_packets;
+use super::offload::{Deferral, buffer_packets};
 use super::packet::{Marks, Packet};
 use super::phase::{Phase, Unreported};
 use super::segment::{Sending, Transmit};
@@ -118,13 +118,24 @@ impl Sender {
     }
 
     /// Whether the socket's buffer has room, where what the receiver holds above a hole makes more
-    /// than a window be out. Linux's `tcp_sendmsg_locked` asks for room once for a whole buffer of
-    /// segmentation offload, so that as much is there beyond the limit.
+    /// than a window be out.
     fn fits_send_buffer(&self, stack: &Stack) -> bool {
+        !stack.bounded_send_buffer || self.flight.out() < self.send_buffer(stack)
+    }
+
+    /// Packets that the socket's buffer holds. Linux's `tcp_sendmsg_locked` asks for room once for a
+    /// whole buffer of segmentation offload, so that as much is there beyond the limit.
+    fn send_buffer(&self, stack: &Stack) -> u32 {
         let widest = self.window.widest.max(self.window.cwnd).max(LEAST_BUFFERED);
         // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR slow-starts in recovery, too.
         let windows = if self.control.governs() { 3 } else { 2 };
-        !stack.bounded_send_buffer || self.flight.out() < windows * widest + buffer_packets(stack)
+        windows * widest + buffer_packets(stack)
+    }
+
+    /// Whether the application waits for room in the socket's buffer: Linux's `SOCK_NOSPACE`.
+    fn fills_send_buffer(&self, stack: &Stack) -> bool {
+        let buffer = u64::from(self.send_buffer(stack)) * u64::from(stack.mss);
+        stack.bounded_send_buffer && self.written - self.una > buffer
     }
 
     #[inline(always)]
@@ -329,7 +340,9 @@ impl Sender {
     #[inline(always)]
     pub(super) fn end_burst(&mut self, now: Nanos, stack: &Stack) {
         let sent = std::mem::take(&mut self.burst_open);
-        let limited = self.chunk.end() || self.flight.in_flight() >= self.window.cwnd;
+        let deferral = self.chunk.end();
+        let full = self.flight.in_flight() >= self.window.cwnd;
+        let limited = full || deferral == Deferral::ByWindow;
         if sent || limited {
             self.validate_window(now, limited, stack);
         }
@@ -337,10 +350,10 @@ impl Sender {
             self.arm_loss_probe(now, false, stack);
         }
         if self.chronograph.is_some() {
-            self.note_activity(now, limited, stack);
+            self.note_activity(now, limited, deferral, stack);
         }
         if self.flight.out() == 0 && self.timer == Timer::Off {
-            let held = self.activity(limited, stack) == Activity::HeldByReceiver;
+            let held = self.activity(limited, deferral, stack) == Activity::HeldByReceiver;
             if held && self.forced.is_none() {
                 self.arm_persist(now, stack);
             }
@@ -348,15 +361,16 @@ impl Sender {
     }
 
     #[cold]
-    fn note_activity(&mut self, now: Nanos, limited: bool, stack: &Stack) {
-        let activity = self.activity(limited, stack);
+    fn note_activity(&mut self, now: Nanos, limited: bool, deferral: Deferral, stack: &Stack) {
+        let activity = self.activity(limited, deferral, stack);
         if let Some(chronograph) = &mut self.chronograph {
             chronograph.change(now, activity);
         }
     }
 
-    fn activity(&self, limited: bool, stack: &Stack) -> Activity {
-        if !limited && self.fresh(stack).err() == Some(Held::ByReceiver) {
+    fn activity(&self, limited: bool, deferral: Deferral, stack: &Stack) -> Activity {
+        let held = || self.fresh(stack).err() == Some(Held::ByReceiver);
+        if deferral == Deferral::ByReceiver || (!limited && held()) {
             Activity::HeldByReceiver
         } else if self.flight.out() > 0 || self.unsent() > 0 {
             Activity::Busy
@@ -388,9 +402,10 @@ impl Sender {
         }
     }
 
-    /// RFC 2861, section 3: the application or the receiver limits.
+    /// RFC 2861, section 3: the application or the receiver limits. In Linux's
+    /// `tcp_cwnd_application_limited` the receiver alone changes nothing.
     fn shrink_unused(&mut self, now: Nanos, stack: &Stack) {
-        if self.phase == Phase::Open {
+        if self.phase == Phase::Open && !self.fills_send_buffer(stack) {
             let used = self.usage.used.max(stack.initial_window);
             if used < self.window.cwnd {
                 self.window.ssthresh = self.current_ssthresh();
