@@ -40,8 +40,8 @@ def tcpcast(
 
     ``out`` and ``err`` take what it prints; they may be the same file, and None is a closed stream.
     """
-    process = _server().Process(
-        target=_command, args=(list(arguments), folder, dict(environment), out, err)
+    process = server().Process(
+        target=command, args=(list(arguments), folder, dict(environment), out, err)
     )
     process.start()
     process.join(timeout)
@@ -70,7 +70,7 @@ def completed(
 
 
 @cache
-def _server() -> Any:
+def server() -> Any:
     """Start the server; one of Python before 3.13 finds only what its environment tells of."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
@@ -80,7 +80,7 @@ def _server() -> Any:
     return context
 
 
-def _command(
+def command(
     arguments: list[str],
     folder: Path,
     environment: dict[str, str],

@@ -98,6 +98,17 @@ def test_one_sentence_tells_of_all_that_is_left_out() -> None:
     assert not left_out_text(question("pftk", "linux-reno"))
 
 
+@pytest.mark.parametrize("stack", ["engset-newreno", "linux-cubic"])
+def test_a_formula_that_lacks_a_queue_is_not_left_out_for_the_stack(stack: str) -> None:
+    rate = {"bucket": "10mbit", "burst": "15KB", "policer": True}
+    scenario = question("engset", stack).with_changes(
+        {"network.bottleneck": {"rate": rate}, "tcp.stack": stack}
+    )
+    (reason,) = left_out(scenario)
+    assert "network.bottleneck.rate is a policer" in reason
+    assert not left_out_text(scenario)
+
+
 @pytest.mark.parametrize("engine", ["pftk", "engset", "restart-sqrt", "cardwell"])
 def test_a_model_answers_for_what_brings_it_back(engine: str) -> None:
     entry = REGISTRY[engine]

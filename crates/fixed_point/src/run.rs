@@ -17,7 +17,7 @@ use tcpcast_sim::random::Stream;
 use tcpcast_sim::tcp::{InstantLoss, TcpConfig};
 use tcpcast_sim::traffic::{Coupling, Traffic};
 use tcpcast_sim::traffic::{First, first};
-use tcpcast_sim::{Goal, Packet, RunConfig, Stop, Unbalanced};
+use tcpcast_sim::{Goal, Packet, Poll, Polls, RunConfig, Stop, Unbalanced};
 
 /// A fixed point: one replication.
 pub struct FixedPoint<Q> {
@@ -62,8 +62,6 @@ pub(super) struct Lifetime {
     pub left: u64,
     pub dropped: u64,
 }
-
-const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Sets replication `replication` up.
@@ -163,9 +161,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Goes on until the goal is reached or `poll` says no; it is told the share done.
-    pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
+    pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> Poll) -> Stop {
         self.limit = self.boundary.min(goal.until);
-        let mut budget = EVENTS_BETWEEN_POLLS;
+        let mut polls = Polls::new();
         loop {
             let (due, served) = (self.events.due(), self.shared.next());
             if served <= due && served <= self.limit {
@@ -175,12 +173,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             } else if self.pass_limit(goal) {
                 return Stop::Done;
             }
-            budget -= 1;
-            if budget == 0 {
-                budget = EVENTS_BETWEEN_POLLS;
-                if !poll(self.now as f64 / goal.until as f64) {
-                    return Stop::Interrupted;
-                }
+            if polls.is_due(1) && !polls.goes_on(poll(self.now as f64 / goal.until as f64)) {
+                return Stop::Interrupted;
             }
         }
     }

@@ -174,7 +174,7 @@ def other_control(entry: Formula, scenario: Scenario) -> str | None:
         return "its flows are always on, and a class of the scenario starts or stops; ask packet"
     if scenario.captured is not None:
         return None
-    if entry.family == USERS and scenario.network.bottleneck.polices:
+    if lacks_queue(entry, scenario):
         return "it models a queue, and network.bottleneck.rate is a policer, without; ask packet"
     if entry.stack in CONTROLS:
         return None
@@ -187,6 +187,11 @@ def other_control(entry: Formula, scenario: Scenario) -> str | None:
         f"it models the window of Reno, and the scenario's stack is {others[0].stack}; "
         f'ask {instead}, or write tcp.stack = "{brought_back_by(entry)[0]}"'
     )
+
+
+def lacks_queue(entry: Formula, scenario: Scenario) -> bool:
+    """Return True if a formula models a queue, and the scenario has a policer instead."""
+    return entry.family == USERS and scenario.network.bottleneck.polices
 
 
 def models_control(entry: Formula, control: str) -> bool:

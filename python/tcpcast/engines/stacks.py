@@ -21,6 +21,7 @@ from tcpcast.engines.registry import (
     USERS,
     Formula,
     brought_back_by,
+    lacks_queue,
     models_control,
     other_control,
 )
@@ -160,17 +161,32 @@ def left_out_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
         "" where none is left out for its window.
     """
     back: dict[tuple[str, ...], list[str]] = {}
-    groups = [group for scenario in scenarios for group in scenario.populations]
-    found = [name for each in scenarios for names in left_out(each).values() for name in names]
-    for name in found:
-        entry = REGISTRY[name]
-        if name not in asked and isinstance(entry, Formula):
+    stack = ""
+    for scenario in scenarios:
+        for name in (name for names in left_out(scenario).values() for name in names):
+            entry, other = REGISTRY[name], stack_without(name, scenario)
+            if other is None or name in asked or not isinstance(entry, Formula):
+                continue
+            stack = stack or other
             back.setdefault(brought_back_by(entry), []).append(name)
-    if not back or any(group.has_span for group in groups):
+    if not back:
         return ""
-    others = (g.tcp for g in groups if g.tcp.control != "reno")
     parts = "; ".join(f"{', '.join(names)} ({_presets(by)})" for by, names in back.items())
-    return f"left out as models of Reno's window, not {next(others).stack}'s: {parts}"
+    return f"left out as models of Reno's window, not {stack}'s: {parts}"
+
+
+def stack_without(name: str, scenario: Scenario) -> str | None:
+    """Return the scenario's first stack that a formula does not model.
+
+    None if the formula models all of them, or would be left out with any stack.
+    """
+    entry, groups = REGISTRY[name], scenario.populations
+    if not isinstance(entry, Formula) or lacks_queue(entry, scenario):
+        return None
+    if any(group.has_span for group in groups):
+        return None
+    stacks = (g.tcp.stack for g in groups if not models_control(entry, g.tcp.control))
+    return next(stacks, None)
 
 
 def _presets(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.compare import is_observed, packets_text
 from tcpcast.engines.formula.trust import OUTSIDE
-from tcpcast.engines.stacks import left_out, left_out_text
+from tcpcast.engines.stacks import left_out, left_out_text, stack_without
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
 from tcpcast.report.leading import has_too_few, leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
@@ -95,13 +95,11 @@ def _left_out(compared: Compared, scenario: Scenario | None) -> list[str]:
         return []
     asked = {answer.engine for answer in compared.answers}
     said = left_out_text(scenario, asked=asked)
-    if said:
-        return [said]
     named = {
-        reason: [name for name in names if name not in asked]
+        reason: [n for n in names if n not in asked and stack_without(n, scenario) is None]
         for reason, names in left_out(scenario).items()
     }
-    return [
+    return [said] * bool(said) + [
         f"left out: {', '.join(others)}: {reason}" for reason, others in named.items() if others
     ]
 

@@ -75,6 +75,12 @@ impl Default for PieConfig {
     }
 }
 
+/// More updates than this between two packets are not made one by one.
+///
+/// With the parameters of RFC 8033, the probability goes from 0 to 1 in 10,000 updates where the
+/// delay is 1 ms above the target, and from 1 to 0 in 600 where nothing waits.
+const MOST_UPDATES: u64 = 1 << 16;
+
 /// The PIE rule.
 #[derive(Clone, Debug)]
 pub struct Pie<D = Stream> {
@@ -193,6 +199,17 @@ impl<D: Draws> Pie<D> {
         }
         self.delay_before = delay;
     }
+
+    /// Takes the probability to where more updates for a time of `rest` lead it from where it was
+    /// `before` the last one: nothing but the probability has moved for many updates.
+    fn settle(&mut self, before: f64, rest: Nanos) {
+        if self.probability != before {
+            self.probability = if self.probability > before { 1.0 } else { 0.0 };
+        }
+        if self.config.rules == PieRules::Rfc8033 {
+            self.burst_left = self.burst_left.saturating_sub(rest);
+        }
+    }
 }
 
 impl<D: Draws> Admission for Pie<D> {
@@ -239,9 +256,19 @@ impl<D: Draws> Admission for Pie<D> {
     }
 
     fn on_deadline(&mut self, now: Nanos, waiting: Backlog) {
-        while self.update_at <= now {
+        let every = self.config.update.max(1);
+        let Some(late) = now.checked_sub(self.update_at) else { return };
+        let due = late / every + 1;
+        self.update_at = self.update_at.saturating_add(due.saturating_mul(every));
+        for done in 1..=due.min(MOST_UPDATES) {
+            let before = (self.probability, self.delay_before, self.burst_left);
             self.update(waiting);
-            self.update_at += self.config.update.max(1);
+            if before == (self.probability, self.delay_before, self.burst_left) {
+                return; // nor would any other update change anything
+            }
+            if done == MOST_UPDATES {
+                self.settle(before.0, (due - done).saturating_mul(every));
+            }
         }
     }
 

@@ -239,3 +239,37 @@ fn rfc_8033_3_the_delay_settles_at_the_target() {
         assert!((1.0 / 6.0..0.34).contains(&probability), "{rules:?}: {probability}");
     }
 }
+
+#[test]
+fn updates_made_late_are_those_made_in_time() {
+    for rules in [PieRules::Rfc8033, PieRules::Linux] {
+        for (delay, waiting) in [(0, Backlog::default()), (16 * MS, BUSY), (SECOND, BUSY)] {
+            let config = PieConfig { rules, ..PieConfig::default() };
+            let mut in_time = congested(config, 0.05, delay);
+            in_time.burst_left = config.burst;
+            let mut late = in_time.clone();
+            let end = 40_000 * config.update;
+            while in_time.update_at <= end {
+                let due = in_time.update_at;
+                Admission::on_deadline(&mut in_time, due, waiting);
+            }
+            Admission::on_deadline(&mut late, end, waiting);
+            let seen = |pie: &Pie<_>| (pie.probability, pie.delay_before, pie.burst_left);
+            assert_eq!(seen(&late), seen(&in_time), "{rules:?} {delay}");
+            assert_eq!(late.update_at, in_time.update_at);
+        }
+    }
+}
+
+#[test]
+fn updates_of_a_long_time_are_made_at_once() {
+    for (delay, target, probability) in [(2, 1, 1.0), (1, 2, 0.0)] {
+        let config = PieConfig { target, update: 1, ..rfc() };
+        let mut pie = congested(config, 0.5, delay);
+        pie.burst_left = config.burst;
+        // 30 years of nanoseconds.
+        let end = 1_000_000_000 * SECOND;
+        Admission::on_deadline(&mut pie, end, BUSY);
+        assert_eq!((pie.probability, pie.burst_left, pie.update_at), (probability, 0, end + 1));
+    }
+}

@@ -6,11 +6,13 @@
 
 mod events;
 mod memory;
+mod polls;
 mod replications;
 mod settle;
 mod setup;
 
 pub use memory::bytes as run_bytes;
+pub use polls::{Poll, Polls};
 pub use replications::{Control, Replication, Replications};
 
 use crate::clock::Nanos;
@@ -38,9 +40,6 @@ pub enum Stop {
     /// More transfers have begun than can be held: more come than go.
     Crowded,
 }
-
-/// Events between two looks at whether to go on.
-const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
 /// An event with cross traffic counts as so many more: much may be drawn for one packet.
 const EVENTS_OF_CROSS_TRAFFIC: u32 = 64;
@@ -79,7 +78,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     Simulation<S, Q, TAPS, HOPS>
 {
     /// Goes on until the goal is reached or `poll` says no; it is told the share done.
-    pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
+    pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> Poll) -> Stop {
         if !self.make_sources(poll) {
             return Stop::Interrupted;
         }
@@ -91,30 +90,27 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         if self.crowded {
             return Stop::Crowded;
         }
-        let mut budget = EVENTS_BETWEEN_POLLS;
+        let mut polls = Polls::new();
         loop {
+            let mut events = 1;
             match self.network.next() {
                 Next::AtHop => {
                     self.hop_event();
-                    budget = budget.saturating_sub(EVENTS_OF_CROSS_TRAFFIC).max(1);
+                    events = EVENTS_OF_CROSS_TRAFFIC;
                 }
                 Next::Departure => self.serve_next(),
                 Next::CrossPacket => {
                     self.network.cross_arrives();
                     self.network.tell_of_losses(&mut self.sources);
-                    budget = budget.saturating_sub(EVENTS_OF_CROSS_TRAFFIC).max(1);
+                    events = EVENTS_OF_CROSS_TRAFFIC;
                 }
                 Next::Event(queue, due) => self.event(queue, due),
                 Next::Limit if self.crowded => return Stop::Crowded,
                 Next::Limit if self.pass_limit(goal) => return Stop::Done,
-                Next::Limit => continue,
+                Next::Limit => {}
             }
-            budget -= 1;
-            if budget == 0 {
-                budget = EVENTS_BETWEEN_POLLS;
-                if !self.goes_on(goal, poll) {
-                    return Stop::Interrupted;
-                }
+            if polls.is_due(events) && !polls.goes_on(self.poll(goal, poll)) {
+                return Stop::Interrupted;
             }
         }
     }
@@ -154,7 +150,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     }
 
     #[inline(never)]
-    fn goes_on(&self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> bool {
+    fn poll(&self, goal: Goal, poll: &mut dyn FnMut(f64) -> Poll) -> Poll {
         let by_time = self.network.now as f64 / goal.until as f64;
         poll(by_time.max(self.transfers() as f64 / goal.transfers as f64))
     }

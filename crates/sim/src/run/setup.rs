@@ -1,6 +1,6 @@
 //! How a run begins: its sources, its network, and the first events.
 
-use super::Simulation;
+use super::{Poll, Simulation};
 use crate::agenda::{Agenda, Timer};
 use crate::clock::{Nanos, nanoseconds, transmitter};
 use crate::config::{ClassConfig, RunConfig};
@@ -66,13 +66,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     /// Makes the sources that are still to be made, and their first events; says whether all are
     /// there, or `poll` said to stop.
-    pub(super) fn make_sources(&mut self, poll: &mut dyn FnMut(f64) -> bool) -> bool {
+    pub(super) fn make_sources(&mut self, poll: &mut dyn FnMut(f64) -> Poll) -> bool {
         if self.begun {
             return true;
         }
         self.sources.reserve_exact(self.class_of.len() - self.sources.len());
         while let Some(class) = self.class_of.get(self.sources.len()).copied() {
-            if self.sources.len() % SOURCES_BETWEEN_POLLS == 0 && !poll(0.0) {
+            if self.sources.len() % SOURCES_BETWEEN_POLLS == 0 && poll(0.0) == Poll::Stop {
                 return false;
             }
             self.add_source(class);

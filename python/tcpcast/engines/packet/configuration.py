@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
 from tcpcast.engines.packet.loss import bottleneck_loss, loss_model
-from tcpcast.engines.packet.queues import queue
+from tcpcast.engines.packet.queues import queue, whole_room
 from tcpcast.engines.packet.return_path import return_link
 from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
 from tcpcast.scenario.laws import Law
@@ -129,11 +129,8 @@ def longer_ns(scenario: Scenario, scale: Scale) -> float:
 def _buffer(network: Network, link: Link, scale: Scale) -> int | None:
     queue = link.queue
     individual = isinstance(queue, FairQueue) and queue.buffers == "individual"
-    return scale.room(_whole(network.buffer_pkts(link)), individual=individual)
-
-
-def _whole(count: float) -> int | None:
-    return None if math.isinf(count) else math.floor(count)
+    room = whole_room(network.buffer_pkts(link), link.rate, network.packet_bytes)
+    return scale.room(room, individual=individual)
 
 
 def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> plain.HopConfig:
@@ -337,9 +334,10 @@ def _file(size: int, payload: int | None) -> tuple[int, int]:
 
 
 def _access(scenario: Scenario, link: Link) -> plain.AccessConfig:
+    network = scenario.network
     return {
         "rate_bps": _rate(link),
         "delay_ns": nanoseconds(link.delay_s or 0.0),
-        "limit_pkts": _whole(scenario.network.buffer_pkts(link)),
+        "limit_pkts": whole_room(network.buffer_pkts(link), link.rate, network.packet_bytes),
         "loss": loss_model(link.loss),
     }

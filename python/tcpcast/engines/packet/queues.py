@@ -30,6 +30,24 @@ DROPS: dict[str, Literal["arriving", "longest-tail", "longest-head"]] = {
 """Drop policies of a scenario's fair queue."""
 
 
+LONGEST_QUEUE_S = 1e8
+MANY_PACKETS = 10**7
+"""A buffer for fewer packets than these is limited by ``LONGEST_QUEUE_S``: no more of them than fit
+into memory could take as long as the simulator's clock goes."""
+
+
+def whole_room(packets: float, rate_bps: float, packet_bytes: int) -> int | None:
+    """Return how many packets a buffer holds in the simulator, None for any number.
+
+    At a very low rate it holds no more than its link transmits in ``LONGEST_QUEUE_S``: the
+    simulator's clock, in ns, ends after 292 years.
+    """
+    transmitted = LONGEST_QUEUE_S * rate_bps / (8 * packet_bytes)
+    if transmitted < MANY_PACKETS:
+        packets = min(packets, max(1.0, transmitted))
+    return None if math.isinf(packets) else math.floor(packets)
+
+
 def uses_ecn(scenario: Scenario) -> bool:
     """Say whether packets of any class are ECN-capable."""
     return any(bool(group.tcp.ecn) for group in scenario.populations)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.packet.loss import loss_model
-from tcpcast.engines.packet.queues import queue
+from tcpcast.engines.packet.queues import queue, whole_room
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.figures import Seen
@@ -26,7 +26,7 @@ def return_link(scenario: Scenario) -> ReturnConfig | None:
     room, link = network.return_buffer_acks, network.return_link
     return {
         "rate_bps": None if math.isinf(network.return_bps) else max(1, round(network.return_bps)),
-        "buffer_pkts": None if math.isinf(room) else math.floor(room),
+        "buffer_pkts": whole_room(room, network.return_bps, network.ack_bytes),
         "queue": "drop-tail" if link is None else queue(scenario, link),
         "loss": loss_model(network.ack_loss),
     }

@@ -1,0 +1,295 @@
+"""Random scenarios made of the JSON Schema, so that a new key is covered without a line here.
+
+A scenario begins as one of a few small ones. Random keys then get random values, one after the
+other, and a change stays if the scenario is still valid. Most values are near the schema's
+examples; the others are spread over all magnitudes, or are an end of the range.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from functools import cache
+from re import _constants, _parser  # type: ignore[attr-defined]  # no public parser of patterns
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.schema import scenario_schema
+from tcpcast.units import NUMBER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from random import Random
+
+Tables = dict[str, Any]
+Schema = dict[str, Any]
+
+LINK = {"rate": "10mbit", "buffer": "50pkt"}
+BASE: Tables = {
+    "network": {"rtt": "50ms", "bottleneck": LINK},
+    "traffic": {"kind": "bulk", "flows": 4},
+    "tcp": {"stack": "linux-cubic"},
+    "run": {"duration": "20s"},
+}
+SIZE = {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"}
+OFF = {"law": "exponential", "mean": "1s"}
+BASES: tuple[Tables, ...] = (
+    BASE,
+    BASE | {"network": {"bottleneck": LINK | {"delay": "20ms"}}},
+    BASE
+    | {
+        "network": {
+            "hop": [LINK | {"name": "backbone"}, LINK | {"name": "bottleneck"}],
+            "rtt": "50ms",
+        }
+    },
+    BASE | {"traffic": {"kind": "on-off", "sources": 50, "off": OFF, "size": SIZE}},
+    {**BASE, "traffic": {"kind": "transfers", "size": ["1pkt", "100KB"], "count": 20}, "run": {}},
+    BASE
+    | {
+        "traffic": {
+            "kind": "transfers",
+            "size": SIZE,
+            "arrivals": {"law": "poisson", "rate": "20/s"},
+        }
+    },
+    BASE
+    | {
+        "traffic": {"kind": "bulk"},
+        "class": [{"name": "near", "flows": 2}, {"name": "far", "flows": 3}],
+    },
+)
+
+UNTOUCHED = ("sweep", "max_wall")
+"""Keys that get no random value: that of another command, and that of the limits of the run."""
+
+LEFT_OUT_AGAIN = 0.1
+
+NEAR_AN_EXAMPLE = 0.6
+NEAR_WITH_TABLES = 0.25
+"""Shares of values made of an example: of a plain value, and of one that may also be a table."""
+
+SPREADS = (0.3, 1.0, 3.0)
+"""Standard deviations of the power of ten by which a number near an example differs from it."""
+
+OPTIONAL = 0.25
+"""Share of the optional keys that a new table has."""
+
+CHANGES = (4, 40)
+TRIES = 8
+WIDE = (-9.0, 12.0)
+"""Powers of ten of numbers without a maximum."""
+
+_NUMBER = re.compile(NUMBER)
+
+
+class Generator:
+    """Draws scenarios; the same stream of random numbers gives the same scenarios."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._root = _schema()
+
+    def scenario(self, max_wall: str) -> Tables:
+        """Draw a valid scenario that is to stop at ``max_wall``.
+
+        Raises
+        ------
+        Exception
+            Any but :class:`ScenarioError` that reading a scenario raised; its tables are in a note.
+        """
+        tables = copy.deepcopy(self._random.choice(BASES))
+        tables["run"] = tables["run"] | {"max_wall": max_wall}
+        least, most = CHANGES
+        for _ in range(int(least * (most / least) ** self._random.random())):
+            for _ in range(TRIES):
+                changed = copy.deepcopy(tables)
+                self._change(changed)
+                if changed != tables and is_valid(changed):
+                    tables = changed
+                    break
+        return tables
+
+    def _change(self, tables: Tables) -> None:
+        """Give a random key a random value, or leave it out."""
+        table, key, schema = self._random.choice(list(self._keys(self._root, tables)))
+        if key in table and self._random.random() < LEFT_OUT_AGAIN:
+            del table[key]
+        else:
+            table[key] = self._value(schema)
+
+    def _keys(self, schema: Schema, table: Tables) -> Iterator[tuple[Tables, str, Schema]]:
+        """Yield each key that a table and the tables below it have or may have."""
+        for key, below in schema["properties"].items():
+            if key in UNTOUCHED:
+                continue
+            yield table, key, below
+            for entry in _entries(table.get(key)):
+                found = next((s for s in self._tables(below) if _fits(s, entry)), None)
+                if found is not None:
+                    yield from self._keys(found, entry)
+
+    def _alternatives(self, schema: Schema) -> Iterator[Schema]:
+        """Yield the schemas of which a value may have one, references followed."""
+        if "$ref" in schema:
+            schema = self._root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
+        found = [part for word in ("anyOf", "oneOf") for part in schema.get(word, [])]
+        if not found:
+            yield schema
+        for part in found:
+            yield from self._alternatives(part)
+
+    def _tables(self, schema: Schema) -> Iterator[Schema]:
+        """Yield the schemas of the tables that a value may be, or may list."""
+        for alternative in self._alternatives(schema):
+            if "items" in alternative:
+                yield from self._tables(alternative["items"])
+            elif "properties" in alternative:
+                yield alternative
+
+    def _value(self, schema: Schema) -> Any:
+        """Draw a value that a schema allows."""
+        examples = [schema[word] for word in ("default",) if word in schema]
+        examples += schema.get("examples", [])
+        plain = [each for each in examples if not isinstance(each, dict | list)]
+        alternatives = list(self._alternatives(schema))
+        has_tables = any("properties" in s for s in alternatives)
+        near = NEAR_WITH_TABLES if has_tables else NEAR_AN_EXAMPLE
+        if plain and self._random.random() < near:
+            return self._near(self._random.choice(plain), schema)
+        return self._drawn(self._random.choice(alternatives))
+
+    def _drawn(self, schema: Schema) -> Any:
+        if "const" in schema:
+            return schema["const"]
+        if "enum" in schema:
+            return self._random.choice(schema["enum"])
+        drawn: dict[str, Callable[[Schema], Any]] = {
+            "boolean": lambda _: self._random.random() < 0.5,
+            "integer": lambda schema: int(self._number(schema)),
+            "number": self._number,
+            "string": self._text,
+            "array": self._list,
+            "object": self._table,
+        }
+        return drawn[schema["type"]](schema)
+
+    def _list(self, schema: Schema) -> list[Any]:
+        least, most = schema.get("minItems", 0), schema.get("maxItems", 3)
+        length = self._random.randint(least, max(least, min(most, 3)))
+        return [self._value(schema["items"]) for _ in range(length)]
+
+    def _table(self, schema: Schema) -> Tables:
+        properties = schema.get("properties", {})
+        needed = schema.get("required", [])
+        drawn = [
+            key
+            for key in properties
+            if key in needed or (key not in UNTOUCHED and self._random.random() < OPTIONAL)
+        ]
+        table = {key: self._value(properties[key]) for key in drawn}
+        if "propertyNames" in schema:
+            name = self._random.choice(schema["propertyNames"]["enum"])
+            table[name] = self._value(schema["additionalProperties"])
+        return table
+
+    def _near(self, example: Any, schema: Schema) -> Any:
+        """Return an example, half of the time with another number."""
+        alternatives = list(self._alternatives(schema))
+        if isinstance(example, bool) or self._random.random() < 0.5:
+            return example
+        factor = 10 ** self._random.gauss(0, self._random.choice(SPREADS))
+        if isinstance(example, int):
+            return max(round(example * factor), alternatives[0].get("minimum", 0))
+        if isinstance(example, float):
+            return example * factor
+        match = _NUMBER.match(example)
+        if match is None or any("enum" in s and example in s["enum"] for s in alternatives):
+            return self._random.choice(
+                next((s["enum"] for s in alternatives if "enum" in s), [example])
+            )
+        return f"{float(match[0]) * factor:.6g}{example[match.end() :]}"
+
+    def _number(self, schema: Schema) -> float:
+        """Draw a number: an end of its range, or spread evenly over its magnitudes."""
+        least, most = schema.get("minimum", -10), schema.get("maximum")
+        ends = [least] if most is None else [least, most]
+        if self._random.random() < 0.3:
+            return self._random.choice(ends)
+        low, high = WIDE
+        if most is not None and most > 0:
+            high = math.log10(most)
+        return max(least, 10 ** self._random.uniform(min(low, high), high))
+
+    def _text(self, schema: Schema) -> str:
+        pattern = schema.get("pattern", "^[a-z]{1,8}$")
+        _, is_quantity, after = pattern.partition(NUMBER)
+        if not is_quantity:
+            return self._matching(_parser.parse(pattern))
+        number = 10 ** self._random.uniform(*WIDE)
+        shown = f"{number:.6g}" if self._random.random() < 0.5 else f"{math.ceil(number)}"
+        # An alternative of words, such as "unlimited", follows the last `$`.
+        return shown + self._matching(_parser.parse(after.split("$|", 1)[0]))
+
+    def _matching(self, parsed: Any) -> str:
+        """Draw a text that a parsed regular expression matches; without optional white space."""
+        return "".join(self._part(kind, value) for kind, value in parsed)
+
+    def _part(self, kind: Any, value: Any) -> str:
+        match kind:
+            case _constants.LITERAL:
+                return chr(value)
+            case _constants.IN:
+                return self._character(value)
+            case _constants.BRANCH:
+                return self._matching(self._random.choice(value[1]))
+            case _constants.SUBPATTERN:
+                return self._matching(value[-1])
+            case _constants.MAX_REPEAT:
+                least, most, repeated = value
+                count = self._random.randint(least, min(most, least + 3))
+                return "".join(self._matching(repeated) for _ in range(count))
+        return ""  # an end of the text
+
+    def _character(self, members: Any) -> str:
+        kind, value = self._random.choice(members)
+        if kind is _constants.LITERAL:
+            return chr(value)
+        if kind is _constants.RANGE:
+            return chr(self._random.randint(*value))
+        digits = value is _constants.CATEGORY_DIGIT
+        return self._random.choice("0123456789") if digits else ""
+
+
+def is_valid(tables: Tables) -> bool:
+    """Return True if a scenario can be read; its tables go into a note of any other exception."""
+    try:
+        Scenario.from_dict(copy.deepcopy(tables))
+    except ScenarioError:
+        return False
+    except Exception as error:
+        error.add_note(repr(tables))
+        raise
+    return True
+
+
+def _entries(value: object) -> list[Tables]:
+    """Return the tables that a value is or lists."""
+    values = value if isinstance(value, list) else [value]
+    return [each for each in values if isinstance(each, dict)]
+
+
+def _fits(schema: Schema, table: Tables) -> bool:
+    """Return True if a table may be of that schema, by the word that tells it from others."""
+    properties = schema.get("properties", {})
+    words = ((key, s["const"]) for key, s in properties.items() if "const" in s)
+    return set(table) <= set(properties) and all(
+        table.get(key, word) == word for key, word in words
+    )
+
+
+@cache
+def _schema() -> Schema:
+    return scenario_schema()

@@ -1,0 +1,243 @@
+"""Runs random valid scenarios, each in a process with little memory and time, and prints failures.
+
+A failure is a traceback, an unknown exit code, a signal, or a run that takes more than three times
+its ``run.max_wall`` of processor time. Each is printed as the shortest scenario found that fails::
+
+    python tests/properties/random_scenarios.py --runs 20000 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import itertools
+import os
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
+
+import started
+from generated_scenarios import Generator, Tables, is_valid
+from tcpcast.scenario.toml import write_toml
+
+if sys.platform != "win32":
+    import resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+COMMANDS = (
+    *[["--engine", "packet"]] * 6,
+    ["--engine", "packet", "--json"],
+    ["--engine", "packet", "--all"],
+    ["--engine", "mean-field"],
+    ["--engine", "fixed-point"],
+    [],
+    [],
+)
+"""Options of ``tcpcast run`` that a scenario is run with."""
+
+EXIT_CODES = (0, 1, 2, 3)
+
+MOST_OVERRUN = 3
+"""A run may take so many times ``run.max_wall`` of processor time."""
+
+MOST_WAITING = 12
+"""A run may last so many times ``run.max_wall``: other processes may make it wait."""
+
+TRIES_TO_SHORTEN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a run: ``run.max_wall`` in seconds, and the address space in bytes."""
+
+    max_wall_s: int = 1
+    address_space: int = 3 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A scenario whose run failed, with its number, the command's options and the reason."""
+
+    number: int
+    tables: Tables
+    options: list[str]
+    reason: str
+
+    def __str__(self) -> str:
+        """Return a comment with the command and the reason, and the scenario as TOML."""
+        reason = "\n".join(f"# {line}" for line in self.reason.splitlines()[-12:])
+        command = " ".join(["tcpcast run FILE", *self.options])
+        return f"# scenario {self.number}: {command}\n{reason}\n{write_toml(self.tables)}"
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of the runs by exit code, and the failures."""
+
+    runs: int = 0
+    codes: dict[int, int] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+
+
+def run_random(
+    numbers: Iterator[int] | Sequence[int],
+    *,
+    seed: int,
+    folder: Path,
+    limits: Limits,
+    shorten: bool = False,
+) -> Iterator[tuple[int, int | None, Failure | None]]:
+    """Run the scenarios of these numbers, each drawn by the seed and its own number.
+
+    Yields
+    ------
+    tuple
+        The number of the scenario, its exit code (None if it failed), and the failure.
+    """
+    for number in numbers:
+        random = Random(f"{seed} {number}")
+        generator = Generator(random)
+        options = random.choice(COMMANDS)
+        tables: Tables = {}
+        try:
+            tables = generator.scenario(f"{limits.max_wall_s}s")
+            code, reason = run_once(tables, options, folder=folder, limits=limits)
+        except Exception as error:
+            code, reason = None, f"reading it raised {error!r} {error.__notes__}"
+        if reason is None:
+            yield number, code, None
+            continue
+        if shorten and tables:
+            tables, reason = shortest(tables, options, reason, folder=folder, limits=limits)
+        yield number, None, Failure(number, tables, options, reason)
+
+
+def run_once(
+    tables: Tables, options: list[str], *, folder: Path, limits: Limits
+) -> tuple[int | None, str | None]:
+    """Run a scenario in a new process; return its exit code, and why it failed or None."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        place = Path(name)
+        (place / "scenario.toml").write_text(write_toml(tables), encoding="utf-8")
+        out, err = place / ".out", place / ".err"
+        process = started.server().Process(
+            target=_limited,
+            args=(["run", "scenario.toml", "--threads", "1", *options], place, out, err, limits),
+        )
+        begun = time.perf_counter()
+        process.start()
+        process.join(MOST_WAITING * limits.max_wall_s)
+        lasted = time.perf_counter() - begun
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            return None, f"lasted longer than {lasted:.3g} s"
+        said = err.read_text(encoding="utf-8") if err.exists() else ""
+        if process.exitcode == -signal.SIGXCPU:
+            return None, f"took more than {MOST_OVERRUN} times run.max_wall of processor time"
+        if process.exitcode not in EXIT_CODES or "Traceback" in said or "panicked" in said:
+            return None, f"exit code {process.exitcode} after {lasted:.3g} s\n{said}"
+        return process.exitcode, None
+
+
+def _limited(arguments: list[str], folder: Path, out: Path, err: Path, limits: Limits) -> None:
+    """Run a command in this process, which may take only so much memory and leaves no core."""
+    if sys.platform != "win32":
+        resource.setrlimit(resource.RLIMIT_AS, (limits.address_space, limits.address_space))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        most = MOST_OVERRUN * limits.max_wall_s
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "NO_COLOR": "1"}
+    started.command(arguments, folder, environment, out, err)
+
+
+def shortest(
+    tables: Tables, options: list[str], reason: str, *, folder: Path, limits: Limits
+) -> tuple[Tables, str]:
+    """Leave out keys as long as the scenario still fails, with few tries."""
+    tries = itertools.count()
+    again = True
+    while again:
+        again = False
+        for place in sorted(_places(tables), key=len):
+            changed = _without(tables, place)
+            if changed is None or not is_valid(changed):
+                continue
+            if next(tries) >= TRIES_TO_SHORTEN:
+                return tables, reason
+            _, still = run_once(changed, options, folder=folder, limits=limits)
+            if still is not None:
+                tables, reason, again = changed, still, True
+                break
+    return tables, reason
+
+
+def _places(value: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, below in entries:
+        if key != "max_wall":
+            yield (*above, key)
+        if isinstance(below, dict | list):
+            yield from _places(below, *above, key)
+
+
+def _without(tables: Tables, place: tuple[str | int, ...]) -> Tables | None:
+    changed = copy.deepcopy(tables)
+    *above, key = place
+    table: Any = changed
+    for name in above:
+        table = table[name]
+    del table[key]
+    return changed
+
+
+def main() -> int:
+    """Run as many scenarios as the command line says; return 1 if any failed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first scenario")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--max-wall", type=int, default=Limits().max_wall_s, help="seconds")
+    parser.add_argument("--memory", type=float, default=3.0, help="address space of a run, GiB")
+    asked = parser.parse_args()
+    limits = Limits(asked.max_wall, int(asked.memory * 2**30))
+    numbers = range(asked.first, asked.first + asked.runs)
+    tally, begun = Tally(), time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        found = run_random(
+            numbers, seed=asked.seed, folder=Path(folder), limits=limits, shorten=True
+        )
+        for _, code, failure in found:
+            tally.runs += 1
+            if code is not None:
+                tally.codes[code] = tally.codes.get(code, 0) + 1
+            if failure is not None:
+                tally.failures.append(failure)
+                print(failure, flush=True)
+            if tally.runs % 100 == 0:
+                _report(tally, begun)
+    _report(tally, begun)
+    return 1 if tally.failures else 0
+
+
+def _report(tally: Tally, begun: float) -> None:
+    rate = tally.runs / (time.perf_counter() - begun)
+    codes = ", ".join(f"{count:,} ended with {code}" for code, count in sorted(tally.codes.items()))
+    print(
+        f"{tally.runs:,} runs at {rate:.2f}/s: {codes}, {len(tally.failures):,} failed",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
