@@ -103,6 +103,7 @@ def run(  # noqa: PLR0913 - how to run, by name
     feed: str = "scenario",
     force: bool = False,
     over_time: bool = False,
+    accept_late: bool = False,
 ) -> Answers:
     """Answer a scenario by each named engine.
 
@@ -128,6 +129,9 @@ def run(  # noqa: PLR0913 - how to run, by name
     over_time
         Whether the answer of ``packet`` has the tables from which :meth:`Answers.plot` draws the
         whole run over time and the distribution of completion times.
+    accept_late
+        Whether ``kernel`` continues although this machine is too busy for its link: its results are
+        then marked as not trusted. Otherwise it ends after some seconds.
 
     Returns
     -------
@@ -152,7 +156,13 @@ def run(  # noqa: PLR0913 - how to run, by name
     from tcpcast.scenario import Scenario, load  # noqa: PLC0415
 
     asked = scenario if isinstance(scenario, Scenario) else load(scenario)
-    options = RunOptions(threads=threads, progress=progress, force=force, over_time=over_time)
+    options = RunOptions(
+        threads=threads,
+        progress=progress,
+        force=force,
+        over_time=over_time,
+        accept_late=accept_late,
+    )
     answers = answer(asked, engines, options, feed=feed)
     if not answers and engines is None:
         _refuse(asked)

@@ -124,7 +124,9 @@ def test_a_receiver_s_window_should_reach_what_loss_allows() -> None:
 def test_a_receiver_s_window_should_reach_what_the_link_carries() -> None:
     link = {"bottleneck_rate_bps": 20e6, "loss_indication_ratio": 0.0}
     said = sentence("receiver_window", window_max_bytes=60_000, w_max_pkts=60.0, **link)
-    assert "to at least 220 KiB, by SO_RCVBUF, or tcp_rmem of twice as much: then the link" in said  # 20e6 * 0.09 / 8
+    assert (
+        "to at least 220 KiB, by SO_RCVBUF, or tcp_rmem of twice as much: then the link" in said
+    )  # 20e6 * 0.09 / 8
     assert "window scaling" not in said
     unscaled = sentence("receiver_window", window_scale=np.nan, **link)
     assert "this needs window scaling, which is off" in unscaled

@@ -18,6 +18,7 @@ from tcpcast.engines.kernel.question import question
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Answer
@@ -46,7 +47,6 @@ def measured(scenario: Scenario) -> Answer:
         pytest.skip(answer.not_applicable)
     assert answer.not_applicable is None, answer.not_applicable
     if answer.machine_fault:
-        assert not answer.metrics
         pytest.skip(str(answer.partial))
     return answer
 
@@ -228,35 +228,94 @@ def test_a_capture_is_written_beside_that_of_packet(tmp_path: Path) -> None:
     assert not answer.unwritten
 
 
-def test_a_busy_machine_gives_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = TrafficOutcome(distortion="3.1 % of the packets were more than 1 ms late")
-    module = sys.modules["tcpcast.engines.kernel"]
-    monkeypatch.setattr(module, "check", lambda _: None)
-    monkeypatch.setattr(module, "run_traffic", lambda *_: found)
-    answer = module.kernel(asked(), RunOptions())
-    assert answer.machine_fault
-    assert not answer.metrics
-    assert answer.partial.startswith("3.1 % of the packets were more than 1 ms late")
-    assert exit_code([answer]) == 3
+FLOW = [100, 0, 0, 100, 10**9, 0, 10**5, 10**9, 10, 0, 0, 0, 0, 10**6, 0]
+"""Changes of a flow's counters in a tenth of a second: 100 packets, 10 ms of wait each."""
+
+LATE = "this machine stood still for 6.7 % of the time"
 
 
-def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["tcpcast.engines.kernel"]
-    flow = [100, 0, 0, 100, 10**9, 0, 10**5, 10**9, 10, 0, 0, 0, 0, 10**6, 0]
+def outcome_of(lateness: list[int], away_ns: int, distortion: str | None) -> TrafficOutcome:
+    """Return a run of eight seconds."""
     snapshots = [
         {
             "now_ns": at * 10**8,
             "carried_bytes": at * 1500,
-            "flows": [[at * value for value in flow]],
+            "flows": [[at * value for value in FLOW]],
             "waits": [[500, 100]],
-            "lateness": [990 * at, 0, 10 * at, 0, 0, 0, 0],
         }
         for at in range(1, 80)
     ]
-    ended = {"away_ns": 10**8, "elapsed_ns": 10**10, "pauses": 50}
-    found = TrafficOutcome(snapshots=snapshots, ended=ended)
+    reported = {"elapsed_ns": 10**10, "away_ns": away_ns, "late_ns": 0, "lateness": lateness}
+    return TrafficOutcome(
+        snapshots=snapshots,
+        punctuality=reported | {"distortion": distortion},
+        distortion=distortion,
+        ended={"away_ns": away_ns, "elapsed_ns": 10**10, "pauses": 50},
+    )
+
+
+def replace_link(monkeypatch: pytest.MonkeyPatch, found: TrafficOutcome) -> Any:
+    """Let runs have this outcome, and return the engine's module."""
+    module = sys.modules["tcpcast.engines.kernel"]
+
+    def run(_: object, advanced: Callable[[TrafficOutcome], str | None]) -> TrafficOutcome:
+        found.cut = advanced(found)
+        return found
+
     monkeypatch.setattr(module, "check", lambda _: None)
-    monkeypatch.setattr(module, "run_traffic", lambda *_: found)
+    monkeypatch.setattr(module, "run_traffic", run)
+    return module
+
+
+def test_a_late_link_ends_early_and_its_results_are_marked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
+    answer = replace_link(monkeypatch, found).kernel(asked(), RunOptions())
+    assert found.cut == LATE
+    assert answer.machine_fault
+    assert exit_code([answer]) == 3
+    assert "--accept-late" in answer.partial
+    rate = answer.metrics["send_rate_pps"]
+    assert rate.value == pytest.approx(1000.0)
+    assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
+    # 0.67 s of 10 s: a round trip of 20 ms takes 0.67/9.33 longer.
+    [said] = answer.warnings
+    assert said.startswith(f"{LATE}: it held packets for 1.4 ms per round trip on average, 7.2% of")
+
+
+def test_lateness_may_be_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
+    module = replace_link(monkeypatch, found)
+    answer = module.kernel(asked(), RunOptions(accept_late=True))
+    assert found.cut is None
+    assert exit_code([answer]) == 0
+    assert not answer.metrics["send_rate_pps"].trusted
+    assert answer.metrics["send_rate_pps"].low is None
+    assert any(LATE in warning for warning in answer.warnings)
+
+
+def test_a_run_of_any_length_ends_at_its_max_wall() -> None:
+    started = time.perf_counter()
+    long = asked(run={"duration": "1e8s", "warmup": "0.2s", "max_wall": "2s"})
+    [answer] = tcpcast.run(long, ["kernel"], accept_late=True)
+    if answer.not_applicable is not None and "this machine" in answer.not_applicable:
+        pytest.skip(answer.not_applicable)
+    assert time.perf_counter() - started < 20
+    assert "max_wall" in answer.partial
+    assert answer["send_rate_pps"] > 0
+
+
+def test_the_estimated_duration_of_a_transfer_has_its_size() -> None:
+    run = {"traffic": {"kind": "transfers", "size": "1000pkt", "count": 10}, "run": {}}
+    scenario = Scenario.from_dict({**BASE, **run})
+    # 1000 packets of 1500 bytes take 1.2 s at 10 Mbit/s.
+    assert 12 < seconds(scenario) < 16
+
+
+def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = outcome_of([990, 0, 10, 0, 0, 0, 0], 10**8, None)
+    module = replace_link(monkeypatch, found)
     late = module.kernel(asked(tcp={"stack": "linux-bbr"}), RunOptions())
     [said] = [w for w in late.warnings if "more than 0.2 ms late" in w]
     assert said.startswith("bbr: 1.0% of the packets were")

@@ -143,6 +143,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.leaves(now, due, port, packet);
         self.1.leaves(now, due, port, packet);
     }
+
+    fn stood_still(&mut self, away: Nanos) {
+        self.0.stood_still(away);
+        self.1.stood_still(away);
+    }
 }
 
 /// One, or none.

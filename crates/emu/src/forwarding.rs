@@ -132,7 +132,11 @@ impl Forwarding {
         self.began = Instant::now();
         self.clock = Clock::starting(0);
         while !stop.is_asked() {
+            let away = self.clock.away();
             let now = self.clock.tick(self.host());
+            if self.clock.away() > away {
+                observer.stood_still(self.clock.away());
+            }
             self.read(now, &polled, observer);
             self.write(observer);
             let mut sleep = self.clock.sleep_until(self.path.next());
@@ -234,14 +238,35 @@ impl Outcome {
         }
         let delivered = forward.lateness.count() + back.lateness.count();
         let late = forward.lateness.above(LATE) + back.lateness.above(LATE);
-        if late * 100 > delivered {
-            let share = late as f64 * 100.0 / delivered as f64;
-            return Some(format!("{share:.1} % of the packets were more than 1 ms late"));
-        }
-        if self.away * 20 > self.elapsed {
-            let share = self.away as f64 * 100.0 / self.elapsed as f64;
-            return Some(format!("this machine stood still for {share:.1} % of the time"));
-        }
-        None
+        lateness(late, delivered, self.away, self.elapsed)
+    }
+}
+
+/// Why a link is too late for its figures: more than 1 % of its packets were handed over more than
+/// [`LATE`] behind their time, or its clock stood still for more than 5 % of the time.
+pub(crate) fn lateness(late: u64, delivered: u64, away: Nanos, elapsed: Nanos) -> Option<String> {
+    if late * 100 > delivered {
+        let share = late as f64 * 100.0 / delivered as f64;
+        return Some(format!("{share:.1} % of the packets were more than 1 ms late"));
+    }
+    if away * 20 > elapsed {
+        let share = away as f64 * 100.0 / elapsed as f64;
+        return Some(format!("this machine stood still for {share:.1} % of the time"));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_one_percent_of_late_packets_or_five_percent_of_pauses_is_too_late() {
+        assert_eq!(lateness(10, 1000, 50, 1000), None);
+        assert_eq!(lateness(0, 0, 0, 0), None);
+        let packets = "1.1 % of the packets were more than 1 ms late";
+        assert_eq!(lateness(11, 1000, 0, 1000).as_deref(), Some(packets));
+        let pauses = "this machine stood still for 5.1 % of the time";
+        assert_eq!(lateness(0, 1000, 51, 1000).as_deref(), Some(pauses));
     }
 }

@@ -26,6 +26,7 @@ from tcpcast.cli.options import (
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import again_text, check_reports, write_run
 from tcpcast.cli.streams import outlive_reader
+from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     every: Annotated[
         bool, typer.Option("--all", help="Print every value, not only the main ones.")
     ] = False,
+    accept_late: Annotated[
+        bool, typer.Option("--accept-late", help="Engine kernel: continue on a busy machine.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Answer a scenario by several engines, side by side.
@@ -85,7 +89,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         print(f"tcpcast: {said}", file=sys.stderr)
     drawn = plot is not None or html is not None
     names = engine_names(engine)
-    answers = answers_to(scenario, names, threads, feed, force=force, over_time=drawn)
+    if accept_late and "kernel" not in (names or ()):
+        raise TcpcastError("--accept-late is for engine kernel; write --engine kernel, too")
+    how = {"force": force, "over_time": drawn, "accept_late": accept_late}
+    answers = answers_to(scenario, names, threads, feed, **how)
     compared = compare_all(answers)
     _report(compared, scenario, as_json=as_json, as_csv=as_csv, every=every)
     if plot is not None:
@@ -119,6 +126,7 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
     *,
     force: bool,
     over_time: bool,
+    accept_late: bool = False,
 ) -> Answers:
     """Ask engines, with a bar of progress where a person watches; for figures ``over_time``."""
     import tcpcast
@@ -135,14 +143,18 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
             feed=feed,
             force=force,
             over_time=over_time,
+            accept_late=accept_late,
         )
 
 
 def _say_how_long(scenario: Scenario) -> None:
-    """Say how long the kernel takes, which sends in real time."""
+    """Print how long the kernel takes, which sends in real time."""
     from tcpcast.engines.kernel import seconds
 
-    said = f"kernel sends in real time, about {seconds(scenario):.0f} s"
+    expected, limit = seconds(scenario), scenario.run.max_wall_s
+    said = f"kernel sends in real time, about {expected:,.0f} s"
+    if limit is not None and limit < expected:
+        said += f", and stops after {limit:,.0f} s by run.max_wall"
     print(f"tcpcast: {said}", file=sys.stderr)
 
 

@@ -40,24 +40,25 @@ class TrafficOutcome:
     """What a run of flows told.
 
     ``snapshots`` are in order of time, ``transfers`` rows as :data:`TRANSFER`.
+    ``punctuality`` is the link's last report of ``elapsed_ns``, ``away_ns`` (its clock stood
+    still), ``late_ns`` of all packets together and ``lateness``, packets by :data:`LATENESS_S`.
     ``ended`` is what the link said at its end, None where the run was cut short; ``distortion``
     says why its numbers cannot be trusted, None where they can.
     """
 
     snapshots: list[dict[str, Any]] = field(default_factory=list)
     transfers: list[list[int]] = field(default_factory=list)
-    lateness: list[int] = field(default_factory=list)
+    punctuality: dict[str, Any] = field(default_factory=dict)
     ended: dict[str, int] | None = None
     device: str | None = None
     distortion: str | None = None
     capture_fault: str | None = None
     cut: str | None = None
 
-    def late_ratio(self) -> float:
-        """Return the share of packets that were handed over more than 1 ms late."""
-        counts = self.snapshots[-1]["lateness"] if self.snapshots else self.lateness
-        late = sum(counts[LATENESS_S.index(1e-3) + 1 :])
-        return late / max(1, sum(counts))
+    @property
+    def lateness(self) -> list[int]:
+        """Packets by how late they were handed over, in the classes of :data:`LATENESS_S`."""
+        return list(self.punctuality.get("lateness", [0] * (len(LATENESS_S) + 1)))
 
 
 def run_traffic(
@@ -70,8 +71,8 @@ def run_traffic(
     traffic
         What ``_native.run_traffic`` takes.
     advanced
-        Called with what was told so far, after each snapshot or transfer; a text that it returns
-        cuts the run short, and is kept in ``cut``.
+        Called with the results so far, after each snapshot or transfer and twice a second; a text
+        that it returns cuts the run short, and is kept in ``cut``.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def run_traffic(
         with started(pickle.dumps(dict(traffic))) as (lines, _):
             for word, value in lines:
                 _take(outcome, word, value)
-                if word in ("snapshot", "transfer"):
+                if word in ("snapshot", "transfer", "punctuality"):
                     outcome.cut = advanced(outcome)
                 if outcome.cut is not None:
                     return outcome
@@ -105,8 +106,9 @@ def _take(outcome: TrafficOutcome, word: str, value: str) -> None:
             outcome.snapshots.append(json.loads(value))
         case "transfer":
             outcome.transfers.append(json.loads(value))
-        case "lateness":
-            outcome.lateness = json.loads(value)
+        case "punctuality":
+            outcome.punctuality = json.loads(value)
+            outcome.distortion = outcome.punctuality["distortion"]
         case "ended":
             outcome.ended = json.loads(value)
         case "device" | "distortion" | "capture_fault":

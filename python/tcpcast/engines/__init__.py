@@ -46,7 +46,7 @@ class RunOptions:
     files of ``[[probes.pcap]]`` replace any file; ``over_time`` adds the tables of ``packet`` that
     figures over time and of completion times are drawn from; without ``tables`` a formula may leave
     out tables that take as long as its metrics, and the scenario's digest, for who shows metrics
-    alone.
+    alone; ``accept_late`` lets ``kernel`` continue although this machine is too busy for its link.
     """
 
     threads: int | None = None
@@ -55,6 +55,7 @@ class RunOptions:
     force: bool = False
     over_time: bool = False
     tables: bool = True
+    accept_late: bool = False
 
     def __post_init__(self) -> None:
         """Refuse numbers of threads that are none."""
@@ -106,7 +107,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "this machine's own TCP over an emulated link, in real time",
         "one bottleneck, at most 256 senders, Linux; requested by name",
         MEASUREMENT,
-        "within its 95 % intervals; withheld where the machine was too busy",
+        "within its 95 % intervals; not trusted if the machine was too busy",
         quick=False,
     ),
     "trace": EngineEntry(

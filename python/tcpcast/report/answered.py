@@ -114,6 +114,8 @@ def remarks(compared: Compared, scenario: Scenario | None) -> Iterator[Paragraph
         outside = any(warning.startswith(OUTSIDE) for warning in answer.warnings)
         if marks(answer.metrics.values()) and not outside:
             where = "no steady state in" if is_observed(answer) else "outside the domain of"
+            if answer.kind == "measurement":
+                where = "this machine was too busy for"
             yield _note(f"{where} {answer.engine}: shown, never compared", UNTRUSTED)
     said = {warning for answer in answers for warning in answer.warnings}
     for warning in [] if scenario is None else scenario.warnings():

@@ -61,6 +61,8 @@ pub trait Observer {
     fn passed(&mut self, _from: u16, _packet: &[u8], _waited: Nanos, _marked: bool) {}
     /// A packet is handed to a port at `now`; it was due at `due`.
     fn leaves(&mut self, _now: Nanos, _due: Nanos, _port: u16, _packet: &[u8]) {}
+    /// The link's clock stood still again: for `away` in total.
+    fn stood_still(&mut self, _away: Nanos) {}
 }
 
 impl Observer for () {}

@@ -26,6 +26,8 @@ use tcpcast_link::time::Nanos;
 
 /// How often connections are asked for their round-trip time.
 const SAMPLING: Duration = Duration::from_millis(10);
+/// How often the punctuality of the link is reported.
+const REPORTS: Duration = Duration::from_millis(500);
 /// How often the link is asked whether the last byte of a file is acknowledged.
 const ASKS: Duration = Duration::from_micros(500);
 /// Events of one look.
@@ -40,6 +42,7 @@ enum Due {
     Stop(usize),
     Sample,
     Slot,
+    Punctuality,
 }
 
 /// Which descriptor an event is of.
@@ -131,8 +134,13 @@ impl<'a> Driver<'a> {
         if self.schedule.slot.is_some() {
             self.snapshot()?;
         }
-        let lateness = list(self.tally.get().lateness);
-        tell(self.answer, "lateness", &lateness)
+        self.report_punctuality()
+    }
+
+    fn report_punctuality(&mut self) -> Result<(), LinkError> {
+        let elapsed = self.began.elapsed().as_nanos() as Nanos;
+        let punctuality = self.tally.get().punctuality(elapsed);
+        tell(self.answer, "punctuality", &punctuality)
     }
 
     fn has_finished(&self) -> bool {
@@ -154,6 +162,7 @@ impl<'a> Driver<'a> {
             self.draw(number, self.began);
         }
         self.agenda.push(Reverse((self.began + SAMPLING, Due::Sample)));
+        self.agenda.push(Reverse((self.began + REPORTS, Due::Punctuality)));
         if let Some(slot) = self.schedule.slot {
             self.agenda.push(Reverse((self.began + slot, Due::Slot)));
             self.snapshot()?;
@@ -202,6 +211,10 @@ impl<'a> Driver<'a> {
                     connection.ask();
                 }
                 self.agenda.push(Reverse((again(due + SAMPLING, begun), what)));
+            }
+            Due::Punctuality => {
+                self.report_punctuality()?;
+                self.agenda.push(Reverse((due + REPORTS, what)));
             }
             Due::Slot => {
                 let begun = Instant::now();
@@ -393,10 +406,9 @@ impl<'a> Driver<'a> {
             let waits = std::mem::take(&mut tally.waits);
             let waits: Vec<String> = waits.iter().map(|(steps, n)| list([steps, n])).collect();
             let whole = format!(
-                "\"now_ns\":{},\"carried_bytes\":{},\"lateness\":{},\"waits\":[{}]",
+                "\"now_ns\":{},\"carried_bytes\":{},\"waits\":[{}]",
                 tally.now(),
                 tally.carried_bytes,
-                list(tally.lateness),
                 waits.join(",")
             );
             (tally.flows.clone(), whole)

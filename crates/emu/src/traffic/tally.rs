@@ -1,5 +1,7 @@
 //! What the link sees of each flow, counted while it runs.
 
+use super::list;
+use crate::forwarding::{LATE, lateness};
 use crate::path::{Cause, Observer};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -90,6 +92,10 @@ pub(super) struct Tally {
     pub waits: BTreeMap<u64, u64>,
     /// How many packets of both directions were so late.
     pub lateness: [u64; LATENESS.len() + 1],
+    /// Lateness of all packets together.
+    late: Nanos,
+    /// How long the link's clock has stood still.
+    away: Nanos,
 }
 
 /// A tally that the loop and whoever asks share.
@@ -160,6 +166,22 @@ impl Tally {
             self.told = self.told.max(self.now + since);
         }
         self.told
+    }
+
+    /// How punctual the link has been since the beginning, `elapsed` ago, as JSON.
+    pub(super) fn punctuality(&self, elapsed: Nanos) -> String {
+        let beyond = LATENESS.iter().take_while(|end| **end <= LATE).count();
+        let (all, late) = (&self.lateness, &self.lateness[beyond..]);
+        let delivered = all.iter().sum();
+        let reason = lateness(late.iter().sum(), delivered, self.away, elapsed);
+        let reason = reason.map_or_else(|| "null".to_owned(), |reason| format!("\"{reason}\""));
+        format!(
+            "{{\"elapsed_ns\":{elapsed},\"away_ns\":{},\"late_ns\":{},\"lateness\":{},\
+             \"distortion\":{reason}}}",
+            self.away,
+            self.late,
+            list(self.lateness)
+        )
     }
 
     fn sees(&mut self, now: Nanos) {
@@ -236,6 +258,7 @@ impl Observer for Shared {
         tally.sees(now);
         let class = LATENESS.iter().take_while(|end| now - due > **end).count();
         tally.lateness[class] += 1;
+        tally.late += now - due;
         let Some(segment) = Segment::read(packet) else { return };
         let near = usize::from(port);
         if near < tally.flows.len() {
@@ -248,6 +271,10 @@ impl Observer for Shared {
                 file.last_left = due;
             }
         }
+    }
+
+    fn stood_still(&mut self, away: Nanos) {
+        self.get().away = away;
     }
 }
 
@@ -315,6 +342,11 @@ mod tests {
         assert_eq!((file.opened, file.first_entered, file.last_left), (1, Some(12), 15));
         assert_eq!((file.last_ack, file.arrived, file.drops), (30, 1, 1));
         assert_eq!(tally.get().lateness, [1, 0, 0, 4, 0, 0, 0]);
+        tally.stood_still(60);
+        let told = tally.get().punctuality(1000);
+        let numbers = r#""away_ns":60,"late_ns":4000001,"lateness":[1,0,0,4,0,0,0],"distortion":"#;
+        assert!(told.contains(numbers), "{told}");
+        assert!(told.ends_with(r#""this machine stood still for 6.0 % of the time"}"#));
         assert!(tally.get().files[0].as_ref().unwrap().is_empty());
     }
 

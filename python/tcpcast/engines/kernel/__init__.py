@@ -16,6 +16,7 @@ from tcpcast import output, statistics
 from tcpcast.answer import Answer
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.counted import MOST_LIMITED, Counted
+from tcpcast.engines.kernel.late import put_lateness
 from tcpcast.engines.kernel.question import check, question, run_s
 from tcpcast.engines.kernel.single import Transfers
 from tcpcast.engines.packet import figures
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-MOST_LATE = 0.01
-"""More packets than this that are over 1 ms late distort what is measured."""
+LATE_AFTER_S = 3.0
+"""A run that is late so far ends after this time, unless lateness is accepted."""
 
 BURST_S, MOST_IN_BURSTS = 2e-4, 1e-3
 """More packets than this that are so late raise the rate samples of BBR."""
@@ -59,9 +60,11 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     Returns
     -------
     Answer
-        Metrics of the same names as those of ``packet`` where they are measured. Without any, and
-        with ``machine_fault``, where this machine was too busy to hold the link's times. It is
-        measured, so the same seed gives the same losses and another answer.
+        Metrics of the same names as those of ``packet`` where they are measured. If the machine
+        was too busy to hold the link's times, they are not trusted and have no intervals, and a
+        warning has the size of the error; the run ends early with ``machine_fault``, unless
+        ``options.accept_late``. It is measured, so the same seed gives the same losses and another
+        answer.
 
     Raises
     ------
@@ -77,7 +80,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     runs = _Runs(scenario, options)
     with _capture(scenario, options) as place:
         outcomes = runs.all(place)
-    return _answer(scenario, outcomes)
+    return _answer(scenario, outcomes, accept_late=options.accept_late)
 
 
 @contextmanager
@@ -117,9 +120,12 @@ class _Runs:
                 outcomes.append(run_traffic(asked, self._advanced))
             except EnvironmentFault as fault:
                 raise NotApplicable(f"this machine has no link for it: {fault}") from fault
-            if outcomes[-1].cut is not None or outcomes[-1].distortion is not None:
+            if outcomes[-1].cut is not None or self._is_too_late(outcomes[-1]):
                 break
         return outcomes
+
+    def _is_too_late(self, outcome: TrafficOutcome) -> bool:
+        return outcome.distortion is not None and not self._options.accept_late
 
     def _advanced(self, outcome: TrafficOutcome) -> str | None:
         """Show progress; say why the run is to be cut short, if it is."""
@@ -136,37 +142,37 @@ class _Runs:
             self._options.progress((self._done + min(part, 1.0)) / scenario.run.replications)
         if self._deadline is not None and time.perf_counter() > self._deadline:
             return "run.max_wall was reached before the run was over"
+        if outcome.punctuality.get("elapsed_ns", 0) > LATE_AFTER_S * 1e9:
+            return outcome.distortion if self._is_too_late(outcome) else None
         return None
 
 
-def _answer(scenario: Scenario, outcomes: list[TrafficOutcome]) -> Answer:
+def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: bool) -> Answer:
     answer = Answer("kernel", kind="measurement", replications=scenario.run.replications)
     answer.seed = scenario.run.seed
     answer.provenance = _provenance(scenario, outcomes)
-    reason = _distortion(outcomes)
-    if reason is not None:
-        answer.partial = (
-            f"{reason}: this machine was too busy to hold the link's times; run it again, or with "
-            "a lower network.bottleneck.rate"
-        )
-        answer.machine_fault = True
-        return answer
-    cut = outcomes[-1].cut
-    if cut is not None:
-        answer.interrupted = cut == "interrupted"
-        answer.partial = "interrupted: the results are of the part that was finished"
-        answer.partial = answer.partial if answer.interrupted else cut
-    answer.warnings += [
-        f"the capture is not whole: {o.capture_fault}" for o in outcomes if o.capture_fault
-    ]
+    _put_cut(answer, outcomes[-1].cut)
     if scenario.transfers_alone is not None:
         single = Transfers(scenario, outcomes)
         answer.metrics = figures.metrics(dict(single.estimates()))
         answer.tables = single.tables()
-        return answer
-    answer.warnings += bbr_warnings(scenario, answer.provenance)
-    _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
+    else:
+        _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
+    if any(outcome.distortion is not None for outcome in outcomes):
+        put_lateness(answer, scenario, outcomes, accepted=accept_late)
+    if scenario.transfers_alone is None:
+        answer.warnings = [*bbr_warnings(scenario, answer.provenance), *answer.warnings]
+    faults = (f"the capture is not whole: {o.capture_fault}" for o in outcomes if o.capture_fault)
+    answer.warnings = [*faults, *answer.warnings]
     return answer
+
+
+def _put_cut(answer: Answer, cut: str | None) -> None:
+    """Mark an answer as partial if its last run was cut short."""
+    if cut is not None:
+        answer.interrupted = cut == "interrupted"
+        finished = "interrupted: the results are of the part that was finished"
+        answer.partial = finished if answer.interrupted else cut
 
 
 def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]) -> None:
@@ -243,21 +249,8 @@ def _paced_on(links: Sequence[Mapping[str, int] | None]) -> Iterator[str]:
         )
 
 
-def _distortion(outcomes: list[TrafficOutcome]) -> str | None:
-    """Say why what was measured is not to be trusted; of a run cut short by its lateness alone."""
-    for outcome in outcomes:
-        if outcome.distortion is not None:
-            return outcome.distortion
-        if outcome.late_ratio() > MOST_LATE:
-            return f"{outcome.late_ratio():.1%} of the packets were more than 1 ms late"
-    return None
-
-
 def _provenance(scenario: Scenario, outcomes: list[TrafficOutcome]) -> dict[str, Any]:
-    counts = [
-        o.snapshots[-1]["lateness"] if o.snapshots else o.lateness or [0] * (len(LATENESS_S) + 1)
-        for o in outcomes
-    ]
+    counts = [outcome.lateness for outcome in outcomes]
     return {
         "version": tcpcast.__version__,
         "scenario": scenario.digest(),

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from tcpcast.scenario.tcp import Tcp
 
 SLOTS = 256
-SHORTEST_SLOT_S = 0.005
-"""How often a run tells what it counted; enough for MSER-5."""
+SHORTEST_SLOT_S, LONGEST_SLOT_S = 0.005, 10.0
+"""How often a run reports its counters; enough for MSER-5, and for a run that is cut short."""
 
 HANDSHAKE_AND_REST = 5.0
-"""Round trips of a short transfer with the pauses around it."""
+"""Round trips of a transfer of one packet with the pauses around it."""
 
 MOST_FLOWS = 256
 LONGEST_PACKET = 1984
@@ -120,7 +120,8 @@ def _schedule(scenario: Scenario) -> dict[str, Any]:
     until, wanted = run.duration_s, None
     if run.connections is not None:
         wanted = (nanoseconds(run.warmup_s or 0.0), run.connections)
-    slot_s = max(run_s(scenario) / SLOTS, SHORTEST_SLOT_S)
+    expected_s = min(run_s(scenario), run.max_wall_s or math.inf)
+    slot_s = min(max(expected_s / SLOTS, SHORTEST_SLOT_S), LONGEST_SLOT_S)
     pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
     return {
         "until_ns": None if until is None else nanoseconds(until),
@@ -135,7 +136,11 @@ def run_s(scenario: Scenario) -> float:
     """Return about how long a replication takes: until so many files are over, at the least."""
     alone, run = scenario.transfers_alone, scenario.run
     if alone is not None:
-        return HANDSHAKE_AND_REST * scenario.populations[0].rtt_s * alone.total
+        pkts, people, network = alone.mean_size_pkts, scenario.populations[0], scenario.network
+        # Windows double in each round trip; a large file takes its time at the rate of the link.
+        rounds = HANDSHAKE_AND_REST + math.log2(1 + pkts / people.tcp.initial_window)
+        sending_s = 8 * network.packet_bytes * pkts / network.bottleneck.rate_bps
+        return alone.total * (rounds * people.rtt_s + sending_s)
     if run.connections is None:
         return run.duration_s or 0.0
     per_s, bits = 0.0, 0.0
