@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from pathlib import Path
 
 from tcpcast.interrupts import ignore, leave_early
 
@@ -18,13 +19,27 @@ def main() -> int:
         from tcpcast import forks  # noqa: PLC0415 - see above
 
         forks.begin()
-    from tcpcast.cli import main as run  # noqa: PLC0415 - takes a moment
+    try:
+        from tcpcast.cli import main as run  # noqa: PLC0415 - takes a moment
 
-    code = run()
+        code = run()
+    except (ImportError, AttributeError, TypeError, ValueError):
+        if not is_stale(Path(__file__).resolve().parent):
+            raise
+        print("tcpcast: the native module is older than crates/; run: make setup", file=sys.stderr)
+        return 3
     ignore()
     if "duckdb" not in sys.modules:  # its binding complains of what is not collected at the end
         gc.freeze()
     return code
+
+
+def is_stale(package: Path) -> bool:
+    """Return True in a checkout whose native module is missing or older than its sources."""
+    crates = package.parents[1] / "crates"
+    modules = [module.stat().st_mtime for module in package.glob("_native*.so")]
+    sources = (source.stat().st_mtime for source in crates.glob("*/src/**/*.rs"))
+    return crates.is_dir() and max(sources, default=0.0) > max(modules, default=0.0)
 
 
 def may_need_workers(typed: str) -> bool:

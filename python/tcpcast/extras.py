@@ -38,7 +38,7 @@ def import_matplotlib() -> None:
         importlib.import_module("matplotlib.figure")
     except ImportError as missing:
         raise EnvironmentFault(
-            "figures need matplotlib, which is not installed: pip install tcpcast[plot]"
+            "figures need matplotlib, which is not installed: pip install matplotlib"
         ) from missing
     except (OSError, ValueError) as fault:
         raise EnvironmentFault(f"matplotlib cannot be imported: {fault}") from fault

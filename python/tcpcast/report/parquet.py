@@ -34,7 +34,7 @@ def parquet_modules() -> tuple[ModuleType, ModuleType]:
         import pyarrow.parquet  # noqa: PLC0415
     except ImportError as missing:
         raise EnvironmentFault(
-            "Parquet files need pyarrow, which is not installed: pip install tcpcast[parquet]"
+            "Parquet files need pyarrow, which is not installed: pip install pyarrow"
         ) from missing
     return pyarrow, pyarrow.parquet
 

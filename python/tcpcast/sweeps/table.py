@@ -59,7 +59,7 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
         except ImportError as missing:
             package = name.partition(".")[0]
             raise EnvironmentFault(
-                f"{what} need {package}, which is not installed: pip install tcpcast[sweep]"
+                f"{what} need {package}, which is not installed: pip install {package}"
             ) from missing
     return found
 

@@ -74,7 +74,7 @@ def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) ->
         from tcpcast.web.app import create_app  # noqa: PLC0415 - imports starlette
     except ImportError:
         raise EnvironmentFault(
-            'the page needs starlette and uvicorn; install them by: pip install "tcpcast[web]"'
+            "the page needs starlette and uvicorn; install them by: pip install starlette uvicorn"
         ) from None
     access = Access(bound.getsockname()[1])
     bound.listen()  # from here on a browser waits for the answer rather than being refused
