@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
-from pathlib import Path
 
 from tcpcast.interrupts import ignore, leave_early
+
+TYPE_CHECKING = False  # as in typing, which takes a while to import
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def main() -> int:
@@ -24,6 +27,8 @@ def main() -> int:
 
         code = run()
     except (ImportError, AttributeError, TypeError, ValueError):
+        from pathlib import Path  # noqa: PLC0415 - only after a failure
+
         if not is_stale(Path(__file__).resolve().parent):
             raise
         print("tcpcast: the native module is older than crates/; run: make setup", file=sys.stderr)

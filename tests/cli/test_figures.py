@@ -136,7 +136,7 @@ except EnvironmentFault as fault:
     print(fault, fault.exit_code)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install tcpcast[plot]" in done.stdout
+    assert "pip install matplotlib" in done.stdout
     assert done.stdout.strip().endswith("3")
 
 

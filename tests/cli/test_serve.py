@@ -85,4 +85,4 @@ def test_without_its_packages_it_says_what_to_install(
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert main(["serve", "--no-browser"]) == 3
-    assert 'pip install "tcpcast[web]"' in capsys.readouterr().err
+    assert "pip install starlette uvicorn" in capsys.readouterr().err

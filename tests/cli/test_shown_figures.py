@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import tcpcast
 
-pytest.importorskip("matplotlib", reason="needs matplotlib: pip install tcpcast[plot]")
+pytest.importorskip("matplotlib", reason="needs matplotlib: pip install matplotlib")
 
 
 def test_figures_are_returned_by_position_and_name() -> None:

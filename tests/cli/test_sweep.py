@@ -129,7 +129,7 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, missing, None)
     dask = ["--dask", "tcp://127.0.0.1:9"] if missing == "distributed" else []
     assert main(["sweep", file, *dask]) == 3
-    assert f"need {missing}, which is not installed: pip install tcpcast[sweep]" in (
+    assert f"need {missing}, which is not installed: pip install {missing}" in (
         capsys.readouterr().err
     )
 

@@ -155,7 +155,7 @@ sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--parquet", {str(tmp_p
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 3
-    assert "pip install tcpcast[parquet]" in done.stderr
+    assert "pip install pyarrow" in done.stderr
     assert "none.pcap" not in done.stderr
 
 

@@ -389,7 +389,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.stack=bbr2",
-            'tcp.stack: "bbr2" is not a stack; write "bbr3"',
+            'tcp.stack: "bbr2": BBR version 2 is not simulated; write "linux-bbr" for version 1',
         ),
         ("tcp.stack=BBRv3", 'tcp.stack: "BBRv3" is not a stack; write "bbr3"'),
         ("tcp.stack=bbr", 'tcp.stack: "bbr" is not a stack; write "linux-bbr", whose formula'),

@@ -92,7 +92,7 @@ def test_without_duckdb_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert main(["query", str(folder), "SELECT 1"]) == 3
-    assert "pip install tcpcast[sweep]" in capsys.readouterr().err
+    assert "pip install duckdb" in capsys.readouterr().err
 
 
 def test_a_command_says_no_more_than_its_rows(folder: Path) -> None:

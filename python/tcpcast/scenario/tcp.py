@@ -200,6 +200,11 @@ def _optional_keys(schema: dict[str, Any]) -> None:
 def _stack(value: object) -> str:
     """Read a preset; of one that is not simulated, say which formula tells of it."""
     if isinstance(value, str) and value != "bbr3" and re.fullmatch(_LATER_BBR, value.lower()):
+        if "2" in value:
+            raise UnitError(
+                f'{units.show(value)}: BBR version 2 is not simulated; write "linux-bbr" for '
+                'version 1, or "bbr3" for version 3'
+            )
         raise UnitError(f'{units.show(value)} is not a stack; write "bbr3"')
     for name, engine in _FORMULAS.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
