@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
 Floats = NDArray[np.float64]
-Named = TypeVar("Named", str, float)
+Named = TypeVar("Named", bound="Hashable")
 
 LEVEL = 0.95
 """Confidence of every interval."""
@@ -84,7 +84,7 @@ def variance_of_mean(units: Floats, replications: int) -> tuple[float, int]:
     cosines = min(math.ceil(COSINES / replications), length - 1)
     squares, freedom = 0.0, 0
     if cosines > 0:
-        squares += float(((table @ _waves(length, cosines)) ** 2).sum())
+        squares += float(((table @ waves(length, cosines)) ** 2).sum())
         freedom += replications * cosines
     if replications > 1:
         squares += length * float((table.mean(axis=1) ** 2).sum())
@@ -93,7 +93,7 @@ def variance_of_mean(units: Floats, replications: int) -> tuple[float, int]:
 
 
 @functools.cache  # the same for each figure of an answer
-def _waves(length: int, cosines: int) -> Floats:
+def waves(length: int, cosines: int) -> Floats:
     """Return the lowest cosines over so many units, ``[units, cosines]``."""
     times = np.pi * (np.arange(length) + 0.5) / length
     waves: Floats = math.sqrt(2.0 / length) * np.cos(np.outer(times, np.arange(1, cosines + 1)))
@@ -154,6 +154,25 @@ def _student(freedom: float) -> float:
     from scipy.special import stdtrit  # noqa: PLC0415 - takes long
 
     return float(stdtrit(freedom, (1.0 + LEVEL) / 2.0))
+
+
+def student_beyond(t: float, freedom: int) -> float:
+    """Return the probability that Student's t is beyond ``t`` on either side.
+
+    The finite sums for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4), since
+    ``scipy.special`` takes long to import.
+    """
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term, total = (cosine if odd else 1.0), 0.0
+    for k in range(2 + odd, freedom + 1, 2):
+        total += term
+        term *= cosine**2 * (k - 1) / k
+    within = sine * total
+    if odd:
+        within = 2.0 / math.pi * (angle + within)
+    return max(0.0, 1.0 - within)
 
 
 def _garwood(count: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,7 +67,8 @@ class Estimate:
     ``unlike`` counts the units that differ from the commonest ratio; None where no ratio comes
     twice. ``doubt`` says in words why the interval, or its absence, is to be checked, ``endless``
     that no longer run would mend it. ``at_least`` is a lower bound of the value where the value
-    itself is withheld.
+    itself is withheld. ``pseudo`` has the jackknife's pseudo-values, ``[units]``, of
+    ``replications`` runs.
     """
 
     value: float
@@ -83,6 +84,8 @@ class Estimate:
     doubt: str | None = None
     endless: bool = False
     at_least: float | None = None
+    pseudo: Floats | None = field(default=None, repr=False, compare=False)
+    replications: int = 1
 
     @property
     def correlated(self) -> bool:
@@ -220,7 +223,7 @@ def ratio(
         return None
     value = float(y.sum()) / total
     low, high, half_width = -math.inf, math.inf, math.inf
-    lag1, pairs, bend = 0.0, 0, 0.0
+    lag1, pairs, bend, pseudo = 0.0, 0, 0.0, None
     units = int(np.count_nonzero(x))
     if units >= 2:
         pseudo = _pseudo_values(y, x)
@@ -240,7 +243,8 @@ def ratio(
         low = max(low, 0.0)
     high = min(high, max(at_most, value))
     unlike = _unlike(y, x)
-    return Estimate(value, low, high, half_width, units, lag1, pairs, few, bend, unlike)
+    found = Estimate(value, low, high, half_width, units, lag1, pairs, few, bend, unlike)
+    return replace(found, pseudo=pseudo, replications=replications)
 
 
 def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:

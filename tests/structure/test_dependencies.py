@@ -26,6 +26,7 @@ ANSWERING = QUESTION | {
     "intervals",
     "statistics",
     "quantiles",
+    "drift",
     "_native",
     "captures",
     "engines",
@@ -45,6 +46,7 @@ MAY_IMPORT = {
     "intervals": set[str](),
     "statistics": {"errors", "intervals"},
     "quantiles": {"errors", "statistics"},
+    "drift": {"intervals", "statistics"},
     "metrics": set[str](),
     "answer": {"errors", "metrics"},
     "captures": QUESTION | {"models", "_native"},
@@ -85,6 +87,7 @@ FROM_OUTSIDE = {
     "intervals": {"numpy", "scipy"},
     "statistics": {"numpy", "scipy"},
     "quantiles": {"numpy"},
+    "drift": set[str](),
     "captures": {"numpy"},
     "scenario": {"pydantic", "pydantic_core", "tomlkit"},
 }

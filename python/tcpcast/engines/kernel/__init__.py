@@ -191,7 +191,7 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
             "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
             "run.warmup"
         )
-    answer.warnings += figures.warnings(found, counted.seen)
+    answer.warnings += figures.warnings(found, counted.seen, answer.tables.get("by_class", {}))
     limited = counted.limited_ratio()
     if limited > MOST_LIMITED:
         answer.warnings.append(

@@ -15,7 +15,7 @@ from tcpcast.engines.packet import figures
 from tcpcast.engines.packet.by_class import class_table
 from tcpcast.engines.packet.configuration import size_bounds
 from tcpcast.engines.packet.figures import CLASS, LINK, SIZE, Seen, Units
-from tcpcast.engines.packet.reliability import judged
+from tcpcast.engines.packet.reliability import judged, judged_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -234,16 +234,10 @@ class Counted:
 
     def _by_class(self) -> Table:
         groups = self.scenario.populations
-        each = [
-            judged(
-                self.scenario,
-                self.seen,
-                figures.class_estimates(self.scenario, self.units, at),
-                (at,),
-            )
-            for at in range(len(groups))
+        found = [
+            figures.class_estimates(self.scenario, self.units, at) for at in range(len(groups))
         ]
-        return class_table(groups, each, OF_CLASS)
+        return class_table(groups, judged_classes(self.scenario, self.seen, found), OF_CLASS)
 
     def _by_flow(self) -> Table:
         groups = self.scenario.populations

@@ -43,8 +43,9 @@ MOST_HEARD_AT_ONCE = 0.5
 PILOT_SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Lengths of the pilot run that looks for the end of the warm-up, as shares of the run."""
 
-PILOT_ENOUGH = 1 / 16
-"""A pilot run that is shorter than this is not the last word."""
+PILOT_ENOUGH, PILOT_ENOUGH_OF_CLASSES = 1 / 16, 1 / 4
+"""A pilot run that is shorter than this is not the last word. The shares of classes drift slowly,
+and the start of a slow drift looks like a steady state."""
 
 MSER_FEWEST = 50
 """MSER-5 wants at least so many slots."""
@@ -139,7 +140,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         answer = Answer("packet", kind="simulation", metrics=figures.metrics(estimates))
         answer.tables = tables.tables(scenario, seen) if options.tables else {}
         answer.warnings = _warm_up_warnings(warmup)
-        answer.warnings += _interval_warnings(scenario, seen, estimates)
+        answer.warnings += _interval_warnings(scenario, seen, estimates, answer.tables)
         answer.warnings += cross.warnings(scenario, run.clocks())
         answer.warnings += _loss_warnings(scenario, seen)
         _say_how_it_ended(answer, scenario, ended, estimates, run)
@@ -223,6 +224,7 @@ def _warm_up(
     run = _native.Simulation(configure(scenario, 0.0), 1)
     whole = _first_length(scenario, 0.0)
     watch = Watch(configure(scenario, 0.0), 1, None)
+    enough = PILOT_ENOUGH if len(scenario.populations) == 1 else PILOT_ENOUGH_OF_CLASSES
     latest, found = 0.0, False
     for share in PILOT_SHARES:
         goal = _goal(scenario, 0.0, share * whole)
@@ -231,19 +233,24 @@ def _warm_up(
             options.progress(0.0)
         end = _end_of_transient(run, scenario)
         if end is not None:
-            latest, found = max(latest, end), share >= PILOT_ENOUGH
+            latest, found = max(latest, end), share >= enough
         if found or ended != DONE:
             break
-    return _WarmUp(round(latest, 9), "MSER-5 on the bottleneck queue", found, ended)
+    watched = (
+        "the bottleneck queue and the classes"
+        if len(scenario.populations) > 1
+        else "the bottleneck queue"
+    )
+    return _WarmUp(round(latest, 9), f"MSER-5 on {watched}", found, ended)
 
 
 def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | None:
-    """Return where MSER-5 cuts the run so far, in seconds; None where it cannot tell."""
+    """Return the last of the ends that MSER-5 finds, in seconds; None if one is not found."""
     slot_s, series = figures.warm_up_series(run, scenario)
-    if series.size < MSER_FEWEST:
+    if not series or series[0].size < MSER_FEWEST:
         return None
-    end = statistics.mser5(series)
-    return slot_s * end.index if end.found else None
+    ends = [statistics.mser5(each) for each in series]
+    return slot_s * max(end.index for end in ends) if all(end.found for end in ends) else None
 
 
 def _warm_up_warnings(warmup: _WarmUp) -> list[str]:
@@ -324,12 +331,15 @@ def _add_delivered(answer: Answer, scenario: Scenario, run: _native.Simulation) 
 
 
 def _interval_warnings(
-    scenario: Scenario, seen: figures.Seen, estimates: figures.Estimates
+    scenario: Scenario,
+    seen: figures.Seen,
+    estimates: figures.Estimates,
+    known: dict[str, tables.Table],
 ) -> list[str]:
     """Say which intervals are withheld or to be checked."""
     found = goodputs.quantiles(scenario, seen)
     quantiles = reliability.quantile_warnings(scenario, seen.units, found)
-    return [*figures.warnings(estimates, seen), *quantiles]
+    return [*figures.warnings(estimates, seen, known.get("by_class", {})), *quantiles]
 
 
 def _loss_warnings(scenario: Scenario, seen: figures.Seen) -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, IntervalWarning, Metric
 from tcpcast.engines.packet import hops, return_path, transfers
+from tcpcast.engines.packet.by_class import class_warnings
 from tcpcast.engines.packet.queues import marks
 from tcpcast.engines.packet.unfinished import InProgress, in_progress
 from tcpcast.statistics import Estimate
@@ -450,8 +451,16 @@ def _metric(estimate: Estimate) -> Metric:
     )
 
 
-def warnings(found: Estimates, seen: Seen) -> list[str]:
-    """Say which intervals are withheld or to be checked, and what could not be told."""
+def warnings(found: Estimates, seen: Seen, by_class: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Say which intervals are withheld or to be checked, and what could not be told.
+
+    Parameters
+    ----------
+    found, seen
+        The estimates of all classes together, and what the run saw.
+    by_class
+        The table of the classes; empty if there is none.
+    """
     known = {name: e for name, e in found.items() if e is not None}
     doubted = {name: e for name, e in known.items() if e.doubt is not None}
     with_interval = sum(e.low is not None for e in known.values())
@@ -466,6 +475,7 @@ def warnings(found: Estimates, seen: Seen) -> list[str]:
         else:
             what = "no interval for" if withheld else "check the intervals of"
             listed.append(IntervalWarning(f"{doubt}; {what} ", sorted(names)))
+    listed += class_warnings(by_class, {doubt for doubt, _ in reasons})
     if seen.loss_events is None:
         listed.append(
             "loss_event_ratio_cumulative is left out, because a replication has more loss "
@@ -474,20 +484,28 @@ def warnings(found: Estimates, seen: Seen) -> list[str]:
     return listed
 
 
-def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, Floats]:
-    """Return the slot length in seconds and what is watched for the end of the warm-up.
+def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, list[Floats]]:
+    """Return the slot length in seconds and the series that show the end of the warm-up.
 
-    The mean queue in each slot; where no queue can form, because the bottleneck's rate is
-    unlimited or it is a policer, the packets delivered in it. ``[slots]``.
+    The mean queue in each slot; if no queue can form, because the bottleneck's rate is unlimited or
+    it is a policer, the packets delivered in it. If there are several classes, also the packets of
+    each: their shares often settle long after the queue. A class that starts or stops during the
+    run is left out. Each series is ``[slots]``.
     """
     rows = unwrapped(run.counters()[0])[:-1].astype(np.float64)
     if len(rows) < 2:
-        return 0.0, np.empty(0)
-    slot_s = rows[1, LINK["time_ns"]] * 1e-9
-    if not has_queue(scenario):
-        columns = [
-            len(LINK) + at * len(CLASS) + CLASS["delivered"]
-            for at in range(len(scenario.populations))
-        ]
-        return slot_s, np.diff(rows[:, columns].sum(axis=1))
-    return slot_s, np.diff(rows[:, LINK["queue_integral"]]) / rows[1, LINK["time_ns"]]
+        return 0.0, []
+    groups = scenario.populations
+    delivered = np.diff(
+        rows[:, [len(LINK) + at * len(CLASS) + CLASS["delivered"] for at in range(len(groups))]],
+        axis=0,
+    )
+    total = (
+        np.diff(rows[:, LINK["queue_integral"]]) if has_queue(scenario) else delivered.sum(axis=1)
+    )
+    shares = [
+        delivered[:, at]
+        for at, group in enumerate(groups)
+        if len(groups) > 1 and not group.has_span
+    ]
+    return rows[1, LINK["time_ns"]] * 1e-9, [total, *shares]

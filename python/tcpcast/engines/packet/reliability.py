@@ -16,6 +16,7 @@ import numpy as np
 
 from tcpcast import units as written
 from tcpcast.answer import IntervalWarning
+from tcpcast.engines.packet.convergence import unconverged, unconverged_classes
 from tcpcast.engines.packet.heavy_tails import heavy_tails
 from tcpcast.engines.packet.unfinished import without_survivors
 from tcpcast.scenario.queue import FairQueue
@@ -94,8 +95,24 @@ OF_LOSSES = {
 batches in which it came tell of it."""
 
 
-def judged(
-    scenario: Scenario, seen: Seen, found: Estimates, among: Sequence[int] | None = None
+def judged(scenario: Scenario, seen: Seen, found: Estimates) -> Estimates:
+    """Return the estimates of all classes together with their doubts: see :func:`_judged`."""
+    numbers = range(len(scenario.populations))
+    return _judged(scenario, seen, found, numbers, unconverged(scenario, seen, found))
+
+
+def judged_classes(scenario: Scenario, seen: Seen, each: Sequence[Estimates]) -> list[Estimates]:
+    """Return the estimates of each class with their doubts: see :func:`_judged`."""
+    slow = unconverged_classes(scenario, each)
+    return [_judged(scenario, seen, found, (at,), slow[at]) for at, found in enumerate(each)]
+
+
+def _judged(
+    scenario: Scenario,
+    seen: Seen,
+    found: Estimates,
+    numbers: Sequence[int],
+    slow: Mapping[str, str],
 ) -> Estimates:
     """Return the estimates with their doubts, the interval withheld where too little was seen.
 
@@ -105,11 +122,12 @@ def judged(
         The scenario, and what its run saw.
     found
         Estimates by metric, of all classes or of some.
-    among
-        The numbers of the classes; None for all.
+    numbers
+        The numbers of the classes.
+    slow
+        Metrics that have not converged, with reasons.
     """
-    units, groups = seen.units, scenario.populations
-    numbers = range(len(groups)) if among is None else among
+    units = seen.units
     missing = _missing(scenario, units, numbers)
     if meaningless(scenario, units, numbers):
         found = {
@@ -122,7 +140,9 @@ def judged(
     ]
     rare, short = _rare_losses(scenario, seen, numbers), too_short(found)
     alone = {
-        name: None if e is None else _judged_one(name, e, units, missing or rare.get(name), doubts)
+        name: None
+        if e is None
+        else _judged_one(name, e, units, missing or rare.get(name) or slow.get(name), doubts)
         for name, e in found.items()
     }
     by_batches = {

@@ -15,7 +15,7 @@ from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_es
 from tcpcast.engines.packet.reliability import (
     enough_beyond,
     fewest_files_by_size,
-    judged,
+    judged_classes,
     of_quantiles,
 )
 from tcpcast.engines.packet.unfinished import hides_unfinished
@@ -71,10 +71,8 @@ def _length(table: Table) -> int:
 
 def _by_class(scenario: Scenario, seen: Seen) -> Table:
     groups = scenario.populations
-    estimates = [
-        judged(scenario, seen, class_estimates(scenario, seen.units, at), (at,))
-        for at in range(len(groups))
-    ]
+    each = [class_estimates(scenario, seen.units, at) for at in range(len(groups))]
+    estimates = judged_classes(scenario, seen, each)
     left_out = () if scenario.transfers_alone is None else transfers.DECIDED_BY_THE_RUN
     return class_table(groups, estimates, [m for m in estimates[0] if m not in left_out])
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.answer import Metric
+from tcpcast.compare import figure_of
 from tcpcast.engines import answer
 from tcpcast.errors import UnitError
 from tcpcast.path.prediction import path_formulas
@@ -21,7 +21,7 @@ from tcpcast.web.questions.question import Facts, Given, Question, typed
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
     from tcpcast.web.questions.fields import Values
 
 GROUPS = ("a", "b")
@@ -196,7 +196,8 @@ def _simulated(values: Values, given: Answer) -> dict[str, Metric]:
             for name in ("goodput_bps", "goodput_bps_low", "goodput_bps_high")
         )
         name = f"{group.upper()}: {values[f'stack-{group}']}"
-        found[name] = Metric(value, low, high)
+        doubt = str(table["goodput_bps_doubt"][at]) if "goodput_bps_doubt" in table else None
+        found[name] = figure_of(value, low, high, doubt or None)
     return found
 
 

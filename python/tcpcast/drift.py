@@ -1,0 +1,103 @@
+"""Tests of figures for a trend, and for correlation that leaves too few independent units.
+
+A queue settles in seconds, while the shares of classes with different TCPs drift for minutes. The
+interval of such a figure describes the run and not the steady state. Both tests use the
+pseudo-values of the figure itself, and both have known error rates if nothing drifts. The measured
+coverage with and without the tests is in ``docs/background/statistics.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast import intervals
+from tcpcast.intervals import COSINES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcpcast.intervals import Floats, Named
+    from tcpcast.statistics import Estimate
+
+DRIFT_LEVEL = 0.01
+"""Share of answers without a trend in which the test may find one."""
+
+LEAST_CHANGE = 0.005
+"""A trend that changes a figure by less than this share of its value has no consequences."""
+
+FEWEST_INDEPENDENT = 12
+"""Minimum number of independent units behind an interval, if its units are correlated."""
+
+
+def drifting(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
+    """Return the figures that change during the run by more than chance.
+
+    Parameters
+    ----------
+    estimates
+        All estimates of one answer, by metric (and class); their number sets the level of each
+        single test, see :func:`tcpcast.intervals.beyond_chance`.
+    """
+    levels = {}
+    for name, e in estimates.items():
+        if e is None or e.pseudo is None or e.few or e.pairs == 0:
+            continue
+        level, change = trend(e.pseudo, e.replications)
+        levels[name] = level if change > LEAST_CHANGE * abs(e.value) else 1.0
+    return intervals.beyond_chance(levels, DRIFT_LEVEL)
+
+
+def trend(units: Floats, replications: int) -> tuple[float, float]:
+    """Test for a trend that all replications share; return its level and the size of the change.
+
+    A trend from the start to the end of a run is in its lowest cosine coefficient, half a wave over
+    the run. Without a trend, the lowest coefficients of a long run have equal variances. The test
+    compares the square of the lowest one, averaged over the replications, with the others. This is
+    Geweke's comparison of the start and the end with a smooth weight, and with the variance at low
+    frequencies. Periodic behaviour within the run has no influence on it.
+
+    Parameters
+    ----------
+    units, replications
+        See :func:`tcpcast.intervals.variance_of_mean`.
+
+    References
+    ----------
+    J. Geweke, "Evaluating the accuracy of sampling-based approaches to the calculation of posterior
+    moments", Bayesian Statistics 4 (1992); U. K. Müller, M. W. Watson, "Low-frequency econometrics"
+    (2017): tests with few cosines.
+    """
+    table = (units - units.mean()).reshape(replications, -1)
+    length = table.shape[1]
+    cosines = min(length - 1, COSINES)
+    # Replications that start in phase repeat one another, so no more than the freedom of one.
+    freedom = min(replications * cosines, COSINES) - 1
+    if cosines < 1 or freedom < 1:
+        return 1.0, 0.0
+    found = table @ intervals.waves(length, cosines)
+    lowest = float(found[:, 0].mean())
+    rest = float((found**2).sum()) - replications * lowest**2
+    change = 2.0 * abs(lowest) * math.sqrt(2.0 / length)
+    if rest <= 0.0:
+        return (0.0 if lowest else 1.0), change
+    of_one = rest / (replications * cosines - 1)
+    t = abs(lowest) * math.sqrt(replications / of_one)
+    return intervals.student_beyond(t, freedom), change
+
+
+def independent_units(units: Floats, replications: int) -> float:
+    """Return how many independent units would tell as much as these correlated ones.
+
+    The number of units over the correlation time in units: one, and twice the sum of the
+    autocorrelations up to the first that is not positive.
+    """
+    table = (units - units.mean()).reshape(replications, -1)
+    variance = float((table**2).sum())
+    correlation_time = 1.0
+    for lag in range(1, max(2, table.shape[1] // 2)):
+        correlation = float((table[:, lag:] * table[:, :-lag]).sum())
+        if correlation <= 0.0 or variance == 0.0:
+            break
+        correlation_time += 2.0 * correlation / variance
+    return units.size / correlation_time

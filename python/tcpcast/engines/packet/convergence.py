@@ -1,0 +1,92 @@
+"""Intervals withheld because a run has not converged: it drifts, or is correlated for too long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.drift import FEWEST_INDEPENDENT, drifting, independent_units
+from tcpcast.statistics import too_short
+from tcpcast.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcpcast.engines.packet.figures import Estimates, Seen
+    from tcpcast.intervals import Named
+    from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
+
+LONGER = 4
+"""A run that has not converged should be this many times as long."""
+
+
+def unconverged(scenario: Scenario, seen: Seen, found: Estimates) -> dict[str, str]:
+    """Return the metrics of an answer that have no interval because they vary slowly, with reasons.
+
+    Jain's index is one number per replication. It drifts if the goodput of any class does.
+    """
+    if scenario.transfers_alone is not None:  # each one starts from fresh state
+        return {}
+    reasons = _reasons(scenario, found)
+    if "jain_index" in found and drifting(_goodputs(scenario, seen)):
+        reasons["jain_index"] = _drifting(scenario)
+    return reasons
+
+
+def unconverged_classes(scenario: Scenario, each: Sequence[Estimates]) -> list[dict[str, str]]:
+    """Return the same for the estimates of each class.
+
+    All classes are tested as one answer, so that many classes do not cause more false alarms.
+    """
+    if scenario.transfers_alone is not None:
+        return [{} for _ in each]
+    tested = {(at, name): e for at, found in enumerate(each) for name, e in found.items()}
+    reasons = _reasons(scenario, tested)
+    return [
+        {name: reasons[at, name] for name in found if (at, name) in reasons}
+        for at, found in enumerate(each)
+    ]
+
+
+def _reasons(scenario: Scenario, found: Mapping[Named, Estimate | None]) -> dict[Named, str]:
+    slow = {name: _correlated(scenario) for name in too_short(found) if _is_slow(found[name])}
+    return slow | dict.fromkeys(drifting(found), _drifting(scenario))
+
+
+def _is_slow(estimate: Estimate | None) -> bool:
+    if estimate is None or estimate.pseudo is None:
+        return False
+    return independent_units(estimate.pseudo, estimate.replications) < FEWEST_INDEPENDENT
+
+
+def _goodputs(scenario: Scenario, seen: Seen) -> dict[int, Estimate | None]:
+    """Return the goodput of each class, if there are several."""
+    units, groups = seen.units, scenario.populations
+    if len(groups) == 1:
+        return {}
+    return {
+        at: units.ratio(units.of_class("delivered", [at]), units.seconds_on([group]))
+        for at, group in enumerate(groups)
+    }
+
+
+def _drifting(scenario: Scenario) -> str:
+    return f"still drifting: the run begins and ends at different levels; {_longer(scenario)}"
+
+
+def _correlated(scenario: Scenario) -> str:
+    few = f"the run has fewer than {FEWEST_INDEPENDENT} stretches that are independent"
+    return f"run too short: {few}; {_longer(scenario)}"
+
+
+def _longer(scenario: Scenario) -> str:
+    """Return the advice to make the run longer: the present run becomes the warm-up."""
+    run = scenario.run
+    if run.connections is not None:
+        return f"run longer (run.connections = {LONGER * run.connections})"
+    if run.duration_s is None:
+        return f"run {LONGER} times as long"
+    present, longer = (
+        format_duration(float(f"{s:.6g}")) for s in (run.duration_s, LONGER * run.duration_s)
+    )
+    return f'run longer (run.duration = "{longer}", run.warmup = "{present}")'

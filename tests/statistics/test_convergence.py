@@ -1,0 +1,86 @@
+"""Runs that have not converged: a trend is found, its interval withheld, and chance is no trend."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import tcpcast
+from scipy import stats
+from tcpcast import statistics
+from tcpcast.drift import drifting, independent_units, trend
+from tcpcast.intervals import student_beyond
+
+SEED = 20_090_517
+
+
+def two_classes(duration: str) -> tcpcast.Scenario:
+    classes: list[dict[str, Any]] = [
+        {"name": name, "flows": 1, "tcp": {"stack": f"linux-{name}"}} for name in ("cubic", "bbr")
+    ]
+    return tcpcast.Scenario.from_dict(
+        {
+            "network": {"rtt": "50ms", "bottleneck": {"rate": "20mbit", "buffer": "16bdp"}},
+            "traffic": {"kind": "bulk"},
+            "class": classes,
+            "run": {"duration": duration, "replications": 4},
+        }
+    )
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 7, 8, 31])
+def test_student_beyond(freedom: int) -> None:
+    for t in (0.0, 0.1, 1.0, 2.3, 5.0, 20.0):
+        expected = 2.0 * stats.t.sf(t, freedom)
+        assert student_beyond(t, freedom) == pytest.approx(expected, abs=1e-13)
+
+
+@pytest.mark.parametrize("replications", [1, 4])
+def test_chance_is_rarely_a_trend(replications: int) -> None:
+    random = np.random.default_rng(SEED)
+    levels = [trend(random.standard_normal(32), replications)[0] for _ in range(2000)]
+    assert np.mean(np.array(levels) < 0.01) < 0.02
+
+
+@pytest.mark.parametrize("replications", [1, 4])
+def test_a_trend_behind_noise_is_found(replications: int) -> None:
+    random = np.random.default_rng(SEED)
+    rise = np.tile(np.linspace(9.0, 11.0, 32 // replications), replications)
+    noisy = [
+        statistics.mean(rise + 0.3 * random.standard_normal(32), replications=replications)
+        for _ in range(100)
+    ]
+    assert sum(bool(drifting({"rate": e})) for e in noisy) > 95
+
+
+def test_a_trend_of_no_consequence_is_none() -> None:
+    assert not drifting({"rate": statistics.mean(1000.0 + np.linspace(-1.0, 1.0, 32))})
+
+
+def test_independent_units() -> None:
+    random = np.random.default_rng(SEED)
+    slow = np.cumsum(random.standard_normal(32))
+    assert independent_units(slow, 1) < 12
+    assert independent_units(np.tile([1.0, -1.0], 16), 1) == 32
+
+
+def test_shares_that_drift_have_no_interval() -> None:
+    """The run of the page: the true goodput of BBR is 7.5 Mbit/s, and 60 s give 2.4."""
+    answer = tcpcast.run(two_classes("60s"), engines=["packet"])
+    table = answer["packet"].tables["by_class"]
+    assert np.isnan(table["goodput_bps_low"]).all()
+    assert all(doubt.startswith("still drifting: ") for doubt in table["goodput_bps_doubt"])
+    assert answer["packet"].metrics["jain_index"].lacking == "still drifting"
+    assert 'run.duration = "240s", run.warmup = "60s"' in " ".join(answer["packet"].warnings)
+    assert "still drifting" in str(answer)
+
+
+def test_the_warm_up_waits_for_the_classes() -> None:
+    answer = tcpcast.run(two_classes("600s"), engines=["packet"])["packet"]
+    assert answer.warmup_s is not None
+    assert answer.warmup_s > 60.0
+    table = answer.tables["by_class"]
+    low, high = table["goodput_bps_low"][1], table["goodput_bps_high"][1]
+    assert math.isnan(low) or low < 7.55e6 < high
