@@ -245,7 +245,10 @@ class Tcp(Table):
         description="where slow start of a new connection ends",
     )
     receiver_window: Window = Field(
-        examples=[44], description="the most packets in flight; bytes are of payload"
+        examples=[44],
+        description='the most packets in flight; bytes are of payload. With `"unlimited"` a '
+        "classic stack in fast recovery has at most twice the window in which the loss was found "
+        "in flight, as buffers of real hosts are made for",
     )
     delayed_acks: StrictBool = Field(
         examples=[True], description="one ack for two packets, or after ack_timeout"

@@ -22,6 +22,10 @@ use crate::tcp::{
 /// The most packets that limited transmit lets out beyond cwnd (RFC 3042, section 2).
 const BEYOND_WINDOW: u32 = 2;
 
+/// The most windows that are outstanding in a recovery where the receiver window is unlimited: twice
+/// the one in which the loss was found, whose half is the threshold.
+const WINDOWS_HELD: u32 = 2;
+
 /// No packet is being timed; no acknowledgement is above it.
 const NOT_TIMED: u32 = u32::MAX;
 
@@ -304,7 +308,7 @@ impl<C: CongestionControl + Default> Sender<C> {
                 probe.tcp(now, TcpEvent::PartialAck);
                 // After a timeout the run of packets may begin with the one retransmitted here.
                 self.next = self.next.max(self.una + 1);
-                let sent = self.send_allowed(now, tcp);
+                let sent = self.send_in_recovery(now, tcp);
                 Transmission { retransmit: self.una, ..sent }
             }
             _ => {
@@ -329,7 +333,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.duplicates = self.duplicates.saturating_add(1);
         if self.phase == Phase::Recovery {
             self.cc.on_duplicate();
-            return self.send_allowed(now, tcp);
+            return self.send_in_recovery(now, tcp);
         }
         if self.una <= self.guard {
             return Transmission::default();
@@ -351,7 +355,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         // since as many have left the network as there were duplicates. ns-2 sends them, too.
         let all_sent_once = self.next == self.fresh;
         let sent =
-            if all_sent_once { self.send_allowed(now, tcp) } else { Transmission::default() };
+            if all_sent_once { self.send_in_recovery(now, tcp) } else { Transmission::default() };
         Transmission { retransmit: self.una, ..sent }
     }
 
@@ -429,6 +433,21 @@ impl<C: CongestionControl + Default> Sender<C> {
     #[inline(always)]
     fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
         self.send_below(now, u64::from(self.una) + u64::from(self.window(tcp)), tcp)
+    }
+
+    /// All that the inflated window and the receiver's buffer let out.
+    ///
+    /// The receiver holds all packets above a hole. A receiver window that is unlimited has room for
+    /// every window, but the buffers of real hosts are made for twice the window in use (Linux's
+    /// `tcp_rcv_space_adjust`). Without that bound NewReno, which repairs a hole in each round trip,
+    /// could send at the rate of before the loss for as long as its new packets make as many holes.
+    fn send_in_recovery(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
+        let held = match tcp.receiver_window {
+            u32::MAX => self.cc.ssthresh().saturating_mul(2 * WINDOWS_HELD),
+            _ => u32::MAX,
+        };
+        let limit = u64::from(self.una) + u64::from(self.window(tcp).min(held));
+        self.send_below(now, limit, tcp)
     }
 
     /// All packets up to the limit, which is not sent itself, as far as the file goes.

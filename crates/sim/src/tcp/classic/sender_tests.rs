@@ -973,6 +973,32 @@ fn a_partial_acknowledgement_sends_no_packet_twice() {
 }
 
 #[test]
+fn a_recovery_has_at_most_two_windows_outstanding() {
+    // A window of 8 in which the first packet is lost; duplicates come without end.
+    for (receiver_window, most) in [(u32::MAX, 16), (12, 12), (1000, 104)] {
+        let tcp = TcpConfig { initial_window: 8, receiver_window, ..newreno() };
+        let mut sender = trace(
+            &tcp,
+            1000,
+            "
+            0    start  -> 1 2 3 4 5 6 7 8
+            100  ack 1  ->
+            101  ack 1  ->
+            102  ack 1  -> !1  | cwnd 7 ssthresh 4 fast-retransmit
+            ",
+        );
+        for _ in 0..97 {
+            sender.on_ack(200 * MILLISECOND, 1, &tcp, &mut Record::default());
+        }
+        assert_eq!(sender.flight(), most, "{receiver_window}");
+        // A hole that is repaired makes room, and the next one is as wide.
+        let sent = sender.on_ack(201 * MILLISECOND, 3, &tcp, &mut Record::default());
+        let more = if receiver_window == 1000 { 1 } else { 2 };
+        assert_eq!((sent.retransmit, sent.count), (3, more), "{receiver_window}");
+    }
+}
+
+#[test]
 fn a_transfer_can_end_within_a_recovery() {
     for tcp in [reno(), newreno(), patient()] {
         let tcp = TcpConfig { initial_window: 8, ..tcp };
