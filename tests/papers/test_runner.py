@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tcpcast import papers
 from tcpcast.cli import main
+from tcpcast.engines import RunOptions
 from tcpcast.errors import DomainError
 from tcpcast.papers.drawing import Drawn, panels
 from tcpcast.papers.reproduction import Accepted, Printed, Row, Section, Tolerance
@@ -242,6 +243,11 @@ def test_a_number_of_threads_that_is_none_is_refused_as_by_run(
 ) -> None:
     with pytest.raises(DomainError, match=r"threads: .* is no number of threads; write 1 or more"):
         paper(table(1, Figure(100.0))).reproduce(tmp_path / "page", threads=threads)
+
+
+def test_more_threads_than_a_machine_has_are_refused() -> None:
+    with pytest.raises(DomainError, match=r"threads: 1\d* are too many; write at most 10000"):
+        RunOptions(threads=10**20)
 
 
 def test_quick_runs_are_of_the_quick_effort(

@@ -184,7 +184,7 @@ def shortest(
 def _places(value: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, below in entries:
-        if key != "max_wall":
+        if key not in {"run", "max_wall"}:
             yield (*above, key)
         if isinstance(below, dict | list):
             yield from _places(below, *above, key)

@@ -1,5 +1,6 @@
 //! The Python module `tcpcast._native`: arguments, arrays, exceptions; no arithmetic.
 
+mod allocator;
 mod config;
 mod emulation;
 mod runs;
@@ -23,6 +24,9 @@ use tcpcast_sim::probe::{
     PIECES, RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
 };
 use tcpcast_sim::{Control, Goal, Replication, RunConfig, Stop};
+
+#[global_allocator]
+static ALLOCATOR: allocator::OrExit = allocator::OrExit;
 
 /// How often a run looks at signals, its time limit and the progress bar.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

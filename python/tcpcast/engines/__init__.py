@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
+MOST_THREADS = 10_000
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How to run, as opposed to what: nothing here may change a figure of a run that is over.
@@ -65,6 +68,8 @@ class RunOptions:
                 f"threads: {count!r} is no number of threads; write 1 or more, or leave it out "
                 "for one per core"
             )
+        if count is not None and count > MOST_THREADS:
+            raise DomainError(f"threads: {count} are too many; write at most {MOST_THREADS}")
 
     def ends_at(self, scenario: Scenario) -> float | None:
         """Return when a run that begins now has to stop, None for never."""

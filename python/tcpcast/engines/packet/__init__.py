@@ -51,6 +51,7 @@ MSER_FEWEST = 50
 """MSER-5 wants at least so many slots."""
 
 DONE = "done"
+OUT_OF_TIME = "out-of-time"
 STOPPED = "stopped "
 
 
@@ -188,6 +189,9 @@ def _to_precision(
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
             return ended, seen, estimates
+        # A run in which little happens is over before the simulator checks its time limit.
+        if clock.left() == 0:
+            return OUT_OF_TIME, seen, estimates
         if clock.deadline is None and longer > 1000 * first:
             return "out-of-patience", seen, estimates
         length = longer
@@ -274,7 +278,7 @@ def _say_how_it_ended(
     if ended == "interrupted":
         answer.interrupted = True
         answer.partial = "interrupted: the results are of the part that was finished"
-    elif ended == "out-of-time":
+    elif ended == OUT_OF_TIME:
         answer.partial = "run.max_wall was reached before the run was over"
         if shortfall:
             answer.partial = f"run.max_wall was reached before run.precision ({shortfall})"
