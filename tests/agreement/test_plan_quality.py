@@ -12,7 +12,6 @@ import tcpcast
 from tcpcast.answer import Answer, Metric
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
-from tcpcast.plan.crossing import Point, falls_below
 from tcpcast.plan.population import FEWEST_FILES, SEARCHED, VERIFIED
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import text as as_text
@@ -50,37 +49,6 @@ def loop(changes: dict[str, Any] | None = None) -> Scenario:
         }
     )
     return scenario.with_changes(changes or {})
-
-
-# ---------------------------------------------------------------- where a fit goes below a target
-
-
-def test_the_crossing_is_between_two_points() -> None:
-    points = [Point(100, 400.0), Point(200, 100.0)]
-    assert falls_below(points, 200.0) == pytest.approx(150)
-    assert falls_below(points, 400.0) == pytest.approx(100)
-    assert falls_below(points, 500.0) == 100
-    assert falls_below(points, 50.0) == 200
-
-
-def test_noise_that_rises_is_levelled_by_its_weight() -> None:
-    """150 and 160 are pooled: as one they stand at their mean, nearer to the surer one."""
-    rising = [Point(100, 400.0), Point(150, 190.0), Point(160, 210.0), Point(200, 100.0)]
-    assert falls_below(rising, 200.0) == pytest.approx(150, abs=1)
-    sure = [
-        Point(100, 400.0, 396.0, 404.0),
-        Point(150, 190.0, 189.9, 190.1),
-        Point(160, 210.0, 200.0, 220.0),
-        Point(200, 100.0, 99.0, 101.0),
-    ]
-    assert 145 < falls_below(sure, 200.0) < 150
-    assert falls_below(sure, 189.0) > 160
-
-
-def test_ends_of_intervals() -> None:
-    point = Point(10, 5.0, 4.0, 7.0)
-    assert (point.at("low").value, point.at("high").value) == (4.0, 7.0)
-    assert Point(10, 5.0).at("low").value == 5.0
 
 
 # ---------------------------------------------------------------- the search, with a law for engine
@@ -156,21 +124,14 @@ def test_the_largest_population_of_a_law(
     assert len({s.senders for s in asked}) == len(asked)
 
 
-def test_the_interval_that_noise_leaves(by_law: Callable[..., list[Scenario]]) -> None:
-    """3 % of noise in a goodput that falls as 1/N are 3 % of N, on either side."""
-    by_law(LAWS["hyperbola"], noise=0.03)
+def test_an_engine_without_intervals(by_law: Callable[..., list[Scenario]]) -> None:
+    asked = by_law(LAWS["hyperbola"], noise=math.nan)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5)
-    assert plan.value == pytest.approx(158, abs=2)  # 30e6 / 0.95 / 2e5
-    assert plan.low == pytest.approx(158 * 0.97, abs=2.5)
-    assert plan.high == pytest.approx(158 * 1.03, abs=2.5)
-
-
-def test_an_engine_without_noise(by_law: Callable[..., list[Scenario]]) -> None:
-    by_law(LAWS["hyperbola"], noise=math.nan)
-    plan = plan_quality(loop(), share=0.95, above_bps=2e5)
-    assert plan.value == pytest.approx(157.9, rel=0.012)
-    assert 30e6 / plan.value / 0.95 >= 2e5
-    assert (plan.low, plan.high) == (None, None)
+    assert plan.undecided
+    sources = [s.senders for s in asked]
+    assert plan.low is not None
+    assert plan.high is not None
+    assert min(sources) <= plan.low < 157 < plan.high <= max(sources)
 
 
 def test_the_curve(by_law: Callable[..., list[Scenario]]) -> None:
@@ -203,7 +164,7 @@ def test_runs_are_long_enough_for_few_users_and_otherwise_as_asked(
 ) -> None:
     asked = by_law(lambda n: 1e6 / n)
     plan_quality(loop(), share=0.95, above_bps=2.1e5)
-    assert {s.run.seed for s in asked} == {1}
+    assert len({s.run.seed for s in asked}) == len(asked)
     for each in asked:
         assert each.run.duration_s is not None
         files = each.senders * (each.run.duration_s - 20) / 3 * each.run.replications
@@ -258,9 +219,7 @@ def test_a_flat_curve_is_undecided(by_law: Callable[..., list[Scenario]]) -> Non
     assert plan.undecided
     assert plan.low is not None
     assert plan.high is not None
-    # The ends of the intervals meet the target at 0.97^50 and 1.03^50 times 125.
-    assert plan.low == pytest.approx(27, rel=0.2)
-    assert plan.high == pytest.approx(548, rel=0.2)
+    assert plan.low < 125 < plan.high
     assert plan.scenario is None
     (said,) = (w for w in plan.warnings if "undecided" in w)
     assert "traffic.sources between" in said

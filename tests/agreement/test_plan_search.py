@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.plan import plan_loss, plan_users, verification
+from tcpcast.plan.crossing import Point, crossing
 from tcpcast.plan.search import UNDECIDED, Goal, solve
 from tcpcast.plan.verification import Simulations
 from tcpcast.report.plan import plan_parts
@@ -18,6 +19,9 @@ from tcpcast.scenario import Scenario, load
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
     Law = Callable[[float], float]
 
 KEY = "traffic.sources"
@@ -26,10 +30,12 @@ KEY = "traffic.sources"
 class Runs(Simulations):
     """A law of one value in place of simulations, with noise of a known size."""
 
-    def __init__(self, law: Law, spread: float = 0.0, noise: float = 0.0) -> None:
+    def __init__(
+        self, law: Law, spread: float = 1e-6, noise: float = 0.0, *, seed: int = 5
+    ) -> None:
         super().__init__(load("web-10mbit"), KEY, float, "loss_ratio", 0, None)
         self.law, self.spread, self.noise = law, spread, noise
-        self.random = np.random.default_rng(5)
+        self.random = np.random.default_rng(seed)
 
     def _simulate(self, value: float) -> Answer:
         seen = self.law(value) * math.exp(self.noise * self.random.standard_normal())
@@ -104,6 +110,82 @@ def test_an_interval_that_was_not_closed_is_undecided() -> None:
     assert found is not None
     assert found.is_open
     assert found.undecided
+
+
+def test_runs_without_an_interval_close_no_bracket() -> None:
+    """Short runs see too few losses for one: they said 2,731, between 2,730 and 2,731."""
+    runs = Runs(lambda x: 1 / x, spread=0.0)
+    found = solve(runs, Goal(target=1 / 2731, smallest=True), 900)
+    assert found is not None
+    assert found.undecided
+    assert (found.low, found.high) == (min(runs.answers), max(runs.answers))
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("claimed", [0.1, 1.0])
+def test_the_interval_contains_the_answers_of_other_seeds(noise: float, claimed: float) -> None:
+    """Short runs claim intervals that are too narrow, here ten times: the scatter tells."""
+    spread, goal = 1.96 * noise * claimed, Goal(target=1 / 1000, smallest=True)
+    answers = []
+    for seed in range(40):
+        runs = Runs(lambda x: (1000 / x) ** 2.5 / 1000, spread, noise, seed=seed)
+        found = solve(runs, goal, 700)
+        assert found is not None
+        assert len(runs.answers) < 30
+        answers += [] if found.undecided else [found]
+    assert len(answers) > (30 if noise < 0.2 else 20)
+    assert np.median([found.value for found in answers]) == pytest.approx(1000, rel=noise / 2)
+    inside = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
+    assert np.mean(inside) > 0.93
+    if noise == 0.01:
+        assert np.mean([found.high - found.low for found in answers]) < 30  # type: ignore[operator]
+
+
+def test_every_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same seed, neighbouring values err alike, and their curve looks exact."""
+    web = load("web-10mbit")
+    seeds = []
+    for seed in (1, 2, 1):
+        asked = simulator(monkeypatch, "connection_rate_bps", lambda s: 42e6 / s.senders, 0.01)
+        plan_users(web.with_changes({"run.seed": seed}), rate_bps=700e3, verify=True)
+        seeds.append({s.run.seed for s in asked})
+        assert len(seeds[-1]) == len(asked)
+    assert not seeds[0] & seeds[1]
+    assert seeds[0] == seeds[2]
+
+
+# ---------------------------------------------------------------- the fit
+
+
+def scattered(noise: float, seed: int, values: Floats) -> list[Point]:
+    random = np.random.default_rng(seed)
+    metrics = values**-2.0 * random.gamma(1 / noise**2, noise**2, len(values))
+    return [Point(x, y) for x, y in zip(values.tolist(), metrics.tolist(), strict=True)]
+
+
+def test_the_fit_is_of_the_mean_and_not_of_the_logarithm() -> None:
+    """At a noise of 60 % the mean of the logarithms is 20 % too low."""
+    points = scattered(0.6, 3, np.tile(np.geomspace(5, 20, 50), 40))
+    found = crossing(points, 0.01)
+    assert found is not None
+    assert found.value == pytest.approx(10, rel=0.02)
+
+
+def test_the_interval_of_the_fit() -> None:
+    """It is for the difference of two answers: 95 % of one contain another."""
+    found = [crossing(scattered(0.1, seed, np.geomspace(8, 12.5, 10)), 0.01) for seed in range(200)]
+    kept = [each for each in found if each is not None]
+    assert len(kept) == 200
+    inside = [a.low <= b.value <= a.high for a in kept for b in kept if a is not b]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
+
+
+def test_a_fit_that_does_not_fall_has_no_end() -> None:
+    flat = [Point(x, y) for x, y in ((1, 1.0), (2, 1.2), (3, 0.9), (4, 1.0))]
+    found = crossing(flat, 1.0)
+    assert found is None or found.high == math.inf
+    assert crossing([Point(1, 2.0), Point(2, 1.0), Point(3, 0.5)], 1.0) is None
+    assert crossing([Point(2, 2.0)] * 4, 1.0) is None
 
 
 # ---------------------------------------------------------------- what a plan makes of it

@@ -1,68 +1,146 @@
-"""Where a noisy figure that only falls goes below a target."""
+"""Where a curve through noisy points meets a target, and in which interval.
+
+The noise is measured: every point comes from a run with another seed, so the points scatter about
+the curve as the answers of other seeds do. Their own intervals are only a lower limit of it.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+from scipy.special import stdtrit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LEAST_WIDTH = 1e-4
-"""Intervals narrower than this, as a share, weigh no more."""
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+LEVEL = 0.95
+
+NORMAL = 1.96
+"""Half the width of a 95 % interval, in standard errors."""
+
+ANOTHER_ANSWER = 2.0
+"""Variance of the difference of two answers with different seeds, over the variance of one."""
+
+STEPS = 25
+"""Rounds of the regression, which is accurate after some five."""
+
+LARGEST = 20.0
+"""The largest logarithm of a fit and of a value, relative to target and centre."""
+
+LEAST_SHARE = 0.25
+"""The variance of the scatter is at least this share of that by the points' own intervals: few
+points may lie on a curve by chance."""
+
+FEWEST = 4
+"""Points from which a line and its scatter are estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A figure above 0 at a number of sources, with its 95 % interval where it has one."""
+    """A metric above 0 at a value, with its 95 % interval if it has one."""
 
-    sources: float
     value: float
+    metric: float
     low: float | None = None
     high: float | None = None
 
-    def at(self, end: Literal["low", "high"]) -> Point:
-        """Return the point at an end of its interval."""
-        bound = self.low if end == "low" else self.high
-        return self if bound is None or not bound > 0 else replace(self, value=bound)
+    @property
+    def error(self) -> float:
+        """Standard error of the metric's logarithm by its interval, 0 without an interval."""
+        if self.low is None or self.high is None or not self.low > 0:
+            return 0.0
+        return math.log(self.high / self.low) / (2 * NORMAL)
+
+    def is_above(self, target: float) -> bool:
+        """Return True if the whole interval is above the target; False without an interval."""
+        return self.low is not None and self.low > target
+
+    def is_below(self, target: float) -> bool:
+        """Return True if the whole interval is below the target; False without an interval."""
+        return self.high is not None and self.high < target
 
 
-def falls_below(points: Sequence[Point], target: float) -> float:
-    """Return where a fit to points that never rises goes below a target.
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Where a falling curve meets the target.
 
-    The fit is the least-squares one to the figures' logarithms, each weighed by its interval, and
-    linear between the points.
+    ``low`` to ``high`` contains the crossing of other seeds at 95 %; 0 and infinity if the points
+    do not tell whether it falls. ``doubt`` is the square of the relative error of
+    the slope, at 95 %: above 1 the interval has no end.
+    """
+
+    value: float
+    low: float
+    high: float
+    doubt: float
+
+
+def crossing(points: Sequence[Point], target: float) -> Crossing | None:
+    """Fit a power of the value to points, and return where it meets a target.
 
     Parameters
     ----------
     points
-        In rising order of their sources, at least one.
+        At two values at least; all from runs of equal length.
     target
         Above 0.
 
     Returns
     -------
-    float
-        A number of sources; the first or the last one where the fit is all below or above.
+    Crossing or None
+        The fit is a quasi-Poisson regression: the variance of a metric is in proportion to its
+        mean, as that of a count. The mean of its logarithm would be below the logarithm of its
+        mean. The interval is Fieller's: all values at which the band of the fit contains the
+        target. None for fewer than :data:`FEWEST` points, or if the fit does not fall or
+        meets the target too far away.
     """
-    fit = isotonic_regression(
-        [math.log(point.value / target) for point in points],
-        weights=[_weight(point) for point in points],
-        increasing=False,
-    ).x
-    sources = [point.sources for point in points]
-    above = int(np.count_nonzero(fit >= 0))
-    if above in {0, len(points)}:
-        return sources[min(above, len(points) - 1)]
-    share = fit[above - 1] / (fit[above - 1] - fit[above])
-    return float(sources[above - 1] + share * (sources[above] - sources[above - 1]))
+    if len(points) < FEWEST:
+        return None
+    x = np.log([point.value for point in points])
+    y = np.array([point.metric / target for point in points])
+    if not np.ptp(x) > 0:
+        return None
+    centre, height, slope, weights = _regression(x, y)
+    if not height < -LARGEST * slope or not height > LARGEST * slope:
+        return None
+    freedom = len(points) - 2
+    scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
+    claimed = float(np.median(np.array([point.error for point in points]) ** 2 * weights))
+    noise = max(scatter, LEAST_SHARE * claimed)
+    limit = ANOTHER_ANSWER * noise * float(stdtrit(freedom, (1 + LEVEL) / 2)) ** 2
+    squares = float((weights * (x - centre) ** 2).sum())
+    tilt = limit / squares
+    low, high = _fieller(height, slope, limit / float(weights.sum()), tilt)
+    first, value, last = (math.exp(centre + end) for end in (low, -height / slope, high))
+    return Crossing(value, first, last, tilt / slope**2)
 
 
-def _weight(point: Point) -> float:
-    if point.low is None or point.high is None or not point.low > 0:
-        return 1.0
-    return max(LEAST_WIDTH, math.log(point.high / point.low)) ** -2
+def _regression(x: Floats, y: Floats) -> tuple[float, float, float, Floats]:
+    """Return the weighted mean of x, the logarithm of the fit there, its slope, and the fit."""
+    seen, weights = np.log(y), np.ones_like(y)
+    for _ in range(STEPS):
+        centre, height = np.average(x, weights=weights), np.average(seen, weights=weights)
+        away = x - centre
+        slope = float((weights * away * seen).sum() / (weights * away**2).sum())
+        fit = np.clip(height + slope * away, -LARGEST, LARGEST)
+        weights = np.exp(fit)
+        seen = fit + (y - weights) / weights
+    return float(centre), float(height), slope, weights
+
+
+def _fieller(height: float, slope: float, limit: float, tilt: float) -> tuple[float, float]:
+    """Return between which d ``(height + slope d)^2 <= limit + tilt d^2`` holds."""
+    steep = slope**2 - tilt
+    if steep <= 0:
+        return -math.inf, math.inf
+    middle = -height * slope / steep
+    root = math.sqrt(max(middle**2 - (height**2 - limit) / steep, 0.0))
+    low, high = middle - root, middle + root
+    return low if low > -LARGEST else -math.inf, high if high < LARGEST else math.inf

@@ -15,7 +15,7 @@ from tcpcast.engines.formula.feed import one_class
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
 from tcpcast.plan.path import percent, rate_text
-from tcpcast.plan.search import Found, Goal, narrow, settle
+from tcpcast.plan.search import Found, Goal, solve_between
 from tcpcast.plan.verification import Simulations
 from tcpcast.scenario.traffic import MOST_SOURCES, OnOff
 
@@ -190,8 +190,7 @@ def simulations(
 
 def search(asked: Quality, runs: Simulations) -> Found:
     """Return the largest population that keeps the quality, simulated itself."""
-    narrow(runs, asked.goal, *_bracket(asked, runs))
-    return settle(runs, asked.goal)
+    return solve_between(runs, asked.goal, *_bracket(asked, runs))
 
 
 def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:

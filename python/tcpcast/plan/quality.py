@@ -88,8 +88,8 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     Returns
     -------
     Plan
-        The largest N, from a monotone fit to what the engine says of the populations that a search
-        asks for, with the interval in which the fits to the ends of their 95 % intervals put it.
+        The largest N, from a fit to the simulated populations about it, and the interval that
+        contains the answers of other seeds at 95 %.
         Tables: ``curve`` (sources; load, over the threshold; share_above, of the files
         above ``above_bps``; g_95_bps and its like for each share; the mean goodput mean_bps,
         rtt_mean_s, loss_ratio, timeout_ratio); ``curve_intervals``, the ends of their 95 %
@@ -211,8 +211,8 @@ def _notes(asked: Quality, populations: list[float]) -> list[str]:
     link = asked.link
     return [
         f"{asked.engine} simulated {len(populations)} populations from {populations[0]:,.0f} to "
-        f"{populations[-1]:,.0f}, all with seed {asked.scenario.run.seed}. A monotone curve is "
-        "fitted to the simulated points; the range is the answer's 95 % confidence interval.",
+        f"{populations[-1]:,.0f}, each with another seed. A curve is fitted to those about the "
+        "answer; the range contains the answers of other seeds at 95 %.",
         "Goodput of a file: its IP bits over the time from the first packet sent to the last one "
         f"delivered. g {100 * asked.share:.4g}: {percent(asked.share)} of the files reach it; "
         "mean: bits of all files over all their time; share above: of the files, above "

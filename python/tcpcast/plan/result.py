@@ -39,7 +39,8 @@ class Plan:
     simulated
         The simulation's own answer in the same unit; None when it was not asked or found none.
     simulated_low, simulated_high
-        Between these that answer lies by 95 %; None where the runs have no intervals.
+        Between these the same plan with another seed answers by 95 %; None where the runs have no
+        intervals, and there is no answer then.
     simulated_undecided
         Whether these are so far apart that there is no answer between them.
     there, metric
@@ -59,7 +60,7 @@ class Plan:
     recommendation
         The answer with its reason, in a plain sentence; "" where the value says it all.
     low, high
-        Between these the answer lies by 95 %, in the same unit; None for a model's.
+        Between these the same plan with another seed answers by 95 %; None for a model's.
     at_least
         Whether more than the value may be possible, up to ``high``: the search was not over.
     engine

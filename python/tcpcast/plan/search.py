@@ -1,4 +1,9 @@
-"""Where a simulated metric meets a target: bracketed, narrowed down, and simulated itself."""
+"""Where a simulated metric meets a target: bracketed, narrowed down, fitted, and simulated itself.
+
+Every value is simulated with another seed (:class:`Simulations`). If the runs at the ends of a
+tight bracket, and next to them, all agree, the bracket is the answer. Otherwise the noise is larger
+than the bracket: a line is fitted to runs about the target, and their scatter gives the interval.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.crossing import Point, falls_below
+from tcpcast.plan.crossing import FEWEST, Crossing, Point, crossing
 
 if TYPE_CHECKING:
     from tcpcast.answer import Metric
@@ -35,11 +40,32 @@ AT_ITSELF = 1e-3
 SETTLED = 3
 """How often the answer may move when it is simulated itself."""
 
-SPARSE = 1.25
-"""Simulated values about an end of the interval are no further apart than by this factor."""
+CONFIRMED = 3
+"""Runs on either side of a tight bracket that have to agree with its ends."""
+
+ENOUGH = 10
+"""Runs about the target to which a line is fitted; fewer if the answer's interval is narrow."""
+
+NARROW, LEAST_RUNS = 0.03, 6
+"""An interval that is narrow, as a share of the answer, and the runs that it takes at least."""
+
+RADII = (-1.0, 1.0, -0.5, 0.5, -0.75, 0.75, -0.25, 0.25, 0.0)
+"""Places of the runs about the target, in units of the radius."""
+
+REACH = 1.5
+"""Runs up to this many radii from the target are fitted."""
+
+STEEP, WIDER = 0.2, 2.0
+"""The radius grows by a factor if the slope is doubtful, and shrinks if it is well known."""
+
+NEAREST, FARTHEST = 0.03, math.log(2)
+"""The smallest and the largest radius, of the logarithm of the value."""
+
+FEW_VALUES = 4
+"""A radius contains this many whole values on either side."""
 
 OUTWARD = (1.1, 1.5, 3.0)
-"""By which factors the search goes on where the end of the answer's interval was not found."""
+"""By which factors the search goes on until a run has an interval on its side of the target."""
 
 FAINT = 1e-3
 """A metric of 0 counts as this share of the target, since its logarithm is asked for."""
@@ -96,6 +122,11 @@ class Goal:
             return float(low * (high / low) ** share)
         return min(max(round(low + share * (high - low)), int(low) + 1), int(high) - 1)
 
+    def inside(self, value: float) -> float:
+        """Return the value next to one that may be asked for."""
+        most = self.most if self.whole else self.most * (1 - AT_ITSELF)
+        return max(self.least, min(value, most))
+
     def rounded(self, value: float) -> float:
         """Return the value of the kind that is looked for next to one."""
         if not self.whole:
@@ -118,9 +149,9 @@ class Goal:
 class Found:
     """Where the metric meets its target.
 
-    ``low`` and ``high`` are the answer's 95 % interval, None where the runs have none;
-    ``is_open`` says that the curve meets the target beyond all that was simulated as well, as far
-    as the intervals tell.
+    ``low`` and ``high`` contain the answers of other seeds at 95 %; None where the runs have no
+    interval. ``is_open`` is True if no run below the answer, or none above it, has an interval that
+    lies wholly on its side of the target.
     """
 
     value: float
@@ -131,9 +162,9 @@ class Found:
 
     @property
     def undecided(self) -> bool:
-        """Whether the interval is too wide for the value to mean anything."""
+        """Whether there is no interval, or one too wide for the value to mean anything."""
         if self.low is None or self.high is None:
-            return False
+            return True
         least = 2.0 if self.whole else 0.0
         return self.is_open or self.high - self.low > max(least, UNDECIDED * self.value)
 
@@ -162,10 +193,7 @@ def solve(runs: Simulations, goal: Goal, start: float) -> Found | None:
         As :meth:`Simulations.measure`.
     """
     ends = _bracket(runs, goal, start)
-    if ends is None:
-        return None
-    narrow(runs, goal, *ends)
-    return settle(runs, goal)
+    return None if ends is None else solve_between(runs, goal, *ends)
 
 
 def _bracket(runs: Simulations, goal: Goal, start: float) -> tuple[float, float] | None:
@@ -184,41 +212,151 @@ def _bracket(runs: Simulations, goal: Goal, start: float) -> tuple[float, float]
     return None
 
 
-def narrow(runs: Simulations, goal: Goal, low: float, high: float) -> None:
-    """Simulate inside a bracket until it is tight, or noise at both ends hides the target."""
+def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> Found:
+    """Return where the metric meets the target in a bracket, simulated there.
+
+    Raises
+    ------
+    Stopped, NotApplicable
+        As :meth:`Simulations.measure`.
+    """
+    low, high = _narrowed(runs, goal, low, high)
+    if _is_confirmed(runs, goal, low, high):
+        value = high if goal.smallest else low
+        if goal.whole and high - low == 1:
+            return Found(value, value, value)
+        wide = _tight(goal, low)
+        ends = _next_to(goal, low, -wide), _next_to(goal, high, wide)
+        return Found(value, *ends, whole=goal.whole)
+    window = _fitted(runs, goal, low, high)
+    value = _at_itself(runs, goal, window)
+    _close(runs, goal, window)
+    return _found(runs, goal, window, value)
+
+
+def _found(runs: Simulations, goal: Goal, window: _Window, value: float) -> Found:
+    """Return a value with its interval, as far as runs with intervals of their own go."""
+    known, fitted = points(runs, goal), window.crossing(runs, goal)
+    left, right = (0.0, math.inf) if fitted is None else (fitted.low, fitted.high)
+    below, above = _closed_ends(known, goal, left, right)
+    left = max(left, known[0].value) if below else known[0].value
+    right = min(right, known[-1].value) if above else known[-1].value
+    if goal.whole:
+        left, right = math.floor(left + 1e-9), math.ceil(right - 1e-9)
+    return Found(value, min(left, value), max(right, value), not (below and above), goal.whole)
+
+
+def _narrowed(runs: Simulations, goal: Goal, low: float, high: float) -> tuple[float, float]:
+    """Simulate inside a bracket until it is tight, or noise at an end hides the target."""
     for _ in range(TRIES):
-        wide = max(1.0 if goal.whole else 0.0, TIGHT * low)
-        if high - low <= wide or _is_noise(runs, goal, low, high):
-            return
+        if high - low <= _tight(goal, low) or not _are_decisive(runs, goal, low, high):
+            break
         middle = goal.between(low, high, (runs.measure(low), runs.measure(high)))
         if goal.is_before(runs.measure(middle)):
             low = middle
         else:
             high = middle
+    return low, high
 
 
-def settle(runs: Simulations, goal: Goal) -> Found:
-    """Return the answer by all that was simulated, simulated itself, with its interval."""
-    if all(point.low is None for point in points(runs, goal)):
-        value = _at_itself(runs, goal)
-        return Found(value, whole=goal.whole)
-    # The ends of the interval are as far out as the noise; what is there is simulated too.
-    low, high = _interval(runs, goal)
-    if high - low > TIGHT * low:
-        for end in (low, high):
-            attempt(runs, max(goal.least, goal.rounded(end)))
-    for factor in OUTWARD:
-        if not _widened(runs, goal, factor):
-            break
-    for _ in range(TRIES):
-        if not _filled(runs, goal):
-            break
-    value = _at_itself(runs, goal)
-    left, right = _interval(runs, goal)
+def _tight(goal: Goal, low: float) -> float:
+    return max(1.0 if goal.whole else 0.0, TIGHT * low)
+
+
+def _are_decisive(runs: Simulations, goal: Goal, low: float, high: float) -> bool:
+    """Return True if the intervals at both ends lie wholly on their side of the target."""
+    known = {point.value: point for point in points(runs, goal)}
+    return known[low].is_above(goal.target) and known[high].is_below(goal.target)
+
+
+def _is_confirmed(runs: Simulations, goal: Goal, low: float, high: float) -> bool:
+    """Return True if a bracket is tight and the runs next to it, with other seeds, agree."""
+    wide = _tight(goal, low)
+    if high - low > wide or not _are_decisive(runs, goal, low, high):
+        return False
+    first, last = low, high
+    for _ in range(CONFIRMED):
+        first, last = _next_to(goal, first, -wide), _next_to(goal, last, wide)
+        attempt(runs, first)
+        attempt(runs, last)
+        near = [point for point in points(runs, goal) if first <= point.value <= last]
+        sides = [p.is_above if p.value <= low else p.is_below for p in near]
+        if not all(is_on_its_side(goal.target) for is_on_its_side in sides):
+            return False
+    return True
+
+
+def _next_to(goal: Goal, value: float, step: float) -> float:
+    """Return a value inside of what may be asked for, at a distance from another."""
     if goal.whole:
-        left, right = math.floor(left + 1e-9), math.ceil(right - 1e-9)
-    is_open = any(_open_ends(runs, goal))
-    return Found(value, min(left, value), max(right, value), is_open, goal.whole)
+        return max(goal.least, min(value + round(step), goal.most))
+    return goal.step(value, 1 + TIGHT, up=step > 0)
+
+
+@dataclass(slots=True)
+class _Window:
+    """Runs about a value to which a line is fitted; ``radius`` is of the value's logarithm."""
+
+    centre: float
+    radius: float
+
+    def inside(self, runs: Simulations, goal: Goal) -> list[Point]:
+        """Return the runs in the window."""
+        reach = REACH * self.radius
+        return [p for p in points(runs, goal) if abs(math.log(p.value / self.centre)) <= reach]
+
+    def crossing(self, runs: Simulations, goal: Goal) -> Crossing | None:
+        """Return where the curve through these runs, or the nearest ones, meets the target."""
+        near = self.inside(runs, goal)
+        if len(near) < FEWEST:
+            known = points(runs, goal)
+            near = sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:FEWEST]
+        return crossing(near, goal.target)
+
+    def move(self, runs: Simulations, goal: Goal) -> Crossing | None:
+        """Go to where the curve meets the target, by the radius at most; widen the window."""
+        found = self.crossing(runs, goal)
+        if found is not None:
+            times = min(
+                max(found.value / self.centre, math.exp(-self.radius)), math.exp(self.radius)
+            )
+            self.centre *= times
+        if len(self.inside(runs, goal)) >= LEAST_RUNS:
+            doubt = 1.0 if found is None else found.doubt
+            wider = WIDER if doubt > STEEP else 1 / WIDER if doubt < STEEP / WIDER**4 else 1.0
+            self.radius = min(max(wider * self.radius, NEAREST), FARTHEST)
+        if goal.whole:
+            self.radius = max(self.radius, math.log1p(FEW_VALUES / self.centre))
+        return self.crossing(runs, goal)
+
+    def unknown(self, runs: Simulations, goal: Goal) -> float | None:
+        """Return a value in the window that was not simulated yet, None if there is none."""
+        first = len(self.inside(runs, goal))
+        for at in range(len(RADII)):
+            share = RADII[(first + at) % len(RADII)]
+            value = goal.inside(goal.rounded(self.centre * math.exp(share * self.radius)))
+            if value not in runs.answers:
+                return value
+        if not goal.whole:
+            return None
+        ends = (goal.inside(self.centre * math.exp(end)) for end in (-self.radius, self.radius))
+        low, high = map(round, ends)
+        return next((n for n in range(low, high + 1) if n not in runs.answers), None)
+
+
+def _fitted(runs: Simulations, goal: Goal, low: float, high: float) -> _Window:
+    """Simulate about the target until the interval is narrow, or the runs are enough."""
+    window = _Window(math.sqrt(low * high), max(NEAREST, math.log(high / low) / 2))
+    for _ in range(TRIES):
+        found, count = window.move(runs, goal), len(window.inside(runs, goal))
+        is_narrow = found is not None and found.high - found.low <= NARROW * found.value
+        if count >= ENOUGH or (count >= LEAST_RUNS and is_narrow):
+            break
+        value = window.unknown(runs, goal)
+        if value is None:
+            break
+        attempt(runs, value)
+    return window
 
 
 def attempt(runs: Simulations, value: float) -> None:
@@ -235,12 +373,12 @@ def points(runs: Simulations, goal: Goal) -> list[Point]:
     return [goal.point(n, metric) for n, metric in found.items() if metric is not None]
 
 
-def _at_itself(runs: Simulations, goal: Goal) -> float:
-    """Return where the fit meets the target; what is simulated there may move it once more."""
-    value = 0.0
+def _at_itself(runs: Simulations, goal: Goal, window: _Window) -> float:
+    """Return where the line meets the target; the run there may move it once more."""
+    value = window.centre
     for _ in range(SETTLED):
-        value = goal.rounded(falls_below(points(runs, goal), goal.target))
-        value = max(goal.least, min(value, goal.most))
+        found = window.crossing(runs, goal)
+        value = goal.inside(goal.rounded(window.centre if found is None else found.value))
         near = min(runs.answers, key=lambda known: abs(known - value))
         if abs(near - value) <= (0.0 if goal.whole else AT_ITSELF * value):
             return near
@@ -248,55 +386,22 @@ def _at_itself(runs: Simulations, goal: Goal) -> float:
     return value
 
 
-def _interval(runs: Simulations, goal: Goal) -> tuple[float, float]:
-    known = points(runs, goal)
-    ends = [[point.at(end) for point in known] for end in ("low", "high")]
-    first, last = (falls_below(each, goal.target) for each in ends)
-    return first, last
+def _closed_ends(known: list[Point], goal: Goal, left: float, right: float) -> tuple[bool, bool]:
+    """Return, for below and above an interval, if a run with an interval is on its side there."""
+    told = [point for point in known if point.low is not None and point.high is not None]
+    below = any(p.metric > goal.target for p in told if p.value <= left)
+    above = any(p.metric < goal.target for p in told if p.value >= right)
+    return below or 0 < left <= goal.least, above or math.inf > right >= goal.most
 
 
-def _open_ends(runs: Simulations, goal: Goal) -> tuple[bool, bool]:
-    """Say whether the interval ends, below and above, only because nothing beyond was simulated."""
-    known = points(runs, goal)
-    first, last = known[0], known[-1]
-    low, high = _interval(runs, goal)
-    below = low <= first.sources > goal.least and first.at("low").value < goal.target
-    above = high >= last.sources < goal.most and last.at("high").value >= goal.target
-    return below, above
-
-
-def _widened(runs: Simulations, goal: Goal, factor: float) -> bool:
-    """Simulate further out, by a factor, where the interval is open; say whether it was."""
-    known = points(runs, goal)
-    ends = zip(_open_ends(runs, goal), (known[0], known[-1]), (False, True), strict=True)
-    outside = [goal.step(point.sources, factor, up=up) for is_open, point, up in ends if is_open]
-    for value in outside:
-        attempt(runs, value)
-    return bool(outside)
-
-
-def _filled(runs: Simulations, goal: Goal) -> bool:
-    """Simulate between the points about an end of the interval that are far apart; say whether."""
-    known = points(runs, goal)
-    between = set()
-    for end in _interval(runs, goal):
-        below = max((p.sources for p in known if p.sources <= end), default=end)
-        above = min((p.sources for p in known if p.sources >= end), default=end)
-        middle = goal.rounded(math.sqrt(below * above))
-        if above > SPARSE * below and below < middle < above and middle not in runs.answers:
-            between.add(middle)
-    for value in sorted(between):
-        attempt(runs, value)
-    return bool(between)
-
-
-def _is_noise(runs: Simulations, goal: Goal, *values: float) -> bool:
-    """Whether the intervals at all these values hold the target."""
-    found = [runs.figure(runs.answers[value]) for value in values]
-    return all(
-        metric is not None
-        and metric.low is not None
-        and metric.high is not None
-        and metric.low <= goal.target <= metric.high
-        for metric in found
-    )
+def _close(runs: Simulations, goal: Goal, window: _Window) -> None:
+    """Simulate further out until the interval lies between runs with intervals of their own."""
+    for factor in OUTWARD:
+        known, fitted = points(runs, goal), window.crossing(runs, goal)
+        if fitted is None or not fitted.high < math.inf:
+            return
+        closed = _closed_ends(known, goal, fitted.low, fitted.high)
+        ends = zip(closed, (fitted.low, fitted.high), (False, True), strict=True)
+        for is_closed, end, up in ends:
+            if not is_closed:
+                attempt(runs, goal.step(goal.inside(goal.rounded(end)), factor, up=up))

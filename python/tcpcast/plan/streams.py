@@ -17,6 +17,7 @@ from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.parallel import flows_to_fill, limited_rate_pps, parallel_throughput
 from tcpcast.models.pftk import throughput
+from tcpcast.plan.crossing import ANOTHER_ANSWER
 from tcpcast.plan.path import (
     VALIDATED_LOSS,
     PlannedPath,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.answer import Metric
     from tcpcast.engines import RunOptions
     from tcpcast.plan.result import Table
     from tcpcast.scenario import Scenario
@@ -271,8 +273,8 @@ def _table(
         "flows": n,
         **by_each,
         "goodput_bps": path.goodput_bps(rate, path.loss_ratio),
-        "gain_bps": path.link_bps(one_more - rate),
-        "competing_bps": path.link_bps(one_more / (n + 1)),
+        "gain_bps": path.goodput_bps(one_more - rate, path.loss_ratio),
+        "competing_bps": path.goodput_bps(one_more / (n + 1), path.loss_ratio),
         "limit": np.where(rate >= link, "capacity", own),
     }
 
@@ -411,11 +413,21 @@ def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
     if not sent.value > 0:
         return None
     value, low, high = (
-        min(_whole(fewest * path.link_pps / (rate or sent.value)), MOST_SOURCES)
-        for rate in (sent.value, sent.high, sent.low)
+        None if rate is None else min(_whole(fewest * path.link_pps / rate), MOST_SOURCES)
+        for rate in (sent.value, *_of_other_seeds(sent))
     )
+    assert value is not None
     runs.measure(value)
-    return Found(value) if sent.low is None else Found(value, low, high)
+    return Found(value, low, high)
+
+
+def _of_other_seeds(sent: Metric) -> tuple[float | None, float | None]:
+    """Return between which the rates of other seeds lie at 95 %, the highest first."""
+    if sent.low is None or sent.high is None or not sent.low > 0:
+        return None, None
+    wider = math.sqrt(ANOTHER_ANSWER)
+    first, last = (sent.value * (end / sent.value) ** wider for end in (sent.high, sent.low))
+    return first, last
 
 
 def _beside_the_model(plan: Plan, path: PlannedPath, model: _Model) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -57,8 +58,9 @@ def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
 
 @dataclass(slots=True)
 class Simulations:
-    """Runs of one scenario over the values of one key; ``text`` writes a value.
+    """Runs of one scenario over the values of one key, each with another seed.
 
+    ``text`` writes a value.
     They are packet-level ones unless another ``engine`` is named. ``read`` finds the figure in an
     answer where it is no metric, and ``beside`` says what else changes at a value. All together
     they last no longer than the scenario's ``run.max_wall``.
@@ -132,6 +134,7 @@ class Simulations:
             changes["run.connections"] = min(wanted, self.connections)
         if self.beside is not None:
             changes |= self.beside(value)
+        changes["run.seed"] = _seed(self.scenario.run.seed, changes)
         (result,) = answer(self.scenario.with_changes(changes), [self.engine], self.options)
         if result.not_applicable is not None:
             raise NotApplicable(
@@ -139,6 +142,12 @@ class Simulations:
                 f"{result.not_applicable}"
             )
         return result
+
+
+def _seed(seed: int, changes: dict[str, Any]) -> int:
+    """Return the seed of one run: with the same seed, neighbouring values would err alike."""
+    text = f"{seed} {sorted(changes.items())}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
 
 
 def verify_by_simulation(
@@ -202,22 +211,26 @@ def _take(plan: Plan, runs: Simulations, found: Found) -> None:
 
 
 def undecided(runs: Simulations, found: Found) -> str:
-    """Return what noise leaves open, and what makes it less; for a value that has an interval."""
-    assert found.low is not None
-    assert found.high is not None
+    """Return what noise leaves open, and what makes it less."""
+    if found.low is None or found.high is None:
+        return f"the runs are too short for an interval of {runs.metric}; {_longer(runs, 4)}"
     ends = [runs.text(v if found.whole else float(f"{v:.3g}")) for v in (found.low, found.high)]
     beyond = " or beyond" if found.is_open else ""
     wide = (found.high - found.low) / (UNDECIDED * max(found.value, 1e-300))
     times = min(max(2, math.ceil(wide**2)), MOST_TIMES)
+    return (
+        f"the standard error of the runs leaves {runs.key} between {ends[0]} and "
+        f"{ends[1]}{beyond}; {_longer(runs, times)}"
+    )
+
+
+def _longer(runs: Simulations, times: int) -> str:
     run = runs.scenario.run
     if run.duration_s is not None:
         longer = f"run.duration={units.format_duration(times * run.duration_s)}"
     else:
         longer = f"run.connections={times * runs.connections}"
-    return (
-        f"the standard error of the runs leaves {runs.key} between {ends[0]} and "
-        f"{ends[1]}{beyond}; simulate about {times} times as long: --set {longer}"
-    )
+    return f"simulate about {times} times as long: --set {longer}"
 
 
 def _concerns(warning: str, metric: str) -> bool:
