@@ -273,8 +273,8 @@ def _table(
         "flows": n,
         **by_each,
         "goodput_bps": path.goodput_bps(rate, path.loss_ratio),
-        "gain_bps": path.link_bps(one_more - rate),
-        "competing_bps": path.link_bps(one_more / (n + 1)),
+        "gain_bps": path.goodput_bps(one_more - rate, path.loss_ratio),
+        "competing_bps": path.goodput_bps(one_more / (n + 1), path.loss_ratio),
         "limit": np.where(rate >= link, "capacity", own),
     }
 

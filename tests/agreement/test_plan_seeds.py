@@ -1,0 +1,44 @@
+"""The interval of a plan contains the answers of other seeds, in runs that are rather short."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from tcpcast.plan import plan_buffer, plan_loss, plan_rate, plan_streams, plan_users
+from tcpcast.scenario import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.plan import Plan
+    from tcpcast.scenario import Scenario
+
+SEEDS = range(1, 21)
+SHORT = {"run.duration": "60s"}
+
+QUESTIONS: dict[str, tuple[str, dict[str, str], Callable[[Scenario], Plan]]] = {
+    "buffer": ("office-50mbit", SHORT, lambda s: plan_buffer(s, loss=0.01)),
+    "users": ("office-50mbit", SHORT, lambda s: plan_users(s, rate_bps=3e6)),
+    "rate": ("office-50mbit", SHORT, lambda s: plan_rate(s, rate_bps=3e6)),
+    "loss": ("lossy-path", {}, lambda s: plan_loss(s, goodput_bps=5e6, verify=True)),
+    "streams": ("lossy-path", {}, lambda s: plan_streams(s, verify=True)),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_interval_contains_the_answers_of_other_seeds(name: str) -> None:
+    file, changes, plan = QUESTIONS[name]
+    plans = [plan(load(file).with_changes({**changes, "run.seed": seed})) for seed in SEEDS]
+    told = [
+        (each.simulated, each.simulated_low, each.simulated_high)
+        for each in plans
+        if each.simulated is not None
+    ]
+    assert len(told) >= 8
+    values, lows, highs = np.array(told, dtype=float).T
+    inside = (lows[:, None] <= values) & (values <= highs[:, None])
+    others = ~np.eye(len(values), dtype=bool)
+    assert inside[others].mean() > 0.92
