@@ -281,7 +281,7 @@ class Scenario(Table):
 
     @property
     def has_mixed_files(self) -> bool:
-        """True if mean file sizes of classes differ too much for means over files of all classes."""
+        """True if file sizes of classes differ too much for means over all files."""
         sizes = [
             traffic.size.mean_value() if isinstance(traffic, OnOff) else traffic.mean_size_pkts
             for traffic in (population.traffic for population in self.populations)
