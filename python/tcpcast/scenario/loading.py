@@ -23,6 +23,12 @@ PACKAGED = Path(__file__).parent.parent / "scenarios"
 """The folder of the packaged scenarios."""
 
 _MOST_BYTES = 16 * 2**20
+_MOST_KEYS = 100_000
+_DOTTED = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}", re.ASCII)
+"""A dotted key of so many parts: tomllib takes time and memory by their square."""
+_QUOTED_DOT = re.compile(r"""["'][ \t]*+\.""")
+_MOST_QUOTED = 100
+"""Dots behind quotes in one line: the same of keys with quoted parts."""
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _TWICE = re.compile(r"overwrite|twice|mutate")
 _UNQUOTED = re.compile(rf"=\s*({NUMBER}\s*[A-Za-zµ%/]+)\s*(?:[,}}#]|$)")
@@ -123,6 +129,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     ScenarioError
         Not TOML: file, line, column, what was expected, and the common remedy where one is seen.
     """
+    _check_size(text, where)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -131,6 +138,17 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         raise ScenarioError(f"{where}: nested too deeply; write fewer levels") from None
     except ValueError as error:
         raise ScenarioError(f"{where}: not a value TOML can hold ({error}); write less") from None
+
+
+def _check_size(text: str, where: str) -> None:
+    """Refuse, before it is parsed, a document that would take minutes and gigabytes."""
+    if text.count("=") > _MOST_KEYS:
+        raise ScenarioError(
+            f"{where}: more than {_MOST_KEYS:,} keys; write fewer, or values to a CSV file"
+        )
+    quoted = max((len(_QUOTED_DOT.findall(line)) for line in text.split("\n")), default=0)
+    if quoted > _MOST_QUOTED or _DOTTED.search(text):
+        raise ScenarioError(f"{where}: a dotted key has too many parts; write fewer levels")
 
 
 def _syntax(text: str, where: str, message: str) -> str:

@@ -1,0 +1,32 @@
+"""Documents that would take minutes and gigabytes to parse are refused at once."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario.loading import packaged_names, packaged_text, parse_toml
+
+LARGE = {
+    "bare": ".".join(["a"] * 20_000) + " = 1",
+    "header": "[" + " . ".join(["a"] * 20_000) + "]",
+    "quoted": ".".join(["'='"] * 20_000) + " = 1",
+    "mixed": "x = { " + ".".join(["a", '"b"'] * 10_000) + " = 1 }",
+    "keys": "".join(f"k{number} = 1\n" for number in range(200_000)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_document_that_is_too_large_is_refused_at_once(name: str) -> None:
+    begin = time.monotonic()
+    with pytest.raises(ScenarioError, match=r"in\.toml: (a dotted key has too|more than 100,000)"):
+        parse_toml(LARGE[name], "in.toml")
+    assert time.monotonic() - begin < 2
+
+
+def test_usual_documents_are_read() -> None:
+    for name in packaged_names():
+        assert parse_toml(packaged_text(name), name)
+    numbers = ", ".join(["0.25"] * 50_000)
+    assert len(parse_toml(f"values = [{numbers}]", "in.toml")["values"]) == 50_000
