@@ -87,16 +87,16 @@ def test_streams_are_the_fewest_that_fill_the_link(rate: str, loss: float) -> No
 def test_the_curve_rises_by_its_gains_up_to_the_link() -> None:
     plan = plan_streams(path())
     curve = plan.tables["curve"]
-    n, rate = curve["flows"], curve["parallel_bps"]
+    n, rate, goodput = curve["flows"], curve["parallel_bps"], curve["goodput_bps"]
     assert n.tolist() == list(range(1, 3 * int(plan.value) + 1))
-    np.testing.assert_allclose(rate[1:], rate[:-1] + curve["gain_bps"][:-1])
+    np.testing.assert_allclose(goodput[1:], goodput[:-1] + curve["gain_bps"][:-1])
     assert (np.diff(rate) >= 0).all()
     assert rate[-1] == pytest.approx(100e6)
     full = n >= plan.value
     assert set(curve["limit"][full]) == {"capacity"}
     assert set(curve["limit"][~full]) == {"loss"}
     assert (curve["gain_bps"][full] == 0).all()
-    np.testing.assert_allclose(curve["competing_bps"][full], 100e6 / (n[full] + 1))
+    np.testing.assert_allclose(curve["competing_bps"][full], goodput[-1] / (n[full] + 1))
     each = pftk_pps(1e-3, 0.2) * PACKET_BITS
     np.testing.assert_allclose(curve["pftk_bps"], np.minimum(n * each, 100e6))
     np.testing.assert_allclose(curve["goodput_bps"], rate * 0.999 * 1460 / 1500)
@@ -128,7 +128,8 @@ def test_one_flow_may_do() -> None:
     plan = plan_streams(path(network__bottleneck__rate="1mbit"))
     assert plan.value == 1
     assert plan.recommendation.startswith("One flow fills the link")
-    assert plan.tables["streams"]["competing_bps"][0] == pytest.approx(500e3)
+    streams = plan.tables["streams"]
+    assert streams["competing_bps"][0] == pytest.approx(streams["goodput_bps"][0] / 2)
 
 
 def test_where_most_would_wait_pftk_answers() -> None:
