@@ -24,6 +24,7 @@ from tcpcast.engines.packet import (
     figures,
     goodputs,
     interval_notes,
+    model_notes,
     reliability,
     tables,
 )
@@ -152,7 +153,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         answer.warnings = _warm_up_warnings(warmup)
         answer.warnings += _interval_warnings(scenario, seen, estimates, answer.tables)
         answer.warnings += cross.warnings(scenario, run.clocks())
-        answer.warnings += _loss_warnings(scenario, seen)
+        answer.warnings += [*_loss_warnings(scenario, seen), *model_notes.notes(scenario, seen)]
         _say_how_it_ended(answer, scenario, ended, estimates, run)
         _say_if_unsettled(answer, scenario, seen, run)
         _add_traces(answer, scenario, run)
