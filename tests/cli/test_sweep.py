@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tcpcast.cli import main
+from tcpcast.report.swept import sweep_document
+from tcpcast.sweeps.swept import read_sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -222,3 +224,32 @@ def test_a_sweep_shows_the_doubts_of_a_run(tmp_path: Path, capsys: Capture) -> N
     value = f"{ran['metrics']['goodput_bps']['value']:,.0f}"
     for shown in (f"{value}!", " ! no interval, or an interval to be checked", "notes", doubt):
         assert shown in out
+
+
+def test_each_class_has_columns_and_a_table(tmp_path: Path, capsys: Capture) -> None:
+    classes = "".join(
+        f"[[class]]\nname = '{name}'\nflows = 2\ntraffic.kind = 'bulk'\ntcp.stack = '{stack}'\n"
+        for name, stack in (("old", "linux-reno"), ("new", "linux-cubic"))
+    )
+    network = (
+        "name = 'two'\n[network]\nrtt = '20ms'\nbottleneck = { rate = '20mbit', buffer = '1bdp' }\n"
+    )
+    path = tmp_path / "two.toml"
+    path.write_text(f"{network}{classes}[run]\nduration = '10s'\nwarmup = '2s'\n")
+    swept = ["sweep", str(path), "--vary", "network.rtt=20ms,40ms", "--engine", "packet"]
+    folder = ["--out", str(tmp_path / "out")]
+    assert main([*swept, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    for row in rows:
+        of_classes = [row[f"goodput_bps.{name}"] for name in ("old", "new")]
+        assert sum(of_classes) == pytest.approx(row["goodput_bps"])
+    assert main(swept) == 0
+    shown = capsys.readouterr().out
+    assert "class old" in shown
+    assert "class new" in shown
+    assert main([*swept, *folder]) == 0
+    longer = ["network.rtt=20ms,30ms,40ms" if "," in word else word for word in swept]
+    assert main([*longer, *folder]) == 0
+    document = sweep_document(read_sweep(tmp_path / "out"), "again")
+    titles = [getattr(part, "title", "") for part in document.parts]
+    assert "goodput, class old (Mbit/s)" in titles

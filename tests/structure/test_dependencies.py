@@ -58,7 +58,7 @@ MAY_IMPORT = {
     "ranges": QUESTION,
     # The process that workers are forked from.
     "forks": set[str](),
-    "sweeps": ANSWERING | {"ranges", "forks"},
+    "sweeps": ANSWERING | {"compare", "ranges", "forks"},
     # It lays out what engines said, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
     "path": ANSWERING | {"report", "ranges"},

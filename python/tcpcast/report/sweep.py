@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.metrics import HEADLINE
 from tcpcast.report import csv
-from tcpcast.report.document import Column, Paragraph, Table
+from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED
-from tcpcast.sweeps.table import DOUBT
+from tcpcast.sweeps.table import DOUBT, class_columns, is_metric_column
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -54,17 +54,34 @@ def rows_parts(
         names = [*keys, "engine", *again, *(n for n in HEADLINE if n in names), *fared]
     some = table.slice(0, MOST_ROWS).to_pydict()
     marks = {name: metric_marks(some, name) for name in names if keys is not None}
-    columns = [_column(_heading(name, keys or {}), some[name], marks.get(name)) for name in names]
+    columns = _columns(some, names, keys or {}, marks)
     notes = _notes(some, names) if keys is not None else []
     if any(notes):
         columns.append(Column("notes", notes, right=False, least=_LEAST))
     parts: list[Part] = (
         [Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1))] if columns else []
     )
-    parts += marks_explained(mark for each in marks.values() for mark in each)
+    found = [mark for each in marks.values() for mark in each]
+    if keys is not None:
+        lead = [name for name in names if name not in {*HEADLINE, "status", "reason"}]
+        for group, columns_of in by_class(some).items():
+            of_class = {n: metric_marks(columns_of, n) for n in HEADLINE if n in columns_of}
+            found += [mark for each in of_class.values() for mark in each]
+            shown = _columns(columns_of, [*lead, *of_class], keys, of_class)
+            parts += [BLANK, Table(shown, f"class {group}", repeated=len(lead))]
+    parts += marks_explained(found)
     if table.num_rows > MOST_ROWS:
         parts.append(Paragraph(f"and {table.num_rows - MOST_ROWS:,} rows more; {more}"))
     return parts
+
+
+def by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence[Any]]]:
+    """Return a sweep's columns for each class, without those of other classes and of all flows."""
+    common = {name: column for name, column in table.items() if not is_metric_column(name)}
+    return {
+        group: common | {name: table[column] for name, column in names.items()}
+        for group, names in class_columns(list(table)).items()
+    }
 
 
 def metric_marks(table: Mapping[str, Sequence[Any]], metric: str) -> list[str]:
@@ -134,7 +151,16 @@ def _heading(name: str, keys: Mapping[str, str]) -> str:
     return f"{name}\n{unit}" if unit not in {"", "1"} else name
 
 
-def _column(heading: str, values: list[Any], marks: Sequence[str] | None) -> Column:
+def _columns(
+    table: Mapping[str, Sequence[Any]],
+    names: Iterable[str],
+    keys: Mapping[str, str],
+    marks: Mapping[str, Sequence[str]],
+) -> list[Column]:
+    return [_column(_heading(name, keys), table[name], marks.get(name)) for name in names]
+
+
+def _column(heading: str, values: Sequence[Any], marks: Sequence[str] | None) -> Column:
     figures = all(isinstance(v, int | float) or v is None for v in values)
     cells = [
         _cell(value) + mark for value, mark in zip(values, marks or [""] * len(values), strict=True)

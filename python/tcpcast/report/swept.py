@@ -14,7 +14,7 @@ from tcpcast.metrics import HEADLINE
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import ABSENT, interval_text, label, scale_of, value_text
 from tcpcast.report.summary import describe
-from tcpcast.report.sweep import marks_explained, rows_parts
+from tcpcast.report.sweep import by_class, marks_explained, rows_parts
 from tcpcast.report.sweep_cells import along, cells
 from tcpcast.scenario.toml import write_toml
 
@@ -98,11 +98,12 @@ def _answers(found: Swept, rows: Any) -> Iterator[Part]:
     columns = rows.to_pydict()
     keys = {key: along(key, columns[key], *holds) for key, holds in found.holds.items() if columns}
     marks: set[str] = set()
-    for metric in HEADLINE if columns else ():
-        told = cells(columns, metric, keys) if metric in columns else []
-        if told:
-            yield _of_metric(metric, told, list(keys.values()))
-            marks |= {str(mark) for each in told for mark in each.marks.flat}
+    for group, of_group in {"": columns, **by_class(columns)}.items():
+        for metric in HEADLINE:
+            told = cells(of_group, metric, keys) if metric in of_group else []
+            if told:
+                yield _of_metric(metric, told, list(keys.values()), group)
+                marks |= {str(mark) for each in told for mark in each.marks.flat}
     yield from marks_explained(marks)
     if any(
         len(key.values) > len(places)
@@ -118,8 +119,8 @@ def _some(keys: Iterable[Along]) -> list[Any]:
     return [np.unique(np.linspace(0, size - 1, min(size, most)).astype(int)) for size in sizes]
 
 
-def _of_metric(metric: str, told: Sequence[Cells], keys: Sequence[Along]) -> Table:
-    """Return a metric at each combination of values, a column an engine."""
+def _of_metric(metric: str, told: Sequence[Cells], keys: Sequence[Along], group: str) -> Table:
+    """Return a metric at each combination of values, a column an engine; of a class or of all."""
     largest = max(float(np.nanmax(np.abs(each.value))) for each in told)
     scale = scale_of(metric, largest)
     places = list(product(*_some(keys)))
@@ -132,7 +133,8 @@ def _of_metric(metric: str, told: Sequence[Cells], keys: Sequence[Along]) -> Tab
         cells_of = [_cell(each, place, scale) for place in places]
         columns.append(Column(f"{each.engine}\n{kind}", cells_of))
     unit = f" ({scale.unit})" if scale.unit else ""
-    return Table(columns, f"{label(metric)}{unit}")
+    of_class = f", class {group}" if group else ""
+    return Table(columns, f"{label(metric)}{of_class}{unit}")
 
 
 def _cell(each: Cells, place: tuple[int, ...], scale: Scale) -> str:

@@ -205,7 +205,9 @@ def prepare(
         "tcpcast.scenario": json.dumps(definition["scenario"], sort_keys=True),
     }
     digest = marks["tcpcast.sweep"]
-    common = Asked(tables, folder, names, table.feed, kinds, digest, version, marks)
+    classes = tuple(group.name for group in base.populations)
+    classes = classes if len(classes) > 1 else ()
+    common = Asked(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
     return Plan(grid, common, definition, table.replications, seed, batch)
 
 

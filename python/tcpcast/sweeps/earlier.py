@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.errors import TcpcastError
-from tcpcast.sweeps.table import AFTER_KEYS, METRIC_COLUMNS, as_file, batch_of_rows, modules
+from tcpcast.sweeps.table import AFTER_KEYS, as_file, batch_of_rows, is_metric_column, modules
 from tcpcast.sweeps.work import Part
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 100_000
 """Rows of a sweep that can grow: all of them are in memory at once."""
 
-KEPT = ("cell", *AFTER_KEYS, *METRIC_COLUMNS)
+KEPT = ("cell", *AFTER_KEYS)
 """Columns that are kept of a row; those of the keys follow from its cell."""
 
 
@@ -145,7 +145,9 @@ def _kept(part: Any) -> Any:
     """Return the columns that are kept of a file, or of an open one."""
     (parquet,) = modules("pyarrow.parquet")
     with parquet.ParquetFile(part) as file:
-        return file.read(columns=list(KEPT), use_threads=False)
+        names = file.schema_arrow.names
+        kept = [name for name in names if name in KEPT or is_metric_column(name)]
+        return file.read(columns=kept, use_threads=False)
 
 
 def moved_notes(lines: Sequence[str], moved: Moves, replications: int, batch: int) -> Iterator[str]:
@@ -225,7 +227,7 @@ class Earlier:
         order = np.argsort(self._units_of(rows), kind="stable")
         rows = rows.take(arrow.array(order)).combine_chunks()
         values = {variant.cell: variant.values for variant in variants}
-        batch = batch_of_rows(rows, values, asked.kinds)
+        batch = batch_of_rows(rows, values, asked.kinds, asked.classes)
         statuses = dict(Counter(rows["status"].to_pylist()))
         host, wall = ("", []) if fresh is None else (fresh.host, fresh.wall)
         return Part(as_file(batch, asked.marks or {}), statuses, host, wall)

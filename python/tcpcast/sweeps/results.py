@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import EnvironmentFault
 from tcpcast.extras import frame_package
-from tcpcast.sweeps.table import METRIC_COLUMNS, modules
+from tcpcast.sweeps.table import is_metric_column, modules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,7 +112,7 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
         except (OSError, arrow.ArrowException) as fault:
             raise EnvironmentFault(f"{part!s:.200} is no part of a sweep: {fault}") from fault
     whole = arrow.concat_tables(tables) if tables else arrow.table({})
-    names = set(whole.column_names) & set(METRIC_COLUMNS)
+    names = filter(is_metric_column, whole.column_names)
     empty = [name for name in names if whole[name].null_count == whole.num_rows]
     return whole.drop_columns(empty).replace_schema_metadata(None)
 

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast.answer import UNITS
+from tcpcast.compare import class_figures
 from tcpcast.errors import EnvironmentFault
 from tcpcast.metrics import HEADLINE
 from tcpcast.output import PARQUET
@@ -37,6 +38,8 @@ NUMBERS = ("", "_low", "_high")
 DOUBT = "_doubt"
 METRIC_COLUMNS = tuple(f"{name}{suffix}" for name in METRICS for suffix in (*NUMBERS, DOUBT))
 """The value, both ends and the doubt of each metric."""
+PARTS = tuple(f"{name}{suffix}" for name in HEADLINE for suffix in (*NUMBERS, DOUBT))
+"""Those columns of metrics that each class has, too: ``goodput_bps_low.NAME``."""
 
 COMPRESSED = 20
 """Files of so many rows and more are compressed."""
@@ -81,6 +84,7 @@ class Row(NamedTuple):
     regime: str | None
     warnings: list[str]
     metrics: dict[str, Metric]
+    classes: dict[str, dict[str, Metric]]
     wall_s: float
 
 
@@ -104,6 +108,7 @@ def row_of(variant: Variant, answer: Answer) -> Row:
         answer.regime,
         answer.warnings,
         found,
+        class_figures(answer) if "by_class" in answer.tables else {},
         answer.wall_s,
     )
 
@@ -123,7 +128,24 @@ def unit_of_column(kind: str) -> str:
     return KINDS[kind].unit if kind in KINDS else ""
 
 
-def record_batch(rows: Sequence[Row], kinds: Mapping[str, str]) -> Any:
+def is_metric_column(name: str) -> bool:
+    """Return True for a column of a metric, of all classes or of one."""
+    return name.partition(".")[0] in METRIC_COLUMNS
+
+
+def class_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the columns of each class among these, by class and by the name without it."""
+    found: dict[str, dict[str, str]] = {}
+    for name in names:
+        column_of, dot, group = name.partition(".")
+        if dot and column_of in METRIC_COLUMNS:
+            found.setdefault(group, {})[column_of] = name
+    return found
+
+
+def record_batch(
+    rows: Sequence[Row], kinds: Mapping[str, str], classes: tuple[str, ...] = ()
+) -> Any:
     """Return rows as a ``pyarrow.RecordBatch``.
 
     Parameters
@@ -132,14 +154,23 @@ def record_batch(rows: Sequence[Row], kinds: Mapping[str, str]) -> Any:
         In the order of the table.
     kinds
         What the column of each key that varies holds, by :func:`kind_of_column`.
+    classes
+        The names of the classes, if there are several.
     """
     (arrow,) = modules("pyarrow")
-    arrays = [*_leading(arrow, rows, kinds), *_metrics(arrow, rows)]
-    return arrow.RecordBatch.from_arrays(arrays, schema=_schema(arrow, tuple(kinds.items())))
+    arrays = [*_leading(arrow, rows, kinds)]
+    arrays += _metrics(arrow, [row.metrics for row in rows], METRICS)
+    for name in classes:
+        arrays += _metrics(arrow, [row.classes.get(name, {}) for row in rows], HEADLINE)
+    schema = _schema(arrow, tuple(kinds.items()), classes)
+    return arrow.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def batch_of_rows(
-    rows: Any, values: Mapping[int, Mapping[str, Any]], kinds: Mapping[str, str]
+    rows: Any,
+    values: Mapping[int, Mapping[str, Any]],
+    kinds: Mapping[str, str],
+    classes: tuple[str, ...] = (),
 ) -> Any:
     """Return rows of parts as a ``pyarrow.RecordBatch``, their keys by the values of their cells.
 
@@ -149,11 +180,11 @@ def batch_of_rows(
         A table with all columns but those of the keys.
     values
         The values of each cell that it has.
-    kinds
+    kinds, classes
         As for :func:`record_batch`.
     """
     (arrow,) = modules("pyarrow")
-    schema = _schema(arrow, tuple(kinds.items()))
+    schema = _schema(arrow, tuple(kinds.items()), classes)
     cells = [values[cell] for cell in rows["cell"].to_pylist()]
     arrays = dict(zip(kinds, _of_keys(arrow, cells, kinds), strict=True))
     arrays |= {name: rows[name] for name in schema.names if name not in arrays}
@@ -194,7 +225,7 @@ def as_file(batch: Any, marks: Mapping[str, str]) -> bytes:
 
 
 @functools.cache  # a batch may be of one row, and its sweep of thousands
-def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...]) -> Any:
+def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...], classes: tuple[str, ...]) -> Any:
     fields = [arrow.field("cell", arrow.int64())]
     fields += [arrow.field(key, _type(arrow, kind)) for key, kind in kinds]
     after: dict[str, Any] = dict.fromkeys(AFTER_KEYS, arrow.string())
@@ -205,6 +236,8 @@ def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...]) -> Any:
     fields += [arrow.field(name, kind) for name, kind in after.items()]
     kinds_of = (*[arrow.float64()] * len(NUMBERS), arrow.string())
     fields += map(arrow.field, METRIC_COLUMNS, kinds_of * len(METRICS))
+    for name in classes:
+        fields += map(arrow.field, [f"{part}.{name}" for part in PARTS], kinds_of * len(HEADLINE))
     return arrow.schema(fields)
 
 
@@ -248,12 +281,14 @@ def _reader(kind: str) -> Callable[[Any], Any]:
     return as_text if kind == TEXT else lambda value: value
 
 
-def _metrics(arrow: ModuleType, rows: Sequence[Row]) -> list[Any]:
-    """Return the columns of all metrics, those that no row has as well."""
+def _metrics(
+    arrow: ModuleType, rows: Sequence[Mapping[str, Metric]], metrics: Sequence[str]
+) -> list[Any]:
+    """Return the columns of metrics, those that no row has as well."""
     number, text, columns = arrow.float64(), arrow.string(), []
     nothing = [*[arrow.nulls(len(rows), number)] * len(NUMBERS), arrow.nulls(len(rows), text)]
-    for name in METRICS:
-        found = [row.metrics.get(name) for row in rows]
+    for name in metrics:
+        found = [row.get(name) for row in rows]
         if not any(found):
             columns += nothing
             continue

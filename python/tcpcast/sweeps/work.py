@@ -35,6 +35,7 @@ class Asked:
     every engine that applies and is quick. ``kinds`` has the kind of quantity of each key that
     varies, or its type of column; ``digest`` tells the sweep from any other, ``version`` is
     tcpcast's. ``marks`` go into every part; with None no part becomes a file.
+    ``classes`` has their names if there are several; each has columns then.
     """
 
     tables: Mapping[str, Any]
@@ -45,6 +46,7 @@ class Asked:
     digest: str
     version: str
     marks: Mapping[str, str] | None
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +102,14 @@ def answer_batch(
     _check_version(asked.version)
     rows: list[Row] = []
     watch = None if stopped is None else _watch(stopped)
-    options = RunOptions(threads=1, progress=watch, tables=False)
+    options = RunOptions(threads=1, progress=watch, tables=bool(asked.classes))
     for variant in variants:
         if stopped is not None and stopped():
             raise KeyboardInterrupt
         rows += [row_of(variant, found) for found in _answers(asked, variant, options)]
     statuses = dict(Counter(row.status for row in rows))
     wall = [(r.variant.cell, r.variant.replication, r.engine, r.wall_s) for r in rows]
-    batch = record_batch(rows, asked.kinds)
+    batch = record_batch(rows, asked.kinds, asked.classes)
     data = as_stream(batch) if asked.marks is None else as_file(batch, asked.marks)
     return Part(data, statuses, platform.node(), wall)
 
