@@ -83,8 +83,8 @@ def _own_links(scenario: Scenario, units: Units, at: int, name: str) -> Iterator
     if all(link.rate_bps == float("inf") for link in own) or samples == 0.0:
         return
     rtt_s = 1e-9 * float(units.of_class("rtt_sum_ns", (at,)).sum() / samples)
-    passed = max(1.0, float(units.of_class("passed", (at,)).sum()))
-    queue_s = 1e-9 * float(units.of_class("waited_ns", (at,)).sum()) / passed
+    passed = float(units.of_class("passed", (at,)).sum())  # 0 where waiting times are not kept
+    queue_s = 1e-9 * float(units.of_class("waited_ns", (at,)).sum()) / passed if passed else rtt_s
     dropped = float(units.of_class("access_drops", (at,)).sum())
     longer = _is_plain(scenario) and rtt_s - queue_s > (1.0 + LONGER_RTT) * group.rtt_s
     if not (longer or dropped):
