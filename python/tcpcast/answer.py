@@ -268,6 +268,10 @@ class Answer:
             "tables": {name: {"columns": _columns(t)} for name, t in self.tables.items()},
             "provenance": self.provenance | self._inputs(),
         }
+        notes = [each for each in self.warnings if isinstance(each, Note)]
+        if notes:  # the same warnings, with what a report selects them by
+            fields = ("why", "metrics", "kind", "named")
+            body["notes"] = [{name: getattr(each, name) for name in fields} for each in notes]
         if self.partial is not None:
             body["partial"] = self.partial
         if self.unwritten:

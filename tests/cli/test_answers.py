@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Note
+from tcpcast.answer import Answer, Metric, Note
+from tcpcast.compare import compare_all
+from tcpcast.report.answered import remarks
+from tcpcast.report.saved import read_saved
 from tcpcast.report.summary import caveats, caveats_about
+from tcpcast.report.whole import run_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
@@ -103,3 +109,46 @@ def test_a_warning_about_intervals_knows_of_which_metrics_it_is() -> None:
     assert caveats_about(answer, {"c_s"}) == ["look twice", "no room"]
     copied = pickle.loads(pickle.dumps(warning))
     assert (copied, copied.metrics) == (warning, ("a_s", "b_s"))
+
+
+def warned_answer() -> Answer:
+    shown, hidden = "loss_ratio", "timeouts"
+    warnings = [
+        Note("too few timeouts; no interval for ", [hidden], kind="withheld", named=True),
+        Note("too few losses; no interval for ", [shown, hidden], kind="withheld", named=True),
+        Note("the trace is repeated", kind="remark"),
+        Note("too short; check the intervals of ", [shown], kind="check", named=True),
+        Note("the run is too short; check every interval", kind="run"),
+        "the link is a mean",
+    ]
+    metrics = {name: Metric(0.1, 0.09, 0.11) for name in (shown, hidden)}
+    return Answer("packet", metrics=metrics, warnings=warnings, kind="simulation")
+
+
+def test_a_report_shows_the_three_worst_warnings_about_what_it_shows() -> None:
+    compared, scenario = compare_all([warned_answer()]), tcpcast.load("local-loop")
+    assert [part.text for part in remarks(compared, scenario)] == [
+        "packet: the link is a mean",
+        "packet: the run is too short; check every interval",
+        "packet: too short; check the intervals of loss_ratio",
+        "3 more warnings with --all",
+    ]
+    every = [part.text for part in remarks(compared, scenario, every=True)]
+    assert every == [f"packet: {text}" for text in warned_answer().warnings]
+    document = run_document(compared, scenario, "tcpcast report")
+    texts = [getattr(part, "text", "") for part in document.parts]
+    assert "3 more warnings below" in texts
+    rest = texts[texts.index("More warnings") :]
+    assert "packet: too few timeouts; no interval for timeouts" in rest
+    assert warned_answer().to_json()["warnings"] == warned_answer().warnings
+
+
+def test_a_saved_answer_has_its_notes(tmp_path: Path) -> None:
+    answers = tcpcast.run(tcpcast.load("local-loop"), ["packet"])
+    answers[0].warnings = warned_answer().warnings
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps(answers.to_json()))
+    (read,) = read_saved(path)
+    assert read.warnings == answers[0].warnings
+    kinds = [(each.kind, each.metrics) for each in read.warnings if isinstance(each, Note)]
+    assert kinds == [(n.kind, n.metrics) for n in answers[0].warnings if isinstance(n, Note)]

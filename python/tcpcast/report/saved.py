@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tcpcast.answer import UNITS, Answer, CaptureInputs, Kind, Metric
+from tcpcast.answer import UNITS, Answer, CaptureInputs, Kind, Metric, Note, NoteKind
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import CAPTURES, Formula
 from tcpcast.errors import ScenarioError, TcpcastError
@@ -42,11 +42,19 @@ class _SavedTable(_Saved):
     columns: dict[str, list[_Value]]
 
 
+class _SavedNote(_Saved):
+    why: str
+    metrics: list[str]
+    kind: NoteKind
+    named: bool
+
+
 class _SavedAnswer(_Saved):
     engine: str
     not_applicable: str | None = None
     wall_s: float = 0.0
     warnings: list[str] = []
+    notes: list[_SavedNote] = []
     metrics: dict[str, _SavedMetric] = {}
     tables: dict[str, _SavedTable] = {}
     provenance: dict[str, Any] = {}
@@ -122,11 +130,13 @@ def _answer(saved: _SavedAnswer) -> Answer:
     if isinstance(way.get("fed"), dict) and isinstance(way.get("replay"), dict):
         captured = CaptureInputs(way["fed"], way["replay"])
     regime, steps, domain = way.get("regime"), way.get("steps"), way.get("domain")
+    typed = [Note(n.why, n.metrics, kind=n.kind, named=n.named) for n in saved.notes]
+    notes = {str(note): note for note in typed}
     return Answer(
         saved.engine,
         metrics={name: _metric(name, metric) for name, metric in saved.metrics.items()},
         tables={name: _table(table.columns) for name, table in saved.tables.items()},
-        warnings=list(saved.warnings),
+        warnings=[notes.get(text, text) for text in saved.warnings],
         provenance={name: value for name, value in way.items() if name not in _APART},
         wall_s=saved.wall_s,
         partial=saved.partial,
