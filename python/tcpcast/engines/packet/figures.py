@@ -72,6 +72,12 @@ class Units:
         self._times = [row[:, LINK["time_ns"]] for row in rows]
         self._begins_ns = begins_ns
 
+    @property
+    def elapsed_s(self) -> float:
+        """Mean simulated time of a replication, with the warm-up, in seconds."""
+        measured_ns = float(self.link("time_ns").sum()) / self.replications
+        return 1e-9 * (self._begins_ns + measured_ns)
+
     def seconds_on(self, groups: Sequence[Population]) -> Floats:
         """Return for how long flows are on, ``[units]``: of one class from start to stop."""
         if len(groups) > 1 or not groups[0].has_span:
