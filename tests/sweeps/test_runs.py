@@ -188,6 +188,22 @@ def test_what_is_there_of_the_same_sweep_is_not_run_again(
     assert contents(out) == whole
 
 
+def test_damaged_parts_are_answered_again(
+    path: Scenario, tmp_path: Path, contents: Contents
+) -> None:
+    out = tmp_path / "out"
+    tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
+    whole = contents(out)
+    part = out / "part-000001.parquet"
+    size = len(whole[part.name])
+    for place in range(4, size, size // 40):
+        damaged = bytearray(whole[part.name])
+        damaged[place] ^= 1 << place % 8
+        part.write_bytes(damaged)
+        tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
+        assert contents(out) == whole, place
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -14,6 +14,7 @@ from tcpcast.answer import UNITS, Metric
 from tcpcast.engines.packet import hops, return_path, transfers
 from tcpcast.engines.packet.queues import marks
 from tcpcast.engines.packet.unfinished import InProgress, in_progress
+from tcpcast.products import dot
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -433,7 +434,7 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
 
 def jain(packets: Floats) -> float:
     """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan where nothing was sent."""
-    squares = packets.size * float(packets @ packets)
+    squares = packets.size * dot(packets, packets)
     return float(packets.sum()) ** 2 / squares if squares else math.nan
 
 
