@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast import intervals
 from tcpcast.intervals import COSINES
+from tcpcast.products import product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +76,7 @@ def trend(units: Floats, replications: int) -> tuple[float, float]:
     freedom = min(replications * cosines, COSINES) - 1
     if cosines < 1 or freedom < 1:
         return 1.0, 0.0
-    found = table @ intervals.waves(length, cosines)
+    found = product(table, intervals.waves(length, cosines))
     lowest = float(found[:, 0].mean())
     rest = float((found**2).sum()) - replications * lowest**2
     change = 2.0 * abs(lowest) * math.sqrt(2.0 / length)

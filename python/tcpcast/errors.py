@@ -40,6 +40,12 @@ class UnknownMetric(_NotFound):
     """A metric that an answer has not; the message names those that are meant, or there."""
 
 
+class QueryStopped(TcpcastError):  # noqa: N818 - incomplete rather than a fault
+    """A query took longer than it may."""
+
+    exit_code = 1
+
+
 class EnvironmentFault(TcpcastError):  # noqa: N818 - the machine's fault, not an error of the question
     """The machine lacks something: an optional package, a writable folder."""
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tcpcast.products import dot, product
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
@@ -84,7 +86,7 @@ def variance_of_mean(units: Floats, replications: int) -> tuple[float, int]:
     cosines = min(math.ceil(COSINES / replications), length - 1)
     squares, freedom = 0.0, 0
     if cosines > 0:
-        squares += float(((table @ waves(length, cosines)) ** 2).sum())
+        squares += float((product(table, waves(length, cosines)) ** 2).sum())
         freedom += replications * cosines
     if replications > 1:
         squares += length * float((table.mean(axis=1) ** 2).sum())
@@ -109,7 +111,7 @@ def skewness(units: Floats) -> float:
     """Return the skewness of units, 0 where there are fewer than 3 or no spread."""
     n = units.size
     deviations = units - _mean(units)
-    variance = float(deviations @ deviations) / max(n - 1, 1)
+    variance = dot(deviations, deviations) / max(n - 1, 1)
     if n < 3 or variance == 0.0:
         return 0.0
     return float(n / ((n - 1) * (n - 2)) * (deviations**3).sum() / variance**1.5)

@@ -44,6 +44,14 @@ OWN = '''
         return "nothing"
 
 
+    def loud(scenario, options):
+        import os, subprocess, sys
+        print("from Python")
+        subprocess.run([sys.executable, "-c", "print('from a program')"], check=True)
+        os.write(1, b"as bytes\\n")
+        return Answer("loud", metrics={"goodput_bps": Metric(1.0)})
+
+
     def odd(*, temperature):
         return temperature
 
@@ -54,6 +62,7 @@ POINTS = """
     [tcpcast.engines]
     pipe = own_engine:answer
     lost = own_engine:lost
+    loud = own_engine:loud
     packet = own_engine:answer
     broken = own_engine:is_not_there
     number = own_engine:nothing
@@ -132,6 +141,25 @@ def test_what_is_wrong_with_an_engine_is_said_when_it_is_asked(
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_an_engine_prints_goes_to_standard_error(site: Path) -> None:
+    done = tcpcast(site, "run", "one-path", "--engine", "loud", "--json")
+    (answer,) = json.loads(done.stdout)["answers"]
+    assert answer["metrics"]["goodput_bps"]["value"] == 1.0
+    assert {"from Python", "from a program", "as bytes"} <= set(done.stderr.splitlines())
+
+
+def test_other_engines_answer_if_one_fails(site: Path) -> None:
+    done = tcpcast(site, "run", "one-path", "--engine", "lost,pftk", "--json")
+    lost, pftk = json.loads(done.stdout)["answers"]
+    assert done.returncode == 1, done.stderr
+    assert lost["partial"].startswith("engine 'lost' of own-engine 1.2 returned str; it has to")
+    assert pftk["metrics"]["goodput_bps"]["value"] > 0
+    told = tcpcast(site, "run", "one-path", "--engine", "lost,pftk")
+    assert "engine 'lost' of own-engine 1.2 returned str" in " ".join(told.stdout.split())
+    swept = tcpcast(site, "sweep", "one-path", "--vary=network.rtt=10ms,20ms", "--engine=lost,pftk")
+    assert "failed" in swept.stdout + swept.stderr
 
 
 def test_a_shell_is_offered_them_once_each(site: Path) -> None:

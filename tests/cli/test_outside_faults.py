@@ -48,6 +48,27 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         (one(Metric(1.0, unit="Mbit/s")), "returned goodput_bps in Mbit/s; it is in bit/s"),
         (one(Metric(1.0), "a\x1b[31mb"), r"named a metric 'a\\x1b\[31mb'; a name has letters"),
         (one(Metric(1.0), warnings="too long"), "returned warnings that are no list of texts"),
+        (one(Metric(1.0), warnings=None), "returned warnings that are no list of texts"),
+        (one(Metric(1.0), warnings=[1]), "returned warnings that are no list of texts"),
+        (one(Metric(1.0), tables=[1]), "returned tables that are not a dict"),
+        (one(Metric(1.0), tables={"a": 5}), "returned table a that is not a dict of columns"),
+        (one(Metric(1.0), tables={5: {}}), "named a table 5; a name is a text"),
+        (one(Metric(1.0), tables={"a": {5: [1]}}), "named a column 5; a name is a text"),
+        (
+            one(Metric(1.0), tables={"a": {"b": [[1], [1, 2]]}}),
+            "returned table a with a column b that is no list of numbers or texts",
+        ),
+        (one(Metric(1.0), tables={"a": {"b": [object()]}}), "column b that is no list of numbers"),
+        (one(Metric(1.0), tables={"a": {"b": [10**400]}}), "column b that is no list of numbers"),
+        (Answer("own", metrics=[1.0]), "returned metrics that are not a dict"),  # type: ignore[arg-type]
+        (one(Metric(10**400)), "returned a number for goodput_bps that is too large"),
+        (one(Metric(1.0, unit=5)), "returned a unit or doubt of goodput_bps that is no text"),  # type: ignore[arg-type]
+        (one(Metric(1.0), regime=5), "returned a value of regime that is neither a text nor None"),
+        (one(Metric(1.0), provenance=5), "returned provenance that are not a dict"),
+        (
+            one(Metric(1.0), provenance={"a": object()}),
+            "an answer that cannot become JSON",
+        ),
         (
             one(Metric(1.0), tables={"queue": {"a": [1, 2], "b": [1]}}),
             r"table queue with columns of unequal length: a \(2,\), b \(1,\)",

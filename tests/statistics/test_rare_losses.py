@@ -70,4 +70,3 @@ def test_endless_flows_run_for_many_of_their_losses(duration: str, short: bool) 
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
     doubt = answer.metrics["goodput_bps"].doubt or ""
     assert doubt.startswith("the run is too short: ") == short
-    assert ("are needed" in doubt) == short

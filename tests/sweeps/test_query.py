@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,3 +104,32 @@ def test_a_command_says_no_more_than_its_rows(folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.split()[0] == "rows"
+
+
+ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 3"
+
+
+def test_a_query_ends_after_its_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", str(folder), ENDLESS, "--max-wall", "0.5s"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("tcpcast: the query took more than 0.5 s; write a longer limit")
+
+
+def test_a_time_that_is_none_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for typed in ("soon", "-1s", "0s"):
+        assert main(["query", str(folder), "SELECT 1", "--max-wall", typed]) == 2
+        assert capsys.readouterr().err.startswith("tcpcast: --max-wall: ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_query(folder: Path, number: signal.Signals) -> None:
+    asked = [sys.executable, "-m", "tcpcast", "query", str(folder), ENDLESS]
+    with subprocess.Popen(asked, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            time.sleep(3)
+            assert process.poll() is None
+            process.send_signal(number)
+            _, told = process.communicate(timeout=10)
+        finally:
+            process.kill()
+    assert (process.returncode, told) == (130, "tcpcast: interrupted before there was an answer\n")

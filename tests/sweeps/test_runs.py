@@ -188,6 +188,22 @@ def test_what_is_there_of_the_same_sweep_is_not_run_again(
     assert contents(out) == whole
 
 
+def test_damaged_parts_are_answered_again(
+    path: Scenario, tmp_path: Path, contents: Contents
+) -> None:
+    out = tmp_path / "out"
+    tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
+    whole = contents(out)
+    part = out / "part-000001.parquet"
+    size = len(whole[part.name])
+    for place in range(4, size, size // 40):
+        damaged = bytearray(whole[part.name])
+        damaged[place] ^= 1 << place % 8
+        part.write_bytes(damaged)
+        tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
+        assert contents(out) == whole, place
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -255,7 +271,7 @@ def test_without_pyarrow_it_says_what_to_install(
     path: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(EnvironmentFault, match=r"pip install tcpcast\[sweep\]") as caught:
+    with pytest.raises(EnvironmentFault, match="pip install pyarrow") as caught:
         tcpcast.sweep(path, VARY, engines="pftk")
     assert caught.value.exit_code == 3
 

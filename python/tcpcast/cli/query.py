@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tcpcast.cli.options import Csv, Json, check_one_form
+from tcpcast.errors import TcpcastError
 
 EXAMPLE = 'tcpcast query DIR "SELECT engine, max(goodput_bps) FROM sweep GROUP BY engine"'
 
@@ -17,6 +18,12 @@ def query(
     sql: Annotated[
         str, typer.Argument(metavar="SQL", help="A query in SQL; the table is named sweep.")
     ],
+    max_wall: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Stop the query after this time, such as 60s; default no limit."
+        ),
+    ] = None,
     as_csv: Csv = False,
     as_json: Json = False,
 ) -> None:
@@ -28,7 +35,7 @@ def query(
     from tcpcast.sweeps.query import query as ask
 
     check_one_form(as_csv=as_csv, as_json=as_json)
-    found = ask(folder, sql)
+    found = ask(folder, sql, max_wall_s=None if max_wall is None else _seconds(max_wall))
     if as_csv:
         print(rows_csv(found), end="")
         return
@@ -38,3 +45,15 @@ def query(
     from tcpcast.report.text import print_parts
 
     print_parts(rows_parts(found, None))
+
+
+def _seconds(typed: str) -> float:
+    from tcpcast.units import parse_duration
+
+    try:
+        found = parse_duration(typed)
+    except TcpcastError as fault:
+        raise TcpcastError(f"--max-wall: {fault}") from None
+    if found == 0:
+        raise TcpcastError("--max-wall: 0 s is no time for a query; write 60s, or leave it out")
+    return found

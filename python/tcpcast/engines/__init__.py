@@ -16,6 +16,7 @@ from tcpcast.engines.registry import (
     CAPTURES,
     FIXED_POINT,
     MEASUREMENT,
+    OUTSIDE,
     POPULATION,
     SIMULATION,
     EngineEntry,
@@ -138,6 +139,7 @@ def answer(
 ) -> list[Answer]:
     """Answer a scenario by each named engine, in the order asked.
 
+    An engine of another package that fails next to other engines gives an answer that says so.
     An engine that does not apply gives an answer that says so when it was asked for by name, and
     none when ``engines`` is None: every engine that applies and is quick, but for models of another
     stack's TCP, or of another than a capture looks like.
@@ -176,7 +178,13 @@ def answer(
     for name in order:
         if engines is None and _of_another_control(REGISTRY[name], found.get("trace")):
             continue
-        result = _ask(name, scenario, options, found.get(measures) if measured else None)
+        result = _ask(
+            name,
+            scenario,
+            options,
+            found.get(measures) if measured else None,
+            alone=len(order) == 1,
+        )
         if engines is not None or result.not_applicable is None:
             found[name] = result
         if result.interrupted:
@@ -229,7 +237,9 @@ def check_feed(feed: str) -> None:
         raise TcpcastError(f"feed takes 'scenario' or 'measured', not '{feed}'.")
 
 
-def _ask(name: str, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
+def _ask(
+    name: str, scenario: Scenario, options: RunOptions, measured: Answer | None, *, alone: bool
+) -> Answer:
     entry = REGISTRY[name]
     entry.load()  # so that no engine's time holds what it took to import it
     raise_what_was_dropped()
@@ -238,6 +248,10 @@ def _ask(name: str, scenario: Scenario, options: RunOptions, measured: Answer | 
         result = entry.ask(scenario, options, measured)
     except NotApplicable as reason:
         result = Answer(engine=name, not_applicable=str(reason))
+    except TcpcastError as fault:
+        if alone or entry.family != OUTSIDE:
+            raise
+        result = Answer(engine=name, partial=str(fault), failed=str(fault))
     else:
         said = [text for text in scenario.warnings() if text not in result.warnings]
         result.warnings = [*said, *result.warnings]

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import sys
+import threading
 import traceback
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -21,7 +25,7 @@ from tcpcast.engines.registry import OUTSIDE, EngineEntry
 from tcpcast.errors import DomainError, EnvironmentFault, TcpcastError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
@@ -76,9 +80,10 @@ class OutsideEntry(EngineEntry):
     def _given(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Any:
         function = self.load()
         try:
-            if self.is_model:
-                return _of_path(self.point.name, function, scenario, measured)
-            return function(scenario, options)
+            with _prints_to_stderr():
+                if self.is_model:
+                    return _of_path(self.point.name, function, scenario, measured)
+                return function(scenario, options)
         except TcpcastError:
             raise
         except (Exception, SystemExit) as fault:
@@ -87,6 +92,25 @@ class OutsideEntry(EngineEntry):
                 f"engine '{self.point.name}' of {self.package} failed: "
                 f"{type(fault).__name__}: {fault} ({place.filename}, line {place.lineno})"
             ) from fault
+
+
+@contextmanager
+def _prints_to_stderr() -> Iterator[None]:
+    """Send what an engine or its programs print to standard error; standard output is the answer's.
+
+    Streams belong to the process, so an engine in another thread than the main one keeps them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(sys.stderr))
+        with suppress(OSError):  # one of them is closed
+            before = os.dup(1)
+            stack.callback(os.close, before)
+            os.dup2(2, 1)
+            stack.callback(os.dup2, before, 1)
+        yield
 
 
 @functools.cache

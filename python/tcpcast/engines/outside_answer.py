@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from numbers import Real
@@ -12,6 +13,11 @@ from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_DICTS = ("metrics", "tables", "provenance", "domain")
+_TEXTS = ("warnings", "unwritten")
+_TEXT_OR_NONE = ("partial", "not_applicable", "failed", "regime")
 
 
 def held(found: Any, units: Mapping[str, str]) -> Answer:
@@ -31,13 +37,34 @@ def held(found: Any, units: Mapping[str, str]) -> Answer:
     """
     if not isinstance(found, Answer):
         raise TcpcastError(f"returned {type(found).__name__}; it has to return tcpcast.Answer")
-    for name, metric in found.metrics.items():
-        found.metrics[name] = _metric(name, metric, units)
-    found.tables = {name: _table(name, table) for name, table in found.tables.items()}
-    if isinstance(found.warnings, str) or not all(isinstance(w, str) for w in found.warnings):
-        raise TcpcastError("returned warnings that are no list of texts")
-    found.warnings = list(found.warnings)
+    _check_kinds(found)
+    found.metrics = {name: _metric(name, m, units) for name, m in found.metrics.items()}
+    found.tables = {_text("table", name): _table(name, t) for name, t in found.tables.items()}
+    found.warnings, found.unwritten = list(found.warnings), list(found.unwritten)
+    try:
+        json.dumps(replace(found, tables={}).to_json(), allow_nan=False)
+    except (TypeError, ValueError, AttributeError, RecursionError) as fault:
+        raise TcpcastError(f"returned an answer that cannot become JSON: {fault}") from None
     return found
+
+
+def _check_kinds(found: Answer) -> None:
+    for name in _DICTS:
+        if not isinstance(getattr(found, name), dict):
+            raise TcpcastError(f"returned {name} that are not a dict")
+    for name in _TEXTS:
+        texts = getattr(found, name)
+        if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
+            raise TcpcastError(f"returned {name} that are no list of texts")
+    for name in _TEXT_OR_NONE:
+        if not isinstance(getattr(found, name), str | None):
+            raise TcpcastError(f"returned a value of {name} that is neither a text nor None")
+
+
+def _text(what: str, name: Any) -> str:
+    if not isinstance(name, str):
+        raise TcpcastError(f"named a {what} {name!r:.100}; a name is a text")
+    return name
 
 
 def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
@@ -51,6 +78,8 @@ def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     low, high = ends
     if (low is None) != (high is None) or (low is not None and high is not None and low > high):
         raise TcpcastError(f"returned the interval {low} to {high} for {name}")
+    if not isinstance(metric.unit, str) or not isinstance(metric.doubt, str | None):
+        raise TcpcastError(f"returned a unit or doubt of {name} that is no text")
     unit = metric.unit or units.get(name, "")
     if unit and name in UNITS and unit != UNITS[name]:
         raise TcpcastError(f"returned {name} in {unit}; it is in {UNITS[name]} for every engine")
@@ -60,19 +89,37 @@ def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
 def _number(name: str, value: Any) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TcpcastError(f"returned {value!r} for {name}; it has to be a number")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise TcpcastError(f"returned a number for {name} that is too large") from None
     if math.isnan(number):
         raise TcpcastError(f"returned nan for {name}; a value that it does not have is left out")
     return number
 
 
 def _table(name: str, table: Any) -> dict[str, Any]:
-    import numpy as np  # noqa: PLC0415 - few engines have tables
-
-    columns = {str(column): np.asarray(values) for column, values in dict(table).items()}
+    if not isinstance(table, dict):
+        raise TcpcastError(f"returned table {name} that is not a dict of columns")
+    columns = {_text("column", column): _column(name, column, v) for column, v in table.items()}
     if len({values.shape for values in columns.values()}) > 1 or any(
         values.ndim != 1 for values in columns.values()
     ):
         lengths = ", ".join(f"{column} {values.shape}" for column, values in columns.items())
         raise TcpcastError(f"returned table {name} with columns of unequal length: {lengths}")
     return columns
+
+
+def _column(table: str, name: str, values: Any) -> Any:
+    """Return a column as an array of numbers, truths or texts."""
+    import numpy as np  # noqa: PLC0415 - few engines have tables
+
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):  # rows of unequal length
+        found = np.asarray(None)
+    if found.dtype.kind not in "biufU":
+        raise TcpcastError(
+            f"returned table {table} with a column {name} that is no list of numbers or texts"
+        )
+    return found

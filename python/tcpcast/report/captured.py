@@ -8,6 +8,7 @@ import numpy as np
 
 from tcpcast.captures.advice import LIMITS, advice
 from tcpcast.captures.words import rate
+from tcpcast.products import dot
 from tcpcast.report.document import Column, Heading, Paragraph, Share, ends_text
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace import direction_columns, worst_first
@@ -62,7 +63,7 @@ def limit_shares(table: Table) -> list[tuple[str, float]]:
     if "limited_by" not in table:
         return []
     lasted = np.nan_to_num(table["duration_s"])
-    spent = {name: float(lasted @ np.nan_to_num(table[f"share_{name}"])) for name in LIMITS}
+    spent = {name: dot(lasted, np.nan_to_num(table[f"share_{name}"])) for name in LIMITS}
     whole = sum(spent.values())
     if not whole > 0:
         return []

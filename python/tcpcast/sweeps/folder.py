@@ -20,7 +20,7 @@ from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.output import PARQUET
 from tcpcast.scenario.changes import leaves
 from tcpcast.sweeps.earlier import moved_notes, moves, put_aside
-from tcpcast.sweeps.table import modules
+from tcpcast.sweeps.table import intact_marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -133,9 +133,9 @@ class Folder:
         After each step it holds one sweep or the other, with all rows.
         """
         old, new = str(there[HASH]), str(definition[HASH])
-        aside, before = self.path / EARLIER, _marks(self.path / EARLIER).get(_SWEEP)
+        aside, before = self.path / EARLIER, _sweep_of(self.path / EARLIER)
         if before != new:
-            parts = [part for part in self.parts() if _marks(part).get(_SWEEP) == old]
+            parts = [part for part in self.parts() if _sweep_of(part) == old]
             own = aside if before == old else None
             if parts or own is not None:
                 with output.aside(aside, kind=PARQUET) as temporary:
@@ -155,20 +155,20 @@ class Folder:
     def earlier(self, digest: str) -> Path | None:
         """Return the file with the rows that were there before the sweep has grown, if any."""
         path = self.path / EARLIER
-        return path if _marks(path).get(_SWEEP) == digest else None
+        return path if _sweep_of(path) == digest else None
 
     def finish(self) -> None:
         """Remove what is not needed once all parts are there."""
         (self.path / EARLIER).unlink(missing_ok=True)
 
     def is_whole(self, number: int, digest: str) -> bool:
-        """Say whether a part is there and is one of this sweep, to its end."""
+        """Say whether a part is there, belongs to this sweep and is not damaged."""
         path = self.part(number)
         if not path.is_file():
             return False
-        if _marks(path).get(_SWEEP) == digest:
+        if _sweep_of(path) == digest:
             return True
-        path.unlink()  # a power failure may leave a file without its end
+        path.unlink()  # a power failure may cut a file, and a disk may change a bit
         return False
 
     def write(self, number: int, part: Part) -> None:
@@ -205,14 +205,12 @@ class Folder:
         return sorted(self.path.glob("part-*.parquet"))
 
 
-def _marks(path: Path) -> dict[str, str]:
-    """Return what a Parquet file says of itself, nothing where it is not whole."""
-    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+def _sweep_of(path: Path) -> str | None:
+    """Return the digest of the sweep to which a file belongs, None if it is missing or damaged."""
     try:
-        found = parquet.read_metadata(path).metadata or {}
-    except (OSError, arrow.ArrowException):
-        return {}
-    return {key.decode(): value.decode() for key, value in found.items()}
+        return intact_marks(path.read_bytes()).get(_SWEEP)
+    except OSError:
+        return None
 
 
 def _first_difference(what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> str:

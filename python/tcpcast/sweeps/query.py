@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import QueryStopped, TcpcastError
 from tcpcast.sweeps.folder import Folder, read_definition
 from tcpcast.sweeps.results import read_parts
 from tcpcast.sweeps.table import modules
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
 TABLE = "sweep"
@@ -24,7 +27,7 @@ _CLOSED = (
 """No file, no network, no variable of this program, and no way to change that."""
 
 
-def query(folder: str | PathLike[str], sql: str) -> Any:
+def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = None) -> Any:
     """Return what SQL says of a sweep's results.
 
     Parameters
@@ -33,6 +36,8 @@ def query(folder: str | PathLike[str], sql: str) -> Any:
         The folder of a sweep.
     sql
         One query; its table is named ``sweep``. Keys are quoted: ``"network.rtt"``.
+    max_wall_s
+        Stop the query after so many seconds; None sets no limit.
 
     Returns
     -------
@@ -42,6 +47,8 @@ def query(folder: str | PathLike[str], sql: str) -> Any:
     ------
     TcpcastError
         No sweep is there, or the query cannot be answered; the message is DuckDB's.
+    QueryStopped
+        The query took longer than ``max_wall_s``.
     EnvironmentFault
         DuckDB or pyarrow is not installed.
     """
@@ -54,11 +61,35 @@ def query(folder: str | PathLike[str], sql: str) -> Any:
         connection.register(TABLE, table)
         for setting in _CLOSED:
             connection.execute(setting)
-        try:
+
+        def run() -> Any:
             found = connection.sql(sql)
             return arrow.table({}) if found is None else found.to_arrow_table()
+
+        try:
+            return _result(run, connection, max_wall_s)
         except duckdb.Error as fault:
             raise TcpcastError(f"{fault}{_hint(str(fault))}") from None
+
+
+def _result(run: Callable[[], Any], connection: Any, max_wall_s: float | None) -> Any:
+    """Run a query in a thread, and interrupt it after ``max_wall_s`` or if Ctrl-C was pressed.
+
+    DuckDB does not check signals while it computes.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(run)
+        try:
+            return future.result(max_wall_s)
+        except TimeoutError:
+            raise QueryStopped(
+                f"the query took more than {max_wall_s:g} s; write a longer limit, or a query that "
+                "reads fewer rows"
+            ) from None
+        finally:
+            while not future.done():  # an interrupt before the query begins has no effect
+                connection.interrupt()
+                wait_for([future], 0.1)
 
 
 def _hint(message: str) -> str:

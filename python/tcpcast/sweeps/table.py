@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +41,9 @@ METRIC_COLUMNS = tuple(f"{name}{suffix}" for name in METRICS for suffix in (*NUM
 """The value, both ends and the doubt of each metric."""
 PARTS = tuple(f"{name}{suffix}" for name in HEADLINE for suffix in (*NUMBERS, DOUBT))
 """Those columns of metrics that each class has, too: ``goodput_bps_low.NAME``."""
+
+_DIGEST, _NO_DIGEST = "tcpcast.digest", b"0" * 64
+"""A Parquet file contains its own SHA-256, computed with zeros in place of the digest."""
 
 COMPRESSED = 20
 """Files of so many rows and more are compressed."""
@@ -219,9 +223,25 @@ def as_file(batch: Any, marks: Mapping[str, str]) -> bytes:
         ],
     ) as writer:
         writer.write_batch(batch)
-        writer.add_key_value_metadata({PARQUET.mark.decode(): "sweep", **marks})
+        marks = {PARQUET.mark.decode(): "sweep", **marks, _DIGEST: _NO_DIGEST.decode()}
+        writer.add_key_value_metadata(marks)
     data: bytes = buffer.getvalue().to_pybytes()
-    return data
+    before, _, after = data.rpartition(_NO_DIGEST)
+    return before + hashlib.sha256(data).hexdigest().encode() + after
+
+
+def intact_marks(data: bytes) -> dict[str, str]:
+    """Return the marks of a Parquet file of :func:`as_file`, none if a bit of it has changed."""
+    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+    try:
+        found = parquet.read_metadata(arrow.BufferReader(data)).metadata or {}
+        marks = {key.decode(): value.decode() for key, value in found.items()}
+    except (OSError, ValueError, arrow.ArrowException):
+        return {}
+    digest = marks.pop(_DIGEST, "")
+    before, _, after = data.rpartition(digest.encode() or _NO_DIGEST)
+    whole = hashlib.sha256(before + _NO_DIGEST + after).hexdigest()
+    return marks if whole == digest else {}
 
 
 @functools.cache  # a batch may be of one row, and its sweep of thousands

@@ -14,6 +14,7 @@ from tcpcast.answer import UNITS, Metric
 from tcpcast.engines.packet import hops, return_path, transfers
 from tcpcast.engines.packet.queues import marks
 from tcpcast.engines.packet.unfinished import InProgress, in_progress
+from tcpcast.products import dot
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -70,6 +71,12 @@ class Units:
         self._classes = classes
         self._times = [row[:, LINK["time_ns"]] for row in rows]
         self._begins_ns = begins_ns
+
+    @property
+    def elapsed_s(self) -> float:
+        """Mean simulated time of a replication, with the warm-up, in seconds."""
+        measured_ns = float(self.link("time_ns").sum()) / self.replications
+        return 1e-9 * (self._begins_ns + measured_ns)
 
     def seconds_on(self, groups: Sequence[Population]) -> Floats:
         """Return for how long flows are on, ``[units]``: of one class from start to stop."""
@@ -427,7 +434,7 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
 
 def jain(packets: Floats) -> float:
     """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan where nothing was sent."""
-    squares = packets.size * float(packets @ packets)
+    squares = packets.size * dot(packets, packets)
     return float(packets.sum()) ** 2 / squares if squares else math.nan
 
 

@@ -20,6 +20,7 @@ from tcpcast.engines.packet.reliability import (
     of_quantiles,
 )
 from tcpcast.engines.packet.unfinished import hides_unfinished
+from tcpcast.products import dot
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ def _rates(seen: Seen, bits: float, *, of_sources: bool) -> Table:
         return {}
     time, deaths = _padded(seen.totals["states_time_ns"], seen.totals["deaths"])
     size = float(units.of_class("transfer_packets").sum() / transfers)
-    busy_s = float(np.arange(time.size) @ time) * 1e-9
+    busy_s = dot(np.arange(time.size), time) * 1e-9
     own = sum(units.of_size("rate_sum", row).sum() for row in range(units.size_rows))
     rates = {
         "ratio of sums": packets.sum() / (on_ns.sum() * 1e-9),
@@ -352,7 +353,7 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float) -> Tabl
     stalled_s = float(totals["stalled_ns"].sum()) * 1e-9
     recovery_s = float(totals["recovery_ns"]) * 1e-9
     burst = totals["by_burst"]
-    on_exit = float(np.arange(len(burst)) @ burst)
+    on_exit = dot(np.arange(len(burst)), burst)
     on_s = float(units.of_class("on_time_ns").sum()) * 1e-9
     rows = [("timeouts_per_drop", _share(timeouts, drops), "1")]
     for kind, count in zip(_native.TIMEOUT_KINDS, totals["timeouts"], strict=True):

@@ -18,6 +18,7 @@ from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_positive
 from tcpcast.models.engset.flights import connection_alone
 from tcpcast.models.engset.path import ROUNDING
+from tcpcast.products import dot
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -388,8 +389,8 @@ def _sharing(
     sources = len(logs) - 1
     states = np.arange(sources + 1, dtype=np.float64)
     probability = np.exp(logs)
-    mean_active = float(probability @ states)
-    throughput = float(probability @ np.minimum(states * alone.rate_bps, link_bps))
+    mean_active = dot(probability, states)
+    throughput = dot(probability, np.minimum(states * alone.rate_bps, link_bps))
     first = {
         "mean_active": mean_active,
         "throughput_bps": throughput,
@@ -402,7 +403,7 @@ def _sharing(
         return Sharing(**first)
     # Relative to the largest of the tail, which alone may be too small for a double.
     weights = np.exp(logs[shortest:] - logs[shortest:].max())
-    overload = float(weights @ states[shortest:] / weights.sum())
+    overload = dot(weights, states[shortest:]) / float(weights.sum())
     on2 = bits * overload / link_bps
     return Sharing(
         **first,

@@ -37,6 +37,7 @@ import numpy as np
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import acknowledged, loss_ratios, positive, require_window
 from tcpcast.models.pftk.timeouts import backoff, timeout_share
+from tcpcast.products import dot
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -95,7 +96,7 @@ class WindowChain:
     @property
     def mean_window_pkts(self) -> float:
         """E[W], the mean window at a period's end: what (13) approximates."""
-        return float(self.end_law @ self.window_pkts)
+        return dot(self.end_law, self.window_pkts)
 
     @property
     def loss_indication_ratio(self) -> float:
@@ -196,9 +197,9 @@ def window_chain(
         end_law=walk.ends(lost, last),
         round_law=visits / rounds,
         rounds=rounds,
-        sent_pkts=(1 - p) / p + float(lost @ walk.windows),
-        delivered_pkts=(1 - p) / p + float(lost @ walk.delivered_after_loss(losses)),
-        timeout_probability=float(lost @ timeout),
+        sent_pkts=(1 - p) / p + dot(lost, walk.windows),
+        delivered_pkts=(1 - p) / p + dot(lost, walk.delivered_after_loss(losses)),
+        timeout_probability=dot(lost, timeout),
         loss_probability=p,
     )
 

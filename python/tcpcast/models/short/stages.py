@@ -275,14 +275,20 @@ class Stage:
 
 @cache
 def _legendre(order: int) -> tuple[Floats, Floats]:
-    """Return the nodes and weights of Gauss and Legendre, by the eigenvalues of their recursion.
+    """Return the nodes and weights of Gauss and Legendre, by Newton's method.
 
-    numpy's are in a package of polynomials that takes some ms to import.
+    numpy's are in a package of polynomials that takes some ms to import, and are eigenvalues, whose
+    last bits depend on the processor.
     """
-    k = np.arange(1, order)
-    beside = np.diag(k / np.sqrt(4.0 * k * k - 1.0), -1)
-    nodes, vectors = np.linalg.eigh(beside)  # which reads one half
-    return nodes, 2 * vectors[0] ** 2
+    k = np.arange(order, 0, -1)
+    nodes = np.cos(np.pi * (k - 0.25) / (order + 0.5))
+    for _ in range(6):  # the third step is exact to rounding
+        before, value = np.ones(order), nodes
+        for n in range(2, order + 1):
+            before, value = value, ((2 * n - 1) * nodes * value - (n - 1) * before) / n
+        slope = order * (nodes * value - before) / (nodes * nodes - 1)
+        nodes = nodes - value / slope
+    return nodes, 2 / ((1 - nodes * nodes) * slope * slope)
 
 
 def _nodes(

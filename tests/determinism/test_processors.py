@@ -1,0 +1,48 @@
+"""The bytes of a sweep do not depend on the kernels that BLAS selects for a processor."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SWEPT = """
+import sys, tcpcast
+out = sys.argv[1]
+several = {"network.rtt": ["20ms", "50ms", "120ms", "200ms"]}
+tcpcast.sweep("web-10mbit", several, engines="engset", out=f"{out}/web", processes=1)
+several |= {"run.duration": ["40s"], "run.warmup": ["5s"], "run.replications": [2]}
+tcpcast.sweep("lossy-path", several, engines=["packet", "pftk"], out=f"{out}/path", processes=1)
+several = {"network.rtt": ["20ms", "200ms"]}
+tcpcast.sweep("short-transfers", several, engines="short", out=f"{out}/short", processes=1)
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="kernels of x86")
+def test_a_sweep_has_the_same_bytes_with_the_kernels_of_other_processors(tmp_path: Path) -> None:
+    def swept(kernel: str) -> dict[str, bytes]:
+        out = tmp_path / kernel
+        environment = {**os.environ, "OPENBLAS_CORETYPE": kernel}
+        subprocess.run([sys.executable, "-c", SWEPT, out], env=environment, check=True)
+        return {str(part.relative_to(out)): part.read_bytes() for part in out.glob("*/part-*")}
+
+    with_first = swept("Prescott")
+    assert with_first
+    assert swept("Nehalem") == with_first
+    if "avx2" in _flags():
+        assert swept("Haswell") == with_first
+
+
+def _flags() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
