@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tcpcast import intervals
 from tcpcast.errors import DomainError
-from tcpcast.products import dot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -229,7 +228,7 @@ def ratio(
     if units >= 2:
         pseudo = _pseudo_values(y, x)
         lag1, pairs = intervals.neighbours(pseudo, replications)
-        freedom = total**2 / dot(x, x) - 1.0
+        freedom = total**2 / float((x * x).sum()) - 1.0
         skewed = intervals.skewness(pseudo)
         below, above = intervals.arms(pseudo, replications, freedom, skewed)
         low, high, half_width = value - below, value + above, max(below, above)

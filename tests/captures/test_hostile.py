@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import struct
+import subprocess
+import sys
 import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 import tcpcast
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -200,3 +205,21 @@ def test_a_damaged_resolution_is_told_and_its_groups_end(tmp_path: Path) -> None
         assert len(late) == (found.connections["start"][0] > np.datetime64("2262-01-01"))
         assert every_answer(found)
         assert found.groups("all", rtt_s=1e9)["loss_events"][0] >= 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_without_a_writer_is_reported_and_a_signal_ends_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.pcap"
+    os.mkfifo(pipe)
+    asked = [sys.executable, "-m", "tcpcast", "trace", str(pipe)]
+    with subprocess.Popen(asked, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            line = process.stderr.readline()
+            process.send_signal(signal.SIGTERM)
+            _, told = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert line == f'tcpcast: "{pipe}": waiting for a program to write to this pipe\n'
+    assert process.returncode == 130
+    assert "interrupted before there was an answer" in told

@@ -53,6 +53,17 @@ def test_the_status_of_the_command_is_passed_on(run: Run, line: str, status: int
     assert f"tcpcast: {SHOWN}no packet" in ran.err
 
 
+def test_a_thread_that_cannot_be_started_is_reported_in_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUST_MIN_STACK", str(1 << 46))  # no thread has room for it
+    ran = run(FAST, ["true"])
+    assert ran.code == 3
+    (line,) = ran.err.splitlines()
+    assert "cannot start a thread: " in line
+    assert "raise the limits of processes and memory" in line
+
+
 def test_each_end_has_its_address_and_finds_the_other(run: Run, tmp_path: Path) -> None:
     far = f"echo $TCPCAST_PEER > {tmp_path}/far"
     ran = run([*FAST, "--far", far], ["echo $TCPCAST_PEER; sleep 0.2"])

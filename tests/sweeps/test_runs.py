@@ -372,3 +372,31 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_sweep_goes_on(
     assert not tcpcast.sweep(path, **given, out=out, processes=2).interrupted
     tcpcast.sweep(path, **given, out=whole, processes=1)
     assert contents(out) == contents(whole)
+
+
+NO_THREADS = """
+import sys, threading, tcpcast
+from concurrent.futures import process
+
+def start(self):
+    raise RuntimeError("can't start new thread")
+
+if __name__ == "__main__":
+    process._ExecutorManagerThread.start = start
+    from tcpcast.cli import main
+    sys.exit(main(["sweep", "one-path", "--vary=network.rtt=10ms,20ms", "--engine=packet"]))
+"""
+
+
+def test_without_memory_for_a_thread_a_sweep_ends_with_one_line(tmp_path: Path) -> None:
+    script = tmp_path / "swept.py"
+    script.write_text(NO_THREADS)
+    asked = [sys.executable, str(script)]
+    with subprocess.Popen(asked, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 3
+    (line,) = told.splitlines()
+    assert line.startswith("tcpcast: cannot start worker processes: can't start new thread; raise")

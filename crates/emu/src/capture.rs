@@ -1,9 +1,10 @@
 //! A capture of the packets at one side of the link, written beside the loop.
 
+use crate::namespace::no_thread;
 use crate::path::{Observer, Port, Side};
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tcpcast_link::time::Nanos;
 use tcpcast_wire::CaptureWriter;
@@ -22,11 +23,11 @@ struct Buffered {
 }
 
 impl Buffered {
-    fn new(sink: impl Write + Send + 'static) -> Self {
+    fn new(sink: impl Write + Send + 'static) -> io::Result<Self> {
         let (full, waiting) = sync_channel(BUFFERS);
-        let writer = std::thread::spawn(move || write_all(&waiting, sink));
+        let writer = Builder::new().spawn(move || write_all(&waiting, sink)).map_err(no_thread)?;
         let buffer = Vec::with_capacity(BUFFER_BYTES);
-        Self { buffer, full: Some(full), writer: Some(writer) }
+        Ok(Self { buffer, full: Some(full), writer: Some(writer) })
     }
 
     fn pass_on(&mut self) -> io::Result<()> {
@@ -88,7 +89,7 @@ impl Capture {
             side,
             sides: ports.iter().map(|port| port.side).collect(),
             began: began.as_nanos() as Nanos,
-            file: CaptureWriter::new(Buffered::new(sink))?,
+            file: CaptureWriter::new(Buffered::new(sink)?)?,
             fault: None,
         })
     }

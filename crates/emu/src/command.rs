@@ -2,6 +2,7 @@
 
 use crate::capture::Capture;
 use crate::forwarding::{Forwarding, Outcome, Stop};
+use crate::namespace::spawn;
 use crate::network::{Host, Network, Way};
 use crate::outside::Outside;
 use crate::path::{DirectionConfig, Path, Port, Side, ipv6};
@@ -130,14 +131,15 @@ impl LinkCommand {
         }
         let mut forwarding = Forwarding::new(path, devices).map_err(LinkError::Loop)?;
         let stop = Stop::new().map_err(LinkError::Loop)?;
-        let (ended, outcome) = thread::scope(|scope| {
+        let (ended, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
             let asked = stop.clone();
             let capture = &mut capture;
-            let work = scope.spawn(move || forwarding.run(&asked, capture));
+            let work = spawn(scope, move || forwarding.run(&asked, capture));
+            let work = work.map_err(LinkError::Loop)?;
             let ended = children.run(&network, &self.near, self.far.as_deref());
             stop.stop();
-            (ended, work.join())
-        });
+            Ok((ended, work.join()))
+        })?;
         let panicked = |_| LinkError::Loop(io::Error::other("its loop panicked"));
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
         outcome.missed += network.drops();

@@ -4,7 +4,7 @@
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
 use std::io;
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 /// A network namespace.
 #[derive(Debug)]
@@ -51,5 +51,22 @@ impl Namespace {
 
 fn on_thread<T: Send>(act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let gone = || io::Error::other("a thread in a network namespace panicked");
-    thread::scope(|scope| scope.spawn(act).join().map_err(|_| gone())?)
+    thread::scope(|scope| spawn(scope, act)?.join().map_err(|_| gone())?)
+}
+
+/// Starts a thread.
+///
+/// # Errors
+/// The limit of processes or of memory is reached.
+pub(crate) fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    act: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    thread::Builder::new().spawn_scoped(scope, act).map_err(no_thread)
+}
+
+/// The message about a thread that was not started.
+pub(crate) fn no_thread(fault: io::Error) -> io::Error {
+    let what = "raise the limits of processes and memory (ulimit -u, ulimit -v)";
+    io::Error::new(fault.kind(), format!("cannot start a thread: {fault}; {what}"))
 }

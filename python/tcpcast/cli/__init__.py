@@ -138,9 +138,10 @@ def _told(act: Callable[[], int], seen: Interrupts, out: Stream) -> int:
         if isinstance(fault, KeyboardInterrupt) or seen.seen:
             print(TOO_EARLY, file=sys.stderr)
             return INTERRUPTED
-        if not isinstance(fault, OSError):
+        if not isinstance(fault, OSError | MemoryError):
             raise
-        print(f"tcpcast: {fault}", file=sys.stderr)  # the machine's fault, not the user's
+        what = "out of memory: " if isinstance(fault, MemoryError) else ""
+        print(f"tcpcast: {what}{fault}", file=sys.stderr)  # the machine's fault, not the user's
         return EnvironmentFault.exit_code
 
 

@@ -19,6 +19,7 @@ from tcpcast.sweeps.work import Asked, Part, Variant, answer_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from multiprocessing.process import BaseProcess
     from multiprocessing.synchronize import Event
 
 Batch = tuple[int, tuple[Variant, ...]]
@@ -27,6 +28,11 @@ AHEAD = 3
 
 _SOME = 64
 """So many are handed to an executor that does not say how many workers it has."""
+
+_ENDED = (
+    "a worker process ended before its batch did: it was killed, or there was no memory; "
+    "a script that sweeps needs `if __name__ == '__main__':` around what it runs"
+)
 
 _stop: Event | None = None
 
@@ -52,7 +58,7 @@ def answered_by(
     try:
         while True:
             for number, variants in waiting:
-                pending[executor.submit(_task(executor), asked, variants)] = number
+                pending[_submitted(executor, asked, variants)] = number
                 if len(pending) >= ahead:
                     break
             if not pending:
@@ -69,16 +75,30 @@ def _task(executor: Executor) -> Callable[[Asked, tuple[Variant, ...]], Part]:
     return _in_worker if isinstance(executor, ProcessPoolExecutor) else answer_batch
 
 
+def _submitted(executor: Executor, asked: Asked, variants: tuple[Variant, ...]) -> Future[Part]:
+    """Hand out a batch; the first ones start threads and processes."""
+    try:
+        return executor.submit(_task(executor), asked, variants)
+    except BrokenProcessPool:
+        raise EnvironmentFault(_ENDED) from None
+    except (RuntimeError, MemoryError, OSError, EOFError) as fault:
+        raise EnvironmentFault(_cannot_start(fault)) from fault
+
+
+def _cannot_start(fault: Exception) -> str:
+    return (
+        f"cannot start worker processes: {str(fault) or type(fault).__name__}; raise the limits of "
+        "memory and processes (ulimit -v, ulimit -u), or use fewer processes"
+    )
+
+
 def _result(future: Future[Part]) -> Part:
     try:
         return future.result()
     except TcpcastError:
         raise
     except BrokenProcessPool:
-        raise EnvironmentFault(
-            "a worker process ended before its batch did: it was killed, or there was no memory; "
-            "a script that sweeps needs `if __name__ == '__main__':` around what it runs"
-        ) from None
+        raise EnvironmentFault(_ENDED) from None
     except Exception as fault:
         raise EnvironmentFault(f"a worker failed: {type(fault).__name__}: {fault}") from fault
 
@@ -88,15 +108,29 @@ def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
     """Yield an executor of processes on this machine, which end with this one however it ends."""
     context = forks.context(preload)
     with forks.safe_path():  # processes start when the first batches are submitted
-        stop = context.Event()
-        executor = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(stop,))
+        others = multiprocessing.active_children()
+        try:
+            stop = context.Event()
+            executor = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(stop,))
+        except (RuntimeError, MemoryError, OSError) as fault:
+            raise EnvironmentFault(_cannot_start(fault)) from fault
         try:
             yield executor
         except BaseException:
             stop.set()
             raise
         finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+            _end(executor, others)
+
+
+def _end(executor: Executor, others: Sequence[BaseProcess]) -> None:
+    """End an executor, or its processes themselves if its thread did not start."""
+    try:
+        executor.shutdown(wait=True, cancel_futures=True)
+    except RuntimeError:
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.kill()
 
 
 @contextmanager

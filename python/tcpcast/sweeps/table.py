@@ -55,7 +55,7 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
     Raises
     ------
     EnvironmentFault
-        One is not installed.
+        One is not installed, or cannot be imported.
     """
     import importlib  # noqa: PLC0415 - with what it imports
 
@@ -63,11 +63,15 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
     for name in names:
         try:
             found.append(importlib.import_module(name))
-        except ImportError as missing:
+        except ModuleNotFoundError as missing:
             package = name.partition(".")[0]
             raise EnvironmentFault(
                 f"{what} need {package}, which is not installed: pip install {package}"
             ) from missing
+        except (ImportError, MemoryError, OSError) as fault:
+            raise EnvironmentFault(
+                f"{what} cannot import {name}: {str(fault) or type(fault).__name__}"
+            ) from fault
     return found
 
 

@@ -19,6 +19,7 @@ mod tcp_info;
 use crate::capture::Capture;
 use crate::command::LinkError;
 use crate::forwarding::{Forwarding, Outcome, Stop};
+use crate::namespace::spawn;
 use crate::network::{Network, Way};
 use crate::path::{DirectionConfig, Path, Port, Side};
 use driver::Driver;
@@ -170,15 +171,16 @@ impl TrafficCommand {
         let flows = flows.map(|(number, (config, host))| Flow::new(number, config, host));
         let flows: Vec<Flow> = flows.collect::<io::Result<_>>().map_err(LinkError::Network)?;
         let (schedule, far) = (self.schedule, &network.hosts[network.hosts.len() - 1]);
-        let (done, outcome) = thread::scope(|scope| {
+        let (done, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
             let (asked, observer) = (stop.clone(), &mut observer);
-            let loops = scope.spawn(move || forwarding.run(&asked, observer));
+            let loops = spawn(scope, move || forwarding.run(&asked, observer));
+            let loops = loops.map_err(LinkError::Loop)?;
             let done = far
                 .namespace
                 .within(|| Ok(Driver::new(flows, schedule, tally, lifeline, &mut *answer)?.run()));
             stop.stop();
-            (done, loops.join())
-        });
+            Ok((done, loops.join()))
+        })?;
         done.map_err(LinkError::Loop)??;
         let panicked = |_| LinkError::Loop(io::Error::other("its loop panicked"));
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;

@@ -4,16 +4,18 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
+use std::thread::Builder;
+use std::time::{Duration, Instant};
 use tcpcast_trace::{ReadError, Stopped};
 
 /// How long a signal may wait for a named pipe that nobody writes to.
 const NOTHING_YET: Duration = Duration::from_millis(50);
+/// After how long without a writer a message is printed.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where a capture comes from; without any, from standard input.
 #[derive(FromPyObject)]
@@ -79,7 +81,7 @@ impl Unread {
 
 pub(super) fn open(source: &Source) -> Result<Box<dyn Read + '_>, ReadError> {
     Ok(match source {
-        Source::Path(path) if is_fifo(path) => Box::new(Fifo::of(path.clone())),
+        Source::Path(path) if is_fifo(path) => Box::new(Fifo::of(path.clone())?),
         Source::Path(path) => Box::new(File::open(path)?),
         Source::Bytes(bytes) => Box::new(&bytes[..]),
     })
@@ -99,22 +101,30 @@ fn is_fifo(_path: &Path) -> bool {
 /// A named pipe. To open one takes until somebody writes to it, whatever signals come meanwhile, so
 /// that is done beside; whoever reads is told every now and then that there is nothing yet.
 enum Fifo {
-    Opening(Receiver<io::Result<File>>),
+    Opening { path: PathBuf, opened: Receiver<io::Result<File>>, message_due: Option<Instant> },
     Open(File),
 }
 
 impl Fifo {
-    fn of(path: PathBuf) -> Self {
-        let (tell, told) = mpsc::channel();
-        thread::spawn(move || tell.send(File::open(path)));
-        Self::Opening(told)
+    fn of(path: PathBuf) -> io::Result<Self> {
+        let (tell, opened) = mpsc::channel();
+        let name = path.clone();
+        Builder::new().spawn(move || tell.send(File::open(name)))?;
+        Ok(Self::Opening { path, opened, message_due: Some(Instant::now() + PATIENCE) })
     }
 }
 
 impl Read for Fifo {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if let Self::Opening(told) = self {
-            let opened = told.recv_timeout(NOTHING_YET).map_err(|error| match error {
+        if let Self::Opening { path, opened, message_due } = self {
+            if message_due.take_if(|due| *due <= Instant::now()).is_some() {
+                // Nothing is lost if standard error is closed.
+                let _ = writeln!(
+                    io::stderr(),
+                    "tcpcast: {path:?}: waiting for a program to write to this pipe"
+                );
+            }
+            let opened = opened.recv_timeout(NOTHING_YET).map_err(|error| match error {
                 RecvTimeoutError::Timeout => io::ErrorKind::Interrupted,
                 RecvTimeoutError::Disconnected => io::ErrorKind::BrokenPipe,
             });
@@ -122,7 +132,7 @@ impl Read for Fifo {
         }
         match self {
             Self::Open(file) => file.read(into),
-            Self::Opening(_) => Ok(0),
+            Self::Opening { .. } => Ok(0),
         }
     }
 }
