@@ -26,6 +26,7 @@ PATH = {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}
 LONG = {"duration": "1e8s", "max_wall": "1s"}
 BULK = PATH | {"traffic": {"kind": "bulk", "flows": 4}, "run": LONG}
 LARGE_WINDOWS = {"traffic.flows": 10_000, "tcp": {"stack": "rfc-sack", "initial_window": 1_000_000}}
+TRANSFERS = {"kind": "transfers", "size": "100kB", "count": 349_730}
 SHORT_FLOW = {"name": "short", "stop": "50ms", "traffic": {"kind": "bulk", "flows": 1}}
 
 
@@ -41,12 +42,12 @@ SHORT_FLOW = {"name": "short", "stop": "50ms", "traffic": {"kind": "bulk", "flow
         ),
         (BULK, {"run.replications": 181, "run.precision": {"goodput_bps": 0.0001}}),
         (
-            PATH | {"class": [SHORT_FLOW]},
-            {"run": LONG | {"duration": "10s", "precision": {"goodput_bps": 0.0001}}},
+            PATH | {"class": [SHORT_FLOW], "run": LONG | {"duration": "10s"}},
+            {"run.precision": {"goodput_bps": 0.0001}},
         ),
         (
-            PATH | {"traffic": {"kind": "transfers", "size": "100kB", "count": 349_730}},
-            {"run": {"max_wall": "1s"}},
+            PATH | {"traffic": TRANSFERS, "run": {"max_wall": "1s"}},
+            {},
         ),
     ],
 )
@@ -81,16 +82,17 @@ def test_a_queue_of_many_years_does_not_overflow(place: str) -> None:
 RUN_WITHOUT_MEMORY = f"""
 import resource, tcpcast
 from pathlib import Path
+from tcpcast.scenario import Scenario
 
 tables = {PATH | {"traffic": {"kind": "bulk", "flows": 1}, "run": {"duration": "1s"}}}
-tcpcast.run(tables, ["packet"], threads=1)
+tcpcast.run(Scenario.from_dict(tables), ["packet"], threads=1)
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 most = pages * resource.getpagesize() + (150 << 20)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 tables |= {{"tcp": {{"stack": "rfc-sack", "initial_window": 1_000_000}}}}
 tables["traffic"] |= {{"flows": 100}}
-tcpcast.run(tables, ["packet"], threads=1)
+tcpcast.run(Scenario.from_dict(tables), ["packet"], threads=1)
 """
 
 
