@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from tcpcast.errors import UnknownMetric
 from tcpcast.metrics import METRICS
@@ -82,35 +82,64 @@ def unit_of(name: str, metric: Metric | None = None) -> str:
     return next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), "1")
 
 
-class IntervalWarning(str):
-    """A warning about the intervals of some metrics: a text as any other, which knows of which.
+NoteKind = Literal["model", "run", "check", "withheld", "remark"]
+"""Kinds of warnings, worst first: a part that the model lacks, a run that is too short for
+every interval, intervals to be checked, intervals that are withheld, anything else."""
+
+_KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
+
+
+class Note(str):
+    """A warning: a text like any other, with its kind and the metrics that it affects.
 
     Parameters
     ----------
     why
-        The text up to the names of the metrics.
+        The text; with ``named``, up to the names of the metrics.
     metrics
-        Their names; none where it is about intervals of what is no metric, such as a quantile.
+        Names of the metrics, or of a table; none where it affects every value.
+    kind
+        One of the kinds above.
+    named
+        Whether the text ends with the names of the metrics.
     """
 
     why: str
     metrics: tuple[str, ...]
+    kind: NoteKind
+    named: bool
 
-    def __new__(cls, why: str, metrics: Iterable[str] = ()) -> Self:
-        """Join the reason and the names."""
+    def __new__(
+        cls, why: str, metrics: Iterable[str] = (), *, kind: NoteKind, named: bool = False
+    ) -> Self:
+        """Join the text and the names."""
         names = tuple(metrics)
-        told = super().__new__(cls, why + ", ".join(names))
-        told.why, told.metrics = why, names
-        return told
+        note = super().__new__(cls, why + ", ".join(names) if named else why)
+        note.why, note.metrics, note.kind, note.named = why, names, kind, named
+        return note
 
-    def __getnewargs__(self) -> tuple[str, tuple[str, ...]]:  # type: ignore[override]
-        """Return what a copy is made of."""
-        return self.why, self.metrics
+    def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments that make a copy."""
+        return (self.why, self.metrics), {"kind": self.kind, "named": self.named}
 
-    def about(self, shown: Collection[str]) -> str:
-        """Return it without other metrics' names, "" where it is about others alone."""
+    def about(self, shown: Collection[str]) -> Note | None:
+        """Return it without the names of other metrics, None if it affects only others."""
+        if not self.metrics:
+            return self
         names = [name for name in self.metrics if name in shown]
-        return self.why + ", ".join(names) if names else ""
+        return Note(self.why, names, kind=self.kind, named=self.named) if names else None
+
+
+def concerning(warning: str, metrics: Collection[str]) -> str | None:
+    """Return a warning without the names of other metrics, None if it affects only others."""
+    return warning.about(metrics) if isinstance(warning, Note) else warning
+
+
+def severity(warning: str) -> tuple[int, int]:
+    """Return a key that sorts warnings, worst first; a text without a kind affects every value."""
+    if not isinstance(warning, Note):
+        return 0, 0
+    return _KINDS.index(warning.kind), -len(warning.metrics)
 
 
 Step = dict[str, Any]
@@ -139,9 +168,9 @@ class Answer:
     ``engine`` is its name, ``not_applicable`` why it does not apply, or None, and ``wall_s`` how
     long it took. ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's
     name to its columns (equal-length numpy arrays), ``warnings`` holds what to check before
-    trusting the result (an :class:`IntervalWarning` knows of which metrics it is). ``partial`` says
-    why the answer is not the whole one that was asked for (precision not reached, ``interrupted``
-    by Ctrl-C), or None. ``unwritten`` says which files of the run could not be written, and why.
+    trusting the result (a :class:`Note` has its kind and its metrics). ``partial`` says why the
+    answer is not the whole one that was asked for (precision not reached, ``interrupted`` by
+    Ctrl-C), or None. ``unwritten`` says which files of the run could not be written, and why.
     ``failed`` says what went wrong where a sweep goes on without this answer.
 
     ``machine_fault`` says that ``partial`` is the machine's fault, which was too busy to measure.

@@ -23,7 +23,7 @@ def scenario(stack: str, size: Any, **more: Any) -> Scenario:
         {
             "network": {"rtt": "100ms", "bottleneck": {"rate": "1mbit", **more.get("link", {})}},
             "traffic": {"kind": "transfers", "size": size, **more.get("traffic", {"count": 1})},
-            "tcp": {"stack": stack, **more.get("tcp", {})},
+            "tcp": {"stack": stack, "host_noise": "0s", **more.get("tcp", {})},
             "run": {"seed": 1, **more.get("run", {})},
             "probes": more.get("probes", {}),
         }

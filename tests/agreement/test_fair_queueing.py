@@ -13,6 +13,8 @@ from test_reference import SECOND, bulk, compared, file_each, numbers_of
 
 from benches.peers import ns2
 
+pytestmark = pytest.mark.usefixtures("punctual_hosts")
+
 SCRIPT = Path(__file__).with_name("ns2_queues.tcl")
 WARMUP_S, SECONDS = 20, 220
 

@@ -17,7 +17,7 @@ RTT_S = 0.1
 SHORT: dict[str, Any] = {
     "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "buffer": "100pkt"}},
     "traffic": {"kind": "transfers", "size": ["1pkt", "8pkt"], "count": 200},
-    "tcp": {"stack": "linux-cubic"},
+    "tcp": {"stack": "linux-cubic", "host_noise": "0s"},
     "run": {"seed": 1},
 }
 

@@ -32,6 +32,8 @@ OWN: dict[str, Any] = {
     "shared": False,
 }
 
+pytestmark = pytest.mark.usefixtures("punctual_hosts")
+
 TANDEMS = {
     "droptail before": [FAST, SLOW],
     "droptail after": [FAST | {"measured": True}, SLOW],

@@ -13,7 +13,7 @@ from capture_file import Captured, Written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast import _native
-from tcpcast.engines.packet import figures
+from tcpcast.engines.packet import figures, interval_notes
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
 
@@ -155,10 +155,10 @@ def test_too_many_indications_are_told() -> None:
     asked = scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
     seen = figures.look(asked, advanced(configuration(asked, 0.0), 10))
     assert figures.estimates(asked, seen)["loss_event_ratio_cumulative"] is not None
-    assert not [text for text in figures.warnings({}, seen, {}) if "loss_event" in text]
+    assert not [text for text in interval_notes.warnings({}, seen, {}) if "loss_event" in text]
     cut = dataclasses.replace(seen, loss_events=None)
     assert figures.estimates(asked, cut)["loss_event_ratio_cumulative"] is None
-    (warning,) = figures.warnings({}, cut, {})
+    (warning,) = interval_notes.warnings({}, cut, {})
     assert warning.startswith("loss_event_ratio_cumulative is left out")
 
 

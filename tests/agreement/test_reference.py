@@ -21,6 +21,8 @@ from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.classes import overlay
 
+pytestmark = pytest.mark.usefixtures("punctual_hosts")
+
 SECOND = 10**9
 TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
 SAME = {
@@ -630,6 +632,7 @@ def groups(draw: st.DrawFn) -> dict[str, Any]:
         "forward_ns": draw(st.integers(1_000_000, 50_000_000)),
         "back_ns": draw(st.integers(0, 50_000_000)),
         "tcp": None,
+        "host_noise_ns": 0,
         "scale": None,
     }
     if draw(st.booleans()):

@@ -91,7 +91,7 @@ def test_a_transfer_takes_the_round_trips_of_its_windows(stack: str) -> None:
     # 10 packets, then 20 where the window grows by packets acked; RFC 5681 grows by acks.
     assert times[0] == pytest.approx(0.05, abs=0.002)
     rounds = 1.5 if stack != "rfc-sack" else 2.5
-    assert times[1] == pytest.approx(0.1 * rounds, abs=0.06 if stack == "linux-bbr" else 0.01)
+    assert times[1] == pytest.approx(0.1 * rounds, abs=0.065 if stack == "linux-bbr" else 0.01)
 
 
 @pytest.mark.parametrize("connection", ["new", "persistent"])

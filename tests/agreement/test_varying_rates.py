@@ -120,6 +120,7 @@ def test_jitter_delays_and_reorders_only_where_asked() -> None:
 def test_a_lone_packet_takes_the_jitter_longer(stack: str, reorder: bool) -> None:
     law = {"law": "uniform", "low": "2ms", "high": "4ms", "reorder": reorder}
     window = {"tcp.stack": stack, "tcp.receiver_window": 1, "tcp.delayed_acks": False}
+    window["tcp.host_noise"] = "0s"
     found = ask(scenario({"rate": "1gbit"}, jitter=law).with_changes(window)).metrics
     assert found["rtt_mean_s"].value == pytest.approx(0.043, abs=1e-4)
 

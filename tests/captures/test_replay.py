@@ -204,7 +204,7 @@ def test_losses_in_bursts_are_as_many_indications_singly(tmp_path: Path) -> None
     table["retransmissions"] *= 5
     in_bursts = replay(capture, "again")
     loss = tomllib.loads(in_bursts.text)["network"]["bottleneck"]["loss"]
-    assert float(loss.rstrip("%")) == pytest.approx(2.0, rel=0.15)
+    assert float(loss.rstrip("%")) == pytest.approx(2.0, rel=0.2)
     assert "losses are correlated" in in_bursts.text
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, IntervalWarning
+from tcpcast.answer import Answer, Note
 from tcpcast.report.summary import caveats, caveats_about
 
 if TYPE_CHECKING:
@@ -82,8 +82,14 @@ def test_html_is_one_well_formed_table_with_every_figure(scenario: Scenario) -> 
 
 
 def test_a_warning_about_intervals_knows_of_which_metrics_it_is() -> None:
-    warning = IntervalWarning("the run is too short; check the intervals of ", ["a_s", "b_s"])
-    quantile = IntervalWarning("too few files; no interval for the goodput that 95 % reach")
+    warning = Note(
+        "the run is too short; check the intervals of ", ["a_s", "b_s"], kind="check", named=True
+    )
+    quantile = Note(
+        "too few files; no interval for the goodput that 95 % reach",
+        ["file_goodput"],
+        kind="withheld",
+    )
     answer = Answer("packet", warnings=[warning, quantile, "look twice"], unwritten=["no room"])
     assert caveats(answer) == [
         "the run is too short; check the intervals of a_s, b_s",
@@ -91,8 +97,8 @@ def test_a_warning_about_intervals_knows_of_which_metrics_it_is() -> None:
         *("look twice", "no room"),
     ]
     assert caveats_about(answer, {"b_s", "c_s"}) == [
-        "the run is too short; check the intervals of b_s",
         *("look twice", "no room"),
+        "the run is too short; check the intervals of b_s",
     ]
     assert caveats_about(answer, {"c_s"}) == ["look twice", "no room"]
     copied = pickle.loads(pickle.dumps(warning))

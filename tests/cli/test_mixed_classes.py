@@ -44,8 +44,8 @@ def test_each_class_has_percentiles_and_no_mean_is_over_both() -> None:
     assert "ON time  " not in before_classes.partition("percentiles")[0]
     assert "file goodput" not in shown
     assert "shared_rate_bps" not in answers["packet"].tables["states"]
-    names = [name for name, _ in drawn(answers, MIXED)]
-    assert "sharing" not in names
+    figures = [name for name, _ in drawn(answers, MIXED)]
+    assert "sharing" not in figures
 
 
 def test_the_last_interval_of_sizes_has_no_end() -> None:

@@ -19,7 +19,7 @@ def incast(duration: str) -> Scenario:
                 "size": {"law": "constant", "value": "64pkt"},
                 "off": {"law": "constant", "value": "1ms"},
             },
-            "tcp": {"stack": "linux-cubic"},
+            "tcp": {"stack": "linux-cubic", "host_noise": "0s"},
             "run": {"duration": duration, "warmup": "0s"},
         }
     )

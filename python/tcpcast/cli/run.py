@@ -59,7 +59,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = False,
     threads: Threads = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Print every value, not only the main ones.")
+        bool, typer.Option("--all", help="Print every value and warning, not only the main ones.")
     ] = False,
     accept_late: Annotated[
         bool, typer.Option("--accept-late", help="Engine kernel: continue on a busy machine.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.answer import UNITS
+from tcpcast.answer import concerning
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
 from tcpcast.plan.search import UNDECIDED
@@ -234,8 +234,8 @@ def _longer(runs: Simulations, times: int) -> str:
 
 
 def _concerns(warning: str, metric: str) -> bool:
-    """Whether a simulation's warning bears on a metric: it names it, or names none."""
-    return metric in warning or not any(name in warning for name in UNITS)
+    """Whether a simulation's warning affects a metric."""
+    return concerning(warning, (metric,)) is not None
 
 
 def _metric_columns(name: str, metrics: Sequence[Metric]) -> Table:

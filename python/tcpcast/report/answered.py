@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import concerning, severity
 from tcpcast.compare import is_observed, packets_text
 from tcpcast.engines.formula.trust import OUTSIDE
 from tcpcast.engines.stacks import left_out, left_out_text, stack_without
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from tcpcast.compare import Compared, Comparison
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
+
+MOST_WARNINGS = 3
+"""Warnings that a report shows, unless all are requested."""
 
 
 def run_parts(
@@ -44,7 +48,8 @@ def run_parts(
         parts += [Paragraph(describe(scenario), lead=f"{scenario.name}: "), BLANK]
     parts += answer_tables(compared, scenario, every=every)
     parts += [Paragraph(text, "aside", " ", margin=1) for text in _left_out(compared, scenario)]
-    return [*parts, BLANK, *remarks(compared, scenario), _origins(compared)]
+    below = [*remarks(compared, scenario, every=every), _origins(compared)]
+    return [*parts, BLANK, *below]
 
 
 def answer_tables(
@@ -73,7 +78,7 @@ def answer_tables(
             yield Paragraph(f"{ABSENT}: fewer than 10 lie beyond; run longer", "aside", " ")
     for name, values in compared.classes.items():
         yield from (BLANK, SideBySide(leading(values, of_traffic), f"class {name}"))
-    if compared.shares.rows and not (of_traffic is not None and of_traffic.has_mixed_files):
+    if _has_shares(compared, of_traffic):
         yield from (BLANK, SideBySide(compared.shares, "file goodput"))
     if compared.sizes.rows:
         yield from (BLANK, SideBySide(_some_sizes(compared.sizes, typed), "completion time"))
@@ -104,30 +109,79 @@ def _left_out(compared: Compared, scenario: Scenario | None) -> list[str]:
     ]
 
 
-def remarks(compared: Compared, scenario: Scenario | None) -> Iterator[Paragraph]:
-    """Yield what belongs beneath the tables: what marks mean, warnings, and who does not apply."""
+def remarks(
+    compared: Compared,
+    scenario: Scenario | None,
+    *,
+    every: bool = False,
+    others: str = "with --all",
+) -> Iterator[Paragraph]:
+    """Yield what belongs beneath the tables: what marks mean, warnings, and who does not apply.
+
+    Of warnings the worst few, unless ``every``; ``others`` says where the others are.
+    """
     answers = compared.answers
     if compared.overall.reference is not None:
         name = compared.overall.engines[compared.overall.reference]
         yield _note(f"vs {name}: relative to {name}; pp: percentage points more than {name}")
     for answer in answers:
-        outside = any(warning.startswith(OUTSIDE) for warning in answer.warnings)
+        outside = [warning for warning in answer.warnings if warning.startswith(OUTSIDE)]
         if marks(answer.metrics.values()) and not outside:
             where = "no steady state in" if is_observed(answer) else "outside the domain of"
             if answer.kind == "measurement":
                 where = "this machine was too busy for"
             yield _note(f"{where} {answer.engine}: shown, never compared", UNTRUSTED)
-    said = {warning for answer in answers for warning in answer.warnings}
-    for warning in [] if scenario is None else scenario.warnings():
-        if warning not in said:  # those that an engine repeats are told with it
-            yield _warning(warning)
+        yield from (_warning(f"{answer.engine}: {text}", UNTRUSTED) for text in outside)
+    first, rest = warned(compared, scenario, every=every)
+    yield from first
+    if rest:
+        yield _note(f"{len(rest)} more warning{'' if len(rest) == 1 else 's'} {others}")
     for answer in answers:
         if answer.not_applicable is not None:
             reason = f"{answer.engine} does not apply: {answer.not_applicable}"
             yield Paragraph(reason, "", " - ", margin=1)
+
+
+def warned(
+    compared: Compared, scenario: Scenario | None, *, every: bool = False
+) -> tuple[list[Paragraph], list[Paragraph]]:
+    """Return the warnings to show, and the others.
+
+    Those to show are the worst few that affect values in the tables, and why an answer is partial;
+    with ``every``, all.
+    """
+    partial: list[tuple[str, str]] = []
+    found: list[tuple[str, str]] = []
+    said = {warning for answer in compared.answers for warning in answer.warnings}
+    if scenario is not None:  # without those that an engine repeats
+        found += [("", text) for text in scenario.warnings() if text not in said]
+    for answer in compared.answers:
         for text in caveats(answer):
-            mark = UNTRUSTED if text.startswith(OUTSIDE) else "!"
-            yield _warning(f"{answer.engine}: {text}", mark)
+            if not text.startswith(OUTSIDE):
+                listed = partial if text == answer.partial else found
+                listed.append((f"{answer.engine}: ", text))
+    if every:
+        return [_warning(engine + text) for engine, text in [*partial, *found]], []
+    values = _shown_values(compared, scenario)
+    about = {at: concerning(text, values) for at, (_, text) in enumerate(found)}
+    affecting = [at for at, text in about.items() if text is not None]
+    worst = sorted(affecting, key=lambda at: severity(about[at] or ""))[:MOST_WARNINGS]
+    first = [*partial, *((found[at][0], about[at]) for at in worst)]
+    rest = [each for at, each in enumerate(found) if at not in worst]
+    return [_warning(f"{a}{b}") for a, b in first], [_warning(a + b) for a, b in rest]
+
+
+def _shown_values(compared: Compared, scenario: Scenario | None) -> set[str]:
+    """Return the metrics, and the table, that :func:`answer_tables` shows of the traffic."""
+    of_classes = [leading(values, scenario) for values in compared.classes.values()]
+    overall = leading(compared.overall, scenario, has_classes=bool(of_classes))
+    shown = {row.metric for table in (overall, *of_classes) for row in table.rows}
+    return shown | ({"file_goodput"} if _has_shares(compared, scenario) else set())
+
+
+def _has_shares(compared: Compared, scenario: Scenario | None) -> bool:
+    mixed = scenario is not None and scenario.has_mixed_files
+    return bool(compared.shares.rows) and not mixed
 
 
 def _note(text: str, mark: str = " ") -> Paragraph:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tcpcast.answer import Metric
     from tcpcast.compare import Difference, Row
 
+SMALLEST_FIXED = 1e-4
+"""Smaller values are shown with an exponent."""
+
 ABSENT = "–"
 UNTRUSTED = "†"
 DOUBTED = "!"
@@ -131,8 +134,7 @@ def interval_text(figure: Metric, scale: Scale) -> str:
     decimals = _decimals(value, half)
     if abs((high - value) - (value - low)) > 0.1 * half:
         return f"{_fixed(low, decimals)}–{_fixed(high, decimals)}"
-    settled = half < 0.5 * 10.0**-decimals  # narrower than the digits that are shown
-    return f"± {half:.2g}" if settled else f"± {_fixed(half, decimals)}"
+    return f"± {_half_text(value, half, decimals)}"
 
 
 def difference_text(difference: Difference | None) -> str:
@@ -158,6 +160,17 @@ def _half_width(figure: Metric, scale: Scale) -> float | None:
     return half if math.isfinite(half) else None
 
 
+def _half_text(value: float, half: float, decimals: int) -> str:
+    """Return a half-width with the digits of its value, "<0.001" where it is smaller than these."""
+    form = f",.{decimals}f"
+    smallest = 10.0**-decimals
+    if 0.0 < abs(value) < SMALLEST_FIXED:
+        form, smallest = ".0e", 10.0 ** (math.floor(math.log10(abs(value))) - 2)
+    if half == 0.0:
+        return "0"
+    return f"<{smallest:{form}}" if half < 0.5 * smallest else f"{half:{form}}"
+
+
 def _decimals(value: float, half: float | None) -> int:
     leading = math.floor(math.log10(abs(value))) if value else 0
     if half:
@@ -170,6 +183,6 @@ def _decimals(value: float, half: float | None) -> int:
 def _fixed(value: float, decimals: int) -> str:
     if value == 0:
         return "0"
-    if abs(value) < 1e-4:
+    if abs(value) < SMALLEST_FIXED:
         return f"{value:.2e}"
     return f"{value:,.{decimals}f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.answer import IntervalWarning
+from tcpcast.answer import concerning, severity
 from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
 from tcpcast.report.sizes import exact_bytes, sizes_text
@@ -71,12 +71,9 @@ def caveats(answer: Answer) -> list[str]:
 
 
 def caveats_about(answer: Answer, metrics: Collection[str]) -> list[str]:
-    """Return :func:`caveats`, but of those about intervals only what is about these metrics."""
-    about = (
-        text.about(metrics) if isinstance(text, IntervalWarning) else text
-        for text in caveats(answer)
-    )
-    return [text for text in about if text]
+    """Return those of :func:`caveats` that affect these metrics, the worst first."""
+    about = (concerning(text, metrics) for text in caveats(answer))
+    return sorted((text for text in about if text is not None), key=severity)
 
 
 def _captured(traffic: Captured) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.report.answered import answer_tables, origin, remarks
+from tcpcast.report.answered import answer_tables, origin, remarks, warned
 from tcpcast.report.captured import verdict_parts
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
 from tcpcast.report.leading import leading
@@ -51,6 +51,7 @@ def run_document(
         parts += _run_figures(compared, scenario)
     parts += [
         *_every_value(compared, scenario),
+        *_other_warnings(compared, scenario),
         Heading("The scenario"),
         Paragraph("Every key, with the defaults that were taken."),
         Code(scenario.to_toml()),
@@ -89,7 +90,7 @@ def captures_document(captures: Sequence[Capture], again: str, figures: bool = F
 
 
 def _told(compared: Compared, scenario: Scenario) -> Iterator[Part]:
-    said = list(remarks(compared, scenario))
+    said = list(remarks(compared, scenario, others="below"))
     if any(part.role == "warning" for part in said):
         yield Heading("What to check before trusting them")
     yield from said
@@ -102,6 +103,13 @@ def _every_value(compared: Compared, scenario: Scenario) -> Iterator[Part]:
     yield Heading("Every value")
     yield SideBySide(compared.overall)
     yield from (SideBySide(each, f"class {name}") for name, each in compared.classes.items())
+
+
+def _other_warnings(compared: Compared, scenario: Scenario) -> Iterator[Part]:
+    _, rest = warned(compared, scenario)
+    if rest:
+        yield Heading("More warnings")
+        yield from rest
 
 
 def _run_figures(compared: Compared, scenario: Scenario) -> Iterator[Part]:

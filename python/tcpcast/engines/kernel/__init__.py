@@ -19,7 +19,7 @@ from tcpcast.engines.kernel.counted import MOST_LIMITED, Counted
 from tcpcast.engines.kernel.late import put_lateness
 from tcpcast.engines.kernel.question import check, question, run_s
 from tcpcast.engines.kernel.single import Transfers
-from tcpcast.engines.packet import figures
+from tcpcast.engines.packet import figures, interval_notes
 from tcpcast.engines.packet.captures import capture_file, check_capture
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
@@ -191,7 +191,9 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
             "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
             "run.warmup"
         )
-    answer.warnings += figures.warnings(found, counted.seen, answer.tables.get("by_class", {}))
+    answer.warnings += interval_notes.warnings(
+        found, counted.seen, answer.tables.get("by_class", {})
+    )
     limited = counted.limited_ratio()
     if limited > MOST_LIMITED:
         answer.warnings.append(

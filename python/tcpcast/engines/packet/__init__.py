@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast import _native, statistics
-from tcpcast.answer import Answer
-from tcpcast.engines.packet import course, cross, delivered, figures, goodputs, reliability, tables
+from tcpcast.answer import Answer, Note
+from tcpcast.engines.packet import (
+    course,
+    cross,
+    delivered,
+    figures,
+    goodputs,
+    interval_notes,
+    model_notes,
+    reliability,
+    tables,
+)
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import OutOfMemoryError, Watch, check_memory
@@ -143,7 +153,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         answer.warnings = _warm_up_warnings(warmup)
         answer.warnings += _interval_warnings(scenario, seen, estimates, answer.tables)
         answer.warnings += cross.warnings(scenario, run.clocks())
-        answer.warnings += _loss_warnings(scenario, seen)
+        answer.warnings += [*_loss_warnings(scenario, seen), *model_notes.notes(scenario, seen)]
         _say_how_it_ended(answer, scenario, ended, estimates, run)
         _say_if_unsettled(answer, scenario, seen, run)
         _add_traces(answer, scenario, run)
@@ -262,8 +272,11 @@ def _warm_up_warnings(warmup: _WarmUp) -> list[str]:
     if warmup.found:
         return []
     return [
-        "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
-        "run.warmup"
+        Note(
+            "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
+            "run.warmup",
+            kind="run",
+        )
     ]
 
 
@@ -349,7 +362,7 @@ def _interval_warnings(
     """Say which intervals are withheld or to be checked."""
     found = goodputs.quantiles(scenario, seen)
     quantiles = reliability.quantile_warnings(scenario, seen.units, found)
-    return [*figures.warnings(estimates, seen, known.get("by_class", {})), *quantiles]
+    return [*interval_notes.warnings(estimates, seen, known.get("by_class", {})), *quantiles]
 
 
 def _loss_warnings(scenario: Scenario, seen: figures.Seen) -> list[str]:

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import IntervalWarning
-
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,36 +57,6 @@ def class_table(
         if len(groups) > 1 and any(doubts):  # of one class the metrics themselves have them
             table[f"{metric}_doubt"] = np.array(doubts)
     return table
-
-
-def class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -> list[str]:
-    """Return a warning for each doubt about figures of classes.
-
-    Parameters
-    ----------
-    table
-        The table ``by_class``.
-    known
-        Doubts about the figures of all classes together, which already have a warning.
-    """
-    found: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
-    for column in (name for name in table if name.endswith("_doubt")):
-        metric = column.removesuffix("_doubt")
-        for name, doubt, low in zip(
-            table["name"], table[column], table[f"{metric}_low"], strict=True
-        ):
-            if doubt and doubt not in known:
-                classes, metrics = found.setdefault((str(doubt), math.isnan(low)), ({}, set()))
-                classes[str(name)] = None
-                metrics.add(metric)
-    return [
-        IntervalWarning(
-            f"class {', '.join(classes)}: {doubt}; "
-            f"{'no interval for' if withheld else 'check the intervals of'} ",
-            sorted(metrics),
-        )
-        for (doubt, withheld), (classes, metrics) in found.items()
-    ]
 
 
 def part_of(estimate: Estimate | None, part: str) -> float:

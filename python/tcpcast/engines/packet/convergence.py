@@ -75,8 +75,8 @@ def _drifting(scenario: Scenario) -> str:
 
 
 def _correlated(scenario: Scenario) -> str:
-    few = f"the run has fewer than {FEWEST_INDEPENDENT} stretches that are independent"
-    return f"run too short: {few}; {_longer(scenario)}"
+    few = f"it contains fewer than {FEWEST_INDEPENDENT} independent stretches"
+    return f"the run is too short: {few}; {_longer(scenario)}"
 
 
 def _longer(scenario: Scenario) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.answer import Note
 from tcpcast.engines.packet.scale import WHOLE, Scale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.crossing import place_of, recorded
@@ -227,14 +228,15 @@ def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> d
 def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[str]:
     """Say what was too short, or too long, for the run, given where its clocks stand."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
-    found = []
+    found: list[str] = []
     for name, stream in recorded(scenario):
         lasts = stream.period_s - stream.start_s
         if lasts < ran_s:
-            found.append(
+            text = (
                 f"cross.{name} was recorded for {digits(lasts)} s and is repeated through the "
                 f"run's {digits(ran_s)} s"
             )
+            found.append(Note(text, kind="remark"))
     for at, noise in enumerate(scenario.cross):
         if noise.is_noise and noise.bin_s > ran_s:
             found.append(

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpcast import _native, statistics
-from tcpcast.answer import UNITS, IntervalWarning, Metric
+from tcpcast.answer import UNITS, Metric
 from tcpcast.engines.packet import hops, return_path, transfers
-from tcpcast.engines.packet.by_class import class_warnings
 from tcpcast.engines.packet.queues import marks
 from tcpcast.engines.packet.unfinished import InProgress, in_progress
 from tcpcast.statistics import Estimate
@@ -71,6 +70,12 @@ class Units:
         self._classes = classes
         self._times = [row[:, LINK["time_ns"]] for row in rows]
         self._begins_ns = begins_ns
+
+    @property
+    def elapsed_s(self) -> float:
+        """Mean simulated time of a replication, with the warm-up, in seconds."""
+        measured_ns = float(self.link("time_ns").sum()) / self.replications
+        return 1e-9 * (self._begins_ns + measured_ns)
 
     def seconds_on(self, groups: Sequence[Population]) -> Floats:
         """Return for how long flows are on, ``[units]``: of one class from start to stop."""
@@ -449,39 +454,6 @@ def _metric(estimate: Estimate) -> Metric:
         doubt=estimate.doubt,
         at_least=estimate.at_least,
     )
-
-
-def warnings(found: Estimates, seen: Seen, by_class: Mapping[str, NDArray[Any]]) -> list[str]:
-    """Say which intervals are withheld or to be checked, and what could not be told.
-
-    Parameters
-    ----------
-    found, seen
-        The estimates of all classes together, and what the run saw.
-    by_class
-        The table of the classes; empty if there is none.
-    """
-    known = {name: e for name, e in found.items() if e is not None}
-    doubted = {name: e for name, e in known.items() if e.doubt is not None}
-    with_interval = sum(e.low is not None for e in known.values())
-    reasons: dict[tuple[str, bool], list[str]] = {}
-    for name, e in doubted.items():
-        reasons.setdefault((str(e.doubt), e.low is None), []).append(name)
-    listed: list[str] = []
-    for (doubt, withheld), names in reasons.items():
-        if len(names) == (len(doubted) + with_interval if withheld else with_interval):
-            what = "no metric has an interval" if withheld else "check every interval"
-            listed.append(f"{doubt}; {what}")
-        else:
-            what = "no interval for" if withheld else "check the intervals of"
-            listed.append(IntervalWarning(f"{doubt}; {what} ", sorted(names)))
-    listed += class_warnings(by_class, {doubt for doubt, _ in reasons})
-    if seen.loss_events is None:
-        listed.append(
-            "loss_event_ratio_cumulative is left out, because a replication has more loss "
-            "indications than are kept, 4,194,304: run more replications, each for less time"
-        )
-    return listed
 
 
 def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, list[Floats]]:

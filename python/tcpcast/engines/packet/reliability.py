@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units as written
-from tcpcast.answer import IntervalWarning
+from tcpcast.answer import Note
 from tcpcast.engines.packet.convergence import unconverged, unconverged_classes
 from tcpcast.engines.packet.heavy_tails import heavy_tails
 from tcpcast.engines.packet.unfinished import without_survivors
@@ -93,6 +93,13 @@ OF_LOSSES = {
 }
 """Metrics of what a full queue brings about, and what they count: it comes in bursts, so that the
 batches in which it came tell of it."""
+
+EVENTS = {
+    "timeouts": "timeouts",
+    "timeout_sequences": "timeouts",
+    "fast_retransmits": "fast retransmits",
+}
+"""Names of counted events in messages; all others are losses."""
 
 
 def judged(scenario: Scenario, seen: Seen, found: Estimates) -> Estimates:
@@ -190,12 +197,14 @@ def quantile_warnings(
     load = scenario.arriving_load
     relaxation_s = 0.0 if load is None or load >= 1.0 else _relaxation_s(scenario, load)
     reasons: dict[str, list[float]] = {}
+    withheld = set[str]()
     lacking = [share for share, e in found.items() if e.low is None or files < FEWEST_FILES]
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(FEWEST_FILES, math.ceil(FEW_EVENTS / rarest - 1e-6))
         why = f"too few files: {_counted(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
+        withheld = {why}
     short = too_short(found)
     for share, e in found.items():
         needed_s = FEWEST_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
@@ -205,9 +214,11 @@ def quantile_warnings(
         if share not in lacking and doubt is not None:
             reasons.setdefault(f"{doubt}; check the interval of", []).append(share)
     return [
-        IntervalWarning(
+        Note(
             f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of "
-            "files reach"
+            "files reach",
+            ["file_goodput"],
+            kind="withheld" if why in withheld else "check",
         )
         for why, shares in reasons.items()
     ]
@@ -341,12 +352,13 @@ def _rare_losses(scenario: Scenario, seen: Seen, numbers: Sequence[int]) -> dict
         return {}
     found = {}
     for name in ("queue_loss_ratio",) if scenario.loses_at_random else OF_LOSSES:
-        came = int(np.count_nonzero(_counts_of(OF_LOSSES[name], units, numbers))) or bursts
+        own = int(np.count_nonzero(_counts_of(OF_LOSSES[name], units, numbers)))
+        what, came = (EVENTS.get(OF_LOSSES[name], "losses"), own) if own else ("losses", bursts)
         if came == 0:
             found[name] = f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
         elif came < FEW_EVENTS:
             where = f"they came in {came} of {units.link('time_ns').size} batches of the run"
-            found[name] = f"too few losses: {where}, {FEW_EVENTS} are needed"
+            found[name] = f"too few {what}: {where}, {FEW_EVENTS} are needed"
     return found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpcast import _native
+from tcpcast.answer import Note
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
 from tcpcast.engines.packet.by_class import class_table, part_of
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
@@ -402,9 +403,12 @@ def thinned(traces: Mapping[str, Any]) -> list[str]:
     """Say which tables of the traced flows are without some points, and how wide the bins are."""
     bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
     return [
-        f"the table {name} has only the lowest, the highest and the last point of each flow in "
-        f"every {digits(width * 1e-6)} ms of the run: there are too many points; trace fewer "
-        "flows, or run for less time"
+        Note(
+            f"the table {name} has only the lowest, the highest and the last point of each flow in "
+            f"every {digits(width * 1e-6)} ms of the run: there are too many points; trace fewer "
+            "flows, or run for less time",
+            kind="remark",
+        )
         for name, width in bins.items()
         if width
     ]

@@ -21,6 +21,10 @@ MOST_UNFINISHED = 0.05
 MOST_LARGER = 1.1
 """Largest ratio of the mean time over all, at least, to the mean over finished transfers."""
 
+YOUNG = 0.1
+"""Mean age of the unfinished transfers, as a share of the run, below which the finished represent
+all: those finished include transfers that began as long before the warm-up ended."""
+
 UNFINISHED = "unfinished transfers"
 """Beginning of the doubt of a mean over finished transfers."""
 
@@ -62,8 +66,9 @@ def without_survivors(
 ) -> Estimates:
     """Return the estimates, with lower bounds in place of means over too few finished transfers.
 
-    A mean is replaced if more than 5 % of the transfers are unfinished, and either half of the
-    transfers are, or their ages alone make the mean over all more than 10 % larger.
+    A mean is replaced if more than 5 % of the transfers are unfinished, their mean age is more than
+    10 % of the run, and either half of the transfers are unfinished, or their ages alone make the
+    mean over all more than 10 % larger.
     """
     if not seen.unfinished or scenario.transfers_alone is not None:
         return found
@@ -107,6 +112,8 @@ def _censored(
     finished = float(seen.units.of_class("transfers", of_kind).sum())
     whole = finished + progress.count
     if not whole or progress.count <= MOST_UNFINISHED * whole:
+        return None
+    if progress.age_s <= YOUNG * seen.units.elapsed_s * progress.count:
         return None
     finished_s = float(seen.units.of_class("on_time_ns", of_kind).sum()) * 1e-9
     mean_s = finished_s / finished if finished else 0.0

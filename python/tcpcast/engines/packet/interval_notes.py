@@ -1,0 +1,85 @@
+"""Which intervals are withheld or to be checked, in words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.answer import Note
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from tcpcast.engines.packet.figures import Estimates, Seen
+
+
+def warnings(found: Estimates, seen: Seen, by_class: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Say which intervals are withheld or to be checked, and what could not be told.
+
+    Parameters
+    ----------
+    found, seen
+        The estimates of all classes together, and what the run saw.
+    by_class
+        The table of the classes; empty if there is none.
+    """
+    known = {name: e for name, e in found.items() if e is not None}
+    doubted = {name: e for name, e in known.items() if e.doubt is not None}
+    with_interval = sum(e.low is not None for e in known.values())
+    reasons: dict[tuple[str, bool], list[str]] = {}
+    for name, e in doubted.items():
+        reasons.setdefault((str(e.doubt), e.low is None), []).append(name)
+    listed: list[str] = []
+    for (doubt, withheld), names in reasons.items():
+        if len(names) == (len(doubted) + with_interval if withheld else with_interval):
+            what = "no metric has an interval" if withheld else "check every interval"
+            listed.append(Note(f"{doubt}; {what}", kind="withheld" if withheld else "run"))
+        else:
+            listed.append(_about_intervals(doubt, names, withheld=withheld))
+    listed += _class_warnings(by_class, {doubt for doubt, _ in reasons})
+    if seen.loss_events is None:
+        listed.append(
+            Note(
+                "loss_event_ratio_cumulative is left out, because a replication has more loss "
+                "indications than are kept, 4,194,304: run more replications, each for less time",
+                ["loss_event_ratio_cumulative"],
+                kind="withheld",
+            )
+        )
+    return listed
+
+
+def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -> list[str]:
+    """Return a warning for each doubt about figures of classes.
+
+    Parameters
+    ----------
+    table
+        The table ``by_class``.
+    known
+        Doubts about the figures of all classes together, which already have a warning.
+    """
+    found: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
+    for column in (name for name in table if name.endswith("_doubt")):
+        metric = column.removesuffix("_doubt")
+        for name, doubt, low in zip(
+            table["name"], table[column], table[f"{metric}_low"], strict=True
+        ):
+            if doubt and doubt not in known:
+                classes, metrics = found.setdefault((str(doubt), math.isnan(low)), ({}, set()))
+                classes[str(name)] = None
+                metrics.add(metric)
+    return [
+        _about_intervals(f"class {', '.join(classes)}: {doubt}", metrics, withheld=withheld)
+        for (doubt, withheld), (classes, metrics) in found.items()
+    ]
+
+
+def _about_intervals(doubt: str, metrics: Iterable[str], *, withheld: bool) -> Note:
+    """Return the warning that the intervals of metrics are withheld, or to be checked."""
+    names = sorted(metrics)
+    if withheld:
+        return Note(f"{doubt}; no interval for ", names, kind="withheld", named=True)
+    return Note(f"{doubt}; check the intervals of ", names, kind="check", named=True)

@@ -1,0 +1,106 @@
+"""Parts that the model lacks, next to the results that they affect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Note
+from tcpcast.engines.packet.queues import marks
+from tcpcast.units import digits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcpcast.engines.packet.figures import Seen, Units
+    from tcpcast.scenario import Scenario
+
+OF_THE_QUEUE = (
+    "loss_ratio",
+    "queue_loss_ratio",
+    "queue_mean_pkts",
+    "queue_delay_mean_s",
+    "queue_delay_p95_s",
+    "queue_delay_p99_s",
+)
+"""Metrics of the bottleneck that a source's own link also affects, but that do not include it."""
+
+LONGER_RTT = 0.1
+"""A class has a note if its RTT is longer than the base RTT by so large a part of it, in addition
+to the delay of the bottleneck's queue."""
+
+
+def notes(scenario: Scenario, seen: Seen) -> list[Note]:
+    """Return a note for each part of the model that is missing for some class."""
+    several = len(scenario.populations) > 1
+    found: dict[str, Note] = {}
+    for at, group in enumerate(scenario.populations):
+        name = f"class {group.name}: " if several else ""
+        for note in (
+            *_without_marks(scenario, seen.units, at, name),
+            *_not_compared(group.tcp.control),
+            *_own_links(scenario, seen.units, at, name),
+        ):
+            found.setdefault(note, note)
+    return list(found.values())
+
+
+def _without_marks(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:
+    """Say that a sender which reduces its window by marks gets none."""
+    group, network = scenario.populations[at], scenario.network
+    if not group.tcp.ecn:
+        return
+    marking = [on for on in group.links(network) if marks(scenario, on.link)]
+    if not marking:
+        why = 'no queue on its path marks packets; write network.bottleneck.queue = "codel"'
+    elif all(on.measured for on in marking) and _lost_and_unmarked(units, at):
+        why = "the queue dropped packets and marked none"
+    else:
+        return
+    if group.tcp.control == "dctcp":
+        yield Note(f'{name}stack "dctcp" behaves like Reno here: {why}', kind="model")
+    else:
+        yield Note(f"{name}tcp.ecn = true has no effect: {why}", kind="remark")
+
+
+def _lost_and_unmarked(units: Units, at: int) -> bool:
+    marked, dropped = (units.of_class(cell, (at,)).sum() for cell in ("marked", "queue_drops"))
+    return bool(marked == 0.0 and dropped > 0.0)
+
+
+def _not_compared(control: str) -> Iterator[Note]:
+    if control == "bbr3":
+        yield Note(
+            'stack "bbr3" follows draft-ietf-ccwg-bbr-06 and was never compared with a kernel',
+            kind="model",
+        )
+
+
+def _own_links(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:
+    """Say that queueing delay and loss in the links of a source are in no metric of the queue."""
+    group = scenario.populations[at]
+    own = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
+    samples = units.of_class("rtt_samples", (at,)).sum()
+    if all(link.rate_bps == float("inf") for link in own) or samples == 0.0:
+        return
+    rtt_s = 1e-9 * float(units.of_class("rtt_sum_ns", (at,)).sum() / samples)
+    passed = max(1.0, float(units.of_class("passed", (at,)).sum()))
+    queue_s = 1e-9 * float(units.of_class("waited_ns", (at,)).sum()) / passed
+    dropped = float(units.of_class("access_drops", (at,)).sum())
+    longer = _is_plain(scenario) and rtt_s - queue_s > (1.0 + LONGER_RTT) * group.rtt_s
+    if not (longer or dropped):
+        return
+    lost = f", which dropped {dropped:,.0f} packet{'' if dropped == 1 else 's'}" if dropped else ""
+    delay = f"the queueing delay of the class's own links{lost}"
+    rtt, base = (digits(1e3 * seconds, 3) for seconds in (rtt_s, group.rtt_s))
+    yield Note(
+        f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}; metrics of loss, queue "
+        "and queue delay do not, because they are of the bottleneck",
+        OF_THE_QUEUE,
+        kind="model",
+    )
+
+
+def _is_plain(scenario: Scenario) -> bool:
+    """Say whether only the sources' own links and the bottleneck can make the RTT longer."""
+    network = scenario.network
+    return len(network.hops) <= 1 and network.jitter is None and network.return_link is None

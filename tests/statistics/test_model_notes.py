@@ -1,0 +1,64 @@
+"""What the model lacks is stated in the answer, with the metrics that it affects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast.answer import Note
+from tcpcast.scenario import Scenario
+
+BASE: dict[str, Any] = {
+    "name": "path",
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "20mbit", "buffer": "1bdp"}},
+    "run": {"duration": "20s", "warmup": "5s"},
+}
+QUEUE = {"rate": "20mbit", "buffer": "1bdp", "queue": "codel"}
+
+
+def notes(stack: str, network: dict[str, Any], **tcp: Any) -> list[Note]:
+    table = BASE | {
+        "traffic": {"kind": "bulk", "flows": 2},
+        "tcp": {"stack": stack, **tcp},
+        "network": BASE["network"] | network,
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(table), ["packet"])
+    found = (text for text in answer.warnings if isinstance(text, Note))
+    return [text for text in found if text.kind in ("model", "remark")]
+
+
+@pytest.mark.parametrize(
+    ("stack", "tcp", "text", "kind"),
+    [
+        ("dctcp", {}, "behaves like Reno", "model"),
+        ("linux-cubic", {"ecn": True}, "has no effect", "remark"),
+    ],
+)
+def test_a_sender_that_needs_marks_says_that_no_queue_marks(
+    stack: str, tcp: dict[str, Any], text: str, kind: str
+) -> None:
+    (note,) = notes(stack, {}, **tcp)
+    assert text in note
+    assert (note.kind, note.metrics) == (kind, ())
+    assert notes(stack, {"bottleneck": QUEUE}, **tcp) == []
+
+
+def test_a_queue_that_could_mark_and_only_drops_is_named() -> None:
+    red = {"kind": "red", "ecn": False}
+    (note,) = notes("dctcp", {"bottleneck": QUEUE | {"queue": red}})
+    assert "no queue on its path marks" in note
+
+
+def test_bbr3_is_said_not_to_be_compared() -> None:
+    (note,) = notes("bbr3", {})
+    assert "never compared with a kernel" in note
+    assert notes("linux-bbr", {}) == []
+
+
+def test_metrics_of_the_queue_are_said_to_be_without_the_own_links() -> None:
+    own = {"rate": "5mbit", "buffer": "50pkt"}
+    (note,) = notes("linux-reno", {"ingress": own})
+    assert "dropped" in note
+    assert {"loss_ratio", "queue_delay_p99_s"} <= set(note.metrics)
+    assert notes("linux-reno", {"ingress": {"rate": "1gbit"}}) == []
