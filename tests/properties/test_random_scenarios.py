@@ -10,6 +10,7 @@ import pytest
 import tcpcast
 from generated_scenarios import BASES
 from random_scenarios import Limits, run_once, run_random
+from tcpcast import cli
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -108,6 +109,17 @@ def test_a_run_without_memory_ends_with_a_line(tmp_path: Path) -> None:
     assert ended.returncode == 3
     assert ended.stderr.startswith("tcpcast: out of memory: ")
     assert ended.stderr.count("\n") == 1
+
+
+def test_a_command_without_memory_ends_with_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fill(_: list[str]) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "_dispatch", fill)
+    assert cli.main(["run", "web-10mbit"]) == 3
+    assert capsys.readouterr().err == "tcpcast: out of memory; raise the limit (ulimit -v)\n"
 
 
 def test_every_base_is_valid() -> None:
