@@ -214,7 +214,8 @@ class Generator:
 
     def _number(self, schema: Schema) -> float:
         """Draw a number: an end of its range, or spread evenly over its magnitudes."""
-        least, most = schema.get("minimum", -10), schema.get("maximum")
+        least: float = schema.get("minimum", -10)
+        most: float | None = schema.get("maximum")
         ends = [least] if most is None else [least, most]
         if self._random.random() < 0.3:
             return self._random.choice(ends)

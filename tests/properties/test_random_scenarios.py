@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
 from generated_scenarios import BASES
 from random_scenarios import Limits, run_once, run_random
+from tcpcast import cli
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -20,23 +23,48 @@ def test_random_scenarios_end_in_time(runs: int, tmp_path: Path) -> None:
     assert not [str(failure) for _, _, failure in found if failure is not None]
 
 
-FEW = {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}
-BULK = FEW | {"traffic": {"kind": "bulk", "flows": 4}}
+PATH = {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}
+LONG = {"duration": "1e8s", "max_wall": "1s"}
+BULK = PATH | {"traffic": {"kind": "bulk", "flows": 4}, "run": LONG}
+LARGE_WINDOWS = {"traffic.flows": 10_000, "tcp": {"stack": "rfc-sack", "initial_window": 1_000_000}}
+TRANSFERS = {"kind": "transfers", "size": "100kB", "count": 349_730}
+SHORT_FLOW = {"name": "short", "stop": "50ms", "traffic": {"kind": "bulk", "flows": 1}}
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("tables", "changes"),
     [
-        {"network.bottleneck.queue": {"kind": "pie", "update": "1ns"}},
-        {"network.bottleneck": {"rate": "1bit", "queue": "pie"}, "network.rtt": "1e8s"},
+        (BULK, {"network.bottleneck.queue": {"kind": "pie", "update": "1ns"}}),
+        (BULK, {"network.bottleneck": {"rate": "1bit", "queue": "pie"}, "network.rtt": "1e8s"}),
+        (BULK, LARGE_WINDOWS),
+        (
+            BULK | {"network": {"ingress": {"delay": "1h"}, "bottleneck": {"rate": "10mbit"}}},
+            LARGE_WINDOWS,
+        ),
+        (BULK, {"run.replications": 181, "run.precision": {"goodput_bps": 0.0001}}),
+        (
+            PATH | {"class": [SHORT_FLOW], "run": LONG | {"duration": "10s"}},
+            {"run.precision": {"goodput_bps": 0.0001}},
+        ),
+        (
+            PATH | {"traffic": TRANSFERS, "run": {"max_wall": "1s"}},
+            {},
+        ),
     ],
 )
-def test_a_run_of_slow_events_stops_in_time(changes: dict[str, object], tmp_path: Path) -> None:
-    tables = {**BULK, "run": {"duration": "1e8s", "max_wall": "1s"}}
+def test_a_run_stops_in_time(
+    tables: dict[str, object], changes: dict[str, object], tmp_path: Path
+) -> None:
     changed = Scenario.from_dict(tables).with_changes(changes).resolved()
     code, reason = run_once(changed, ["--engine", "packet"], folder=tmp_path, limits=Limits())
     assert reason is None
     assert code in {0, 1}
+
+
+def test_too_many_sources_for_the_memory_are_refused_at_once(tmp_path: Path) -> None:
+    changed = Scenario.from_dict(BULK).with_changes({"traffic.flows": 10_000_000}).resolved()
+    code, reason = run_once(changed, ["--engine", "packet"], folder=tmp_path, limits=Limits())
+    assert (code, reason) == (2, None)
 
 
 @pytest.mark.parametrize("place", ["bottleneck", "ingress"])
@@ -52,14 +80,46 @@ def test_a_queue_of_many_years_does_not_overflow(place: str) -> None:
     assert answer.metrics
 
 
+RUN_WITHOUT_MEMORY = f"""
+import resource, tcpcast
+from pathlib import Path
+from tcpcast.scenario import Scenario
+
+tables = {PATH | {"traffic": {"kind": "bulk", "flows": 1}, "run": {"duration": "1s"}}}
+tcpcast.run(Scenario.from_dict(tables), ["packet"], threads=1)
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+most = pages * resource.getpagesize() + (150 << 20)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+tables |= {{"tcp": {{"stack": "rfc-sack", "initial_window": 1_000_000}}}}
+tables["traffic"] |= {{"flows": 100}}
+tcpcast.run(Scenario.from_dict(tables), ["packet"], threads=1)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space")
 def test_a_run_without_memory_ends_with_a_line(tmp_path: Path) -> None:
-    tables = {**BULK, "run": {"duration": "1e8s", "max_wall": "10s"}}
-    changes = {"traffic.flows": 100, "tcp": {"stack": "rfc-sack", "initial_window": 1_000_000}}
-    changed = Scenario.from_dict(tables).with_changes(changes).resolved()
-    limits = Limits(max_wall_s=10, address_space=1 << 30)
-    code, reason = run_once(changed, ["--engine", "packet"], folder=tmp_path, limits=limits)
-    assert reason is None
-    assert code in {1, 2, 3}
+    ended = subprocess.run(
+        [sys.executable, "-c", RUN_WITHOUT_MEMORY],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("tcpcast: out of memory: ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_command_without_memory_ends_with_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fill(_: list[str]) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "_dispatch", fill)
+    assert cli.main(["run", "web-10mbit"]) == 3
+    assert capsys.readouterr().err == "tcpcast: out of memory; raise the limit (ulimit -v)\n"
 
 
 def test_every_base_is_valid() -> None:

@@ -10,7 +10,7 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::traffic::{Begin, Distribution, Rounding, Start, Traffic};
 use tcpcast_sim::{
-    AccessConfig, ClassConfig, Control, Goal, HopConfig, Replications, RunConfig, Stop,
+    AccessConfig, ClassConfig, Control, Goal, HopConfig, Replications, RunConfig, Stop, Watch,
 };
 
 const RULE_B: InstantLoss = InstantLoss {
@@ -243,7 +243,7 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
     let mut config = configuration(class(1, Traffic::Bulk { start, stop: None }), 2_000_000, 1000);
     config.tcp.initial_window = 40;
     let mut run = FixedPoint::new(&config, &asked(Scheme::Rates, 1), DropTail::new(None), 0);
-    run.advance(until(10), &mut |_| Poll::CONTINUE);
+    run.advance(until(10), &mut Watch::none());
     let path = flows::Path::new(&config.classes[0], &config);
     let (mut before, mut after) = (path.before.unused(), path.after.unused());
     let (mut shared, mut heard) = (0, Vec::new());
@@ -320,7 +320,7 @@ fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
                     (point.steps, point.step, point.conditional) = (4, 5 * SECOND, true);
                     let queue = Fair::new(fair(buffers, drop), Some(300));
                     let mut run = FixedPoint::new(&config, &point, queue, 0);
-                    run.advance(until(30), &mut |_| Poll::CONTINUE);
+                    run.advance(until(30), &mut Watch::none());
                     assert!(run.settle().is_ok());
                     let (own, cross) = (run.probes(), run.cross_probes());
                     for probes in [own, cross] {

@@ -6,7 +6,7 @@ use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::probe::{Probes, SourceRecord};
 use tcpcast_sim::queue::{DropTail, Fair, Managed, Policed, QueueConfig, QueueDiscipline, Red};
 use tcpcast_sim::random::{Named, Purpose, Stream};
-use tcpcast_sim::{Goal, Poll, Replication, Replications, RunConfig, Stop, Unbalanced};
+use tcpcast_sim::{Goal, Replication, Replications, RunConfig, Stop, Unbalanced, Watch};
 
 /// A replication whose probes are those of its reference flows, with what it tells beside them.
 pub trait Iterated: Replication {
@@ -60,8 +60,8 @@ fn set_up(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn 
 }
 
 impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
-    fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> Poll) -> Stop {
-        self.advance(goal, poll)
+    fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
+        self.advance(goal, watch)
     }
 
     fn settle(&mut self) -> Result<&Probes, Unbalanced> {

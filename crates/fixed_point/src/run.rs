@@ -17,7 +17,7 @@ use tcpcast_sim::random::Stream;
 use tcpcast_sim::tcp::{InstantLoss, TcpConfig};
 use tcpcast_sim::traffic::{Coupling, Traffic};
 use tcpcast_sim::traffic::{First, first};
-use tcpcast_sim::{Goal, Packet, Poll, Polls, RunConfig, Stop, Unbalanced};
+use tcpcast_sim::{Goal, Packet, RunConfig, Stop, Unbalanced, Watch};
 
 /// A fixed point: one replication.
 pub struct FixedPoint<Q> {
@@ -160,10 +160,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// Goes on until the goal is reached or `poll` says no; it is told the share done.
-    pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> Poll) -> Stop {
+    /// Goes on until the goal is reached or the watcher stops it.
+    pub fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
         self.limit = self.boundary.min(goal.until);
-        let mut polls = Polls::new();
         loop {
             let (due, served) = (self.events.due(), self.shared.next());
             if served <= due && served <= self.limit {
@@ -173,7 +172,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             } else if self.pass_limit(goal) {
                 return Stop::Done;
             }
-            if polls.is_due(1) && !polls.goes_on(poll(self.now as f64 / goal.until as f64)) {
+            if !watch.goes_on(|| self.now as f64 / goal.until as f64) {
                 return Stop::Interrupted;
             }
         }

@@ -109,7 +109,6 @@ impl Simulation {
                     if end.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Disconnected) {
                         break Ok(Waited::Done);
                     }
-                    control.look();
                     match look(control, limit, progress.as_ref()) {
                         Ok(Waited::Done) => {}
                         ended => break ended,

@@ -30,5 +30,5 @@ pub use loss::{BottleneckLoss, LossModel};
 pub use network::hops;
 pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};
-pub use run::{Control, Goal, Poll, Polls, Replication, Replications, Simulation, Stop, run_bytes};
+pub use run::{Control, Goal, Replication, Replications, Simulation, Stop, Watch, run_bytes};
 pub use traffic::{Begin, Distribution, FileSize, Rounding, Start, Traffic};

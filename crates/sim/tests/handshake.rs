@@ -27,6 +27,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         traffic: Traffic::Transfers { sizes: vec![FileSize::of_full(1)] },
         tcp: Some(TcpConfig { modern: Some(modern), ..TcpConfig::default() }),
         scale: None,
+        host_noise: 0,
     };
     RunConfig {
         seed: 1,

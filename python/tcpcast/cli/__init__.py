@@ -132,6 +132,9 @@ def _told(act: Callable[[], int], seen: Interrupts, out: Stream) -> int:
         text = str(fault).replace("\n", "\n  ")  # a scenario says all its faults, one a line
         print(f"tcpcast: {text}", file=sys.stderr)
         return fault.exit_code
+    except MemoryError:
+        print("tcpcast: out of memory; raise the limit (ulimit -v)", file=sys.stderr)
+        return EnvironmentFault.exit_code
     except (KeyboardInterrupt, Exception) as fault:
         if isinstance(fault, BrokenPipeError) or (fault is out.fault):
             return 0  # standard output: told when it is flushed

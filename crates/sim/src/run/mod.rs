@@ -6,14 +6,14 @@
 
 mod events;
 mod memory;
-mod polls;
 mod replications;
 mod settle;
 mod setup;
+mod watch;
 
 pub use memory::bytes as run_bytes;
-pub use polls::{Poll, Polls};
 pub use replications::{Control, Replication, Replications};
+pub use watch::Watch;
 
 use crate::clock::Nanos;
 use crate::network::{Network, Next, Path, Source};
@@ -40,9 +40,6 @@ pub enum Stop {
     /// More transfers have begun than can be held: more come than go.
     Crowded,
 }
-
-/// An event with cross traffic counts as so many more: much may be drawn for one packet.
-const EVENTS_OF_CROSS_TRAFFIC: u32 = 64;
 
 /// A run. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
 /// look at whether anything is; without `HOPS` there is no hop beside the bottleneck.
@@ -77,9 +74,9 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
 impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     Simulation<S, Q, TAPS, HOPS>
 {
-    /// Goes on until the goal is reached or `poll` says no; it is told the share done.
-    pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> Poll) -> Stop {
-        if !self.make_sources(poll) {
+    /// Goes on until the goal is reached or the watcher stops it.
+    pub fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
+        if !self.make_sources(watch) {
             return Stop::Interrupted;
         }
         self.network.limit = self.boundary.min(goal.until);
@@ -90,26 +87,20 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         if self.crowded {
             return Stop::Crowded;
         }
-        let mut polls = Polls::new();
         loop {
-            let mut events = 1;
             match self.network.next() {
-                Next::AtHop => {
-                    self.hop_event();
-                    events = EVENTS_OF_CROSS_TRAFFIC;
-                }
+                Next::AtHop => self.hop_event(),
                 Next::Departure => self.serve_next(),
                 Next::CrossPacket => {
                     self.network.cross_arrives();
                     self.network.tell_of_losses(&mut self.sources);
-                    events = EVENTS_OF_CROSS_TRAFFIC;
                 }
                 Next::Event(queue, due) => self.event(queue, due),
                 Next::Limit if self.crowded => return Stop::Crowded,
                 Next::Limit if self.pass_limit(goal) => return Stop::Done,
                 Next::Limit => {}
             }
-            if polls.is_due(events) && !polls.goes_on(self.poll(goal, poll)) {
+            if !watch.goes_on(|| self.share(goal)) {
                 return Stop::Interrupted;
             }
         }
@@ -149,10 +140,11 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         if self.measuring { self.network.probes.finished() } else { 0 }
     }
 
+    /// The share done, from 0 to 1.
     #[inline(never)]
-    fn poll(&self, goal: Goal, poll: &mut dyn FnMut(f64) -> Poll) -> Poll {
+    fn share(&self, goal: Goal) -> f64 {
         let by_time = self.network.now as f64 / goal.until as f64;
-        poll(by_time.max(self.transfers() as f64 / goal.transfers as f64))
+        by_time.max(self.transfers() as f64 / goal.transfers as f64)
     }
 
     /// When the counters are looked at next: the warm-up is over, or one of their slots.

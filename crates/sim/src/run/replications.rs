@@ -1,7 +1,7 @@
 //! Replications of one run, side by side on threads. Each has its own streams and its own place,
 //! so neither their number nor the number of threads changes any of them.
 
-use super::{Goal, Poll, Simulation, Stop};
+use super::{Goal, Simulation, Stop, Watch};
 use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::config::RunConfig;
@@ -12,14 +12,14 @@ use crate::random::{Named, Purpose, Stream};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::{AnySender, MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// One replication: a [`Simulation`] whatever its queue.
 ///
 /// What differs between runs is chosen once, here, so that a packet meets no choice on its way.
 pub trait Replication: Send + Sync {
     /// See [`Simulation::advance`].
-    fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> Poll) -> Stop;
+    fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop;
 
     /// See [`Simulation::settle`].
     ///
@@ -51,8 +51,8 @@ where
     S::Receiver: Send + Sync,
     Q: QueueDiscipline + Send + Sync,
 {
-    fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> Poll) -> Stop {
-        self.advance(goal, poll)
+    fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
+        self.advance(goal, watch)
     }
 
     fn settle(&mut self) -> Result<&Probes, Unbalanced> {
@@ -189,7 +189,6 @@ pub(super) fn any_queue(config: &RunConfig, number: u32) -> Crossed {
 pub struct Control {
     stop: AtomicBool,
     finished: AtomicBool,
-    looks: AtomicU32,
     shares: Vec<AtomicU64>,
 }
 
@@ -199,20 +198,6 @@ impl Control {
     pub fn new(replications: usize) -> Self {
         let shares = (0..replications).map(|_| AtomicU64::new(0)).collect();
         Self { shares, ..Self::default() }
-    }
-
-    /// Called now and then by the thread that watches; replications then poll as often.
-    pub fn look(&self) {
-        self.looks.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The reply to a poll after `looks` looks, which is brought up to date.
-    fn reply(&self, looks: &mut u32) -> Poll {
-        if self.stop.load(Ordering::Relaxed) {
-            return Poll::Stop;
-        }
-        let before = std::mem::replace(looks, self.looks.load(Ordering::Relaxed));
-        Poll::Continue { late: *looks != before }
     }
 
     /// Asks all replications to stop soon.
@@ -296,26 +281,21 @@ impl<R: Replication + ?Sized> Replications<R> {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(run) = work.get(at) else { break };
                 let share = &control.shares[at];
-                let mut looks = control.looks.load(Ordering::Relaxed);
-                let mut poll = |done: f64| {
-                    share.store(done.to_bits(), Ordering::Relaxed);
-                    control.reply(&mut looks)
-                };
+                let mut report = |done: f64| share.store(done.to_bits(), Ordering::Relaxed);
                 // Each run is taken once, so the lock is free and cannot be poisoned.
                 let Ok(mut run) = run.try_lock() else {
                     continue;
                 };
-                let stop = if poll(0.0) == Poll::Stop {
+                let stop = if control.stop.load(Ordering::Relaxed) {
                     Stop::Interrupted
                 } else {
-                    run.get_or_insert_with(|| set_up(at as u32)).advance(goal, &mut poll)
+                    let mut watch = Watch::new(&control.stop, &mut report);
+                    run.get_or_insert_with(|| set_up(at as u32)).advance(goal, &mut watch)
                 };
                 match stop {
                     Stop::Interrupted => interrupted.store(true, Ordering::Relaxed),
                     Stop::Crowded => crowded.store(true, Ordering::Relaxed),
-                    Stop::Done => {
-                        poll(1.0);
-                    }
+                    Stop::Done => report(1.0),
                 }
             }
         };

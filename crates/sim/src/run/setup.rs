@@ -1,6 +1,6 @@
 //! How a run begins: its sources, its network, and the first events.
 
-use super::{Poll, Simulation};
+use super::{Simulation, Watch};
 use crate::agenda::{Agenda, Timer};
 use crate::clock::{Nanos, nanoseconds, transmitter};
 use crate::config::{ClassConfig, RunConfig};
@@ -19,9 +19,6 @@ use crate::queue::QueueDiscipline;
 use crate::random::{Named, Purpose, Stream};
 use crate::tcp::SendingEnd;
 use crate::traffic::{Coupling, Traffic};
-
-/// Sources made between two looks at whether to go on.
-const SOURCES_BETWEEN_POLLS: usize = 1 << 14;
 
 impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     Simulation<S, Q, TAPS, HOPS>
@@ -65,14 +62,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     }
 
     /// Makes the sources that are still to be made, and their first events; says whether all are
-    /// there, or `poll` said to stop.
-    pub(super) fn make_sources(&mut self, poll: &mut dyn FnMut(f64) -> Poll) -> bool {
+    /// there, or the watcher stopped it.
+    pub(super) fn make_sources(&mut self, watch: &mut Watch<'_>) -> bool {
         if self.begun {
             return true;
         }
         self.sources.reserve_exact(self.class_of.len() - self.sources.len());
         while let Some(class) = self.class_of.get(self.sources.len()).copied() {
-            if self.sources.len() % SOURCES_BETWEEN_POLLS == 0 && poll(0.0) == Poll::Stop {
+            if !watch.goes_on(|| 0.0) {
                 return false;
             }
             self.add_source(class);

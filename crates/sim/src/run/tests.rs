@@ -9,6 +9,7 @@ use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
 use crate::tcp::cc::Reno;
 use crate::tcp::{Sender, TcpConfig};
 use crate::traffic::{Distribution, FileSize, Rounding, Start, Traffic};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const RTT: Nanos = SECOND / 10;
 
@@ -65,7 +66,7 @@ fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() 
     let sizes = sizes.into_iter().map(FileSize::of_full).collect();
     let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
     let mut run = simulation(&config);
-    assert_eq!(run.advance(until(30), &mut |_| Poll::CONTINUE), Stop::Done);
+    assert_eq!(run.advance(until(30), &mut Watch::none()), Stop::Done);
     let probes = run.settle().unwrap();
     let sent = probes.counters.total(ClassCell::Sent);
     assert!(sent > 10 * 42 + 20, "nothing was sent for nothing: {sent}");
@@ -88,13 +89,13 @@ fn a_run_that_is_watched_is_the_run_without_taps() {
     let traffic = Traffic::Transfers { sizes: [1, 40, 90].map(FileSize::of_full).to_vec() };
     let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     let mut bare = simulation(&config);
-    bare.advance(until(200), &mut |_| Poll::CONTINUE);
+    bare.advance(until(200), &mut Watch::none());
     let captures = vec![(Tap::Sender, 100_000), (Tap::Receiver, 100_000)];
     let probes = ProbeConfig { captures, ..config.probes.clone() };
     let config = RunConfig { probes, ..config };
     let queue = any_queue(&config, 0);
     let mut watched = Simulation::<Sender<Reno>, _, true, true>::new(&config, queue, 0);
-    watched.advance(until(200), &mut |_| Poll::CONTINUE);
+    watched.advance(until(200), &mut Watch::none());
     let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
     assert!(bare.counters.total(ClassCell::Retransmitted) > 0, "nothing was lost");
     assert_eq!(format!("{:?}", bare.counters), format!("{:?}", watched.counters));
@@ -138,12 +139,12 @@ fn little_s_law_is_checked() {
     let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
     let mut run = simulation(&config);
     for until in [SECOND, 7 * SECOND, 20 * SECOND] {
-        run.advance(Goal { until, ..goal }, &mut |_| Poll::CONTINUE);
+        run.advance(Goal { until, ..goal }, &mut Watch::none());
         assert!(run.settle().is_ok(), "while the queue is not empty");
     }
     let queue = Forgetful(DropTail::new(config.buffer), 0);
     let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
-    run.advance(goal, &mut |_| Poll::CONTINUE);
+    run.advance(goal, &mut Watch::none());
     assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
 }
 
@@ -157,16 +158,17 @@ fn a_set_up_that_is_stopped_goes_on_where_it_was() {
     config.classes[0].sources = 40_000;
     let goal = Goal { transfers: u64::MAX, until: SECOND / 5 };
     let mut whole = simulation(&config);
-    assert_eq!(whole.advance(goal, &mut |_| Poll::CONTINUE), Stop::Done);
+    assert_eq!(whole.advance(goal, &mut Watch::none()), Stop::Done);
     let (mut stopped, mut looks) = (simulation(&config), 0);
+    let stop = AtomicBool::new(false);
     let mut second = |_| {
         looks += 1;
-        looks < 2
+        stop.store(looks == 2, Ordering::Relaxed);
     };
-    assert_eq!(stopped.advance(goal, &mut second), Stop::Interrupted);
-    assert_eq!((stopped.sources.len(), stopped.records().count()), (1 << 14, 40_000));
+    assert_eq!(stopped.advance(goal, &mut Watch::new(&stop, &mut second)), Stop::Interrupted);
+    assert_eq!((stopped.sources.len(), stopped.records().count()), ((1 << 11) - 1, 40_000));
     assert!(stopped.settle().is_ok());
-    assert_eq!(stopped.advance(goal, &mut |_| Poll::CONTINUE), Stop::Done);
+    assert_eq!(stopped.advance(goal, &mut Watch::none()), Stop::Done);
     let (whole, stopped) = (whole.settle().unwrap(), stopped.settle().unwrap());
     assert!(whole.counters.total(ClassCell::Sent) > 1000);
     assert_eq!(format!("{:?}", whole.counters), format!("{:?}", stopped.counters));
@@ -184,16 +186,16 @@ fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
     // 2.1 of 20.8 transfers a second.
     let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
-    assert_eq!(run.advance(until(2000), &mut |_| Poll::CONTINUE), Stop::Done);
+    assert_eq!(run.advance(until(2000), &mut Watch::none()), Stop::Done);
     assert!(run.sources.len() < 20, "{} for one at a time", run.sources.len());
     // 30 a second: more come than go.
     let config = configuration(traffic(0.033), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
     run.most_sources = 200;
-    assert_eq!(run.advance(until(100_000), &mut |_| Poll::CONTINUE), Stop::Crowded);
+    assert_eq!(run.advance(until(100_000), &mut Watch::none()), Stop::Crowded);
     assert_eq!(run.sources.len(), 200);
     assert!(run.settle().is_ok());
-    assert_eq!(run.advance(until(100_000), &mut |_| Poll::CONTINUE), Stop::Crowded);
+    assert_eq!(run.advance(until(100_000), &mut Watch::none()), Stop::Crowded);
 }
 
 #[test]
@@ -207,7 +209,7 @@ fn a_course_changes_nothing_and_begins_with_the_run() {
         let mut config = config.clone();
         config.probes.course = course;
         let mut run = simulation(&config);
-        assert_eq!(run.advance(goal, &mut |_| Poll::CONTINUE), Stop::Done);
+        assert_eq!(run.advance(goal, &mut Watch::none()), Stop::Done);
         let probes = run.settle().unwrap();
         (probes.counters.rows(), probes.course.rows(), probes.occupancy.lifetime_integral())
     };

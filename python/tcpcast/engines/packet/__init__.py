@@ -202,7 +202,7 @@ def _to_precision(
         # A run in which little happens is over before the simulator checks its time limit.
         if clock.left() == 0:
             return OUT_OF_TIME, seen, estimates
-        if clock.deadline is None and longer > 1000 * first:
+        if _is_longest(run) or (clock.deadline is None and longer > 1000 * first):
             return "out-of-patience", seen, estimates
         length = longer
 
@@ -221,7 +221,8 @@ def _goal(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
         return {"transfers": transfers, "until_ns": round(LONGEST_RUN_S * SECOND)}
     if scenario.run.connections is not None:
         return {"transfers": math.ceil(length), "until_ns": round(LONGEST_RUN_S * SECOND)}
-    return {"transfers": None, "until_ns": round((warmup_s + length) * SECOND)}
+    until_s = min(warmup_s + length, LONGEST_RUN_S)
+    return {"transfers": None, "until_ns": round(until_s * SECOND)}
 
 
 def _warm_up(
@@ -306,7 +307,8 @@ def _say_how_it_ended(
     elif _never_ended(scenario, run):
         answer.partial = "63 years were simulated, and the transfers were not complete"
     elif shortfall:
-        answer.partial = f"run.precision was not reached in 1000 times the run ({shortfall})"
+        reached = "63 simulated years" if _is_longest(run) else "1000 times the run"
+        answer.partial = f"run.precision was not reached in {reached} ({shortfall})"
     clocks = run.clocks()
     if len(clocks) < scenario.run.replications:
         begun = f"{len(clocks)} of {scenario.run.replications} replications were begun"
@@ -328,7 +330,11 @@ def _say_if_unsettled(
 
 def _never_ended(scenario: Scenario, run: _native.Simulation) -> bool:
     counted = scenario.run.connections is not None or scenario.transfers_alone is not None
-    return counted and any(now >= LONGEST_RUN_S * SECOND for now, _ in run.clocks())
+    return counted and _is_longest(run)
+
+
+def _is_longest(run: _native.Simulation) -> bool:
+    return any(now >= LONGEST_RUN_S * SECOND for now, _ in run.clocks())
 
 
 def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:

@@ -1,0 +1,47 @@
+//! How a run is watched from another thread: how far it is, and whether it should stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Events between two reports of progress.
+const EVENTS_BETWEEN_REPORTS: u32 = 1 << 10;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// What a run reports to, and checks at each event: one event may take 100 ms, because a sender may
+/// send a million packets at once.
+pub struct Watch<'a> {
+    stop: &'a AtomicBool,
+    report: Option<&'a mut dyn FnMut(f64)>,
+    left: u32,
+}
+
+impl<'a> Watch<'a> {
+    /// Stops a run when `stop` is set; `report` gets the share done now and then.
+    pub fn new(stop: &'a AtomicBool, report: &'a mut dyn FnMut(f64)) -> Self {
+        Self { stop, report: Some(report), left: EVENTS_BETWEEN_REPORTS }
+    }
+
+    /// Lets a run go on to its goal.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { stop: &NEVER, report: None, left: EVENTS_BETWEEN_REPORTS }
+    }
+
+    /// Counts an event; returns false if the run should stop.
+    #[inline(always)]
+    pub fn goes_on(&mut self, share: impl FnOnce() -> f64) -> bool {
+        self.left -= 1;
+        if self.left == 0 {
+            self.report(share());
+        }
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    #[inline(never)]
+    fn report(&mut self, share: f64) {
+        self.left = EVENTS_BETWEEN_REPORTS;
+        if let Some(report) = &mut self.report {
+            report(share);
+        }
+    }
+}
