@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -34,3 +35,12 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+@pytest.fixture(scope="module")
+def punctual_hosts() -> Generator[None]:
+    """Remove the noise that breaks ties between classes: reference simulators have none."""
+    configuration = importlib.import_module("tcpcast.engines.packet.configuration")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(configuration, "TIE_NOISE_NS", 0)
+        yield

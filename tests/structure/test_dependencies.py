@@ -197,7 +197,7 @@ CRATE_LIBRARIES = {
         "nix",
         "thiserror",
     },
-    "py": {"numpy", "pyo3", "serde", "serde_path_to_error"},
+    "py": {"libc", "numpy", "pyo3", "serde", "serde_path_to_error"},
 }
 
 

@@ -15,6 +15,7 @@ from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount, marks
 from tcpcast.report.sizes import size_text, typed_sizes
 from tcpcast.report.summary import caveats, describe
+from tcpcast.scenario.classes import has_mixed_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -180,7 +181,7 @@ def _shown_values(compared: Compared, scenario: Scenario | None) -> set[str]:
 
 
 def _has_shares(compared: Compared, scenario: Scenario | None) -> bool:
-    mixed = scenario is not None and scenario.has_mixed_files
+    mixed = scenario is not None and has_mixed_files(scenario.populations)
     return bool(compared.shares.rows) and not mixed
 
 

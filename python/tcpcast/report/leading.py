@@ -9,6 +9,7 @@ from tcpcast.report.document import Column, Table
 from tcpcast.report.losses import spread
 from tcpcast.report.quantity import ABSENT, scale_of_unit
 from tcpcast.report.sizes import size_text
+from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def leading(
     wanted = {name for kind in kinds for name in LEADING.get(kind, ())}
     if not wanted:
         return comparison
-    if scenario is not None and has_classes and scenario.has_mixed_files:
+    if scenario is not None and has_classes and has_mixed_files(scenario.populations):
         wanted -= OF_FILES
     asked = [row for row in comparison.rows if row.metric in wanted]
     path = [row for row in comparison.rows if row.metric in PATH]

@@ -1,7 +1,7 @@
 """Classes of users: ``[[class]]`` tables laid over the top level, and what comes out of it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeGuard
 
@@ -295,3 +295,17 @@ def sole_population(
         return_delay_s=back,
         tcp=tcp,
     )
+
+
+MIXED_SIZES = 4.0
+"""Minimum ratio of two classes' mean file sizes at which a mean over both describes neither."""
+
+
+def has_mixed_files(populations: Sequence[Population]) -> bool:
+    """Return True if file sizes of classes differ too much for means over all files."""
+    sizes = [
+        traffic.size.mean_value() if isinstance(traffic, OnOff) else traffic.mean_size_pkts
+        for traffic in (population.traffic for population in populations)
+        if isinstance(traffic, OnOff | Transfers)
+    ]
+    return bool(sizes) and max(sizes) > MIXED_SIZES * min(sizes)

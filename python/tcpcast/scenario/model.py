@@ -59,16 +59,12 @@ from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import (
     Captured,
-    OnOff,
     Traffic,
     Transfers,
 )
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Stands where a capture has no such table, so that each scenario has one; no engine reads it."""
-
-MIXED_SIZES = 4.0
-"""Ratio of the mean file sizes of two classes from which on a mean over both says little."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
 
@@ -280,16 +276,6 @@ class Scenario(Table):
         return 8 * self.network.packet_bytes * math.fsum(rates) / self.network.bottleneck.rate_bps
 
     @property
-    def has_mixed_files(self) -> bool:
-        """True if file sizes of classes differ too much for means over all files."""
-        sizes = [
-            traffic.size.mean_value() if isinstance(traffic, OnOff) else traffic.mean_size_pkts
-            for traffic in (population.traffic for population in self.populations)
-            if isinstance(traffic, OnOff | Transfers)
-        ]
-        return bool(sizes) and max(sizes) > MIXED_SIZES * min(sizes)
-
-    @property
     def rtt_s(self) -> float:
         """``network.rtt``, or what the links' delays give: one packet and its ack, empty path."""
         return self.network.rtt_s
@@ -447,9 +433,8 @@ class Scenario(Table):
                 "the bottleneck's rate: more arrive than complete, and every result grows with "
                 "the length of the run"
             ] = None
-        found |= dict.fromkeys(idle_red_warnings(self))
-        found |= dict.fromkeys(cross_warnings(self))
-        found |= dict.fromkeys(phase_warnings(self))
+        for warnings in (idle_red_warnings, cross_warnings, phase_warnings):
+            found |= dict.fromkeys(warnings(self))
         for group in self.populations:
             for text in population_warnings(self, group):
                 found[text] = None

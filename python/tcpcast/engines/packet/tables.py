@@ -21,6 +21,7 @@ from tcpcast.engines.packet.reliability import (
 )
 from tcpcast.engines.packet.unfinished import hides_unfinished
 from tcpcast.products import dot
+from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     kinds = {group.traffic.kind for group in scenario.populations}
     found = {} if "on-off" not in kinds else {"by_size": by_size_interval(seen.units, bits)}
     return found | {
-        "states": _states(seen.units, seen.totals, bits, mixed=scenario.has_mixed_files),
+        "states": _states(
+            seen.units, seen.totals, bits, mixed=has_mixed_files(scenario.populations)
+        ),
         "rates": _rates(seen, bits, of_sources="transfers" not in kinds),
         "percentiles": _percentiles(scenario, seen, bits),
     }
