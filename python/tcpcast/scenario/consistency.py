@@ -207,6 +207,10 @@ def idle_red_warnings(scenario: Scenario) -> list[str]:
     ]
 
 
+LARGE_NOISE = 0.1
+"""Mean lateness of a host, as a share of the round-trip time, that an answer depends on."""
+
+
 def phase_warnings(scenario: Scenario) -> list[str]:
     """Say where phases decide who gets a place in a full queue: hosts take no time there."""
     network, groups = scenario.network, scenario.populations
@@ -252,6 +256,12 @@ def population_warnings(scenario: Scenario, group: Population) -> list[str]:
         found.append(
             "bulk flows with an unlimited window into unlimited buffers: "
             "the queue grows as long as the run lasts"
+        )
+    if tcp.host_noise > LARGE_NOISE * group.rtt_s:
+        found.append(
+            f"hosts are late by {units.format_duration(tcp.host_noise)} on average "
+            f"(tcp.host_noise), the round-trip time is {units.format_duration(group.rtt_s)}: the "
+            'answer depends on the hosts; write the lateness of yours, or "0s"'
         )
     if tcp.initial_rto < group.rtt_s:
         found.append(
