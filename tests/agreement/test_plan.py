@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, Note
 from tcpcast.engines import answer
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import DomainError, NotApplicable
@@ -205,7 +205,10 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenar
             asked.append(scenario)
             name, value = figure(scenario)
             metric = Metric(value, value * 0.98, value * 1.02)
-            warnings = ["simulated", f"{name} is short", "jain_index is short"]
+            about = [
+                Note(f"{each} is short", [each], kind="check") for each in (name, "jain_index")
+            ]
+            warnings = ["simulated", *about]
             return [Answer(engine="packet", metrics={name: metric}, warnings=warnings)]
 
         monkeypatch.setattr(verification, "answer", run)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import jsonschema
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import UNITS, Answer, CaptureInputs, Metric
+from tcpcast.answer import UNITS, Answer, CaptureInputs, Metric, NoteKind
 from tcpcast.report.json import encode, json_report
 
 from cli.made_up import calculated, simulated
@@ -30,6 +30,17 @@ METRIC = {
         "at_least": {"type": "number"},
     },
     "required": ["value", "low", "high", "unit"],
+    "additionalProperties": False,
+}
+NOTE = {
+    "type": "object",
+    "properties": {
+        "why": {"type": "string"},
+        "metrics": {"type": "array", "items": {"type": "string"}},
+        "kind": {"enum": list(get_args(NoteKind))},
+        "named": {"type": "boolean"},
+    },
+    "required": ["why", "metrics", "kind", "named"],
     "additionalProperties": False,
 }
 TABLE = {
@@ -60,6 +71,7 @@ GIVEN = {
             },
             "required": ["version", "scenario"],
         },
+        "notes": {"type": "array", "items": NOTE},
         "partial": {"type": "string"},
     },
     "required": ["engine", "wall_s", "warnings", "metrics", "tables", "provenance"],
