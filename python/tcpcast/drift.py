@@ -2,8 +2,8 @@
 
 A queue settles in seconds, while the shares of classes with different TCPs drift for minutes. The
 interval of such a figure describes the run and not the steady state. Both tests use the
-pseudo-values of the figure itself, and both have known error rates if nothing drifts. The measured
-coverage with and without the tests is in ``docs/background/statistics.md``.
+pseudo-values of the figure itself, and both have known error rates if nothing drifts. Their limits
+are in ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
