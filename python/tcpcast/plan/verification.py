@@ -187,7 +187,7 @@ def verify_by_simulation(
     plan.verified = [runs.answers[value] for value in values]
     plan.tables["simulated"] = {column: np.array(values), **_metric_columns(runs.metric, metrics)}
     said = dict.fromkeys(w for each in plan.verified for w in each.warnings)
-    plan.warnings.extend(w for w in said if _concerns(w, runs.metric))
+    plan.warnings.extend(w for w in said if concerning(w, (runs.metric,)))
     wanted = runs.scenario.run.connections
     if wanted is not None and wanted > runs.connections:
         plan.notes.append(
@@ -231,11 +231,6 @@ def _longer(runs: Simulations, times: int) -> str:
     else:
         longer = f"run.connections={times * runs.connections}"
     return f"simulate about {times} times as long: --set {longer}"
-
-
-def _concerns(warning: str, metric: str) -> bool:
-    """Whether a simulation's warning affects a metric."""
-    return concerning(warning, (metric,)) is not None
 
 
 def _metric_columns(name: str, metrics: Sequence[Metric]) -> Table:
