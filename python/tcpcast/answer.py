@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from tcpcast.errors import UnknownMetric
+from tcpcast.errors import Names, Suggestion, UnknownMetric, refusal_text
 from tcpcast.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -142,6 +142,35 @@ def severity(warning: str) -> tuple[int, int]:
     return _KINDS.index(warning.kind), -len(warning.metrics)
 
 
+class Refusal(str):
+    """Why an engine does not apply: a text like any other, with its suggestions as values."""
+
+    reason: str
+    suggestions: tuple[Suggestion, ...]
+
+    def __new__(cls, reason: str, suggestions: Iterable[Suggestion] = ()) -> Self:
+        """Join the reason and the suggestions."""
+        listed = tuple(suggestions)
+        refusal = super().__new__(cls, refusal_text(reason, listed))
+        refusal.reason, refusal.suggestions = reason, listed
+        return refusal
+
+    def needs(self, key: str) -> bool:
+        """Return True if a value for one key is all that the engine needs."""
+        return any(list(each.changes) == [key] for each in self.suggestions)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return the arguments that make a copy."""
+        return self.reason, self.suggestions
+
+
+def refused(text: str, names: Names) -> str:
+    """Return a refusal with its suggestions in the names of a front end."""
+    if not isinstance(text, Refusal):
+        return text
+    return refusal_text(text.reason, text.suggestions, names)
+
+
 Step = dict[str, Any]
 """A quantity on the way to an answer: ``symbol``, ``value``, ``unit`` and ``source``."""
 
@@ -259,7 +288,8 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form of the interface; NaN becomes null, arrays become lists."""
         if self.not_applicable is not None:
-            return {"engine": self.engine, "not_applicable": self.not_applicable}
+            given = {"engine": self.engine, "not_applicable": self.not_applicable}
+            return given | _suggestions_json(self.not_applicable)
         body: dict[str, Any] = {
             "engine": self.engine,
             "wall_s": self.wall_s,
@@ -287,6 +317,16 @@ class Answer:
         if self.captured is not None:
             found |= {"fed": self.captured.fed, "replay": self.captured.replay}
         return found
+
+
+def _suggestions_json(refusal: str) -> dict[str, Any]:
+    if not isinstance(refusal, Refusal) or not refusal.suggestions:
+        return {}
+    listed = [
+        {name: value for name in ("engine", "feed", "changes") if (value := getattr(each, name))}
+        for each in refusal.suggestions
+    ]
+    return {"reason": refusal.reason, "suggestions": listed}
 
 
 def _interval(metric: Metric) -> str:

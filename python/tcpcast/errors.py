@@ -1,5 +1,14 @@
 """What can go wrong, one class a kind: what, where, and what to write instead."""
 
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
 
 class TcpcastError(Exception):
     """The base of every error tcpcast raises on purpose."""
@@ -23,8 +32,83 @@ class DomainError(TcpcastError, ValueError):
     """A model was asked outside its domain; the message names the argument and why."""
 
 
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A request that may get an answer where another one was refused.
+
+    Parameters
+    ----------
+    changes
+        New values by dotted key, as ``Scenario.with_changes`` takes them; None leaves the key out.
+    engine
+        Another engine, "" for the same one.
+    feed
+        Another ``feed``, "" for the same one.
+    """
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    engine: str = ""
+    feed: str = ""
+
+
+class Names:
+    """Form of a suggestion in a scenario file and in Python; a front end has a subclass."""
+
+    def engine(self, name: str) -> str:
+        """Return how to request an engine."""
+        return f"use engine {name}"
+
+    def feed(self, name: str) -> str:
+        """Return how to request a feed."""
+        return f"use --feed {name}"
+
+    def key(self, key: str) -> str:
+        """Return the name of a key."""
+        return key
+
+    def assignment(self, key: str, value: Any) -> str:
+        """Return how to set a key."""
+        return f"{self.key(key)} = {json.dumps(value)}"
+
+    def text(self, suggestions: Iterable[Suggestion]) -> str:
+        """Return suggestions as the end of a sentence, "" for none."""
+        return ", or ".join(dict.fromkeys(" and ".join(self._parts(each)) for each in suggestions))
+
+    def _parts(self, suggestion: Suggestion) -> Iterator[str]:
+        if suggestion.engine:
+            yield self.engine(suggestion.engine)
+        if suggestion.feed:
+            yield self.feed(suggestion.feed)
+        changes = suggestion.changes.items()
+        if written := [self.assignment(*each) for each in changes if each[1] is not None]:
+            yield f"write {' and '.join(written)}"
+        if omitted := [self.key(key) for key, value in changes if value is None]:
+            yield f"leave {' and '.join(omitted)} out"
+
+
 class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rather than a fault
-    """An engine that exists but cannot answer this scenario; the message says why."""
+    """An engine that exists but cannot answer this scenario.
+
+    Parameters
+    ----------
+    reason
+        Why.
+    *suggestions
+        Requests that the engine may accept; ``tcpcast.engines`` checks them before any is shown.
+    """
+
+    def __init__(self, reason: str, *suggestions: Suggestion) -> None:
+        super().__init__(reason, *suggestions)
+        self.reason, self.suggestions = reason, suggestions
+
+    def __str__(self) -> str:
+        """Return the reason, and what to write instead."""
+        return refusal_text(self.reason, self.suggestions)
+
+
+def refusal_text(reason: str, suggestions: Iterable[Suggestion], names: Names | None = None) -> str:
+    """Return a reason with its suggestions in the names of a front end."""
+    return "; ".join(filter(None, (reason, (names or Names()).text(suggestions))))
 
 
 class _NotFound(TcpcastError, KeyError):  # noqa: N818 - as below

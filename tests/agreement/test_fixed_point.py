@@ -214,7 +214,7 @@ OTHER_HOP: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("changes", "advice"),
     [
-        ({"network": OTHER_HOP}, "shared = false at first"),
+        ({"network": OTHER_HOP}, "network.hop.0.shared = false"),
         ({"cross": [{"law": "poisson", "mean": "10%"}]}, "at a hop with shared = false"),
     ],
 )
@@ -246,8 +246,14 @@ def test_threads_and_order_change_nothing() -> None:
     ("changes", "advice"),
     [
         ({"tcp.stack": "rfc-newreno", "tcp.idle_restart": "never"}, "max-plus-reno"),
-        ({"network.ingress.buffer": "10pkt"}, "leave out the buffers"),
-        ({"network.bottleneck.loss": {"model": "bernoulli", "rate": "1%"}}, "leave out loss"),
+        (
+            {"network.ingress.buffer": "10pkt"},
+            "leave network.ingress.buffer and network.egress.buffer out",
+        ),
+        (
+            {"network.bottleneck.loss": {"model": "bernoulli", "rate": "1%"}},
+            "lost in the shared queue only",
+        ),
         ({"run.precision": "1%"}, "run.duration"),
     ],
 )

@@ -181,7 +181,7 @@ def test_classes_keep_their_shares() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"traffic": {"kind": "bulk", "flows": 10}}, 'traffic.kind = "on-off"'),
+        ({"traffic": {"kind": "bulk", "flows": 10}}, "on/off sources; use engine packet"),
         ({"probes": {"flows": [1]}}, "leave probes.flows"),
     ],
 )

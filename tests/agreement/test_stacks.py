@@ -74,10 +74,10 @@ def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(sta
 
 def test_what_brings_a_formula_back_is_of_its_family() -> None:
     engset, loops = left_out(question("engset", "linux-cubic"))
-    assert 'ask packet, or write tcp.stack = "engset-newreno"' in engset
-    assert 'ask packet, or write tcp.stack = "max-plus-reno"' in loops
+    assert engset.endswith('; write tcp.stack = "engset-newreno"')
+    assert loops.endswith('; write tcp.stack = "max-plus-reno"')
     (reason,) = left_out(question("pftk", "linux-cubic"))
-    assert 'ask cubic-response, or write tcp.stack = "linux-reno"' in reason
+    assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
 
 
 def test_one_sentence_tells_of_all_that_is_left_out() -> None:

@@ -52,7 +52,7 @@ def measured(scenario: Scenario) -> Answer:
 
 
 REFUSED: dict[str, dict[str, Any]] = {
-    "write 2 to 11586": {"tcp": {"stack": "linux-reno", "receiver_window": 1}},
+    "tcp.receiver_window = 2": {"tcp": {"stack": "linux-reno", "receiver_window": 1}},
     "tcp.delayed_acks": {"tcp": {"stack": "linux-reno", "delayed_acks": False}},
     "version 1": {"tcp": {"stack": "bbr3"}},
     "today's Linux": {"tcp": {"stack": "rfc-newreno"}},

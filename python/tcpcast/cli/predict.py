@@ -192,7 +192,7 @@ def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
 def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     """Print JSON or CSV, and what to check before trusting it on stderr, each thing once."""
     from tcpcast.report.json import encode
-    from tcpcast.report.predict import SHOWN, by_option
+    from tcpcast.report.predict import SHOWN, by_option, refusal_by_option
     from tcpcast.report.prediction import csv_text, prediction_json
     from tcpcast.report.summary import caveats, caveats_about
 
@@ -203,8 +203,13 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
         print(csv_text(predictions), end="")
     answers = [answer for prediction in predictions for answer in prediction.answers]
     said = [(a, caveats(a) if as_json else caveats_about(a, SHOWN)) for a in answers]
-    words = [f"{a.engine}: {w}" for a, told in said for w in (a.not_applicable, *told) if w]
-    for word in dict.fromkeys(map(by_option, words)):
+    words = [
+        f"{a.engine}: {word}"
+        for a, told in said
+        for word in (refusal_by_option(a.not_applicable or ""), *map(by_option, told))
+        if word
+    ]
+    for word in dict.fromkeys(words):
         print(f"tcpcast: {word}", file=sys.stderr)
 
 

@@ -6,11 +6,13 @@ A formula's row is in :data:`tcpcast.engines.formula.FORMULAS`.
 from __future__ import annotations
 
 import difflib
+import functools
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer
+from tcpcast.answer import Answer, Metric, Refusal
+from tcpcast.engines.advice import checked_refusal
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
     CAPTURES,
@@ -50,7 +52,8 @@ class RunOptions:
     files of ``[[probes.pcap]]`` replace any file; ``over_time`` adds the tables of ``packet`` that
     figures over time and of completion times are drawn from; without ``tables`` a formula may leave
     out tables that take as long as its metrics, and the scenario's digest, for who shows metrics
-    alone; ``accept_late`` lets ``kernel`` continue although this machine is too busy for its link.
+    alone; ``accept_late`` lets ``kernel`` continue although this machine is too busy for its link;
+    without ``suggestions`` a refusal has only its reason, which saves their checks in a sweep.
     """
 
     threads: int | None = None
@@ -60,6 +63,7 @@ class RunOptions:
     over_time: bool = False
     tables: bool = True
     accept_late: bool = False
+    suggestions: bool = True
 
     def __post_init__(self) -> None:
         """Refuse numbers of threads that are none."""
@@ -185,6 +189,12 @@ def answer(
             found.get(measures) if measured else None,
             alone=len(order) == 1,
         )
+        if isinstance(why := result.not_applicable, Refusal) and engines is not None:
+            result.not_applicable = (
+                checked_refusal(name, scenario, why, functools.partial(check, feed=feed), order)
+                if options.suggestions
+                else Refusal(why.reason)
+            )
         if engines is not None or result.not_applicable is None:
             found[name] = result
         if result.interrupted:
@@ -237,6 +247,31 @@ def check_feed(feed: str) -> None:
         raise TcpcastError(f"feed takes 'scenario' or 'measured', not '{feed}'.")
 
 
+_LOSSES = ("loss_indication_ratio", "loss_event_ratio_cumulative", "loss_ratio")
+_ASSUMED = dict.fromkeys((*_LOSSES, "timeout_ratio"), Metric(0.01)) | {"rtt_mean_s": Metric(0.1)}
+"""Metrics of a simulation with some loss, to check a formula that is fed by one."""
+
+
+def check(name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "scenario") -> None:
+    """Raise NotApplicable unless an engine accepts a scenario; nothing is simulated or measured.
+
+    ``other_feed`` replaces ``feed``; with "measured", a simulation is assumed that measured losses.
+    """
+    entry = REGISTRY.get(name)
+    if entry is None:
+        raise NotApplicable(f"there is no engine {name}")
+    if not isinstance(entry, Formula):
+        entry.check(scenario)
+    elif scenario.captured is not None:
+        raise NotApplicable("the capture is not read")
+    else:
+        measured = None
+        if (other_feed or feed) == "measured":
+            REGISTRY["packet"].check(scenario)
+            measured = Answer("packet", metrics=dict(_ASSUMED))
+        entry.ask(scenario, RunOptions(tables=False), measured)
+
+
 def _ask(
     name: str, scenario: Scenario, options: RunOptions, measured: Answer | None, *, alone: bool
 ) -> Answer:
@@ -247,7 +282,7 @@ def _ask(
     try:
         result = entry.ask(scenario, options, measured)
     except NotApplicable as reason:
-        result = Answer(engine=name, not_applicable=str(reason))
+        result = Answer(engine=name, not_applicable=Refusal(reason.reason, reason.suggestions))
     except TcpcastError as fault:
         if alone or entry.family != OUTSIDE:
             raise

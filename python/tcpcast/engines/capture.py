@@ -54,6 +54,12 @@ BY_FLOW = (
 """Columns of the table ``by_flow``, as in ``tcpcast trace --csv``."""
 
 
+def check(scenario: Scenario) -> None:
+    """Raise NotApplicable unless the traffic is a capture."""
+    if scenario.captured is None:
+        raise NotApplicable('trace reads a capture: traffic = { kind = "capture", file = … }')
+
+
 def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - an engine's form
     """Answer by what a capture shows, all its chosen flows together.
 
@@ -68,9 +74,9 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     CaptureError
         The file is no capture, or has no such connection.
     """
+    check(scenario)
     captured = scenario.captured
-    if captured is None:
-        raise NotApplicable('trace reads a capture; write traffic = { kind = "capture", file = … }')
+    assert captured is not None
     capture = read(captured.file)
     kept = of_directions(capture, np.sort(chosen(capture, captured.connection)))
     together = {name: column[0] for name, column in kept.groups(by="all").items()}

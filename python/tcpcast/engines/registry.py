@@ -10,7 +10,8 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import NotApplicable
+from tcpcast.engines.advice import stack_changes
+from tcpcast.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,13 @@ class EngineEntry:
         function: Callable[..., Any] = getattr(importlib.import_module(self.module), self.function)
         return function
 
+    def check(self, scenario: Scenario) -> None:
+        """Raise NotApplicable unless the engine accepts a scenario; nothing is run."""
+        function = getattr(importlib.import_module(self.module), "check", None)
+        if function is None:
+            raise NotApplicable("the engine has no check without a run")
+        function(scenario)
+
     def ask(
         self,
         scenario: Scenario,
@@ -137,7 +145,7 @@ class Formula(EngineEntry):
 
         refusal = other_control(self, scenario)
         if refusal is not None:
-            raise NotApplicable(refusal)
+            raise refusal
         inputs = (scenario, measured) if self.fed else (scenario,)
         told = {"tables": options.tables} if self.tabled else {}
         answer: Answer = self.load()(*inputs, **told)
@@ -164,28 +172,30 @@ def _version() -> str:
     return version("tcpcast")
 
 
-def other_control(entry: Formula, scenario: Scenario) -> str | None:
-    """Say why a model does not answer for another congestion control than Reno, or a policer.
+def other_control(entry: Formula, scenario: Scenario) -> NotApplicable | None:
+    """Return why a model does not answer for another congestion control than Reno, or a policer.
 
-    And what does. None where it answers; of a capture nobody knows the stack.
+    None if it answers, and for a capture, whose stack is unknown.
     """
     groups = () if scenario.captured is not None else scenario.populations
     if any(group.has_span for group in groups):
-        return "its flows are always on, and a class of the scenario starts or stops; ask packet"
+        return NotApplicable("its flows are always on, and a class of the scenario starts or stops")
     if scenario.captured is not None:
         return None
     if lacks_queue(entry, scenario):
-        return "it models a queue, and network.bottleneck.rate is a policer, without; ask packet"
+        return NotApplicable(
+            "it models a queue, and network.bottleneck.rate is a policer, which has none"
+        )
     if entry.stack in CONTROLS:
         return None
     others = [g.tcp for g in scenario.populations if not models_control(entry, g.tcp.control)]
     if not others:
         return None
-    of_path = entry.family == PATH
-    instead = CONTROLS.get(others[0].control, "packet") if of_path else "packet"
-    return (
-        f"it models the window of Reno, and the scenario's stack is {others[0].stack}; "
-        f'ask {instead}, or write tcp.stack = "{brought_back_by(entry)[0]}"'
+    formula = CONTROLS.get(others[0].control, "") if entry.family == PATH else ""
+    return NotApplicable(
+        f"it models the window of Reno, and the scenario's stack is {others[0].stack}",
+        *([Suggestion(engine=formula)] if formula else []),
+        Suggestion(stack_changes(scenario, brought_back_by(entry)[0])),
     )
 
 

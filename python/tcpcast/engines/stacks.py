@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from tcpcast.engines import REGISTRY
+from tcpcast.engines import REGISTRY, check
+from tcpcast.engines.advice import checked_refusal, stack_changes
 from tcpcast.engines.registry import (
     CONTROLS,
     FIXED_POINT,
@@ -25,6 +26,7 @@ from tcpcast.engines.registry import (
     models_control,
     other_control,
 )
+from tcpcast.errors import TcpcastError
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, control_of
@@ -32,6 +34,7 @@ from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, control_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from tcpcast.answer import Refusal
     from tcpcast.scenario import Scenario
 
 
@@ -128,20 +131,20 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
     return next((found for holds, found in verdicts if holds), APPLIES)
 
 
-def left_out(scenario: Scenario) -> dict[str, list[str]]:
+def left_out(scenario: Scenario) -> dict[Refusal, list[str]]:
     """Return the formulas that a run leaves out for the scenario's stack, by the reason.
 
-    Only those that take its kind of traffic; nothing of a capture, whose stack nobody knows.
+    Only those that take its kind of traffic; none for a capture, whose stack is unknown.
     """
     if scenario.captured is not None:
         return {}
     families = _TRAFFIC.get(scenario.populations[0].traffic.kind, ())
-    found: dict[str, list[str]] = {}
+    found: dict[Refusal, list[str]] = {}
     for name, entry in REGISTRY.items():
         if not isinstance(entry, Formula) or entry.family not in families:
             continue
-        if (reason := other_control(entry, scenario)) is not None:
-            found.setdefault(reason, []).append(name)
+        if (why := other_control(entry, scenario)) is not None:
+            found.setdefault(checked_refusal(name, scenario, why, check), []).append(name)
     return found
 
 
@@ -168,10 +171,11 @@ def left_out_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
             if other is None or name in asked or not isinstance(entry, Formula):
                 continue
             stack = stack or other
-            back.setdefault(brought_back_by(entry), []).append(name)
+            presets = (by for by in brought_back_by(entry) if _answers_for(name, scenario, by))
+            back.setdefault(tuple(presets), []).append(name)
     if not back:
         return ""
-    parts = "; ".join(f"{', '.join(names)} ({_presets(by)})" for by, names in back.items())
+    parts = "; ".join(f"{', '.join(names)}{_presets(by)}" for by, names in back.items())
     return f"left out as models of Reno's window, not {stack}'s: {parts}"
 
 
@@ -189,7 +193,18 @@ def stack_without(name: str, scenario: Scenario) -> str | None:
     return next(stacks, None)
 
 
+def _answers_for(name: str, scenario: Scenario, stack: str) -> bool:
+    """Return True if a formula answers a scenario with another stack."""
+    try:
+        check(name, scenario.with_changes(stack_changes(scenario, stack)))
+    except TcpcastError:
+        return False
+    return True
+
+
 def _presets(names: Sequence[str]) -> str:
-    """Name the presets that bring models back."""
-    first, *others = names
-    return " or ".join([f'back with tcp.stack = "{first}"', *(f'"{name}"' for name in others)])
+    """Return the presets that bring models back, in brackets."""
+    if not names:
+        return ""
+    quoted = " or ".join(f'"{name}"' for name in names)
+    return f" (back with tcp.stack = {quoted})"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Metric
+from tcpcast.answer import Metric, Refusal, refused
 from tcpcast.engines.formula.sizing import sizing_texts, streams_text, time_text
 from tcpcast.engines.formula.trust import OUTSIDE
 from tcpcast.engines.stacks import left_out, left_out_text
+from tcpcast.errors import Names
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.prediction import (
     LEADING_TIMES,
@@ -68,6 +69,18 @@ _KEYS = {
     "traffic.size": "--size",
 }
 """How a key of the scenario is asked for on the command line, where ``--explain`` names it."""
+
+
+class _Options(Names):
+    """Form of a suggestion on the command line of ``predict``."""
+
+    def engine(self, name: str) -> str:
+        """Return the option of the simulation; formulas are requested in any case."""
+        return "add --packet" if name == SIMULATION else super().engine(name)
+
+    def assignment(self, key: str, value: Any) -> str:
+        """Return the option of a key, or the key in a scenario."""
+        return f"{_KEYS[key]} {value}" if key in _KEYS else super().assignment(key, value)
 
 
 def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[Part]:
@@ -293,13 +306,15 @@ def _refusals(prediction: Prediction) -> list[Paragraph]:
     lossless = loss_ratio(prediction.scenario) == 0
     scenarios = [each.scenario for each in (prediction.steady, prediction.transfer) if each]
     said = [by_option(text)] if (text := left_out_text(*scenarios)) else []
-    others = {reason for each in scenarios for reason in left_out(each)}
+    others = {why.reason for each in scenarios for why in left_out(each)}
     for answer in prediction.answers:
-        if answer.not_applicable is not None and answer.not_applicable not in others:
-            reason = by_option(answer.not_applicable)
-            if lossless and "loss ratio" in reason:  # as each says in its own words
-                reason = "models of loss: there is no random loss"
-            by_reason.setdefault(reason, []).append(answer.engine)
+        why = answer.not_applicable
+        if why is None or (isinstance(why, Refusal) and why.reason in others):
+            continue
+        needs_loss = isinstance(why, Refusal) and why.needs("network.bottleneck.loss")
+        no_loss = "models of loss: there is no random loss"  # each has its own words for it
+        reason = no_loss if lossless and needs_loss else refusal_by_option(why)
+        by_reason.setdefault(reason, []).append(answer.engine)
     said += [
         f"{', '.join(engines)}: does not apply: {reason}" for reason, engines in by_reason.items()
     ]
@@ -344,6 +359,11 @@ def _explanation(answer: Answer) -> list[Paragraph]:
 def _missing(entry: Mapping[str, str]) -> str:
     """Return what stands for a quantity without a value: a window may be endless."""
     return "unlimited" if entry["unit"] == "packet" else ABSENT
+
+
+def refusal_by_option(why: str) -> str:
+    """Return why an engine does not apply, with options instead of the scenario's keys."""
+    return by_option(refused(why, _Options()))
 
 
 def by_option(text: str) -> str:

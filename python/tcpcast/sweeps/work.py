@@ -102,7 +102,7 @@ def answer_batch(
     _check_version(asked.version)
     rows: list[Row] = []
     watch = None if stopped is None else _watch(stopped)
-    options = RunOptions(threads=1, progress=watch, tables=bool(asked.classes))
+    options = RunOptions(threads=1, progress=watch, tables=bool(asked.classes), suggestions=False)
     for variant in variants:
         if stopped is not None and stopped():
             raise KeyboardInterrupt

@@ -7,10 +7,10 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import unit_of
+from tcpcast.answer import refused, unit_of
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY, RunOptions, answer
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import Names, TcpcastError
 from tcpcast.report.prediction import limit
 from tcpcast.report.quantity import interval_text, label, scale_of, value_text
 from tcpcast.report.summary import caveats, describe
@@ -79,7 +79,7 @@ def _evaluated(
     facts = asked.facts(values, given)
     tables = typed(dict(asked.tables(values)))
     scenario = asked.scenario(values)
-    rows = [_row(asked.metric, each) for each in given]
+    rows = [_row(asked, each) for each in given]
     table = facts.table
     return {
         "question": asked.name,
@@ -287,8 +287,26 @@ def _in_words(asked: Question, text: str) -> str:
     return re.sub(r"--[a-z-]+[a-z]", lambda found: labels.get(found[0], found[0][2:]), text)
 
 
-def _row(metric: str, given: Given) -> dict[str, Any]:
-    found = given.answer
+class _Fields(Names):
+    """Form of a suggestion on the page, in the labels of a question's fields."""
+
+    def __init__(self, asked: Question) -> None:
+        self._labels = {key: field.label for field in asked.fields for key in field.keys}
+
+    def engine(self, name: str) -> str:
+        """Return the button of the simulation."""
+        return "press Simulate" if name == "packet" else super().engine(name)
+
+    def assignment(self, key: str, value: Any) -> str:
+        """Return the field of a key with the value, or the key in a scenario."""
+        if key not in self._labels:
+            return super().assignment(key, value)
+        return f"{value} for {self._labels[key].lower()}"
+
+
+def _row(asked: Question, given: Given) -> dict[str, Any]:
+    metric, found = asked.metric, given.answer
+    refusal = found.not_applicable and refused(found.not_applicable, _Fields(asked))
     entry = REGISTRY[found.engine]
     row: dict[str, Any] = {
         "name": given.name,
@@ -296,12 +314,12 @@ def _row(metric: str, given: Given) -> dict[str, Any]:
         "what": entry.summary,
         "regime": _regime(limit(found, given.scenario)),
         "warnings": caveats(found),
-        "not_applicable": found.not_applicable,
+        "not_applicable": refusal,
     }
     figure = found.metrics.get(metric)
     if figure is not None:
         return row | _figure(metric, figure)
-    row["not_applicable"] = found.not_applicable or f"it has no {label(metric)}"
+    row["not_applicable"] = refusal or f"it has no {label(metric)}"
     return row | {"value": None, "low": None, "high": None, "trusted": True, "text": ""}
 
 

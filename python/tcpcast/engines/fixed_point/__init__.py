@@ -19,7 +19,7 @@ from tcpcast import _native
 from tcpcast.answer import UNITS, Answer
 from tcpcast.engines.fixed_point.configuration import (
     asked,
-    check_applies,
+    check,
     offered_load,
     references,
     weights,
@@ -85,7 +85,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     ----------
     INRIA report 4154, sections 5.1 to 5.4.
     """
-    check_applies(scenario)
+    check(scenario)
     table = scenario.fixed_point or DEFAULTS
     config = configuration(scenario, 0.0)
     check_memory(scenario, config)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tcpcast.engines.advice import stack_changes
 from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.packet.equilibrium import on_times_s
-from tcpcast.errors import NotApplicable
+from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.local_loop import potential_load
 from tcpcast.scenario.crossing import place_of
+from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.traffic import Bulk, OnOff
 
 if TYPE_CHECKING:
@@ -19,65 +21,77 @@ if TYPE_CHECKING:
 SHORTEST_OFF_S = 1e-9
 """The engine's unit of time: where OFF times are 0, sources ask for more than any link carries."""
 
+_SPAN = ("start", "stop")
+
 LARGEST_SHARE = 10
 """One flow in so many is followed at the most: the others are the crowd."""
 
 
-def check_applies(scenario: Scenario) -> None:
-    """Raise NotApplicable where no reference flow can be followed, with what to write instead."""
+def check(scenario: Scenario) -> None:
+    """Raise NotApplicable if no reference flow can be followed, with suggestions."""
     if scenario.captured is not None or scenario.transfers_alone is not None:
+        raise NotApplicable("a fixed point is of sources that compete: traffic is on-off or bulk")
+    if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         raise NotApplicable(
-            "a fixed point is of sources that compete; write on-off or bulk traffic"
-        )
-    if any(group.tcp.stack != "max-plus-reno" for group in scenario.populations):
-        raise NotApplicable(
-            'reference flows have instantaneous loss feedback; write tcp.stack = "max-plus-reno"'
+            "reference flows have instantaneous loss feedback",
+            Suggestion(stack_changes(scenario, MAX_PLUS)),
         )
     if scenario.run.connections is not None or scenario.run.precision is not None:
         raise NotApplicable(
-            "a fixed point runs for a given time; write run.duration, and no precision"
+            "a fixed point runs for a given time: run.duration, and no precision",
+            Suggestion({"run.duration": "60s", "run.precision": None}),
         )
     _check_hops(scenario)
     if scenario.network.has_return:
-        raise NotApplicable("its acks neither wait nor get lost; leave out return and ack_loss")
+        raise NotApplicable(
+            "its acks neither wait nor get lost",
+            Suggestion({"network.return": None, "network.ack_loss": None}),
+        )
     if any(group.has_span for group in scenario.populations):
-        raise NotApplicable("its flows are always on; leave out start and stop of the classes")
+        spans = {f"class.{g.name}.{key}": None for g in scenario.classes for key in _SPAN}
+        raise NotApplicable("its flows are always on", Suggestion(spans))
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
-            raise NotApplicable("transfers come and go; write on-off or bulk traffic")
+            raise NotApplicable("transfers come and go: traffic is on-off or bulk")
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
-            raise NotApplicable("packets are lost in the shared queue only; leave out loss")
+            losses = {f"network.{at}.loss": None for at in ("ingress", "bottleneck", "egress")}
+            raise NotApplicable("packets are lost in the shared queue only", Suggestion(losses))
         own = (group.ingress, group.egress)
         if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
             raise NotApplicable(
-                "the links at both ends of the max-plus recursion lose nothing; leave out the "
-                "buffers of ingress and egress, or write a hop with shared = false"
+                "the links at both ends of the max-plus recursion lose nothing; write a hop with "
+                "shared = false for a buffer",
+                Suggestion({"network.ingress.buffer": None, "network.egress.buffer": None}),
             )
 
 
 def _check_hops(scenario: Scenario) -> None:
     network = scenario.network
-    shared = [
-        hop.name for at, hop in enumerate(network.hops) if hop.shared and at != network.measured_at
-    ]
+    shared = {
+        f"network.hop.{at}.shared": False
+        for at, hop in enumerate(network.hops)
+        if hop.shared and at != network.measured_at
+    }
     if shared:
-        raise NotApplicable(
-            f"reference flows have one router to share; write shared = false at {', '.join(shared)}"
-        )
+        raise NotApplicable("reference flows have one router to share", Suggestion(shared))
     if network.bottleneck.varying is not None:
         raise NotApplicable(
             "reference flows share a link of constant rate, and network.bottleneck.rate is a "
-            f"{network.bottleneck.varying.kind}; ask packet"
+            f"{network.bottleneck.varying.kind}",
+            Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     if network.jitter is not None:
-        raise NotApplicable("delays of the recursion are constant; leave out network.jitter")
+        raise NotApplicable(
+            "delays of the recursion are constant", Suggestion({"network.jitter": None})
+        )
     for stream in scenario.cross:
         place = place_of(network, stream)
         if place is not None and place.shared:
             raise NotApplicable(
                 "only flows meet in the shared router, no cross traffic; write cross at a hop "
-                "with shared = false"
+                "with shared = false",
+                Suggestion({"cross": None}),
             )
 
 

@@ -10,7 +10,7 @@ from tcpcast.engines.formula.captured import captured_path
 from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, limiting_link, one_class
 from tcpcast.engines.formula.inputs import step
 from tcpcast.engines.formula.rates import OWN_LINK, of_another_stack
-from tcpcast.errors import NotApplicable
+from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.bbr import BOTTLENECK, bbr_bound
 from tcpcast.models.domain import LOSS
 from tcpcast.models.pftk import WINDOW
@@ -36,8 +36,8 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     limit = limiting_link(scenario, people)
     if limit is None:
         raise NotApplicable(
-            "the bound for BBR needs a link with a rate, and the scenario has none; write "
-            'network.bottleneck.rate = "10mbit"'
+            "the bound for BBR needs a link with a rate, and the scenario has none",
+            Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     flows, network, window = people.count, scenario.network, people.tcp.receiver_window
     loss, keys = asked_loss(scenario, people)

@@ -17,7 +17,7 @@ from tcpcast.engines.formula.feed import (
     transfer_warnings,
 )
 from tcpcast.engines.formula.inputs import step
-from tcpcast.errors import NotApplicable
+from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.cardwell import cardwell_latency
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     tcp = scenario.populations[0].tcp
     if loss < LEAST_LOSS:
         raise NotApplicable(
-            f'{NAME} needs a loss ratio above 0; write network.bottleneck.loss = "1%"'
+            f"{NAME} needs a loss ratio above 0",
+            Suggestion({"network.bottleneck.loss": "1%"}),
         )
     b = tcp.packets_per_growth
     found = cardwell_latency(

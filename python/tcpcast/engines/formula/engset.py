@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Answer, Metric
-from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.engset import Path, shared_rate_bps, spurious_timeouts
 from tcpcast.models.engset import engset as solve_engset
 from tcpcast.scenario.empirical import Empirical
@@ -116,8 +116,8 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
         ends before the receiver window.
     """
     traffic = _on_off(scenario)
-    for reason in _obstacles(scenario):
-        raise NotApplicable(f"TCP-Engset {reason}")
+    for reason, changes in _obstacles(scenario):
+        raise NotApplicable(f"TCP-Engset {reason}", *([Suggestion(changes)] if changes else []))
     network, tcp, people = scenario.network, scenario.populations[0].tcp, scenario.populations[0]
     buffer = network.buffer_pkts(network.bottleneck)
     try:
@@ -180,45 +180,57 @@ def _on_off(scenario: Scenario) -> OnOff:
     return traffic
 
 
-def _obstacles(scenario: Scenario) -> Iterator[str]:
-    """Yield what keeps the model from the network and its TCP, each the end of a sentence."""
+_Obstacle = tuple[str, dict[str, Any]]
+
+
+def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
+    """Yield obstacles in the network and its TCP: the end of a sentence, and changes if any."""
     people, tcp, network = scenario.populations[0], scenario.populations[0].tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
-        yield "needs a bottleneck with a rate; the scenario's is unlimited"
+        rate = {"network.bottleneck.rate": "10mbit"}
+        yield "needs a bottleneck with a rate; the scenario's is unlimited", rate
     if network.bottleneck.polices:
-        yield "has a queue; the scenario's bottleneck is a policer"
+        yield "has a queue; the scenario's bottleneck is a policer", {}
     if scenario.cross:
-        yield "has the link for its sources alone; the scenario has cross traffic on it"
+        reason = "has the link for its sources alone; the scenario has cross traffic on it"
+        yield reason, {"cross": None}
     if network.bottleneck.queue != "droptail":
         kind = network.bottleneck.queue.kind
         name = {"red": "RED", "fq": "fair queueing"}.get(kind, kind)
-        yield f"has a drop-tail queue; the scenario's bottleneck has {name}"
+        droptail = {"network.bottleneck.queue": "droptail"}
+        yield f"has a drop-tail queue; the scenario's bottleneck has {name}", droptail
     for on in people.links(network):
         if on.link.loss is not None:
-            yield f"has no random loss; the scenario has some on the {on.key} link"
+            reason = f"has no random loss; the scenario has some on the {on.key} link"
+            yield reason, {f"network.{on.key}.loss": None}
         room = network.buffer_pkts(on.link)
         if not on.measured and room < tcp.receiver_window:
             yield (
                 f"drops nothing on the {on.key} link; there the scenario holds {digits(room, 6)} "
-                f"packets, fewer than a window of {digits(tcp.receiver_window, 6)}"
+                f"packets, fewer than a window of {digits(tcp.receiver_window, 6)}",
+                {f"network.{on.key}.buffer": None},
             )
     if isinstance(people.traffic, OnOff) and people.traffic.connection == "persistent":
-        yield "has a new connection for each file; the scenario's connections outlive OFF times"
+        reason = "has a new connection for each file; the scenario's connections outlive OFF times"
+        yield reason, {"traffic.connection": None}
     yield from _obstacles_of_tcp(tcp)
 
 
-def _obstacles_of_tcp(tcp: Tcp) -> Iterator[str]:
+def _obstacles_of_tcp(tcp: Tcp) -> Iterator[_Obstacle]:
     if tcp.hears_losses:
         yield (
             f"has senders that detect losses; the scenario's {tcp.stack} has instantaneous loss "
-            "feedback"
+            "feedback",
+            {"tcp.stack": "engset-newreno"},
         )
     if tcp.delayed_acks:
-        yield "has an ack for every packet; the scenario delays acks"
+        reason = "has an ack for every packet; the scenario delays acks"
+        yield reason, {"tcp.delayed_acks": False}
     if tcp.initial_ssthresh < tcp.receiver_window:
         yield (
             f"is in slow start up to the receiver window ({digits(tcp.receiver_window, 6)} "
-            f"packets); the scenario leaves it at {digits(tcp.initial_ssthresh, 6)}"
+            f"packets); the scenario leaves it at {digits(tcp.initial_ssthresh, 6)}",
+            {"tcp.initial_ssthresh": None},
         )
 
 

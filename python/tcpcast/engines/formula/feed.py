@@ -16,7 +16,7 @@ import numpy as np
 
 from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
 from tcpcast.engines.formula.inputs import Capacity, PathInputs, delivered_bits, figure, step
-from tcpcast.errors import NotApplicable
+from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 
@@ -125,15 +125,30 @@ def asked_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
     return 1 - math.prod(1 - loss for loss in losses.values()), " and ".join(losses)
 
 
+_SOME_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
+
+
+def _overflows(scenario: Scenario, people: Population) -> bool:
+    """Return True if the windows of endless flows exceed the path and a queue that only drops."""
+    network, tcp = scenario.network, people.tcp
+    for on in people.links(network):
+        path = on.link.rate_bps * people.rtt_s / (8 * network.packet_bytes)
+        windows = tcp.receiver_window * (people.count if on.shared else 1)
+        if not tcp.ecn and windows > path + network.buffer_pkts(on.link):
+            return True
+    return False
+
+
 def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: list[str]) -> Step:
     loss, keys = asked_loss(scenario, people)
     if not keys:
         raise NotApplicable(
-            f"{model} needs a loss ratio and the scenario has no random loss; write "
-            'network.bottleneck.loss = "1%", or use the loss of a simulation: --feed measured'
+            f"{model} needs a loss ratio and the scenario has no random loss",
+            _SOME_LOSS,
+            *([Suggestion(feed="measured")] if _overflows(scenario, people) else []),
         )
     if loss < LEAST_LOSS:
-        raise NotApplicable(f"{model} cannot tell {loss:g} from no loss; write more for {keys}")
+        raise NotApplicable(f"{model} cannot tell {loss:g} from no loss, {keys}", _SOME_LOSS)
     if any(isinstance(on.link.loss, GilbertElliott) for on in people.links(scenario.network)):
         warnings.append(
             f"the specified loss is correlated; p is its mean, {loss:.4g}, though one loss "
@@ -192,8 +207,8 @@ def listed_sizes(model: str, scenario: Scenario) -> list[int]:
     sizes: list[int] | None = traffic.sizes
     if sizes is None:
         raise NotApplicable(
-            f'{model} needs single sizes; write traffic.size = ["1pkt", "8pkt"] instead of '
-            "the distribution"
+            f"{model} needs single sizes, not a distribution",
+            Suggestion({"traffic.size": ["1pkt", "8pkt"]}),
         )
     return sizes
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, one_class
 from tcpcast.engines.formula.inputs import figure, step
-from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models import local_loop as model
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.laws import Constant
@@ -118,8 +118,9 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     except DomainError:
         raise NotApplicable(
             "the square root with restarts needs a loss or a restart: no loss is specified and "
-            "no restart after idle times; use the values of a simulation: --feed measured, or "
-            'write tcp.idle_restart = "10s"'
+            "no restart after idle times",
+            Suggestion(feed="measured"),
+            Suggestion({"tcp.idle_restart": "10s"}),
         ) from None
     steps = [
         *used,
@@ -212,7 +213,10 @@ def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple
     """Return the inputs and N*, where the link is full."""
     fed = loop_inputs(name, scenario, measured)
     if math.isinf(fed.link_pps):
-        raise NotApplicable(f"{name} needs a bottleneck with a rate; the scenario's is unlimited")
+        raise NotApplicable(
+            f"{name} needs a bottleneck with a rate; the scenario's is unlimited",
+            Suggestion({"network.bottleneck.rate": "10mbit"}),
+        )
     threshold = float(
         model.threshold_sources(
             link_pps=fed.link_pps,
@@ -221,10 +225,11 @@ def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple
         )
     )
     if math.isinf(_bound(fed, fed.loss)):
+        least = threshold * (1 - fed.loss)
         raise NotApplicable(
             f"{name} does not apply: {_counted(fed.sources)} not fill the link however fast their "
-            "files are; that takes more than C I (1 - p)/B = "
-            f"{digits(threshold * (1 - fed.loss), 5)}: write more for traffic.sources"
+            f"files are; that takes more than C I (1 - p)/B = {digits(least, 5)}",
+            Suggestion({"traffic.sources": math.floor(least) + 1}),
         )
     return fed, threshold
 

@@ -21,7 +21,7 @@ from tcpcast.engines.formula.feed import (
     transfer_warnings,
 )
 from tcpcast.engines.formula.inputs import step
-from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.cardwell import connection_latency_s
 from tcpcast.models.domain import LOSSES, PATH, RECOVERIES
 from tcpcast.models.short import (
@@ -173,7 +173,8 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
     if last not in {1, threshold}:
         raise NotApplicable(
             "the model of short transfers has tcp.rules.last_packets_threshold = 1 or no such "
-            f"rule, not {last}; write 1, or leave it out"
+            f"rule, not {last}",
+            Suggestion({"tcp.rules.last_packets_threshold": 1}),
         )
     on = tcp.rules.limited_transmit_on
     limited = LIMITED_TRANSMIT[on] if tcp.limited_transmit else None

@@ -72,11 +72,6 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
         What the kernel or the link cannot do, by key; a machine without links.
     """
     check(scenario)
-    files = scenario.probes.pcap
-    if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):
-        raise NotApplicable(
-            'probes.pcap: kernel writes one capture, of link = "sender" or "receiver"'
-        )
     runs = _Runs(scenario, options)
     with _capture(scenario, options) as place:
         outcomes = runs.all(place)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.engines.advice import stack_changes
 from tcpcast.engines.kernel.files import senders
 from tcpcast.engines.kernel.path import path_configuration
 from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.stacks import KERNEL_STACKS
-from tcpcast.errors import NotApplicable
+from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 from tcpcast.units import format_duration
@@ -210,65 +211,88 @@ def check(scenario: Scenario) -> None:
     NotApplicable
         With the key, the fact, and what to write instead.
     """
-    found = next(_problems(scenario), None)
-    if found is not None:
-        raise NotApplicable(found)
+    for problem in _problems(scenario):
+        raise problem
 
 
-def _problems(scenario: Scenario) -> Iterator[str]:
+def _problems(scenario: Scenario) -> Iterator[NotApplicable]:
     if scenario.captured is not None:
-        yield 'traffic of kind "capture" was measured already; ask trace'
+        yield NotApplicable(
+            'traffic of kind "capture" was measured already', Suggestion(engine="trace")
+        )
         return
     yield from _problems_of_traffic(scenario)
+    files = scenario.probes.pcap
+    if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):
+        yield NotApplicable(
+            'probes.pcap: kernel writes one capture, of link = "sender" or "receiver"',
+            Suggestion({"probes.pcap": None}),
+        )
     yield from _problems_of_link(scenario)
     for group in scenario.populations:
-        yield from _problems_of_tcp(group.tcp)
+        yield from _problems_of_tcp(scenario, group.tcp)
         yield from _problems_of_window(group.tcp, scenario.network.packet_bytes)
     first, *others = (_options(group.tcp) for group in scenario.populations)
     if any(other != first for other in others):
-        yield (
+        yield NotApplicable(
             "classes differ in tcp.timestamps, tcp.ecn or SACK, and all receivers are one host; "
             "write the same for all"
         )
 
 
-def _problems_of_traffic(scenario: Scenario) -> Iterator[str]:
+def _problems_of_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
     run, alone = scenario.run, scenario.transfers_alone
     if alone is None and run.connections is None and math.isinf(run.duration_s or math.inf):
-        yield 'kernel runs in real time; write run.duration = "30s"'
+        yield NotApplicable("kernel runs in real time", Suggestion({"run.duration": "30s"}))
     if run.connections is not None and run.warmup_s is None:
-        yield (
+        yield NotApplicable(
             "run.connections are counted after the warm-up, whose end is not known while kernel "
-            'runs; write run.warmup = "10s", or run.duration in place of run.connections'
+            "runs",
+            Suggestion({"run.warmup": "10s"}),
+            Suggestion({"run.duration": "30s"}),
         )
     count = sum(map(senders, scenario.populations))
     if count > MOST_FLOWS:
-        yield f"{count} senders: kernel has a network namespace each, {MOST_FLOWS} at most"
+        yield NotApplicable(
+            f"{count} senders: kernel has a network namespace each, {MOST_FLOWS} at most"
+        )
 
 
-def _problems_of_link(scenario: Scenario) -> Iterator[str]:
+def _problems_of_link(scenario: Scenario) -> Iterator[NotApplicable]:
     network, only = scenario.network, "the kernel's link is one bottleneck between two ends"
     if network.hops:
-        yield f"network.hop: {only}; write [network.bottleneck] in its place"
+        yield NotApplicable(f"network.hop: {only}; write [network.bottleneck] in its place")
     if scenario.cross:
-        yield f"cross: {only}; leave [[cross]] out"
+        yield NotApplicable(f"cross: {only}", Suggestion({"cross": None}))
     ends = [end for group in scenario.populations for end in (group.ingress, group.egress)]
     if any(end.loss is not None for end in ends):
-        yield f"network.ingress, network.egress: {only}; leave their losses out"
+        yield NotApplicable(
+            f"network.ingress, network.egress: {only}, and they lose packets",
+            Suggestion({"network.ingress.loss": None, "network.egress.loss": None}),
+        )
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
-        yield 'network.bottleneck.loss: a link knows no rounds; write "1%"'
+        yield NotApplicable(
+            "network.bottleneck.loss: a link knows no rounds",
+            Suggestion({"network.bottleneck.loss": "1%"}),
+        )
     if network.packet_bytes > LONGEST_PACKET:
-        yield f'network.packet: too long for the link; write at most "{LONGEST_PACKET}B"'
+        yield NotApplicable(
+            f"network.packet: the link carries at most {LONGEST_PACKET} B",
+            Suggestion({"network.packet": f"{LONGEST_PACKET}B"}),
+        )
 
 
-def _problems_of_tcp(tcp: Tcp) -> Iterator[str]:
+def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     if tcp.stack not in KERNEL_STACKS:
         fact = _OTHER_STACKS.get(tcp.stack, "the kernel's TCP is today's Linux")
-        yield f'tcp.stack = "{tcp.stack}": {fact}; write one of {", ".join(KERNEL_STACKS[:4])}'
+        yield NotApplicable(
+            f'tcp.stack = "{tcp.stack}": {fact}',
+            *(Suggestion(stack_changes(scenario, stack)) for stack in KERNEL_STACKS[:4]),
+        )
         return
     offered = available()
     if tcp.control not in offered:
-        yield (
+        yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": this machine\'s kernel has no {tcp.control}, only '
             f"{', '.join(offered) or 'none'}; load its module: modprobe tcp_{tcp.control}"
         )
@@ -276,20 +300,30 @@ def _problems_of_tcp(tcp: Tcp) -> Iterator[str]:
     for attribute, (key, fact) in _FIXED.items():
         if getattr(tcp, attribute) != getattr(preset, attribute):
             usual = TODAYS_PRESETS[tcp.stack][key]
-            yield f"tcp.{key}: {fact}; leave it out (it is {usual!r})"
+            yield NotApplicable(
+                f"tcp.{key}: {fact}, which is {usual!r}", Suggestion({f"tcp.{key}": None})
+            )
     if tcp.handshake != "tcp":
-        yield f'tcp.handshake = "{tcp.handshake}": kernel has that of TCP; write "tcp"'
+        yield NotApplicable(
+            f'tcp.handshake = "{tcp.handshake}": kernel has that of TCP',
+            Suggestion({"tcp.handshake": "tcp"}),
+        )
     if tcp.min_rto_s < 0.004:
-        yield f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's clock has 4 ms"
+        yield NotApplicable(
+            f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's clock has 4 ms",
+            Suggestion({"tcp.min_rto": "4ms"}),
+        )
 
 
-def _problems_of_window(tcp: Tcp, packet_bytes: int) -> Iterator[str]:
+def _problems_of_window(tcp: Tcp, packet_bytes: int) -> Iterator[NotApplicable]:
     (least, most), packet = RECEIVE_WINDOWS, packet_bytes - tcp.header_bytes
     window = _receive_window(tcp, packet_bytes)
     if window is not None and not least <= window <= most:
-        yield (
-            f"tcp.receiver_window: the kernel's receiver advertises {least} B to {most} B of data; "
-            f"write {-(-least // packet)} to {most // packet}"
+        nearest = -(-least // packet) if window < least else most // packet
+        yield NotApplicable(
+            f"tcp.receiver_window: the kernel's receiver advertises {least} B to {most} B of data, "
+            f"which are {-(-least // packet)} to {most // packet} packets",
+            Suggestion({"tcp.receiver_window": nearest}),
         )
 
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tcpcast.engines.advice import stack_changes
 from tcpcast.engines.mean_field.configuration import (
     path_too_long_s,
     scaled_configuration,
@@ -23,7 +24,8 @@ from tcpcast.engines.mean_field.configuration import (
 )
 from tcpcast.engines.mean_field.figures import tell_of_all
 from tcpcast.engines.packet import simulated
-from tcpcast.errors import NotApplicable
+from tcpcast.engines.packet.memory import check_memory
+from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.crossing import place_of, places
 from tcpcast.scenario.mean_field import MeanField
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
+    from tcpcast.engines.packet import Configure
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.return_path import ReturnLink
@@ -89,16 +92,11 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     The idea of a population in a random environment is that of Baccelli, Hong and Liu, INRIA report
     4154 (2001), section 5; what is drawn for the population is our own.
     """
-    reason = _refusal(scenario)
-    if reason is not None:
-        raise NotApplicable(reason)
-    flows = (scenario.mean_field or MeanField()).flows
-    each = max(1.0, scenario.senders / flows)
-    small = _with_fewer_transfers(scenario, each)
+    check(scenario)
+    each = _each(scenario)
+    small, configure = _scaled(scenario)
     # Its tables are what it judges by.
-    answer = simulated(
-        small, replace(options, tables=True), functools.partial(scaled_configuration, each=each)
-    )
+    answer = simulated(small, replace(options, tables=True), configure)
     answer.engine = "mean-field"
     answer.provenance |= {
         "scenario": scenario.digest(),
@@ -111,61 +109,62 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     return answer
 
 
-def _refusal(scenario: Scenario) -> str | None:
-    """Say why a scenario is not one of a population of which some stand for all."""
+_PACKET = Suggestion(engine="packet")
+
+
+def check(scenario: Scenario) -> None:
+    """Raise NotApplicable unless some sources of a scenario can stand for all."""
     kinds = [group.traffic for group in scenario.populations]
-    if not all(isinstance(traffic, OnOff) for traffic in kinds):
-        return (
-            "it needs a population of on/off sources; use engine packet, or write traffic.kind = "
-            '"on-off"'
-        )
+    if scenario.captured is not None or not all(isinstance(each, OnOff) for each in kinds):
+        raise NotApplicable("it needs a population of on/off sources")
     if scenario.is_todays:
-        return (
-            "a scaled population has not been checked for today's TCP; "
-            'ask engine packet, or write tcp.stack = "rfc-newreno"'
+        raise NotApplicable(
+            "a scaled population has not been checked for today's TCP",
+            _PACKET,
+            Suggestion(stack_changes(scenario, "rfc-newreno")),
         )
-    return _refusal_of_network(scenario)
+    for reason, changes in _obstacles(scenario):
+        raise NotApplicable(reason, _PACKET, Suggestion(changes))
+    small, configure = _scaled(scenario)
+    check_memory(small, configure(small, 0.0))
 
 
-def _refusal_of_network(scenario: Scenario) -> str | None:
-    if any(isinstance(link.queue, Red) for link in _shared_links(scenario)):
-        return (
-            "RED uses the mean of a queue of single packets, which a scaled queue does not have; "
-            'use engine packet, or write queue = "fq"'
-        )
-    managed = [link.queue for link in _shared_links(scenario)]
-    kind = next((queue.kind for queue in managed if isinstance(queue, ManagedQueue)), None)
-    if kind is not None:
-        return (
-            f"{kind} in a scaled population has not been checked; "
-            'use engine packet, or write queue = "fq"'
-        )
-    varying = next((link.varying for link in _shared_links(scenario) if link.varying), None)
-    if varying is not None:
-        return (
-            f"a {varying.kind} before a scaled population has not been checked; use engine "
-            'packet, or write rate = "10mbit"'
-        )
-    refusal = _refusal_of_delays(scenario)
-    if refusal is not None:
-        return refusal
+def _scaled(scenario: Scenario) -> tuple[Scenario, Configure]:
+    """Return the scenario of the sources that stand for all, and its configuration."""
+    each = _each(scenario)
+    return _with_fewer_transfers(scenario, each), functools.partial(scaled_configuration, each=each)
+
+
+def _each(scenario: Scenario) -> float:
+    """Return the number of sources that each simulated source stands for."""
+    return max(1.0, scenario.senders / (scenario.mean_field or MeanField()).flows)
+
+
+def _obstacles(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the reasons of the network and the probes, and the changes that remove each."""
+    network = scenario.network
+    for place in places(network):
+        key = f"network.{'hop.' if network.hops and place.link in network.hops else ''}{place.name}"
+        queue, varying = place.link.queue, place.link.varying
+        if not place.shared:
+            continue
+        if isinstance(queue, Red):
+            reason = "RED uses the mean of a queue of single packets, which a scaled queue lacks"
+            yield reason, {f"{key}.queue": "fq"}
+        if isinstance(queue, ManagedQueue):
+            reason = f"{queue.kind} in a scaled population has not been checked"
+            yield reason, {f"{key}.queue": "fq"}
+        if varying:
+            reason = f"a {varying.kind} before a scaled population has not been checked"
+            yield reason, {f"{key}.rate": "10mbit"}
+    if network.jitter is not None:
+        yield "jitter in a scaled population has not been checked", {"network.jitter": None}
+    if network.has_return:
+        reason = "acks of a scaled population that wait for each other or get lost have not been "
+        yield reason + "checked", {"network.return": None, "network.ack_loss": None}
     if scenario.probes.flows or scenario.probes.pcap:
-        return (
-            "it simulates a scaled population, so single sources cannot be traced; use engine "
-            "packet, or leave probes.flows and probes.pcap out"
-        )
-    return None
-
-
-def _refusal_of_delays(scenario: Scenario) -> str | None:
-    if scenario.network.jitter is not None:
-        return "jitter in a scaled population has not been checked; ask packet, or leave it out"
-    if scenario.network.has_return:
-        return (
-            "acks of a scaled population that wait for each other or get lost have not been "
-            "checked; use engine packet, or leave network.return and network.ack_loss out"
-        )
-    return None
+        reason = "it simulates a scaled population, so single sources cannot be traced"
+        yield reason, {"probes.flows": None, "probes.pcap": None}
 
 
 def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:

@@ -32,7 +32,7 @@ from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import OutOfMemoryError, Watch, check_memory
 from tcpcast.engines.packet.settled import unsettled
-from tcpcast.errors import NotApplicable
+from tcpcast.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +84,21 @@ class _WarmUp:
     ended: str = DONE
 
 
+def check(scenario: Scenario) -> None:
+    """Raise NotApplicable for a capture, and for more sources than memory is free for."""
+    _refuse_capture(scenario)
+    check_memory(scenario, configuration(scenario, 0.0))
+
+
+def _refuse_capture(scenario: Scenario) -> None:
+    if scenario.captured is not None:
+        raise NotApplicable(
+            'traffic of kind "capture" is measured, not simulated; for a scenario of it, run '
+            f"tcpcast trace {scenario.captured.file} --scenario NAME.toml",
+            Suggestion(engine="trace"),
+        )
+
+
 def packet(scenario: Scenario, options: RunOptions) -> Answer:
     """Answer a scenario by packet-level simulation.
 
@@ -111,11 +126,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     NotApplicable
         Traffic of kind ``capture``; more sources or replications than memory is free for.
     """
-    if scenario.captured is not None:
-        raise NotApplicable(
-            'traffic of kind "capture" is measured, not simulated; write a scenario of it: '
-            f"tcpcast trace {scenario.captured.file} --scenario NAME.toml"
-        )
+    _refuse_capture(scenario)
     if not options.over_time:
         return simulated(scenario, options, configuration)
     return simulated(scenario, options, course.configuration_over_time)

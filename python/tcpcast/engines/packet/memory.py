@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast import _native
-from tcpcast.errors import NotApplicable
+from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.scenario.classes import COUNT_KEYS
 
 if sys.platform != "win32":
     import resource
@@ -99,15 +100,17 @@ def check_memory(scenario: Scenario, config: RunConfig) -> None:
         return
     each = _native.run_bytes(config, 1)
     sources = sum(group["sources"] for group in config["classes"])
-    fewer = "fewer sources" if scenario.classes else f"traffic.sources = {sources * free // each:,}"
+    fewer: list[Suggestion] = []
     if each <= free:
-        fewer = f"run.replications = {free // each:,}"
-    elif not scenario.classes and scenario.traffic.kind == "bulk":
-        fewer = fewer.replace("sources", "flows")
+        fewer = [Suggestion({"run.replications": free // each})]
+    elif not scenario.classes and (kind := COUNT_KEYS.get(scenario.traffic.kind)):
+        fewer = [Suggestion({f"traffic.{kind}": sources * free // each})]
     of = "1 replication" if replications == 1 else f"{replications:,} replications"
     raise NotApplicable(
         f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, and "
-        f"{free / GIB:.3g} GiB are free; write {fewer} at most, or use engine mean-field"
+        f"{free / GIB:.3g} GiB are free; fewer {'replications' if each <= free else 'sources'} fit",
+        *fewer,
+        Suggestion(engine="mean-field"),
     )
 
 

@@ -1,0 +1,105 @@
+"""Suggestions of a refusal: only requests that the engines accept are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Refusal
+from tcpcast.errors import NotApplicable, Suggestion, TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from tcpcast.scenario import Scenario
+
+    Check = Callable[[str, Scenario, str], None]
+    """Raises NotApplicable unless an engine accepts a scenario with a feed."""
+
+MOST_CHANGES = 3
+"""Keys that one suggestion changes at most."""
+
+
+def checked_refusal(
+    name: str,
+    scenario: Scenario,
+    why: Refusal | NotApplicable,
+    check: Check,
+    asked: Collection[str] = (),
+) -> Refusal:
+    """Return a refusal with those of its suggestions that the engines accept.
+
+    Without any, it suggests ``packet`` if ``packet`` accepts the scenario.
+
+    Parameters
+    ----------
+    name, scenario
+        The engine and the request that it refused.
+    why
+        The refusal; its suggestions are candidates.
+    check
+        The check of an engine, without a run.
+    asked
+        Engines of the same request, which are not suggested.
+    """
+    there = {name, *asked}
+    found = list(_accepted(name, scenario, why.suggestions, check, there))
+    if not found and "packet" not in there:
+        found = list(_accepted_engines([Suggestion(engine="packet")], scenario, check))
+    return Refusal(why.reason, found)
+
+
+def stack_changes(scenario: Scenario, stack: str) -> dict[str, str]:
+    """Return the changes that give a stack to all senders."""
+    owners = [f"class.{entry.name}." for entry in scenario.classes if entry.tcp is not None]
+    all_own = len(owners) == len(scenario.classes) > 0
+    keys = [*([] if all_own else ["tcp.stack"]), *(f"{owner}tcp.stack" for owner in owners)]
+    return dict.fromkeys(keys, stack)
+
+
+def _accepted(
+    name: str,
+    scenario: Scenario,
+    candidates: Sequence[Suggestion],
+    check: Check,
+    there: Collection[str],
+) -> Iterator[Suggestion]:
+    """Yield the accepted candidates; each may need further changes of the same engine's."""
+    others = [each for each in candidates if each.engine and each.engine not in there]
+    yield from _accepted_engines(others, scenario, check)
+    for each in candidates:
+        if not each.engine and (whole := _completed(name, scenario, each, check)) is not None:
+            yield whole
+
+
+def _accepted_engines(
+    candidates: Iterable[Suggestion], scenario: Scenario, check: Check
+) -> Iterator[Suggestion]:
+    for each in candidates:
+        try:
+            check(each.engine, scenario, "")
+        except TcpcastError:
+            continue
+        yield each
+
+
+def _completed(
+    name: str, scenario: Scenario, candidate: Suggestion, check: Check
+) -> Suggestion | None:
+    """Return a candidate with the further changes that the engine suggests, None if they fail."""
+    if len(candidate.changes) > max(MOST_CHANGES, len(scenario.classes)):
+        return None
+    try:
+        check(name, scenario.with_changes(candidate.changes), candidate.feed)
+    except NotApplicable as further:
+        for each in further.suggestions:
+            if each.engine or each.changes.keys() & candidate.changes.keys():
+                continue
+            more = Suggestion(
+                {**candidate.changes, **each.changes}, feed=each.feed or candidate.feed
+            )
+            if more != candidate and (found := _completed(name, scenario, more, check)):
+                return found
+        return None
+    except TcpcastError:
+        return None
+    return candidate

@@ -1,0 +1,131 @@
+"""Each suggestion of each refusal, applied: the engine that it names does not refuse again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tcpcast import engines
+from tcpcast.answer import Refusal
+from tcpcast.engines import REGISTRY, RunOptions, answer
+from tcpcast.errors import NotApplicable, Suggestion, TcpcastError
+from tcpcast.scenario import Scenario, load, packaged_names
+from tcpcast.scenario.tcp import STACKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SHORT: dict[str, Any] = {"run.duration": "20s", "run.warmup": "1s", "run.max_wall": "1s"}
+PATH: dict[str, Any] = {"rtt": "50ms", "bottleneck": {"rate": "2mbit", "buffer": "20pkt"}}
+LAW = {"law": "exponential", "mean": "1s"}
+TRAFFIC: dict[str, dict[str, Any]] = {
+    "bulk": {"kind": "bulk", "flows": 2},
+    "on-off": {
+        "kind": "on-off",
+        "sources": 10,
+        "off": LAW,
+        "size": {"law": "exponential", "mean": "12pkt"},
+    },
+    "transfers": {"kind": "transfers", "size": ["1pkt", "8pkt"], "count": 20},
+    "arrivals": {
+        "kind": "transfers",
+        "size": {"law": "exponential", "mean": "12pkt"},
+        "arrivals": {"law": "poisson", "rate": "5/s"},
+    },
+}
+NETWORKS: dict[str, dict[str, Any]] = {
+    "codel": {"network.bottleneck.queue": "codel"},
+    "red": {"network.bottleneck.queue": "red"},
+    "fq": {"network.bottleneck.queue": "fq"},
+    "fq_codel": {"network.bottleneck.queue": "fq_codel"},
+    "lossy": {"network.bottleneck.loss": "1%"},
+    "hardly lossy": {"network.bottleneck.loss": 1e-15},
+    "ends lose": {"network.ingress.loss": "1%", "network.ingress.rate": "100mbit"},
+    "own buffers": {"network.egress": {"rate": "1mbit", "buffer": "10pkt"}},
+    "jitter": {"network.jitter": {"law": "exponential", "mean": "1ms"}},
+    "return": {"network.return": {"rate": "1mbit"}},
+    "lost acks": {"network.ack_loss": "1%"},
+    "policer": {"network.bottleneck.rate": {"bucket": "2mbit", "burst": "15KB", "policer": True}},
+    "no rate": {"network.bottleneck": {"loss": "1%"}},
+    "window": {"tcp.receiver_window": 2},
+    "long packets": {"network.packet": "9000B"},
+    "probes": {"probes.flows": [1]},
+    "precision": {"run.precision": "20%"},
+}
+
+
+def variants() -> Iterator[tuple[str, Scenario]]:
+    """Yield packaged scenarios, and traffic by stack, network and classes."""
+    for name in packaged_names():
+        yield name, load(name)
+    for kind, traffic in TRAFFIC.items():
+        base = {"network": PATH, "traffic": traffic, "run": {"seed": 1}}
+        if kind != "transfers":
+            base["run"]["duration"] = "2s"
+        plain = Scenario.from_dict(base)
+        for stack in STACKS:
+            yield f"{kind} {stack}", plain.with_changes({"tcp.stack": stack})
+        for stack in ("linux-cubic", "engset-newreno", "max-plus-reno"):
+            for name, changes in NETWORKS.items():
+                try:
+                    scenario = plain.with_changes({"tcp.stack": stack, **changes})
+                except TcpcastError:
+                    continue  # no such scenario
+                yield f"{kind} {stack} {name}", scenario
+        for own in ({"stack": "linux-bbr"}, {"stack": "rfc-reno"}, {"timestamps": False}):
+            counts = {"bulk": {"flows": 1}, "on-off": {"sources": 5}}.get(kind)
+            if counts is not None:
+                classes = [{"name": "a", **counts}, {"name": "b", "tcp": own, **counts}]
+                of_all = {k: v for k, v in traffic.items() if k not in counts}
+                tables = {**base, "traffic": of_all, "class": classes}
+                yield f"{kind} classes {own}", Scenario.from_dict(tables)
+
+
+def refusals() -> Iterator[tuple[str, str, Scenario, Refusal]]:
+    """Yield each refusal, without a run of an engine that accepts."""
+    for title, scenario in variants():
+        for name, entry in REGISTRY.items():
+            try:
+                engines.check(name, scenario)
+            except NotApplicable:
+                (found,) = answer(scenario, [name])
+                assert isinstance(found.not_applicable, Refusal), (title, name)
+                yield title, name, scenario, found.not_applicable
+            except TcpcastError:
+                assert entry.family != "formula"
+
+
+def accepts(name: str, scenario: Scenario, each: Suggestion) -> str | None:
+    """Apply a suggestion; return the refusal, None if there is an answer."""
+    changed, engine = scenario.with_changes(each.changes), each.engine or name
+    if engine == "kernel" or (engine, each.feed) == ("packet", ""):
+        engines.check(engine, changed)  # a run takes long
+        return None
+    shorter = {k: v for k, v in SHORT.items() if changed.transfers_alone is None}
+    if engine in {"mean-field", "fixed-point"} or each.feed:
+        changed = changed.with_changes(shorter)
+    answers = answer(changed, [engine], RunOptions(tables=False), feed=each.feed or "scenario")
+    return next(a.not_applicable for a in answers if a.engine == engine)
+
+
+def test_each_suggestion_of_each_refusal_is_accepted() -> None:
+    listed = list(refusals())
+    assert len(listed) > 1000
+    tried: dict[Any, None] = {}
+    wrong = []
+    for title, name, scenario, refusal in listed:
+        for each in refusal.suggestions:
+            key = (scenario, name, each.engine, each.feed, json.dumps(each.changes))
+            if key in tried:
+                continue
+            tried[key] = None
+            if (again := accepts(name, scenario, each)) is not None:
+                wrong.append(f"{title}, {name}: {each}: {again}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_refusal_of_a_request_suggests_something() -> None:
+    silent = [
+        f"{title}, {name}: {why}" for title, name, _, why in refusals() if not why.suggestions
+    ]
+    assert not silent
