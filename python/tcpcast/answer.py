@@ -82,9 +82,10 @@ def unit_of(name: str, metric: Metric | None = None) -> str:
     return next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), "1")
 
 
-NoteKind = Literal["model", "run", "check", "withheld", "remark"]
-"""Kinds of warnings, worst first: a part that the model lacks, a run that is too short for
-every interval, intervals to be checked, intervals that are withheld, anything else."""
+NoteKind = Literal["outside", "scenario", "model", "run", "check", "withheld", "remark"]
+"""Kinds of warnings, worst first: values outside the domain of a formula, a scenario that has no
+steady answer, a part that the model lacks, a run that is too short for every interval, intervals
+to be checked, intervals that are withheld, anything else."""
 
 _KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
 
@@ -133,6 +134,16 @@ class Note(str):
 def concerning(warning: str, metrics: Collection[str]) -> str | None:
     """Return a warning without the names of other metrics, None if it affects only others."""
     return warning.about(metrics) if isinstance(warning, Note) else warning
+
+
+def kind_of(warning: str) -> NoteKind | None:
+    """Return the kind of a warning, None for a text without one."""
+    return warning.kind if isinstance(warning, Note) else None
+
+
+def noted(warnings: Iterable[str], kind: NoteKind) -> list[str]:
+    """Return warnings, with a kind for those that have none."""
+    return [w if isinstance(w, Note) else Note(w, kind=kind) for w in warnings]
 
 
 def severity(warning: str) -> tuple[int, int]:

@@ -24,7 +24,7 @@ def test_more_sources_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
     told = refused({"traffic.sources": 10_000_000, "run.replications": 1})
     assert "1 replication of 10,000,000 sources would take about" in told
-    assert "1 GiB are free; fewer sources fit; write traffic.sources = 2" in told
+    assert "1 GiB are free; fewer sources fit; use engine mean-field, or write traffic" in told
     assert "mean-field" in told
 
 

@@ -13,7 +13,7 @@ from tcpcast.answer import Answer, Metric, Note
 from tcpcast.compare import compare_all
 from tcpcast.report.answered import remarks
 from tcpcast.report.saved import read_saved
-from tcpcast.report.summary import caveats, caveats_about
+from tcpcast.report.summary import caveats, worst
 from tcpcast.report.whole import run_document
 
 if TYPE_CHECKING:
@@ -102,11 +102,11 @@ def test_a_warning_about_intervals_knows_of_which_metrics_it_is() -> None:
         "too few files; no interval for the goodput that 95 % reach",
         *("look twice", "no room"),
     ]
-    assert caveats_about(answer, {"b_s", "c_s"}) == [
+    assert worst(caveats(answer), {"b_s", "c_s"}) == [
         *("look twice", "no room"),
         "the run is too short; check the intervals of b_s",
     ]
-    assert caveats_about(answer, {"c_s"}) == ["look twice", "no room"]
+    assert worst(caveats(answer), {"c_s"}) == ["look twice", "no room"]
     copied = pickle.loads(pickle.dumps(warning))
     assert (copied, copied.metrics) == (warning, ("a_s", "b_s"))
 

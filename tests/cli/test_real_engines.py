@@ -10,6 +10,7 @@ import pytest
 import tcpcast
 from tcpcast.answer import Note
 from tcpcast.cli import main
+from tcpcast.report.summary import MOST_WARNINGS
 
 from cli.test_json import DOCUMENT
 
@@ -141,3 +142,37 @@ def test_the_simulator_says_of_which_metrics_its_warnings_are() -> None:
     assert named
     assert named <= answer.metrics.keys() | {"file_goodput"}
     assert any("of files reach" in text and text.metrics == ("file_goodput",) for text in about)
+
+
+PHASES = """
+name = "phases"
+network = { rtt = "50ms", bottleneck = { rate = "5mbit", buffer = "20pkt" } }
+traffic = { kind = "bulk" }
+tcp = { stack = "rfc-newreno" }
+run = { duration = "10s", warmup = "2s" }
+class = [{ name = "near", flows = 2 }, { name = "far", flows = 2, rtt = "90ms" }]
+"""
+
+
+@pytest.mark.parametrize("engines", ["packet", "packet,mean-field"])
+@pytest.mark.parametrize("form", ["--json", "--all"])
+def test_a_warning_about_the_scenario_is_shown_once(
+    engines: str, form: str, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "phases.toml"
+    file.write_text(PHASES)
+    assert main(["run", str(file), "--engine", engines, form]) == 0
+    out, err = capsys.readouterr()
+    shown = err if form == "--json" else out
+    assert shown.count("exact to the nanosecond") == 1
+    assert "packet: hosts of" not in shown
+
+
+def test_predict_shows_three_warnings_at_most(capsys: Capture) -> None:
+    arguments = ["predict", "--rtt", "50ms", "--rate", "1gbit", "--loss", "2%", "--size", "2KB"]
+    assert main([*arguments, "--stack", "pftk-reno", "--rwnd", "4", "--iw", "10"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith(" ! ") for line in lines) <= MOST_WARNINGS
+    assert main([*arguments, "--stack", "pftk-reno", "--rwnd", "4", "--iw", "10", "--explain"]) == 0
+    every = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith(" ! ") for line in every) > MOST_WARNINGS

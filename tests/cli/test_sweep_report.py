@@ -100,3 +100,13 @@ def test_a_damaged_folder_is_refused_by_name(tmp_path: Path, capsys: Capture) ->
     (tmp_path / "_sweep.json").write_text('{"sweep": "sha256:0"}', encoding="utf-8")
     assert main(["report", str(tmp_path)]) == 2
     assert "_sweep.json cannot be read" in capsys.readouterr().err
+
+
+def test_a_report_shows_the_three_worst_warnings(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    engines = "mathis,td-only,pftk,pftk-approx,parallel,cubic-response"
+    asked = ["sweep", "lossy-path", "--vary", "network.bottleneck.loss=20%,30%"]
+    assert main([*asked, "--engine", engines, "--markdown", str(page)]) == 0
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert sum("rows, such as: outside its domain" in line for line in lines) == 3
+    assert any(line.endswith("more, in the columns reason and warnings") for line in lines)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tcpcast
+from tcpcast.report.summary import MOST_WARNINGS
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
@@ -165,3 +166,18 @@ def test_copies_simulate_once_the_page_has(page: Page) -> None:
     assert copied("path").endswith(" --packet")
     assert copied("users").endswith(",packet")
     assert copied("buffer").endswith(" --verify")
+
+
+def test_warnings_are_the_worst_three_and_those_of_the_scenario_are_shown_once(page: Page) -> None:
+    told = page.evaluate("path", loss="2%", stack="pftk-reno", rwnd="4pkt", iw="10")
+    (window,) = told["warnings"]
+    assert "tcp.initial_window is above" in window
+    for answer in told["answers"]:
+        assert window not in answer["warnings"]
+        assert len(answer["warnings"]) <= MOST_WARNINGS
+
+
+def test_a_suggestion_names_the_fields_of_the_page(page: Page) -> None:
+    told = page.evaluate("users", sources="20", stack="max-plus-reno")
+    by_name = {answer["name"]: answer["not_applicable"] for answer in told["answers"]}
+    assert by_name["engset"].endswith('; write engset-newreno for "TCP stack"')

@@ -194,7 +194,7 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     from tcpcast.report.json import encode
     from tcpcast.report.predict import SHOWN, by_option, refusal_by_option
     from tcpcast.report.prediction import csv_text, prediction_json
-    from tcpcast.report.summary import caveats, caveats_about
+    from tcpcast.report.summary import caveats, worst
 
     if as_json:
         documents = [prediction_json(prediction) for prediction in predictions]
@@ -202,7 +202,7 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     else:
         print(csv_text(predictions), end="")
     answers = [answer for prediction in predictions for answer in prediction.answers]
-    said = [(a, caveats(a) if as_json else caveats_about(a, SHOWN)) for a in answers]
+    said = [(a, caveats(a) if as_json else worst(caveats(a), SHOWN)) for a in answers]
     words = [
         f"{a.engine}: {word}"
         for a, told in said

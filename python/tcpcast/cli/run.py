@@ -172,18 +172,19 @@ def _report(
         return
     from tcpcast.report.json import json_report
     from tcpcast.report.rows import csv_text
-    from tcpcast.report.summary import caveats
+    from tcpcast.report.summary import with_scenario
 
     if as_json:
         print(json_report(answers, scenario))
     else:
         print(csv_text(answers), end="")
-    for warning in scenario.warnings():
-        print(f"tcpcast: {warning}", file=sys.stderr)
+    told = with_scenario(answers, scenario)
+    words = [text for about, text in told if about is None]
     for answer in answers:
-        for word in (answer.not_applicable, *caveats(answer)):
-            if word is not None:
-                print(f"tcpcast: {answer.engine}: {word}", file=sys.stderr)
+        own = [answer.not_applicable, *(text for about, text in told if about is answer)]
+        words += [f"{answer.engine}: {text}" for text in own if text is not None]
+    for word in words:
+        print(f"tcpcast: {word}", file=sys.stderr)
 
 
 def _show(scenario: Scenario, *, as_json: bool) -> None:

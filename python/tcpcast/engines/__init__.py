@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, Refusal
+from tcpcast.answer import Answer, Metric, Refusal, noted
 from tcpcast.engines.advice import checked_refusal
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
@@ -288,8 +288,8 @@ def _ask(
             raise
         result = Answer(engine=name, partial=str(fault), failed=str(fault))
     else:
-        said = [text for text in scenario.warnings() if text not in result.warnings]
-        result.warnings = [*said, *result.warnings]
+        own = [text for text in result.warnings if text not in scenario.warnings()]
+        result.warnings = [*noted(scenario.warnings(), "scenario"), *noted(own, "model")]
     result.wall_s = time.perf_counter() - started
     return result
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import concerning, severity
+from tcpcast.answer import concerning, kind_of, severity
 from tcpcast.compare import is_observed, packets_text
-from tcpcast.engines.formula.trust import OUTSIDE
 from tcpcast.engines.stacks import left_out, left_out_text, stack_without
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
 from tcpcast.report.leading import has_too_few, leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount, marks
 from tcpcast.report.sizes import size_text, typed_sizes
-from tcpcast.report.summary import caveats, describe
+from tcpcast.report.summary import MOST_WARNINGS, describe, with_scenario
 from tcpcast.scenario.classes import has_mixed_files
 
 if TYPE_CHECKING:
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from tcpcast.compare import Compared, Comparison
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
-
-MOST_WARNINGS = 3
-"""Warnings that a report shows, unless all are requested."""
 
 
 def run_parts(
@@ -126,7 +122,7 @@ def remarks(
         name = compared.overall.engines[compared.overall.reference]
         yield _note(f"vs {name}: relative to {name}; pp: percentage points more than {name}")
     for answer in answers:
-        outside = [warning for warning in answer.warnings if warning.startswith(OUTSIDE)]
+        outside = [warning for warning in answer.warnings if kind_of(warning) == "outside"]
         if marks(answer.metrics.values()) and not outside:
             where = "no steady state in" if is_observed(answer) else "outside the domain of"
             if answer.kind == "measurement":
@@ -153,14 +149,10 @@ def warned(
     """
     partial: list[tuple[str, str]] = []
     found: list[tuple[str, str]] = []
-    said = {warning for answer in compared.answers for warning in answer.warnings}
-    if scenario is not None:  # without those that an engine repeats
-        found += [("", text) for text in scenario.warnings() if text not in said]
-    for answer in compared.answers:
-        for text in caveats(answer):
-            if not text.startswith(OUTSIDE):
-                listed = partial if text == answer.partial else found
-                listed.append((f"{answer.engine}: ", text))
+    for answer, text in with_scenario(compared.answers, scenario):
+        if kind_of(text) != "outside":
+            listed = partial if answer is not None and text == answer.partial else found
+            listed.append(("" if answer is None else f"{answer.engine}: ", text))
     if every:
         return [_warning(engine + text) for engine, text in [*partial, *found]], []
     values = _shown_values(compared, scenario)

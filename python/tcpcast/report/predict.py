@@ -6,9 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Metric, Refusal, refused
+from tcpcast.answer import Metric, Refusal, concerning, kind_of, refused, severity
 from tcpcast.engines.formula.sizing import sizing_texts, streams_text, time_text
-from tcpcast.engines.formula.trust import OUTSIDE
 from tcpcast.engines.stacks import left_out, left_out_text
 from tcpcast.errors import Names
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
@@ -38,7 +37,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import buffer_text, caveats_about
+from tcpcast.report.summary import MOST_WARNINGS, buffer_text, with_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -104,7 +103,7 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
     steady = _leading_first(prediction)
     if steady:
         parts += [BLANK, _rate_table(steady, prediction.scenario)]
-    remarks = _remarks(prediction)
+    remarks = _remarks(prediction, every=explain)
     parts += [BLANK, *remarks] if remarks else []
     if explain:
         answers = [*_times_leading_first(prediction), *steady]
@@ -225,7 +224,7 @@ def _digits(value: float) -> str:
     return f"{value:,.{decimals}f}" if decimals < 8 else f"{value:.2e}"
 
 
-def _remarks(prediction: Prediction) -> list[Paragraph]:
+def _remarks(prediction: Prediction, *, every: bool) -> list[Paragraph]:
     """Return what belongs beneath: limits, which model to trust, and those that do not apply."""
     texts = [
         _limit_text(prediction.scenario),
@@ -234,7 +233,7 @@ def _remarks(prediction: Prediction) -> list[Paragraph]:
         *_sizing(prediction),
     ]
     lines = [Paragraph(text, mark="   ") for text in texts if text]
-    return lines + _outside(prediction) + _warnings(prediction) + _refusals(prediction)
+    return lines + _outside(prediction) + _warnings(prediction, every=every) + _refusals(prediction)
 
 
 def _sizing(prediction: Prediction) -> list[str]:
@@ -257,7 +256,7 @@ def _outside(prediction: Prediction) -> list[Paragraph]:
     by_reason: dict[str, list[str]] = {}
     for answer in prediction.answers:
         for text in answer.warnings:
-            if text.startswith(OUTSIDE):
+            if kind_of(text) == "outside":
                 by_reason.setdefault(by_option(text), []).append(answer.engine)
     return [
         Paragraph(f"{', '.join(engines)}: {reason}", "warning", f" {UNTRUSTED} ")
@@ -265,21 +264,23 @@ def _outside(prediction: Prediction) -> list[Paragraph]:
     ]
 
 
-def _warnings(prediction: Prediction) -> list[Paragraph]:
-    """Return the warnings; one that models share up to a colon is said once, without the rest."""
-    shared: dict[str, list[tuple[str, str]]] = {}
-    for answer in prediction.answers:
-        for text in map(by_option, caveats_about(answer, SHOWN)):
-            if text.startswith(OUTSIDE):  # told beside the dagger
-                continue
-            shared.setdefault(text.partition(":")[0], []).append((answer.engine, text))
+def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]:
+    """Return the worst few warnings about the values shown, or all; each has all its engines."""
+    engines: dict[str, list[str]] = {}
+    for answer, text in with_scenario(prediction.answers, prediction.scenario):
+        about = concerning(text, SHOWN)
+        if about is not None and kind_of(about) != "outside":  # those are next to the dagger
+            engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
+    ordered = sorted(engines, key=severity)
     lines = []
-    for start, given in shared.items():
-        engines = list(dict.fromkeys(engine for engine, _ in given))
-        texts = list(dict.fromkeys(text for _, text in given))
-        said = texts if len(texts) == 1 or len(engines) == 1 else [start]
-        told = (f"{', '.join(engines)}: {text}" for text in said)
-        lines += [Paragraph(text, "warning", " ! ") for text in told]
+    for text in ordered if every else ordered[:MOST_WARNINGS]:
+        named = ", ".join(dict.fromkeys(engines[text]))
+        shown = f"{named}: {by_option(text)}" if named else by_option(text)
+        lines.append(Paragraph(shown, "warning", " ! "))
+    if len(ordered) > len(lines):
+        more = len(ordered) - len(lines)
+        text = f"{more} more warning{'' if more == 1 else 's'} with --explain"
+        lines.append(Paragraph(text, "aside", "   "))
     return lines
 
 

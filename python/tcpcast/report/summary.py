@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.answer import concerning, severity
+from tcpcast.answer import concerning, kind_of, noted, severity
 from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
 from tcpcast.report.sizes import exact_bytes, sizes_text
@@ -14,12 +14,15 @@ from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from tcpcast.answer import Answer
     from tcpcast.scenario import Captured, Population, Scenario, Transfers
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.rate import VaryingRate
+
+MOST_WARNINGS = 3
+"""Warnings that a report shows, unless all are requested."""
 
 MOST_PLACES = 2
 """Places with cross traffic that a sentence names."""
@@ -59,6 +62,29 @@ def describe(scenario: Scenario) -> str:
     return ", ".join([*parts, " and ".join(stacks)])
 
 
+def worst(warnings: Iterable[str], metrics: Collection[str]) -> list[str]:
+    """Return the few worst of the warnings that affect these metrics, the worst first."""
+    about = (concerning(text, metrics) for text in dict.fromkeys(warnings))
+    found = sorted((text for text in about if text is not None), key=severity)
+    return found[:MOST_WARNINGS]
+
+
+def with_scenario(
+    answers: Iterable[Answer], scenario: Scenario | None
+) -> list[tuple[Answer | None, str]]:
+    """Return the caveats of answers, those that are about the scenario once and without an answer.
+
+    Saved answers may lack the warnings of their scenario.
+    """
+    about = [] if scenario is None else noted(scenario.warnings(), "scenario")
+    told: list[tuple[Answer | None, str]] = []
+    for answer in answers:
+        own = caveats(answer)
+        about += [text for text in own if kind_of(text) == "scenario"]
+        told += [(answer, text) for text in own if text not in about]
+    return [*((None, text) for text in dict.fromkeys(about)), *told]
+
+
 def caveats(answer: Answer) -> list[str]:
     """Return what to check before trusting an answer: why it is partial, then its warnings.
 
@@ -68,12 +94,6 @@ def caveats(answer: Answer) -> list[str]:
     if answer.partial is None or any(answer.partial in w for w in answer.warnings):
         return told
     return [answer.partial, *told]
-
-
-def caveats_about(answer: Answer, metrics: Collection[str]) -> list[str]:
-    """Return those of :func:`caveats` that affect these metrics, the worst first."""
-    about = (concerning(text, metrics) for text in caveats(answer))
-    return sorted((text for text in about if text is not None), key=severity)
 
 
 def _captured(traffic: Captured) -> str:

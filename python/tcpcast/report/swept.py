@@ -13,7 +13,7 @@ from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import ABSENT, interval_text, label, scale_of, value_text
-from tcpcast.report.summary import describe
+from tcpcast.report.summary import MOST_WARNINGS, describe
 from tcpcast.report.sweep import by_class, marks_explained, rows_parts
 from tcpcast.report.sweep_cells import along, cells
 from tcpcast.scenario.toml import write_toml
@@ -35,7 +35,7 @@ MOST_VALUES = {1: 40, 2: 6}
 _NUMBER = re.compile(r"[0-9][0-9.,]*")
 
 MOST_REMARKS = 12
-"""Reasons and warnings that are told, those of the most rows."""
+"""Reasons that are listed, those of the most rows."""
 
 
 def sweep_document(
@@ -156,17 +156,19 @@ def _to_check(found: Swept, rows: Any) -> Iterator[Part]:
         said.append(f"not whole: {done:,} of {whole:,} parts are answered")
     reasons = [(str(status), why) for status, why in _pairs(rows, "status", "reason") if why]
     warned = [
-        (str(engine), text)
+        (at, str(engine), text)
         for engine, texts in _pairs(rows, "engine", "warnings")
-        for text in texts or ()
+        for at, text in enumerate(texts or ())
     ]
-    told = [*_counted(reasons), *_counted(warned)]
-    said += told[:MOST_REMARKS]
+    warned.sort(key=lambda each: each[0])  # those of a row are in the order of severity
+    doubts = _counted([(engine, text) for _, engine, text in warned])
+    told = [*_counted(reasons), *doubts]
+    said += [*_counted(reasons)[:MOST_REMARKS], *doubts[:MOST_WARNINGS]]
     if said:
         yield Heading("What to check before trusting them")
         yield from (Paragraph(text, "warning", " ! ") for text in said)
-    if len(told) > MOST_REMARKS:
-        left = f"and {len(told) - MOST_REMARKS:,} more, in the columns reason and warnings"
+    if len(told) > len(said):
+        left = f"and {len(told) - len(said):,} more, in the columns reason and warnings"
         yield Paragraph(left, "aside")
 
 

@@ -7,7 +7,7 @@ import hashlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcpcast.answer import UNITS
+from tcpcast.answer import UNITS, concerning, severity
 from tcpcast.compare import class_figures
 from tcpcast.errors import EnvironmentFault
 from tcpcast.metrics import HEADLINE
@@ -96,6 +96,11 @@ class Row(NamedTuple):
     wall_s: float
 
 
+def _severity(warning: str) -> tuple[bool, tuple[int, int]]:
+    """Return a key that sorts warnings about headlines first, the worst first."""
+    return concerning(warning, HEADLINE) is None, severity(warning)
+
+
 def row_of(variant: Variant, answer: Answer) -> Row:
     """Return the row of an answer; a batch has thousands, without their steps and tables."""
     status = ANSWERED if answer.partial is None else PARTIAL
@@ -114,7 +119,7 @@ def row_of(variant: Variant, answer: Answer) -> Row:
         not untrusted and not doubted if found else None,
         untrusted,
         answer.regime,
-        answer.warnings,
+        sorted(answer.warnings, key=_severity),
         found,
         class_figures(answer) if "by_class" in answer.tables else {},
         answer.wall_s,

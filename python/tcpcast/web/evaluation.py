@@ -7,13 +7,13 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import refused, unit_of
+from tcpcast.answer import kind_of, refused, unit_of
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.errors import Names, TcpcastError
 from tcpcast.report.prediction import limit
 from tcpcast.report.quantity import interval_text, label, scale_of, value_text
-from tcpcast.report.summary import caveats, describe
+from tcpcast.report.summary import MOST_WARNINGS, caveats, describe, worst
 from tcpcast.scenario.toml import write_toml
 from tcpcast.web.questions import QUESTIONS, Question, question
 from tcpcast.web.questions.fields import FieldError, Values, checked
@@ -91,7 +91,7 @@ def _evaluated(
         "metric": _metric(asked.metric),
         "answers": sorted(rows, key=lambda row: (row["value"] is None, not row["trusted"])),
         "table": table and {"caption": table[0], "columns": table[1], "rows": table[2]},
-        "warnings": list(scenario.warnings()),
+        "warnings": list(scenario.warnings())[:MOST_WARNINGS],
         "positions": {f.name: f.position(values.get(f.name, "")) for f in asked.fields},
         "copy": {
             "command": asked.command(values, simulated),
@@ -212,7 +212,7 @@ def _point(
         "x": asked.field(axis).number(text),
         "text": text,
         "regime": _regime(limit(found, scenario)),
-        "warnings": caveats(found),
+        "warnings": _own_warnings(found, {asked.metric, *metrics}),
         "wall_s": found.wall_s,
         "values": [{"name": name, **_figure(asked.metric, m)} for name, m in metrics.items()],
     }
@@ -301,7 +301,7 @@ class _Fields(Names):
         """Return the field of a key with the value, or the key in a scenario."""
         if key not in self._labels:
             return super().assignment(key, value)
-        return f"{value} for {self._labels[key].lower()}"
+        return f'{value} for "{self._labels[key]}"'
 
 
 def _row(asked: Question, given: Given) -> dict[str, Any]:
@@ -313,7 +313,7 @@ def _row(asked: Question, given: Given) -> dict[str, Any]:
         "engine": found.engine,
         "what": entry.summary,
         "regime": _regime(limit(found, given.scenario)),
-        "warnings": caveats(found),
+        "warnings": _own_warnings(found, {metric}),
         "not_applicable": refusal,
     }
     figure = found.metrics.get(metric)
@@ -321,6 +321,11 @@ def _row(asked: Question, given: Given) -> dict[str, Any]:
         return row | _figure(metric, figure)
     row["not_applicable"] = refusal or f"it has no {label(metric)}"
     return row | {"value": None, "low": None, "high": None, "trusted": True, "text": ""}
+
+
+def _own_warnings(found: Answer, metrics: Collection[str]) -> list[str]:
+    """Return the worst warnings about an answer; those about the scenario are shown once."""
+    return worst((text for text in caveats(found) if kind_of(text) != "scenario"), metrics)
 
 
 def _regime(name: str) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import Note
 from tcpcast.models.domain import outside
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
-
-OUTSIDE = "outside its domain"
-"""How the warning begins that goes with values that are not trusted."""
 
 
 def mark_outside(answer: Answer) -> None:
@@ -21,4 +19,4 @@ def mark_outside(answer: Answer) -> None:
     why = outside(answer.engine, **answer.domain)
     if why:
         answer.distrust()
-        answer.warnings.insert(0, f"{OUTSIDE}: {why}")
+        answer.warnings.insert(0, Note(f"outside its domain: {why}", kind="outside"))

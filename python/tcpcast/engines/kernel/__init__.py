@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast import output, statistics
-from tcpcast.answer import Answer
+from tcpcast.answer import Answer, Note
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.counted import MOST_LIMITED, Counted
 from tcpcast.engines.kernel.late import put_lateness
 from tcpcast.engines.kernel.question import check, question, run_s
 from tcpcast.engines.kernel.single import Transfers
-from tcpcast.engines.packet import figures, interval_notes
+from tcpcast.engines.packet import NO_WARM_UP, figures, interval_notes
 from tcpcast.engines.packet.captures import capture_file, check_capture
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
@@ -157,8 +157,11 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: 
         put_lateness(answer, scenario, outcomes, accepted=accept_late)
     if scenario.transfers_alone is None:
         answer.warnings = [*bbr_warnings(scenario, answer.provenance), *answer.warnings]
-    faults = (f"the capture is not whole: {o.capture_fault}" for o in outcomes if o.capture_fault)
-    answer.warnings = [*faults, *answer.warnings]
+    answer.warnings += [
+        Note(f"the capture is not whole: {outcome.capture_fault}", kind="remark")
+        for outcome in outcomes
+        if outcome.capture_fault
+    ]
     return answer
 
 
@@ -182,10 +185,7 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
     answer.warmup_s = round(max(counted.warm_ups_s), 3)
     answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
     if not counted.found_warm_up:
-        answer.warnings.append(
-            "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
-            "run.warmup"
-        )
+        answer.warnings.append(NO_WARM_UP)
     answer.warnings += interval_notes.warnings(
         found, counted.seen, answer.tables.get("by_class", {})
     )
@@ -213,7 +213,7 @@ def bbr_warnings(scenario: Scenario, provenance: Mapping[str, Any]) -> list[str]
         return []
     found = [*_raised(min(rtts), provenance["lateness_packets"]), *_paced_on(provenance["link"])]
     ends = "its queueing delays, RTT and losses are too large: check them on a quiet machine"
-    return [f"bbr: {'; '.join(found)}; {ends}"] if found else []
+    return [Note(f"bbr: {'; '.join(found)}; {ends}", kind="check")] if found else []
 
 
 def _raised(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.answer import Note
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -60,7 +62,7 @@ def put_lateness(
     }
     answer.tables = {name: _without_intervals(table) for name, table in answer.tables.items()}
     # Others are about intervals, which are left out.
-    answer.warnings = [f"{reason}: {size}"]
+    answer.warnings = [Note(f"{reason}: {size}", kind="run")]
     if not accepted:
         answer.machine_fault = True
         answer.partial = (

@@ -279,16 +279,15 @@ def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | No
     return slot_s * max(end.index for end in ends) if all(end.found for end in ends) else None
 
 
+NO_WARM_UP = Note(
+    "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
+    "run.warmup",
+    kind="run",
+)
+
+
 def _warm_up_warnings(warmup: _WarmUp) -> list[str]:
-    if warmup.found:
-        return []
-    return [
-        Note(
-            "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
-            "run.warmup",
-            kind="run",
-        )
-    ]
+    return [] if warmup.found else [NO_WARM_UP]
 
 
 def _say_how_it_ended(

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tcpcast import output
+from tcpcast.answer import Note
 from tcpcast.errors import EnvironmentFault, ScenarioError, TcpcastError
 from tcpcast.output import Kind
 
@@ -146,7 +147,6 @@ class Captures:
                 answer.unwritten.append(f"probes.pcap: {fault}")
                 continue
             if cut:
-                answer.warnings.append(
-                    f"capture {place} holds the first {wanted.packets} packets; "
-                    "raise probes.pcap.packets for more"
-                )
+                said = f"capture {place} holds the first {wanted.packets} packets"
+                said += "; raise probes.pcap.packets for more"
+                answer.warnings.append(Note(said, kind="remark"))

@@ -239,8 +239,9 @@ def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[str
             found.append(Note(text, kind="remark"))
     for at, noise in enumerate(scenario.cross):
         if noise.is_noise and noise.bin_s > ran_s:
-            found.append(
+            text = (
                 f"cross.{noise.name or at} has one rate for {digits(noise.bin_s)} s, and the run "
                 f"is over after {digits(ran_s)} s: write a shorter bin, or a longer run"
             )
+            found.append(Note(text, kind="run"))
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import statistics
+from tcpcast.answer import Note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +75,9 @@ def warnings(scenario: Scenario, delivered: dict[str, NDArray[Any]]) -> list[str
     if not missing:
         return []
     return [
-        f"no flow ran for {missing[0]:g} s of run.report_at after its start: table delivered ends "
-        "before it; make run.duration longer"
+        Note(
+            f"no flow ran for {missing[0]:g} s of run.report_at after its start: table delivered "
+            "ends before it; make run.duration longer",
+            kind="remark",
+        )
     ]

@@ -104,7 +104,9 @@ def check_memory(scenario: Scenario, config: RunConfig) -> None:
     if each <= free:
         fewer = [Suggestion({"run.replications": free // each})]
     elif not scenario.classes and (kind := COUNT_KEYS.get(scenario.traffic.kind)):
-        fewer = [Suggestion({f"traffic.{kind}": sources * free // each})]
+        # A run with fewer sources needs more than in proportion: it has the same fixed part.
+        most = int(0.95 * sources * free / each)
+        fewer = [Suggestion({f"traffic.{kind}": most})]
     of = "1 replication" if replications == 1 else f"{replications:,} replications"
     raise NotApplicable(
         f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, and "
