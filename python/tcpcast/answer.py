@@ -167,7 +167,7 @@ class Refusal(str):
         return refusal
 
     def needs(self, key: str) -> bool:
-        """Return True if a value for one key is all that the engine needs."""
+        """Return True if the engine needs only a value for this key."""
         return any(list(each.changes) == [key] for each in self.suggestions)
 
     def __getnewargs__(self) -> tuple[Any, ...]:

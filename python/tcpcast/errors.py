@@ -55,11 +55,11 @@ class Names:
     """Form of a suggestion in a scenario file and in Python; a front end has a subclass."""
 
     def engine(self, name: str) -> str:
-        """Return how to request an engine."""
+        """Return the request of an engine."""
         return f"use engine {name}"
 
     def feed(self, name: str) -> str:
-        """Return how to request a feed."""
+        """Return the request of a feed."""
         return f"use --feed {name}"
 
     def key(self, key: str) -> str:
@@ -67,7 +67,7 @@ class Names:
         return key
 
     def assignment(self, key: str, value: Any) -> str:
-        """Return how to set a key."""
+        """Return the assignment of a key."""
         return f"{self.key(key)} = {json.dumps(value)}"
 
     def text(self, suggestions: Iterable[Suggestion]) -> str:

@@ -28,7 +28,7 @@ def checked_refusal(
 ) -> Refusal:
     """Return a refusal with those of its suggestions that the engines accept.
 
-    Without any, it suggests ``packet`` if ``packet`` accepts the scenario.
+    If there are none, it suggests ``packet`` if ``packet`` accepts the scenario.
 
     Parameters
     ----------

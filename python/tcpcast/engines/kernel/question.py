@@ -272,7 +272,7 @@ def _problems_of_link(scenario: Scenario) -> Iterator[NotApplicable]:
         )
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
         yield NotApplicable(
-            "network.bottleneck.loss: a link knows no rounds",
+            "network.bottleneck.loss: a link has no rounds",
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
     if network.packet_bytes > LONGEST_PACKET:
@@ -287,7 +287,7 @@ def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
         fact = _OTHER_STACKS.get(tcp.stack, "the kernel's TCP is today's Linux")
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
-            *(Suggestion(stack_changes(scenario, stack)) for stack in KERNEL_STACKS[:4]),
+            *(Suggestion(stack_changes(scenario, stack)) for stack in KERNEL_STACKS[:2]),
         )
         return
     offered = available()

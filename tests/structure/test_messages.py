@@ -1,0 +1,96 @@
+"""Names in messages exist: options, commands, keys of a scenario and stacks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from tcpcast.cli import app, complete
+from tcpcast.engines import REGISTRY
+from tcpcast.scenario.tcp import STACKS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+PACKAGE = Path(__file__).parents[2] / "python" / "tcpcast"
+UNKNOWN = "\0"
+"""Stands for a value that a message inserts."""
+
+
+@cache
+def messages() -> dict[str, str]:
+    """Return the texts in the code that are no docstrings, each with its place."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        parts = {id(v) for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for v in n.values}
+        for node in ast.walk(tree):
+            if id(node) in skipped | parts or (text := text_of(node)) is None or " " not in text:
+                continue
+            found[f"{path.relative_to(PACKAGE)}:{node.lineno}"] = text  # type: ignore[attr-defined]
+    return found
+
+
+def text_of(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(text_of(each) or UNKNOWN for each in node.values)
+    return None
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            yield from commands(command.get_command(None, name), (*path, name))
+
+
+def wrong(pattern: str, known: Collection[str]) -> list[str]:
+    """Return what a pattern finds in messages and is not known, with its place."""
+    return [
+        f"{place}: {name}"
+        for place, text in messages().items()
+        for name in re.findall(pattern, text)
+        if name not in known
+    ]
+
+
+def test_options_in_messages_exist() -> None:
+    tree = dict(commands(typer.main.get_command(app)))
+    options = {"--help"} | {
+        o for c in tree.values() for p in c.params for o in (*p.opts, *p.secondary_opts)
+    }
+    assert not wrong(rf"(?<![-\w{UNKNOWN}])(--[a-z][a-z-]*[a-z])(?![a-z{UNKNOWN}-])", options)
+
+
+def test_commands_in_messages_exist() -> None:
+    tree = dict(commands(typer.main.get_command(app)))
+    assert not wrong(r"tcpcast ([a-z]+) [A-Z-]", {path[0] for path in tree if path})
+
+
+ENTRIES = {"probes.pcap.packets"}
+"""Keys of tables in a list, which no dotted key names."""
+
+
+def test_keys_in_messages_exist() -> None:
+    known = {key.removesuffix("=") for key in complete.keys("")}
+    tables = "network|traffic|tcp|run|probes|mean_field|fixed_point"
+    assert not wrong(
+        rf"(?<![\w.-])((?:{tables})(?:\.[a-z_]+)+)(?![\w.{UNKNOWN}(-]*[({UNKNOWN}])",
+        known | ENTRIES,
+    )
+
+
+def test_stacks_in_messages_exist() -> None:
+    assert not wrong(rf'stack = "([^"{UNKNOWN}]+)"', set(STACKS))
+    assert not wrong(r'"((?:linux|rfc|pftk|engset)-[a-z-]+)"', set(STACKS))
+
+
+def test_engines_in_messages_exist() -> None:
+    assert not wrong(r"(?:write --engine|use engine) ([a-z-]+)(?!\0)", REGISTRY)
