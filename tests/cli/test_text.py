@@ -125,7 +125,7 @@ def test_what_does_not_apply_and_what_is_partial_is_said() -> None:
     found = plain([refused, stopped], 100)
     assert "pftk does not apply: it needs bulk flows" in found
     assert "packet: stopped after 3 of 10 replications" in found
-    stopped.warnings = ["partial answer: stopped after 3 of 10 replications"]
+    stopped.warnings = ["stopped after 3 of 10 replications"]
     assert plain([stopped], 100).count("3 of 10 replications") == 1
 
 

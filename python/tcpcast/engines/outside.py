@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.outside_answer import held
 from tcpcast.engines.registry import OUTSIDE, EngineEntry
-from tcpcast.errors import DomainError, EnvironmentFault, TcpcastError
+from tcpcast.errors import DomainError, EnvironmentFault, NotApplicable, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,6 +51,10 @@ class OutsideEntry(EngineEntry):
         """Import the package."""
         function: Callable[..., Any] = self.point.load()
         return function
+
+    def check(self, scenario: Scenario) -> None:  # noqa: ARG002 - no engine outside has a check
+        """Raise NotApplicable: what the engine accepts is unknown without a run."""
+        raise NotApplicable("the engine has no check without a run")
 
     def ask(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
         """Answer a scenario.

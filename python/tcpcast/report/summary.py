@@ -91,7 +91,7 @@ def caveats(answer: Answer) -> list[str]:
     Files that could not be written come last.
     """
     told = [*answer.warnings, *answer.unwritten]
-    if answer.partial is None or any(answer.partial in w for w in answer.warnings):
+    if answer.partial is None or answer.partial in answer.warnings:
         return told
     return [answer.partial, *told]
 
