@@ -73,10 +73,10 @@ def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(sta
 
 
 def test_what_brings_a_formula_back_is_of_its_family() -> None:
-    engset, loops = left_out(question("engset", "linux-cubic"))
+    engset, loops = left_out(question("engset", "linux-cubic"), suggestions=True)
     assert engset.endswith('; write tcp.stack = "engset-newreno"')
     assert loops.endswith('; write tcp.stack = "max-plus-reno"')
-    (reason,) = left_out(question("pftk", "linux-cubic"))
+    (reason,) = left_out(question("pftk", "linux-cubic"), suggestions=True)
     assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
 
 

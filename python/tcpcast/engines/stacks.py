@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import Refusal
 from tcpcast.engines import REGISTRY, check
 from tcpcast.engines.advice import checked_refusal, stack_changes
 from tcpcast.engines.registry import (
@@ -34,7 +35,6 @@ from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, control_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from tcpcast.answer import Refusal
     from tcpcast.scenario import Scenario
 
 
@@ -131,10 +131,11 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
     return next((found for holds, found in verdicts if holds), APPLIES)
 
 
-def left_out(scenario: Scenario) -> dict[Refusal, list[str]]:
+def left_out(scenario: Scenario, *, suggestions: bool = False) -> dict[Refusal, list[str]]:
     """Return the formulas that a run leaves out for the scenario's stack, by the reason.
 
-    Only those that take its kind of traffic; none for a capture, whose stack is unknown.
+    Only those that take its kind of traffic; none for a capture, whose stack is unknown. The checks
+    of ``suggestions`` take as long as the formulas.
     """
     if scenario.captured is not None:
         return {}
@@ -144,7 +145,8 @@ def left_out(scenario: Scenario) -> dict[Refusal, list[str]]:
         if not isinstance(entry, Formula) or entry.family not in families:
             continue
         if (why := other_control(entry, scenario)) is not None:
-            found.setdefault(checked_refusal(name, scenario, why, check), []).append(name)
+            by = checked_refusal(name, scenario, why, check) if suggestions else Refusal(why.reason)
+            found.setdefault(by, []).append(name)
     return found
 
 

@@ -28,7 +28,7 @@ def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
     asked = {answer.engine for answer in answers}
     left = [
         {"engine": name, "why": reason}
-        for reason, names in left_out(scenario).items()
+        for reason, names in left_out(scenario, suggestions=True).items()
         for name in names
         if name not in asked
     ]

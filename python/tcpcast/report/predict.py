@@ -233,7 +233,13 @@ def _remarks(prediction: Prediction, *, every: bool) -> list[Paragraph]:
         *_sizing(prediction),
     ]
     lines = [Paragraph(text, mark="   ") for text in texts if text]
-    return lines + _outside(prediction) + _warnings(prediction, every=every) + _refusals(prediction)
+    return (
+        lines
+        + _outside(prediction)
+        + _warnings(prediction, every=every)
+        + _left_out(prediction)
+        + _refusals(prediction)
+    )
 
 
 def _sizing(prediction: Prediction) -> list[str]:
@@ -286,7 +292,7 @@ def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]
 
 def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
     """Return each warning and each refusal once, however many points it is about."""
-    found: dict[str, Paragraph] = {}
+    found = {line.text: line for line in _left_out(predictions[0])}
     for prediction in predictions:
         for line in _refusals(prediction):
             found.setdefault(line.text, line)
@@ -301,13 +307,21 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
     return [*(Paragraph(text, mark="   ") for text in buffers[:1]), *found.values()]
 
 
+def _left_out(prediction: Prediction) -> list[Paragraph]:
+    """Return the line of the formulas that are left out for the stack, none if there are none."""
+    text = left_out_text(*_scenarios(prediction))
+    return [Paragraph(by_option(text), "aside", " - ")] if text else []
+
+
+def _scenarios(prediction: Prediction) -> list[Scenario]:
+    return [each.scenario for each in (prediction.steady, prediction.transfer) if each]
+
+
 def _refusals(prediction: Prediction) -> list[Paragraph]:
     """Return the models that answer nothing here, and why; one line for those of one reason."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
-    scenarios = [each.scenario for each in (prediction.steady, prediction.transfer) if each]
-    said = [by_option(text)] if (text := left_out_text(*scenarios)) else []
-    others = {why.reason for each in scenarios for why in left_out(each)}
+    others = {why.reason for each in _scenarios(prediction) for why in left_out(each)}
     for answer in prediction.answers:
         why = answer.not_applicable
         if why is None or (isinstance(why, Refusal) and why.reason in others):
@@ -316,7 +330,7 @@ def _refusals(prediction: Prediction) -> list[Paragraph]:
         no_loss = "models of loss: there is no random loss"  # each has its own words for it
         reason = no_loss if lossless and needs_loss else refusal_by_option(why)
         by_reason.setdefault(reason, []).append(answer.engine)
-    said += [
+    said = [
         f"{', '.join(engines)}: does not apply: {reason}" for reason, engines in by_reason.items()
     ]
     return [Paragraph(text, "aside", " - ") for text in dict.fromkeys(said)]
