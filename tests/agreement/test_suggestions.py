@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import engines
 from tcpcast.answer import Refusal
 from tcpcast.engines import REGISTRY, RunOptions, answer
+from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import NotApplicable, Suggestion, TcpcastError
 from tcpcast.scenario import Scenario, load, packaged_names
 from tcpcast.scenario.tcp import STACKS
@@ -129,3 +130,15 @@ def test_every_refusal_of_a_request_suggests_something() -> None:
         f"{title}, {name}: {why}" for title, name, _, why in refusals() if not why.suggestions
     ]
     assert not silent
+
+
+def test_a_plan_is_not_refused_again_by_what_its_model_suggests() -> None:
+    tried = 0
+    for _, scenario in variants():
+        try:
+            engset_inputs(scenario)
+        except NotApplicable as why:
+            for each in why.suggestions:
+                engset_inputs(scenario.with_changes(each.changes))
+                tried += 1
+    assert tried > 20

@@ -8,9 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+import tcpcast
 import typer
 from tcpcast.cli import app, complete
-from tcpcast.engines import REGISTRY
+from tcpcast.engines import REGISTRY, check_names
+from tcpcast.errors import ScenarioError, UnknownEngine
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
@@ -94,3 +97,24 @@ def test_stacks_in_messages_exist() -> None:
 
 def test_engines_in_messages_exist() -> None:
     assert not wrong(r"(?:write --engine|use engine) ([a-z-]+)(?!\0)", REGISTRY)
+
+
+@pytest.mark.parametrize("name", ["bbr2", "cubic", "reno", "ns2", "simulator", "mathiss"])
+def test_hints_for_an_unknown_engine_name_engines(name: str) -> None:
+    with pytest.raises(UnknownEngine) as refused:
+        check_names([name])
+    hint, _, _ = str(refused.value).partition(" There are: ")
+    assert set(re.findall(r"'([a-z-]+)'", hint.partition(";")[2])) <= set(REGISTRY)
+    assert set(re.findall(r'"([a-z0-9-]+)"', hint)) <= set(STACKS)
+
+
+@pytest.mark.parametrize("written", ["bbr2", "reno", "cubic", "bbr", "newreno", "sack", "vegas"])
+def test_hints_for_an_unknown_stack_name_stacks(written: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        tcpcast.load("office-50mbit", changes={"tcp.stack": written})
+    hints = str(refused.value).partition("; ")[2] or str(refused.value).partition("?")[0]
+    named = re.findall(r'"([a-z0-9-]+)"', hints)
+    assert named
+    for stack in named:
+        if stack != written:
+            tcpcast.load("office-50mbit", changes={"tcp.stack": stack})

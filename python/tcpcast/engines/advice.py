@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Check = Callable[[str, Scenario, str], None]
     """Raises NotApplicable unless an engine accepts a scenario with a feed."""
 
-MOST_CHANGES = 3
+MOST_CHANGES = 4
 """Keys that one suggestion changes at most."""
 
 

@@ -116,8 +116,12 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
         ends before the receiver window.
     """
     traffic = _on_off(scenario)
-    for reason, changes in _obstacles(scenario):
-        raise NotApplicable(f"TCP-Engset {reason}", *([Suggestion(changes)] if changes else []))
+    obstacles = list(_obstacles(scenario))
+    if obstacles:
+        reason, _ = obstacles[0]
+        together = {key: value for _, changes in obstacles for key, value in changes.items()}
+        can_change = all(changes for _, changes in obstacles)
+        raise NotApplicable(f"TCP-Engset {reason}", *([Suggestion(together)] if can_change else []))
     network, tcp, people = scenario.network, scenario.populations[0].tcp, scenario.populations[0]
     buffer = network.buffer_pkts(network.bottleneck)
     try:

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
+from tcpcast.answer import severity
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS as OF_USERS
 from tcpcast.plan import plan_buffer
 from tcpcast.report.quantity import amount
+from tcpcast.report.summary import MOST_WARNINGS
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import packaged_text, parse_toml
@@ -237,7 +239,8 @@ def _buffer_facts(values: Values, _: list[Given]) -> Facts:
     ]
     first = f"A buffer of {plan.value:,.0f} packets is enough for a loss of {values['loss']}."
     doubt = [f"Not trusted: {plan.untrusted}."] if plan.untrusted else []
-    told = [first, *doubt, plan.recommendation, *plan.warnings]
+    worst = sorted(plan.warnings, key=severity)[:MOST_WARNINGS]
+    told = [first, *doubt, plan.recommendation, *worst]
     caption = "The same by other rules"
     return Facts(told, (caption, ["Rule", "Buffer", "Longest wait"], rows))
 
