@@ -54,7 +54,9 @@ Packet = Annotated[bool, typer.Option("--packet", help="Simulate the path as wel
 Points = Annotated[
     int | None, typer.Option("--points", metavar="N", help="Values of a range; else 10.")
 ]
-Explain = Annotated[bool, typer.Option("--explain", help="Show each quantity with its equation.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Show each quantity with its equation, and all warnings.")
+]
 Plot = Annotated[
     str | None, typer.Option(metavar="DIR", help="Draw rate against loss into a folder.")
 ]
