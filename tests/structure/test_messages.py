@@ -55,7 +55,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 
 def wrong(pattern: str, known: Collection[str]) -> list[str]:
-    """Return what a pattern finds in messages and is not known, with its place."""
+    """Return the unknown names that a pattern finds in messages, with their places."""
     return [
         f"{place}: {name}"
         for place, text in messages().items()

@@ -173,7 +173,7 @@ def _version() -> str:
 
 
 def other_control(entry: Formula, scenario: Scenario) -> NotApplicable | None:
-    """Return why a model does not answer for another congestion control than Reno, or a policer.
+    """Return the refusal of a model: another congestion control than Reno, or a policer.
 
     None if it answers, and for a capture, whose stack is unknown.
     """

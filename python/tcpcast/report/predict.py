@@ -377,7 +377,7 @@ def _missing(entry: Mapping[str, str]) -> str:
 
 
 def refusal_by_option(why: str) -> str:
-    """Return why an engine does not apply, with options instead of the scenario's keys."""
+    """Return the reason of a refusal, with options instead of the scenario's keys."""
     return by_option(refused(why, _Options()))
 
 
