@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeGuard
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from tcpcast import units
 from tcpcast.scenario.link import Link, PathLink
-from tcpcast.scenario.network import Network
+from tcpcast.scenario.network import NO_RTT, Network
 from tcpcast.scenario.quantities import Duration, PositiveDuration
-from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.table import Reading, Table, as_table, fault, faults, has_only_lacks
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.todays_tcp import inherited
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
@@ -20,6 +20,9 @@ COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
 """What the number of senders is called in each kind of traffic that has one."""
 
 MOST_CLASSES = 1000
+
+TRAFFIC: TypeAdapter[Any] = TypeAdapter(Traffic, config=ConfigDict(defer_build=True))
+_TCP: TypeAdapter[Any] = TypeAdapter(Tcp)
 
 _NAMING_KEYS = ("kind", "law", "model")
 
@@ -102,19 +105,21 @@ class Population:
         return network.links(self.ingress, self.egress)
 
 
-def lay_classes(data: Mapping[str, Any]) -> dict[str, Any]:
+def lay_classes(data: Mapping[str, Any], context: Reading) -> dict[str, Any]:
     """Fill every class with what it inherits from the top level, before anything is checked.
 
     Parameters
     ----------
     data
         The scenario as typed; anything may be wrong with it, and is then left as it is.
+    context
+        Values of other tables, with which traffic and TCP are read.
 
     Returns
     -------
     dict
-        A copy whose classes are complete. Where each has traffic of its own, the first one's stands
-        at the top level, too, if nothing does.
+        A copy whose classes are complete. If the top level's traffic or TCP is incomplete, because
+        classes set the rest, that of a class takes its place.
 
     Raises
     ------
@@ -128,20 +133,37 @@ def lay_classes(data: Mapping[str, Any]) -> dict[str, Any]:
         raise faults([fault(message, "class")])
     if isinstance(entries, list):
         laid["class"] = [_laid(entry, laid) if _is_table(entry) else entry for entry in entries]
-        if "traffic" not in laid and (own := traffic_of_classes(laid)) is not None:
-            laid["traffic"] = own
+        laid |= _substitutes(laid, context)
     return laid
 
 
-def traffic_of_classes(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the first class's traffic, if every class says of what kind its own is."""
-    entries = data.get("class")
-    tables = [
-        entry.get("traffic") if _is_table(entry) else None
-        for entry in (entries if isinstance(entries, list) else [])
-    ]
-    told = [table for table in tables if _is_table(table) and "kind" in table]
-    return told[0] if told and len(told) == len(tables) else None
+def _substitutes(laid: Mapping[str, Any], context: Reading) -> dict[str, Any]:
+    """Return the tables of classes that replace those of the top level that lack keys."""
+    found: dict[str, Any] = {}
+    classes = [entry for entry in laid["class"] if _is_table(entry)]
+    problem = _problem(TRAFFIC, laid.get("traffic", {}), context)
+    if problem is not None and has_only_lacks(problem):
+        own = [entry["traffic"] for entry in classes if "kind" in as_table(entry["traffic"])]
+        valid = [table for table in own if _problem(TRAFFIC, table, context) is None]
+        if valid:
+            found["traffic"] = valid[0]
+        elif own and "traffic" not in laid:
+            found["traffic"] = own[0]  # its faults are reported at the class
+    tcp = laid.get("tcp")
+    if _is_table(tcp) and "stack" not in tcp and _problem(_TCP, tcp, context) is not None:
+        own = [entry["tcp"] for entry in classes if "stack" in as_table(entry.get("tcp"))]
+        valid = [table for table in own if _problem(_TCP, table, context) is None]
+        if valid and len(own) == len(classes):
+            found["tcp"] = valid[0]
+    return found
+
+
+def _problem(kind: TypeAdapter[Any], table: object, context: Reading) -> ValidationError | None:
+    try:
+        kind.validate_python(table, context=context)
+    except ValidationError as error:
+        return error
+    return None
 
 
 def overlay(base: Any, top: Any) -> Any:
@@ -194,8 +216,10 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
     """Find what is wrong with one class, given that each of its tables is right by itself."""
     found = _count_faults(user_class) + _span_faults(user_class)
     links = user_class.ingress, user_class.egress
+    own_delays = any(link.delay is not None for link in links)
+    if user_class.rtt is None and not own_delays and not network.is_timed:
+        found.append(fault(NO_RTT, "rtt"))
     if user_class.rtt is not None:
-        own_delays = any(link.delay is not None for link in links)
         problem = network.rtt_problem(user_class.rtt, *links, delays_count=own_delays)
         if problem:
             found.append(fault(problem, "rtt"))
@@ -204,6 +228,8 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
         found.append(fault(f"network.return_delay: {problem}", "rtt"))
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
+        if problem is None and link.buffer.unit == "bdp" and not network.is_timed:
+            problem = f'"{link.buffer}" needs network.rtt; write that, or a buffer such as "150pkt"'
         if problem:
             found.append(fault(problem, name, "buffer"))
         for own_key, text in network.own_link_problems(link):
