@@ -32,7 +32,7 @@ def reading_of(source: Mapping[str, Any], folder: Path | None) -> Reading:
 
 
 def kind_of_traffic(data: Mapping[str, Any]) -> object:
-    """Return the kind of the traffic as typed: of the top level, or else of the first class."""
+    """Return the kind of traffic typed at the top level, or else in the first class."""
     tables = [data.get("traffic"), *(entry.get("traffic") for entry in _classes(data))]
     return next((as_table(table)["kind"] for table in tables if "kind" in as_table(table)), None)
 

@@ -272,7 +272,8 @@ def _count_faults(user_class: UserClass) -> list[Any]:
         if traffic.alone:
             message = (
                 "transfers that run each alone share nothing with a class; write arrivals = { "
-                'law = "poisson", rate = "20/s" }, or a scenario for each class'
+                'law = "poisson", rate = "20/s" }, kind = "on-off" for files in sequence, '
+                "or a scenario for each class"
             )
             found.append(fault(message, "traffic", "arrivals"))
     elif traffic.declared is not None:

@@ -279,7 +279,7 @@ class Scenario(Table):
 
     @property
     def rtt_s(self) -> float:
-        """Time of one packet and its ack on the empty path.
+        """Time of one packet and its ack on the idle path.
 
         It is ``network.rtt``, that of the links' delays, or the first class's if only classes have
         one.

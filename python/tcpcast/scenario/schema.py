@@ -37,7 +37,7 @@ def scenario_schema() -> dict[str, Any]:
 def _complete_by_classes(schema: dict[str, Any], partial: dict[str, Any]) -> None:
     """Require every key of the traffic at the top level only in a scenario without classes."""
     whole = schema["properties"]["traffic"]
-    text = "the traffic of all; with classes, what they have in common"
+    text = "the traffic of all, or the keys that classes share"
     own = {"description": text, "examples": whole["examples"]}
     schema["properties"]["traffic"] = partial | own
     schema["anyOf"] = [

@@ -44,7 +44,8 @@ def check_applies(scenario: Scenario) -> None:
         raise NotApplicable("its flows are always on; leave out start and stop of the classes")
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
-            raise NotApplicable("transfers come and go; write on-off or bulk traffic")
+            who = f" of class {group.name}" if scenario.classes else ""
+            raise NotApplicable(f"transfers{who} come and go; write on-off or bulk traffic")
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
             raise NotApplicable("packets are lost in the shared queue only; leave out loss")

@@ -113,11 +113,11 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
 
 def _refusal(scenario: Scenario) -> str | None:
     """Say why a scenario is not one of a population of which some stand for all."""
-    kinds = [group.traffic for group in scenario.populations]
-    if not all(isinstance(traffic, OnOff) for traffic in kinds):
+    others = [group for group in scenario.populations if not isinstance(group.traffic, OnOff)]
+    if others:
+        key = f"class.{others[0].name}.traffic.kind" if scenario.classes else "traffic.kind"
         return (
-            "it needs a population of on/off sources; use engine packet, or write traffic.kind = "
-            '"on-off"'
+            f'it needs a population of on/off sources; use engine packet, or write {key} = "on-off"'
         )
     if scenario.is_todays:
         return (
