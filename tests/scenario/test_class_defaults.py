@@ -152,3 +152,25 @@ def test_classes_with_a_stack_each_need_none_at_the_top_level() -> None:
     assert [g.tcp.stack for g in populations(top + reno + pftk)] == ["rfc-reno", "pftk-reno"]
     (only,) = refused(top + reno + one_class("other", BULK))
     assert only.startswith("tcp.ack_timeout: the delays of linux-cubic follow the arrivals")
+
+
+def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:
+    top = RUN + NETWORK + '[traffic]\nkind = "transfers"\nsize = "29200B"\n'
+    top += 'arrivals = { law = "poisson", rate = "5/s" }\n[tcp]\nreceiver_window = "29200B"\n'
+    stamps, plain = populations(
+        top + one_class("stamps") + one_class("plain", "tcp = { timestamps = false }")
+    )
+    assert isinstance(stamps.traffic, Transfers)
+    assert isinstance(plain.traffic, Transfers)
+    assert (stamps.traffic.sizes, plain.traffic.sizes) == ([21], [20])
+    assert (stamps.tcp.receiver_window, plain.tcp.receiver_window) == (20, 20)
+    law = top.replace('"29200B"\narr', '{ law = "constant", value = "29200B" }\narr')
+    _, other = populations(
+        law + one_class("stamps") + one_class("plain", "tcp = { timestamps = false }")
+    )
+    assert isinstance(other.traffic, Transfers)
+    assert other.traffic.mean_size_pkts == 20
+    (only,) = refused(
+        top + one_class("plain", "tcp = { timestamps = false }", 'traffic = { size = "9 ms" }')
+    )
+    assert only.startswith('class.plain.traffic.size: "9 ms" is not a size')

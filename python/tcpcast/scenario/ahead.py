@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 
 def reading_of(source: Mapping[str, Any], folder: Path | None) -> Reading:
     """Return the values with which the tables of a scenario are read."""
+    timestamps = has_timestamps(as_table(source.get("tcp")))
     try:
         payload = units.parse_bytes(as_table(source.get("network")).get("packet", "1500B"))
         payload -= HEADER_BYTES
-        if has_timestamps(as_table(source.get("tcp"))):
-            payload -= TIMESTAMP_BYTES
+        payload -= TIMESTAMP_BYTES if timestamps else 0
     except ValueError:
         payload = 0
     metrics = {"bulk": "goodput_pps", "transfers": "completion_time_s"}
     metric = metrics.get(str(kind_of_traffic(source)), "connection_rate_bps")
     # A wrong packet size is reported where it is typed; sizes in bytes then only need some payload.
     payload = payload if payload > 0 else 1460
-    return Reading(payload, folder, metric, ends_by_itself(source), keys_of_classes(source))
+    return Reading(
+        payload, folder, metric, ends_by_itself(source), keys_of_classes(source), timestamps
+    )
 
 
 def kind_of_traffic(data: Mapping[str, Any]) -> object:

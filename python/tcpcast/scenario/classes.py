@@ -2,18 +2,34 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeGuard
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from tcpcast import units
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.network import NO_RTT, Network
 from tcpcast.scenario.quantities import Duration, PositiveDuration
-from tcpcast.scenario.table import Reading, Table, as_table, fault, faults, has_only_lacks
+from tcpcast.scenario.table import (
+    Reading,
+    Table,
+    as_table,
+    fault,
+    faults,
+    has_only_lacks,
+    reading,
+)
 from tcpcast.scenario.tcp import Tcp
-from tcpcast.scenario.todays_tcp import inherited
+from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps, inherited
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
@@ -66,6 +82,22 @@ class UserClass(Table):
         examples=[{"stack": "rfc-reno"}],
         description="its keys override those of the top level's tcp; the preset fills the rest",
     )
+
+
+def _read_with_own_payload(
+    value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
+) -> Any:
+    """Read a class; its sizes in bytes are divided by the payload that its own TCP leaves."""
+    context, tcp = reading(info), as_table(value).get("tcp")
+    timestamps = context.timestamps if tcp is None else has_timestamps(as_table(tcp))
+    if timestamps == context.timestamps or context.payload_bytes is None:
+        return handler(value)
+    payload = context.payload_bytes + (-TIMESTAMP_BYTES if timestamps else TIMESTAMP_BYTES)
+    own = replace(context, payload_bytes=payload, timestamps=timestamps)
+    return UserClass.model_validate(value, context=own)
+
+
+ClassEntry = Annotated[UserClass, WrapValidator(_read_with_own_payload)]
 
 
 @dataclass(frozen=True, slots=True)

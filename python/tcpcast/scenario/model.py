@@ -24,8 +24,8 @@ from tcpcast.scenario.ahead import kind_of_traffic, reading_of
 from tcpcast.scenario.changes import apply_changes, checked
 from tcpcast.scenario.classes import (
     MOST_CLASSES,
+    ClassEntry,
     Population,
-    UserClass,
     lay_classes,
     population,
     sole_population,
@@ -110,7 +110,7 @@ class Scenario(Table):
     probes: Probes = Probes.model_construct()
     mean_field: MeanField | None = Field(default=None, examples=[{"flows": 10000}])
     fixed_point: FixedPoint | None = Field(default=None, examples=[{"scheme": 2}])
-    classes: list[UserClass] = Field(
+    classes: list[ClassEntry] = Field(
         default=[], alias="class", max_length=MOST_CLASSES, examples=[[{"name": "far"}]]
     )
 

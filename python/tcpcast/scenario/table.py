@@ -49,7 +49,8 @@ class Reading:
     ``payload_bytes`` turns sizes in bytes into packets (None: not known), ``folder`` is where
     relative file names start, ``precision_metric`` the metric that a bare ``precision`` is of,
     ``ends_by_itself`` whether the traffic says how long the run is, ``class_keys`` the keys that at
-    least one class sets, such as ``rtt`` and ``egress.rate``.
+    least one class sets, such as ``rtt`` and ``egress.rate``, ``timestamps`` whether the payload
+    leaves room for that option.
     """
 
     payload_bytes: int | None = None
@@ -57,6 +58,7 @@ class Reading:
     precision_metric: str = "connection_rate_bps"
     ends_by_itself: bool = False
     class_keys: frozenset[str] = frozenset()
+    timestamps: bool = False
 
 
 def reading(info: ValidationInfo) -> Reading:
