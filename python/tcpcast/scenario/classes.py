@@ -176,18 +176,24 @@ def _substitutes(laid: Mapping[str, Any], context: Reading) -> dict[str, Any]:
     problem = _problem(TRAFFIC, laid.get("traffic", {}), context)
     if problem is not None and has_only_lacks(problem):
         own = [entry["traffic"] for entry in classes if "kind" in as_table(entry["traffic"])]
-        valid = [table for table in own if _problem(TRAFFIC, table, context) is None]
-        if valid:
-            found["traffic"] = valid[0]
+        valid = _first_valid(TRAFFIC, own, context)
+        if valid is not None:
+            found["traffic"] = valid
         elif own and "traffic" not in laid:
             found["traffic"] = own[0]  # its faults are reported at the class
     tcp = laid.get("tcp")
     if _is_table(tcp) and "stack" not in tcp and _problem(_TCP, tcp, context) is not None:
         own = [entry["tcp"] for entry in classes if "stack" in as_table(entry.get("tcp"))]
-        valid = [table for table in own if _problem(_TCP, table, context) is None]
-        if valid and len(own) == len(classes):
-            found["tcp"] = valid[0]
+        valid = _first_valid(_TCP, own, context) if len(own) == len(classes) else None
+        if valid is not None:
+            found["tcp"] = valid
     return found
+
+
+def _first_valid(
+    kind: TypeAdapter[Any], tables: Sequence[object], context: Reading
+) -> object | None:
+    return next((table for table in tables if _problem(kind, table, context) is None), None)
 
 
 def _problem(kind: TypeAdapter[Any], table: object, context: Reading) -> ValidationError | None:
