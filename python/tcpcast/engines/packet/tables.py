@@ -133,7 +133,7 @@ def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     bits = 8.0 * scenario.network.packet_bytes
     kinds = {group.traffic.kind for group in scenario.populations}
     found = {} if "on-off" not in kinds else {"by_size": by_size_interval(seen.units, bits)}
-    # Flows that never end are active, too, but no file's rate is theirs.
+    # Flows that never end also are active, but no file's rate is theirs.
     endless = "bulk" in kinds
     mixed = endless or has_mixed_files(scenario.populations)
     found["states"] = _states(seen.units, seen.totals, bits, mixed=mixed)
