@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import tcpcast
 from tcpcast import Scenario
 from tcpcast.report.figures import drawn
@@ -66,3 +67,52 @@ def test_the_last_interval_of_sizes_has_no_end() -> None:
     table = percentile_table(tcpcast.run(one, engines=["packet"]), {})
     assert table is not None
     assert "completion time, 4,097 packets and more" in table.columns[0].cells
+
+
+WEB_AND_LONG = {
+    "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}},
+    "tcp": {"stack": "linux-reno"},
+    "class": [
+        {
+            "name": "web",
+            "traffic": {
+                "kind": "transfers",
+                "size": "20pkt",
+                "arrivals": {"law": "poisson", "rate": "10/s"},
+            },
+        },
+        {"name": "long", "traffic": {"kind": "bulk", "flows": 2}},
+    ],
+    "run": {"connections": 200, "warmup": "2s"},
+}
+
+
+def test_arriving_transfers_share_a_link_with_long_flows() -> None:
+    scenario = Scenario.from_dict(WEB_AND_LONG)
+    together = tcpcast.run(scenario, engines=["packet"])["packet"]
+    classes = together.tables["by_class"]
+    assert list(classes["name"]) == ["web", "long"]
+    assert together.metrics["transfers"].value >= 200
+    web, long = classes["goodput_bps"]
+    assert web + long == pytest.approx(together.metrics["goodput_bps"].value, rel=0.01)
+    assert web == pytest.approx(8 * 1448 * 20 * 10, rel=0.2)
+    # Long flows also are active senders, so no rate of files follows from the number of those.
+    assert "rates" not in together.tables
+    assert "shared_rate_bps" not in together.tables["states"]
+    alone = scenario.with_changes({"class.long.traffic.flows": 1, "class.long.stop": "1s"})
+    quick = tcpcast.run(alone, engines=["packet"])["packet"].metrics["completion_time_s"].value
+    assert together.metrics["completion_time_s"].value > 1.5 * quick
+
+
+@pytest.mark.parametrize("engine", ["engset", "mathis", "cardwell", "mean-field", "fixed-point"])
+def test_other_engines_refuse_transfers_of_a_class_and_say_what_to_write(engine: str) -> None:
+    changes = {"tcp.stack": "max-plus-reno", "run": {"duration": "9s"}}
+    scenario = Scenario.from_dict(WEB_AND_LONG).with_changes(
+        changes if engine == "fixed-point" else {}
+    )
+    answer = tcpcast.run(scenario, engines=[engine])[engine]
+    assert answer.not_applicable is not None
+    assert "\n" not in answer.not_applicable
+    assert "write " in answer.not_applicable
+    if engine in ("mean-field", "fixed-point"):
+        assert "web" in answer.not_applicable

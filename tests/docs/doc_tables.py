@@ -78,8 +78,7 @@ TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)",
 MEANINGS = {
     "Scenario.name": "shown in reports",
     "Scenario.network": "`[network]`, below",
-    "Scenario.traffic": "`[traffic]`, below; not needed where each `[[class]]` says the "
-    "kind of its own",
+    "Scenario.traffic": "`[traffic]`, below; keys that each `[[class]]` sets are not needed here",
     "Scenario.tcp": "`[tcp]`, below",
     "Scenario.run": "`[run]`, below",
     "Scenario.probes": "`[probes]`, below",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.cli.run import exit_code
+from tcpcast.compare import class_figures
 from tcpcast.emulation.traffic import TrafficOutcome
 from tcpcast.engines import RunOptions
 from tcpcast.engines.kernel import seconds
@@ -179,6 +180,22 @@ def test_transfers_arrive_and_share_the_link() -> None:
     assert 0.04 < sizes["completion_time_s"][1] < 0.12
     assert (sizes["total_time_s"] > sizes["delivery_time_s"] + 0.0195).all()
     assert answer["goodput_bps"] == pytest.approx(30 * 11 * 1448 * 8, rel=0.4)
+
+
+def test_transfers_of_a_class_share_the_link_with_long_flows() -> None:
+    arrivals = {"law": "poisson", "rate": "20/s"}
+    web = {"kind": "transfers", "size": "5pkt", "arrivals": arrivals}
+    long = {"kind": "bulk", "flows": 1}
+    tables = {key: value for key, value in BASE.items() if key != "traffic"}
+    classes = [{"name": "web", "traffic": web}, {"name": "long", "traffic": long}]
+    [answer] = tcpcast.run(Scenario.from_dict({**tables, "class": classes}), ["kernel"])
+    if answer.not_applicable is not None and "this machine" in answer.not_applicable:
+        pytest.skip(answer.not_applicable)
+    figures = class_figures(answer)  # which the lateness of this machine does not change
+    assert figures["web"]["mean_size_pkts"].value == 5
+    assert {"completion_time_s", "goodput_bps"} <= figures["web"].keys()
+    assert "completion_time_s" not in figures["long"]
+    assert "goodput_bps" in figures["long"]
 
 
 def test_flows_start_and_stop_with_their_class() -> None:

@@ -71,7 +71,8 @@ traffic = { kind = "bulk", flows = 4, start = "within-rtt" }
     assert found == Scenario.from_dict(found.resolved())
     assert found.with_changes({"run.precision": "1%"}).run.precision == {"goodput_pps": 0.01}
     assert found.with_changes({"class.b.traffic.flows": 5}).senders == 8
-    assert refused(of_each + '[[class]]\nname = "c"\nflows = 1', top)[0].startswith("traffic: ")
+    (only,) = refused(of_each + '[[class]]\nname = "c"\nflows = 1', top)
+    assert only.startswith('class.c.traffic.kind: missing; write kind = "on-off"')
 
 
 def test_a_class_that_says_nothing_is_as_the_top_level() -> None:

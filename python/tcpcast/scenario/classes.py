@@ -2,24 +2,43 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeGuard
 
-from pydantic import Field
+from pydantic import (
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from tcpcast import units
 from tcpcast.scenario.link import Link, PathLink
-from tcpcast.scenario.network import Network
+from tcpcast.scenario.network import NO_RTT, Network
 from tcpcast.scenario.quantities import Duration, PositiveDuration
-from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.table import (
+    Reading,
+    Table,
+    as_table,
+    fault,
+    faults,
+    has_only_lacks,
+    reading,
+)
 from tcpcast.scenario.tcp import Tcp
-from tcpcast.scenario.todays_tcp import inherited
+from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps, inherited
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
 """What the number of senders is called in each kind of traffic that has one."""
 
 MOST_CLASSES = 1000
+
+TRAFFIC: TypeAdapter[Any] = TypeAdapter(Traffic, config=ConfigDict(defer_build=True))
+_TCP: TypeAdapter[Any] = TypeAdapter(Tcp)
 
 _NAMING_KEYS = ("kind", "law", "model")
 
@@ -65,6 +84,22 @@ class UserClass(Table):
     )
 
 
+def _read_with_own_payload(
+    value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
+) -> Any:
+    """Read a class; its sizes in bytes are divided by the payload that its own TCP leaves."""
+    context, tcp = reading(info), as_table(value).get("tcp")
+    timestamps = context.timestamps if tcp is None else has_timestamps(as_table(tcp))
+    if timestamps == context.timestamps or context.payload_bytes is None:
+        return handler(value)
+    payload = context.payload_bytes + (-TIMESTAMP_BYTES if timestamps else TIMESTAMP_BYTES)
+    own = replace(context, payload_bytes=payload, timestamps=timestamps)
+    return UserClass.model_validate(value, context=own)
+
+
+ClassEntry = Annotated[UserClass, WrapValidator(_read_with_own_payload)]
+
+
 @dataclass(frozen=True, slots=True)
 class Population:
     """Users alike in everything: a class with all that it inherits, or the whole scenario.
@@ -102,19 +137,21 @@ class Population:
         return network.links(self.ingress, self.egress)
 
 
-def lay_classes(data: Mapping[str, Any]) -> dict[str, Any]:
+def lay_classes(data: Mapping[str, Any], context: Reading) -> dict[str, Any]:
     """Fill every class with what it inherits from the top level, before anything is checked.
 
     Parameters
     ----------
     data
         The scenario as typed; anything may be wrong with it, and is then left as it is.
+    context
+        Values of other tables, with which traffic and TCP are read.
 
     Returns
     -------
     dict
-        A copy whose classes are complete. Where each has traffic of its own, the first one's stands
-        at the top level, too, if nothing does.
+        A copy whose classes are complete. If the top level's traffic or TCP is incomplete, because
+        classes set the rest, that of a class takes its place.
 
     Raises
     ------
@@ -128,20 +165,43 @@ def lay_classes(data: Mapping[str, Any]) -> dict[str, Any]:
         raise faults([fault(message, "class")])
     if isinstance(entries, list):
         laid["class"] = [_laid(entry, laid) if _is_table(entry) else entry for entry in entries]
-        if "traffic" not in laid and (own := traffic_of_classes(laid)) is not None:
-            laid["traffic"] = own
+        laid |= _substitutes(laid, context)
     return laid
 
 
-def traffic_of_classes(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the first class's traffic, if every class says of what kind its own is."""
-    entries = data.get("class")
-    tables = [
-        entry.get("traffic") if _is_table(entry) else None
-        for entry in (entries if isinstance(entries, list) else [])
-    ]
-    told = [table for table in tables if _is_table(table) and "kind" in table]
-    return told[0] if told and len(told) == len(tables) else None
+def _substitutes(laid: Mapping[str, Any], context: Reading) -> dict[str, Any]:
+    """Return the tables of classes that replace those of the top level that lack keys."""
+    found: dict[str, Any] = {}
+    classes = [entry for entry in laid["class"] if _is_table(entry)]
+    problem = _problem(TRAFFIC, laid.get("traffic", {}), context)
+    if problem is not None and has_only_lacks(problem):
+        own = [entry["traffic"] for entry in classes if "kind" in as_table(entry["traffic"])]
+        valid = _first_valid(TRAFFIC, own, context)
+        if valid is not None:
+            found["traffic"] = valid
+        elif own and "traffic" not in laid:
+            found["traffic"] = own[0]  # its faults are reported at the class
+    tcp = laid.get("tcp")
+    if _is_table(tcp) and "stack" not in tcp and _problem(_TCP, tcp, context) is not None:
+        own = [entry["tcp"] for entry in classes if "stack" in as_table(entry.get("tcp"))]
+        valid = _first_valid(_TCP, own, context) if len(own) == len(classes) else None
+        if valid is not None:
+            found["tcp"] = valid
+    return found
+
+
+def _first_valid(
+    kind: TypeAdapter[Any], tables: Sequence[object], context: Reading
+) -> object | None:
+    return next((table for table in tables if _problem(kind, table, context) is None), None)
+
+
+def _problem(kind: TypeAdapter[Any], table: object, context: Reading) -> ValidationError | None:
+    try:
+        kind.validate_python(table, context=context)
+    except ValidationError as error:
+        return error
+    return None
 
 
 def overlay(base: Any, top: Any) -> Any:
@@ -194,8 +254,10 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
     """Find what is wrong with one class, given that each of its tables is right by itself."""
     found = _count_faults(user_class) + _span_faults(user_class)
     links = user_class.ingress, user_class.egress
+    own_delays = any(link.delay is not None for link in links)
+    if user_class.rtt is None and not own_delays and not network.is_timed:
+        found.append(fault(NO_RTT, "rtt"))
     if user_class.rtt is not None:
-        own_delays = any(link.delay is not None for link in links)
         problem = network.rtt_problem(user_class.rtt, *links, delays_count=own_delays)
         if problem:
             found.append(fault(problem, "rtt"))
@@ -204,6 +266,8 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
         found.append(fault(f"network.return_delay: {problem}", "rtt"))
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
+        if problem is None and link.buffer.unit == "bdp" and not network.is_timed:
+            problem = f'"{link.buffer}" needs network.rtt; write that, or a buffer such as "150pkt"'
         if problem:
             found.append(fault(problem, name, "buffer"))
         for own_key, text in network.own_link_problems(link):
@@ -246,7 +310,8 @@ def _count_faults(user_class: UserClass) -> list[Any]:
         if traffic.alone:
             message = (
                 "transfers that run each alone share nothing with a class; write arrivals = { "
-                'law = "poisson", rate = "20/s" }, or a scenario for each class'
+                'law = "poisson", rate = "20/s" }, kind = "on-off" for files in sequence, '
+                "or a scenario for each class"
             )
             found.append(fault(message, "traffic", "arrivals"))
     elif traffic.declared is not None:

@@ -12,7 +12,7 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.laws import Law, Quantity
-from tcpcast.scenario.table import fault, faults, no_entries, reading
+from tcpcast.scenario.table import fault, faults, lack, no_entries, reading
 
 MOST_VALUES = 100_000
 _WEIGHT_NAMES = ("weight", "probability")
@@ -61,7 +61,7 @@ class Empirical(Law[Quantity]):
             write = units.format_packets if cls.is_of_sizes() else units.format_duration
             data["values"] = [write(v) for v in values]
         elif "values" not in data:
-            raise faults([fault(f"missing; {_NEEDS}", "file")])
+            raise faults([lack(f"missing; {_NEEDS}", "file")])
         elif "weights" not in data and isinstance(data["values"], list):
             data["weights"] = [1.0] * len(data["values"])
         return data

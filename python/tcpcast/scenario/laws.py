@@ -15,7 +15,7 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import Ratio, Size
 from tcpcast.scenario.sizes import SizeInBytes
-from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.table import Table, fault, faults, lack
 from tcpcast.scenario.toml import write_value
 
 Quantity = TypeVar("Quantity", bound=float)
@@ -394,8 +394,10 @@ class Pareto(Law[Quantity]):
     def _check(self) -> Self:
         _check_alpha(self.alpha)
         if (self.mean is None) == (self.minimum is None):
-            what = "missing" if self.mean is None else "both mean and minimum are given"
-            raise _fault(f"{what}; write either mean or minimum, with alpha", "mean")
+            either = "write either mean or minimum, with alpha"
+            if self.mean is None:
+                raise faults([lack(f"missing; {either}", "mean")])
+            raise _fault(f"both mean and minimum are given; {either}", "mean")
         if self.least <= 0:
             key = "minimum" if self.mean is None else "mean"
             raise _fault(f"must be above 0; write a larger {key}", key)

@@ -225,10 +225,6 @@ class Link(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.buffer.needs_rate and math.isinf(self.rate):
-            what = "a bandwidth-delay product" if self.buffer.unit == "bdp" else "a buffer in time"
-            message = f'{what} needs a rate; write rate = "10mbit"'
-            raise faults([fault(message, "buffer")])
         for key, typed in (
             ("buffer", self.buffer != UNLIMITED),
             ("queue", self.queue != "droptail"),

@@ -14,20 +14,21 @@ from pydantic import (
     PrivateAttr,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError
+from tcpcast.scenario.ahead import kind_of_traffic, reading_of
 from tcpcast.scenario.changes import apply_changes, checked
 from tcpcast.scenario.classes import (
     MOST_CLASSES,
+    ClassEntry,
     Population,
-    UserClass,
     lay_classes,
     population,
     sole_population,
-    traffic_of_classes,
 )
 from tcpcast.scenario.consistency import (
     faults_of_classes,
@@ -41,7 +42,7 @@ from tcpcast.scenario.crossing import cross_warnings
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.needed import ASKED, ends_by_itself, needed_of_all
-from tcpcast.scenario.network import HEADER_BYTES, Network
+from tcpcast.scenario.network import Network
 from tcpcast.scenario.reuse import LINKS, is_captured, plain, reread
 from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.sweep import Sweep
@@ -53,9 +54,9 @@ from tcpcast.scenario.table import (
     fault,
     fault_lines,
     faults,
+    reading,
 )
 from tcpcast.scenario.tcp import Tcp
-from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import (
     Captured,
@@ -109,7 +110,7 @@ class Scenario(Table):
     probes: Probes = Probes.model_construct()
     mean_field: MeanField | None = Field(default=None, examples=[{"flows": 10000}])
     fixed_point: FixedPoint | None = Field(default=None, examples=[{"scheme": 2}])
-    classes: list[UserClass] = Field(
+    classes: list[ClassEntry] = Field(
         default=[], alias="class", max_length=MOST_CLASSES, examples=[[{"name": "far"}]]
     )
 
@@ -156,10 +157,10 @@ class Scenario(Table):
     def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
         try:
             source = plain(tables)
-            context = _reading(source, folder)
+            context = reading_of(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
-            of_classes = "traffic" not in source
+            of_classes = "traffic" not in source and kind_of_traffic(source) is not None
             lines = fault_lines(error, _entry_names(source), of_classes=of_classes)
             raise ScenarioError("\n".join(lines)) from None
         except RecursionError:
@@ -179,7 +180,7 @@ class Scenario(Table):
         own = self._given
         try:
             source = plain(tables, own.source)
-            context = _reading(source, own.folder)
+            context = reading_of(source, own.folder)
             if context != own.reading:
                 return None
             values = reread(self, own.source, source, context)
@@ -195,11 +196,12 @@ class Scenario(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _lay_classes(cls, data: Any) -> Any:
+    def _lay_classes(cls, data: Any, info: ValidationInfo) -> Any:
         if not isinstance(data, Mapping):
             return data
         if not is_captured(data):
-            return lay_classes({"run": {}, **data} if ends_by_itself(data) else data)
+            data = {"run": {}, **data} if ends_by_itself(data) else data
+            return lay_classes(data, reading(info))
         told = [name for name in ASKED if name in data]
         if told:
             message = f"a capture has its own values; leave out {', '.join(told)}"
@@ -277,8 +279,12 @@ class Scenario(Table):
 
     @property
     def rtt_s(self) -> float:
-        """``network.rtt``, or what the links' delays give: one packet and its ack, empty path."""
-        return self.network.rtt_s
+        """Time of one packet and its ack on the idle path.
+
+        It is ``network.rtt``, that of the links' delays, or the first class's if only classes have
+        one.
+        """
+        return self.network.rtt_s if self.network.is_timed else self.populations[0].rtt_s
 
     @property
     def buffer_pkts(self) -> float:
@@ -464,24 +470,6 @@ class Scenario(Table):
 def _joined(texts: Mapping[str, str]) -> str:
     """Join canonical JSON of values by key to that of their table."""
     return "{" + ",".join(f'"{key}":{text}' for key, text in sorted(texts.items())) + "}"
-
-
-def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
-    """Look ahead for what one table must know of another."""
-    network, tcp = source.get("network"), source.get("tcp")
-    traffic = source.get("traffic", traffic_of_classes(source))
-    packet = network.get("packet", "1500B") if isinstance(network, Mapping) else "1500B"
-    kind = traffic.get("kind") if isinstance(traffic, Mapping) else None
-    try:
-        payload = units.parse_bytes(packet) - HEADER_BYTES
-        if has_timestamps(tcp if isinstance(tcp, Mapping) else {}):
-            payload -= TIMESTAMP_BYTES
-    except ValueError:
-        payload = 0
-    metrics = {"bulk": "goodput_pps", "transfers": "completion_time_s"}
-    metric = metrics.get(str(kind), "connection_rate_bps")
-    # A wrong packet size is told where it stands; sizes in bytes then only need some payload.
-    return Reading(payload if payload > 0 else 1460, folder, metric, ends_by_itself(source))
 
 
 def _entry_names(source: Mapping[str, Any]) -> EntryNames:

@@ -4,7 +4,7 @@ import functools
 import math
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
@@ -17,12 +17,18 @@ from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveD
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN, ReturnLink
-from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.table import Table, fault, faults, reading
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
 
 MOST_HOPS = 32
+
+NO_RTT = 'missing; write rtt = "50ms", or a delay for each link'
+
+_TIMES = {"rtt", "ingress.delay", "egress.delay"}
+_RATES = {"ingress.rate", "egress.rate"}
+"""Keys of classes on which their round-trip times depend."""
 
 
 class Network(Table):
@@ -180,6 +186,11 @@ class Network(Table):
         links = self.links(self.ingress, self.egress)
         return any(on.link.delay is not None for on in links)
 
+    @property
+    def is_timed(self) -> bool:
+        """True if it has a round-trip time; otherwise each class has its own."""
+        return self.rtt is not None or self.has_delays
+
     def transmission_s(self, ingress: Link, egress: Link) -> float:
         """Return the transmission times of one packet and its ack over all links."""
         bits = 8 * (self.packet + self.ack)
@@ -208,10 +219,12 @@ class Network(Table):
         return link.buffer.packets(packet_bytes=self.packet, rate_bps=link.rate, rtt_s=self.rtt_s)
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        found = self._faults_of_timing()
+    def _check(self, info: ValidationInfo) -> Self:
+        of_classes = reading(info).class_keys
+        found = self._faults_of_timing(of_classes)
         for at, link in self._placed_links():
-            problem = self.buffer_problem(link)
+            own = {f"{at[0]}.rate", f"{at[0]}.buffer"}
+            problem = None if own & of_classes else self.buffer_problem(link)
             if problem:
                 found.append(fault(problem, *at, "buffer"))
             if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
@@ -230,12 +243,17 @@ class Network(Table):
             raise faults(found)
         return self
 
-    def _faults_of_timing(self) -> list[InitErrorDetails]:
+    def _faults_of_timing(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
+        """Find what is wrong with the times; classes that set these keys are checked themselves."""
         found = []
-        if self.rtt is None and not self.has_delays:
-            message = 'missing; write rtt = "50ms", or a delay for each link'
-            found.append(fault(message, "rtt"))
-        elif self.rtt is not None:
+        if not self.is_timed:
+            key = self._key_of_rtt()
+            if key is not None:
+                message = f'missing, and {key} depends on it; write rtt = "50ms"'
+                found.append(fault(message, "rtt"))
+            elif not of_classes & _TIMES:
+                found.append(fault(NO_RTT, "rtt"))
+        elif self.rtt is not None and not of_classes & (_TIMES | _RATES):
             problem = self.rtt_problem(
                 self.rtt, self.ingress, self.egress, delays_count=self.has_delays
             )
@@ -245,6 +263,17 @@ class Network(Table):
         if problem:
             found.append(fault(problem, "return_delay"))
         return found
+
+    def _key_of_rtt(self) -> str | None:
+        """Return a key whose meaning depends on ``rtt``, or None."""
+        for at, link in self._placed_links():
+            if link.buffer.unit == "bdp":
+                return ".".join(map(str, (*at, "buffer")))
+            if isinstance(link.queue, Red):
+                return ".".join(map(str, (*at, "queue")))
+        if self.return_link is not None and self.return_link.buffer.unit == "bdp":
+            return f"{RETURN}.buffer"
+        return None if self.return_delay is None else "return_delay"
 
     def _faults_of_hops(self) -> list[InitErrorDetails]:
         found = hop_faults(self.hops)
@@ -398,6 +427,9 @@ class Network(Table):
 
     def buffer_problem(self, link: Link) -> str | None:
         """Say what is wrong with a link's buffer for these packets, or None."""
+        if link.buffer.needs_rate and math.isinf(link.rate):
+            what = "a bandwidth-delay product" if link.buffer.unit == "bdp" else "a buffer in time"
+            return f'{what} needs a rate; write rate = "10mbit"'
         if link.buffer.unit == "bytes" and link.buffer.amount < self.packet:
             return f'"{link.buffer}" is less than one packet; write at least "{self.packet}B"'
         return None

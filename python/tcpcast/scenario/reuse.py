@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel
 
-from tcpcast.scenario.traffic import CAPTURE, Traffic
+from tcpcast.scenario.classes import TRAFFIC
+from tcpcast.scenario.traffic import CAPTURE
 
 if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario
@@ -23,8 +24,6 @@ _APART = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_poi
 
 LINKS = {"ingress": "ingress", "bottleneck": "bottleneck_link", "egress": "egress"}
 """Tables in ``network`` of which the same holds, and what they are called there in Python."""
-
-_TRAFFIC: TypeAdapter[Any] = TypeAdapter(Traffic, config=ConfigDict(defer_build=True))
 
 
 def plain(tables: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
@@ -96,7 +95,7 @@ def reread(
 
 def _read(was: Any, name: str, own: Any, typed: Any, context: Reading) -> Any:
     if name == "traffic":
-        return _TRAFFIC.validate_python(typed, context=context)
+        return TRAFFIC.validate_python(typed, context=context)
     if name == "network" and isinstance(own, dict) and isinstance(typed, dict):
         typed = _with_links(was, own, typed)
     return type(was).model_validate(typed, context=context)

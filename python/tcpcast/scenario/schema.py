@@ -30,7 +30,20 @@ def scenario_schema() -> dict[str, Any]:
     for name in _OVERLAID:
         entry["properties"][name] = _partial(entry["properties"][name], definitions)
     entry["required"] = ["name"]
+    _complete_by_classes(schema, entry["properties"]["traffic"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _complete_by_classes(schema: dict[str, Any], partial: dict[str, Any]) -> None:
+    """Require every key of the traffic at the top level only in a scenario without classes."""
+    whole = schema["properties"]["traffic"]
+    text = "the traffic of all, or the keys that classes share"
+    own = {"description": text, "examples": whole["examples"]}
+    schema["properties"]["traffic"] = partial | own
+    schema["anyOf"] = [
+        {"required": ["class"], "properties": {"class": {"minItems": 1}}},
+        {"properties": {"traffic": whole}},
+    ]
 
 
 def _titled(schema: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from tcpcast.scenario.toml import write_value
 from tcpcast.units import show
 
 _FAULT = "scenario_fault"
+_LACK = "scenario_lack"
 _MOST_LINES = 20
 _LONGEST = 200
 
@@ -47,13 +48,17 @@ class Reading:
 
     ``payload_bytes`` turns sizes in bytes into packets (None: not known), ``folder`` is where
     relative file names start, ``precision_metric`` the metric that a bare ``precision`` is of,
-    ``ends_by_itself`` whether the traffic says how long the run is.
+    ``ends_by_itself`` whether the traffic says how long the run is, ``class_keys`` the keys that at
+    least one class sets, such as ``rtt`` and ``egress.rate``, ``timestamps`` whether the payload
+    leaves room for that option.
     """
 
     payload_bytes: int | None = None
     folder: Path | None = None
     precision_metric: str = "connection_rate_bps"
     ends_by_itself: bool = False
+    class_keys: frozenset[str] = frozenset()
+    timestamps: bool = False
 
 
 def reading(info: ValidationInfo) -> Reading:
@@ -104,6 +109,11 @@ class Table(BaseModel):
         return field.examples[0] if field is not None and field.examples else None
 
 
+def as_table(value: object) -> Mapping[str, Any]:
+    """Return a table as typed, or an empty one if the value is no table."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def no_entries() -> list[Any]:
     """Return the list of a key left out. Pydantic reads a signature, which ``list`` has as text."""
     return []
@@ -114,11 +124,23 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def fault(message: str, *location: str | int, value: object = None) -> InitErrorDetails:
+def fault(
+    message: str, *location: str | int, value: object = None, kind: str = _FAULT
+) -> InitErrorDetails:
     """Describe one fault at a place below the present table."""
     # A template without a context is taken as it is, so braces in the message are safe.
-    text: Any = message
-    return InitErrorDetails(type=PydanticCustomError(_FAULT, text), loc=location, input=value)
+    texts: Any = kind, message
+    return InitErrorDetails(type=PydanticCustomError(*texts), loc=location, input=value)
+
+
+def lack(message: str, *location: str | int) -> InitErrorDetails:
+    """Describe a key that is missing at a place below the present table."""
+    return fault(message, *location, kind=_LACK)
+
+
+def has_only_lacks(error: ValidationError) -> bool:
+    """Return True if nothing is wrong except that keys are missing."""
+    return all(detail["type"] == _LACK for detail in error.errors())
 
 
 def nested(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
@@ -167,7 +189,7 @@ def fault_lines(
     names
         Names of the classes and hops in order, so that a line says ``class.far``, not ``class.1``.
     of_classes
-        Whether classes alone have traffic, the first of them that of the top level.
+        True if only classes have traffic: faults at the top level are copies of their faults.
 
     Returns
     -------
@@ -180,8 +202,7 @@ def fault_lines(
     for e in error.errors():
         found[tuple(part for part in e["loc"] if part not in members), e["msg"]] = None
     if of_classes:
-        own = {(_inherited_from(place), text) for place, text in found}
-        found = {key: None for key in found if key not in own or key[0][:1] != ("traffic",)}
+        found = {key: None for key in found if key[0][:1] != ("traffic",)}
     lines = []
     for location, message in found:
         if (_inherited_from(location), message) not in found:
@@ -280,14 +301,14 @@ def _keys_below(annotation: Any) -> set[str]:
 
 def _plain_words(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     location, kind, value = error["loc"], error["type"], error["input"]
-    if kind == _FAULT:
-        return fault(error["msg"], *location, value=value)
+    if kind in (_FAULT, _LACK):
+        return fault(error["msg"], *location, value=value, kind=kind)
     if kind == "extra_forbidden":
         moved = _moved(table, location[-1], value)
         return fault(moved or unknown_key(table, location[-1]), *location)
     example = _example(table, str(location[0])) if location else _table_example(table)
     if kind == "missing":
-        return fault(f"missing; write {location[-1]} = {example}", *location)
+        return lack(f"missing; write {location[-1]} = {example}", *location)
     if kind == "value_error":
         return fault(str(error["ctx"]["error"]), *location, value=value)
     if kind in ("too_short", "too_long"):

@@ -36,7 +36,7 @@ from tcpcast.scenario.laws import (
 )
 from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
 from tcpcast.scenario.sizes import FileInBytes, is_in_bytes, write_size
-from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word, reading
+from tcpcast.scenario.table import Table, choice, fault, faults, lack, not_a_word, reading
 from tcpcast.scenario.toml import write_value
 
 MOST_SOURCES = 10_000_000
@@ -74,7 +74,7 @@ def _law_named(
             raise ValueError(f"{units.show(value)} is not a law; write {written}")
         law = value.get("law")
         if law is None:
-            raise faults([fault(f'missing; write law = "{example["law"]}"', "law")])
+            raise faults([lack(f'missing; write law = "{example["law"]}"', "law")])
         if law not in LAWS:
             raise faults([fault(not_a_word("law", law, LAWS), "law")])
         return value
@@ -380,7 +380,7 @@ class Transfers(Table):
             message = (
                 'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
             )
-            found.append(fault(message, "size"))
+            found.append(lack(message, "size"))
         if sizes is not None and len(set(sizes)) < len(sizes):
             twice = next(size for size in sizes if sizes.count(size) > 1)
             written = units.format_packets(twice)
@@ -481,7 +481,7 @@ def _kind_named(value: object) -> object:
         return value
     if "kind" not in value:
         message = 'missing; write kind = "on-off", "bulk", "transfers" or "capture"'
-        raise faults([fault(message, "kind")])
+        raise faults([lack(message, "kind")])
     try:
         return {**value, "kind": choice("kind of traffic", KINDS)(value["kind"])}
     except ValueError as error:

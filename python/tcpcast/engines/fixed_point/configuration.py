@@ -52,7 +52,8 @@ def check(scenario: Scenario) -> None:
         raise NotApplicable("its flows are always on", Suggestion(spans))
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
-            raise NotApplicable("transfers come and go: traffic is on-off or bulk")
+            who = f" of class {group.name}" if scenario.classes else ""
+            raise NotApplicable(f"transfers{who} come and go: traffic is on-off or bulk")
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
             losses = {f"network.{at}.loss": None for at in ("ingress", "bottleneck", "egress")}

@@ -59,7 +59,7 @@ METRICS = (
 OF_CLASS = (
     *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
     *("loss_ratio", "timeout_ratio", "queue_delay_mean_s", "ecn_mark_ratio", "rtt_mean_s"),
-    *("send_rate_pps", "goodput_pps", "goodput_bps"),
+    *("send_rate_pps", "goodput_pps", "goodput_bps", "mean_size_pkts"),
 )
 
 MSER_FEWEST = 50

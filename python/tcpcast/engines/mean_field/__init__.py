@@ -114,9 +114,10 @@ _PACKET = Suggestion(engine="packet")
 
 def check(scenario: Scenario) -> None:
     """Raise NotApplicable unless some sources of a scenario can stand for all."""
-    kinds = [group.traffic for group in scenario.populations]
-    if scenario.captured is not None or not all(isinstance(each, OnOff) for each in kinds):
-        raise NotApplicable("it needs a population of on/off sources")
+    others = [group for group in scenario.populations if not isinstance(group.traffic, OnOff)]
+    if others:
+        who = f"; class {others[0].name} has other traffic" if scenario.classes else ""
+        raise NotApplicable(f"it needs a population of on/off sources{who}")
     if scenario.is_todays:
         raise NotApplicable(
             "a scaled population has not been checked for today's TCP",

@@ -133,13 +133,13 @@ def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     bits = 8.0 * scenario.network.packet_bytes
     kinds = {group.traffic.kind for group in scenario.populations}
     found = {} if "on-off" not in kinds else {"by_size": by_size_interval(seen.units, bits)}
-    return found | {
-        "states": _states(
-            seen.units, seen.totals, bits, mixed=has_mixed_files(scenario.populations)
-        ),
-        "rates": _rates(seen, bits, of_sources="transfers" not in kinds),
-        "percentiles": _percentiles(scenario, seen, bits),
-    }
+    # Flows that never end also are active, but no file's rate is theirs.
+    endless = "bulk" in kinds
+    mixed = endless or has_mixed_files(scenario.populations)
+    found["states"] = _states(seen.units, seen.totals, bits, mixed=mixed)
+    if not endless:
+        found["rates"] = _rates(seen, bits, of_sources="transfers" not in kinds)
+    return found | {"percentiles": _percentiles(scenario, seen, bits)}
 
 
 def size_columns(scenario: Scenario) -> Table:
@@ -223,7 +223,8 @@ def _share(part: float, whole: float) -> float:
 def _states(units: Units, totals: Mapping[str, Any], bits: float, *, mixed: bool) -> Table:
     """Return the birth-death process of active sources.
 
-    Its rate takes every file to be of the mean size, so it is left out if sizes are ``mixed``.
+    Its rate takes every active sender to have files of the mean size, so it is left out if sizes
+    are ``mixed`` or some flows never end.
     """
     time, births, deaths = _padded(totals["states_time_ns"], totals["births"], totals["deaths"])
     active = np.arange(time.size)

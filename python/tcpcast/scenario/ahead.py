@@ -1,0 +1,53 @@
+"""Keys of a scenario as typed that its tables need of one another while they are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcpcast import units
+from tcpcast.scenario.needed import ends_by_itself
+from tcpcast.scenario.network import HEADER_BYTES
+from tcpcast.scenario.table import Reading, as_table
+from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def reading_of(source: Mapping[str, Any], folder: Path | None) -> Reading:
+    """Return the values with which the tables of a scenario are read."""
+    timestamps = has_timestamps(as_table(source.get("tcp")))
+    try:
+        payload = units.parse_bytes(as_table(source.get("network")).get("packet", "1500B"))
+        payload -= HEADER_BYTES
+        payload -= TIMESTAMP_BYTES if timestamps else 0
+    except ValueError:
+        payload = 0
+    metrics = {"bulk": "goodput_pps", "transfers": "completion_time_s"}
+    metric = metrics.get(str(kind_of_traffic(source)), "connection_rate_bps")
+    # A wrong packet size is reported where it is typed; sizes in bytes then only need some payload.
+    payload = payload if payload > 0 else 1460
+    return Reading(
+        payload, folder, metric, ends_by_itself(source), keys_of_classes(source), timestamps
+    )
+
+
+def kind_of_traffic(data: Mapping[str, Any]) -> object:
+    """Return the kind of traffic typed at the top level, or else in the first class."""
+    tables = [data.get("traffic"), *(entry.get("traffic") for entry in _classes(data))]
+    return next((as_table(table)["kind"] for table in tables if "kind" in as_table(table)), None)
+
+
+def keys_of_classes(data: Mapping[str, Any]) -> frozenset[str]:
+    """Return the keys that at least one class sets, such as ``rtt`` and ``egress.rate``."""
+    found: set[str] = set()
+    for entry in _classes(data):
+        found |= entry.keys()
+        found |= {f"{name}.{key}" for name, value in entry.items() for key in as_table(value)}
+    return frozenset(found)
+
+
+def _classes(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    entries = data.get("class")
+    return [as_table(entry) for entry in entries] if isinstance(entries, list) else []

@@ -1,0 +1,176 @@
+"""The top level as a source of defaults: a key is needed only if a class lacks it."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.traffic import OnOff, Transfers
+from test_schema import SCHEMA
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Population
+
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+NETWORK = '[network]\nrtt = "50ms"\nbottleneck = { rate = "10mbit", buffer = "100pkt" }\n'
+RUN = '[run]\nduration = "60s"\n'
+BULK = 'traffic = { kind = "bulk", flows = 2 }'
+
+
+def one_class(name: str, *lines: str) -> str:
+    return "\n".join(["[[class]]", f'name = "{name}"', *lines, ""])
+
+
+def populations(text: str) -> list[Population]:
+    tables = tomllib.loads(text + RUN if "[run]" not in text else text)
+    VALIDATOR.validate(tables)
+    scenario = Scenario.from_dict(tables)
+    again = Scenario.from_dict(scenario.resolved())
+    assert again == scenario
+    assert again.populations == scenario.populations
+    VALIDATOR.validate(scenario.resolved())
+    return scenario.populations
+
+
+def refused(text: str) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict(tomllib.loads(text))
+    return str(caught.value).splitlines()
+
+
+SIZES = RUN + NETWORK + '[traffic]\nkind = "on-off"\noff = { law = "exponential", mean = "1s" }\n'
+
+
+def test_classes_with_a_size_each_need_none_at_the_top_level() -> None:
+    size = 'traffic = {{ size = {{ law = "constant", value = "{}pkt" }} }}'
+    near = one_class("near", size.format(9), "sources = 3")
+    far = one_class("far", size.format(8), "sources = 4")
+    found = [group.traffic for group in populations(SIZES + near + far)]
+    assert [t.size.mean_value() for t in found if isinstance(t, OnOff)] == [9, 8]
+    assert refused(SIZES + near + one_class("far", "sources=4")) == [
+        'class.far.traffic.size: missing; write size = { law = "exponential", mean = "12pkt", '
+        'minimum = "3pkt" }'
+    ]
+    (only,) = refused(SIZES + one_class("near", "sources=3") + one_class("far", "sources=4"))
+    assert only.startswith("traffic.size: missing; write size")
+
+
+def test_classes_may_complete_a_law_of_the_top_level() -> None:
+    law = SIZES + 'size = { law = "exponential", minimum = "3pkt" }\n'
+    near = one_class("near", 'traffic = { size = { mean = "9pkt" } }', "sources = 3")
+    (group,) = populations(law + near)
+    assert isinstance(group.traffic, OnOff)
+    assert group.traffic.size.mean_value() == 9
+    (only,) = refused(law + near + one_class("far", "sources = 4"))
+    assert only.startswith("class.far.traffic.size.mean: missing; write mean")
+
+
+def test_a_wrong_value_at_the_top_level_is_reported_even_if_classes_replace_it() -> None:
+    wrong = SIZES.replace('"1s"', '"1 parsec"')
+    near = 'size = { law = "constant", value = "9pkt" }, off = { mean = "2s" }'
+    lines = refused(wrong + one_class("near", f"traffic = {{ {near} }}", "sources = 3"))
+    assert lines[0].startswith('traffic.off.mean: "1 parsec"')
+
+
+def test_arrivals_of_each_class_complete_the_transfers_of_the_top_level() -> None:
+    top = RUN + NETWORK + '[traffic]\nkind = "transfers"\n'
+    top += 'size = { law = "exponential", mean = "9pkt" }\n'
+    rate = 'traffic = { arrivals = { law = "poisson", rate = "3/s" } }'
+    web, long = populations(top + one_class("web", rate) + one_class("long", BULK))
+    assert isinstance(web.traffic, Transfers)
+    assert web.traffic.mean_size_pkts == 9
+    assert long.count == 2
+    (only,) = refused(top + one_class("web", rate) + one_class("other"))
+    assert only.startswith("class.other.traffic.size: a distribution needs arrivals")
+
+
+def test_an_unused_table_of_the_top_level_may_lack_keys() -> None:
+    top = RUN + NETWORK + '[traffic]\nkind = "transfers"\n'
+    assert [group.count for group in populations(top + one_class("long", BULK))] == [2]
+
+
+def test_classes_with_a_round_trip_time_each_need_none_at_the_top_level() -> None:
+    top = RUN + NETWORK.replace('rtt = "50ms"\n', "")
+    near, far = one_class("near", 'rtt = "10ms"', BULK), one_class("far", 'rtt = "90ms"', BULK)
+    assert [group.rtt_s for group in populations(top + near + far)] == [0.01, 0.09]
+    delayed = one_class("far", 'egress = { delay = "20ms" }', BULK)
+    assert populations(top + near + delayed)[1].forward_delay_s == 0.02
+    missing = 'missing; write rtt = "50ms", or a delay for each link'
+    assert refused(top + near + one_class("far", BULK)) == [f"class.far.rtt: {missing}"]
+    neither = one_class("near", BULK) + one_class("far", BULK)
+    assert refused(top + neither) == [f"network.rtt: {missing}"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ('"100pkt"', '"1bdp"', "bottleneck.buffer"),
+        ('"100pkt"', '"100pkt", queue = "red"', "bottleneck.queue"),
+        ('rtt = "50ms"', 'return_delay = "60ms"', "return_delay"),
+        ('rtt = "50ms"', 'return = { rate = "1mbit", buffer = "1bdp" }', "return.buffer"),
+    ],
+)
+def test_a_key_that_depends_on_the_round_trip_time_needs_it(old: str, new: str, key: str) -> None:
+    top = RUN + NETWORK.replace(old, new).replace('rtt = "50ms"\n', "")
+    assert refused(top + one_class("near", 'rtt = "10ms"', BULK)) == [
+        f'network.rtt: missing, and {key} depends on it; write rtt = "50ms"'
+    ]
+
+
+def test_a_buffer_of_a_class_may_need_the_round_trip_time_of_the_network() -> None:
+    top = RUN + NETWORK.replace('rtt = "50ms"\n', "")
+    near = one_class("near", 'rtt = "10ms"', 'egress = { rate = "5mbit", buffer = "1bdp" }', BULK)
+    assert refused(top + near) == [
+        'class.near.egress.buffer: "1bdp" needs network.rtt; write that, or a buffer such as '
+        '"150pkt"'
+    ]
+
+
+def test_classes_complete_a_link_of_the_top_level() -> None:
+    top = RUN + NETWORK + 'egress = { buffer = "2bdp" }\n'
+    near = one_class("near", 'egress = { rate = "2mbit" }', BULK)
+    (group,) = populations(top + near)
+    assert (group.egress.rate, str(group.egress.buffer)) == (2e6, "2bdp")
+    assert refused(top + near + one_class("far", BULK)) == [
+        'class.far.egress.buffer: a bandwidth-delay product needs a rate; write rate = "10mbit"'
+    ]
+    slow = RUN + NETWORK + 'egress = { rate = "1kbit" }\n'
+    assert populations(slow + near)[0].egress.rate == 2e6
+    (only,) = refused(slow + near + one_class("far", BULK))
+    assert only.startswith("class.far.rtt: 50ms is less than the transmission times")
+
+
+def test_classes_with_a_stack_each_need_none_at_the_top_level() -> None:
+    top = RUN + NETWORK + '[tcp]\nack_timeout = "100ms"\n'
+    reno = one_class("reno", 'tcp = { stack = "rfc-reno" }', BULK)
+    pftk = one_class("pftk", 'tcp = { stack = "pftk-reno" }', BULK)
+    assert [g.tcp.stack for g in populations(top + reno + pftk)] == ["rfc-reno", "pftk-reno"]
+    (only,) = refused(top + reno + one_class("other", BULK))
+    assert only.startswith("tcp.ack_timeout: the delays of linux-cubic follow the arrivals")
+
+
+def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:
+    top = RUN + NETWORK + '[traffic]\nkind = "transfers"\nsize = "29200B"\n'
+    top += 'arrivals = { law = "poisson", rate = "5/s" }\n[tcp]\nreceiver_window = "29200B"\n'
+    stamps, plain = populations(
+        top + one_class("stamps") + one_class("plain", "tcp = { timestamps = false }")
+    )
+    assert isinstance(stamps.traffic, Transfers)
+    assert isinstance(plain.traffic, Transfers)
+    assert (stamps.traffic.sizes, plain.traffic.sizes) == ([21], [20])
+    assert (stamps.tcp.receiver_window, plain.tcp.receiver_window) == (20, 20)
+    law = top.replace('"29200B"\narr', '{ law = "constant", value = "29200B" }\narr')
+    _, other = populations(
+        law + one_class("stamps") + one_class("plain", "tcp = { timestamps = false }")
+    )
+    assert isinstance(other.traffic, Transfers)
+    assert other.traffic.mean_size_pkts == 20
+    (only,) = refused(
+        top + one_class("plain", "tcp = { timestamps = false }", 'traffic = { size = "9 ms" }')
+    )
+    assert only.startswith('class.plain.traffic.size: "9 ms" is not a size')
