@@ -61,7 +61,14 @@ COSINES = 8
 of the run is still seen, enough for a t quantile of 2.31."""
 
 
-def variance_of_mean(units: Floats, replications: int) -> tuple[float, int]:
+CORRELATED_Z = 1.282
+"""Lag-1 correlation of units, in standard errors, that may be a slow component; one in 10 of those
+whose units are independent is beyond. A run with a precision then continues."""
+
+
+def variance_of_mean(
+    units: Floats, replications: int, most_cosines: int = COSINES
+) -> tuple[float, int]:
     """Estimate the variance of the mean of correlated units, and its degrees of freedom.
 
     The mean of a long series varies by its spectral density at frequency 0. That is estimated by
@@ -75,6 +82,8 @@ def variance_of_mean(units: Floats, replications: int) -> tuple[float, int]:
         ``[units]``, at least 2.
     replications
         How many replications they come from, each with the same number of them.
+    most_cosines
+        Number of cosines of all replications, rounded up to a multiple of ``replications``.
 
     References
     ----------
@@ -83,7 +92,7 @@ def variance_of_mean(units: Floats, replications: int) -> tuple[float, int]:
     """
     table = (units - _mean(units)).reshape(replications, -1)
     length = table.shape[1]
-    cosines = min(math.ceil(COSINES / replications), length - 1)
+    cosines = min(math.ceil(most_cosines / replications), length - 1)
     squares, freedom = 0.0, 0
     if cosines > 0:
         squares += float((product(table, waves(length, cosines)) ** 2).sum())
@@ -118,7 +127,7 @@ def skewness(units: Floats) -> float:
 
 
 def arms(
-    units: Floats, replications: int, most_freedom: float, skewed: float
+    units: Floats, replications: int, most_freedom: float, skewed: float, *, correlated: bool
 ) -> tuple[float, float]:
     """Return the lengths of the interval of the mean of units below and above it.
 
@@ -133,10 +142,17 @@ def arms(
         Degrees of freedom that the units have at most, where some of them tell nothing.
     skewed
         Their :func:`skewness`.
+    correlated
+        Whether neighbours correlate, possibly by a slow component. Its variance rises towards
+        frequency 0, and the mean over all frequencies underestimates it. The interval of half as
+        many frequencies is then made as well, and the wider of the two counts.
     """
-    variance, freedom = variance_of_mean(units, replications)
-    error = math.sqrt(variance)
-    return bent(error, max(min(freedom, most_freedom), 1.0), skewed, units.size)
+    cosines = (COSINES, COSINES // 2) if correlated else (COSINES,)
+    found = (variance_of_mean(units, replications, most) for most in cosines)
+    return max(
+        bent(math.sqrt(variance), max(min(freedom, most_freedom), 1.0), skewed, units.size)
+        for variance, freedom in found
+    )
 
 
 def bent(error: float, freedom: float, skewed: float, size: int) -> tuple[float, float]:

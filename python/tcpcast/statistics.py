@@ -50,9 +50,6 @@ TOO_SHORT_LEVEL = 0.02
 """The share of answers whose units are independent that may be said to be too short. Where each of
 twenty metrics is tested by itself it is larger, and grows with their number."""
 
-STOPPING_Z = 1.282
-"""Lag-1 correlation beyond which a run with a precision goes on: one look in 10 of good ones."""
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -230,7 +227,8 @@ def ratio(
         lag1, pairs = intervals.neighbours(pseudo, replications)
         freedom = total**2 / float((x * x).sum()) - 1.0
         skewed = intervals.skewness(pseudo)
-        below, above = intervals.arms(pseudo, replications, freedom, skewed)
+        correlated = lag1 * math.sqrt(pairs) > intervals.CORRELATED_Z
+        below, above = intervals.arms(pseudo, replications, freedom, skewed, correlated=correlated)
         low, high, half_width = value - below, value + above, max(below, above)
         bend = skewed / (6.0 * math.sqrt(pseudo.size))
     few = bool(events and y.sum() < FEW_EVENTS)
@@ -494,6 +492,6 @@ def _shortfall(estimate: Estimate | None, target: float) -> str | None:
         return f"half-width {relative:.3g} of the value, {target:.3g} asked (at most {goal:.3g})"
     if estimate.units < FEWEST_UNITS:
         return f"only {estimate.units} units"
-    if estimate.lag1 * math.sqrt(estimate.pairs) > STOPPING_Z:
+    if estimate.lag1 * math.sqrt(estimate.pairs) > intervals.CORRELATED_Z:
         return "its batches are still correlated"
     return None

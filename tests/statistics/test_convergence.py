@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from scipy import stats
 from tcpcast import statistics
 from tcpcast.drift import drifting, independent_units, trend
 from tcpcast.intervals import student_beyond
+
+from benches.class_rates import SETTINGS, rows
 
 SEED = 20_090_517
 
@@ -28,6 +31,13 @@ def two_classes(duration: str) -> tcpcast.Scenario:
             "run": {"duration": duration, "replications": 4},
         }
     )
+
+
+def goodputs_of(link: str, seed: int, **run: str) -> Any:
+    """Run a setting of the coverage table once and return the table of its classes."""
+    [setting] = {each.link: each for each in SETTINGS if each.link.startswith(link)}.values()
+    scenario = setting.scenario({"duration": f"{setting.duration_s}s", "seed": seed} | run)
+    return tcpcast.run(scenario, engines=["packet"])["packet"].tables["by_class"]
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 7, 8, 31])
@@ -84,3 +94,43 @@ def test_the_warm_up_waits_for_the_classes() -> None:
     table = answer.tables["by_class"]
     low, high = table["goodput_bps_low"][1], table["goodput_bps_high"][1]
     assert math.isnan(low) or low < 7.55e6 < high
+
+
+def test_a_slow_component_widens_the_interval() -> None:
+    """Units are AR(1) with 0.5: the variance rises towards frequency 0, where few cosines are."""
+    random = np.random.default_rng(SEED)
+    covered, runs = 0, 2000
+    for _ in range(runs):
+        units = random.standard_normal(92)
+        for at in range(1, units.size):
+            units[at] += 0.5 * units[at - 1]
+        found = statistics.mean(units[60:])
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 0.0 <= found.high
+    assert 0.93 < covered / runs < 0.97
+
+
+def test_bbr_classes_need_many_of_their_cycles() -> None:
+    """Of the intervals of 180 s, 30 % missed the true rates, and no test of the units finds it."""
+    short = goodputs_of("2 bbr + 2 bbr", seed=4)
+    assert np.isnan(short["goodput_bps_low"]).all()
+    reason = "the run is too short: it measures less than 24 times 10 s"
+    assert any(doubt.startswith(reason) for doubt in short["goodput_bps_doubt"])
+    assert np.isfinite(goodputs_of("2 bbr + 2 bbr", 2, duration="1000s")["goodput_bps_low"]).any()
+
+
+def test_a_long_warm_up_needs_a_longer_run() -> None:
+    """The warm-up ends after 102 s of 300 s, and the rest is still 2 % too low on average."""
+    found = goodputs_of("7 cubic + 1 bbr", seed=1)
+    assert np.isnan(found["goodput_bps_low"]).all()
+    reason = "the run is too short: its warm-up takes more than a third"
+    assert all(doubt.startswith(reason) for doubt in found["goodput_bps_doubt"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: f"{s.link}, {s.length}")
+def test_intervals_of_class_rates_contain_the_truth(setting: Any) -> None:
+    with ProcessPoolExecutor(2) as pool:
+        assert not [line for line in rows(setting, 50, pool) if line.fails]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.drift import FEWEST_INDEPENDENT, drifting, independent_units
+from tcpcast.scenario.todays_tcp import RATE_BASED
 from tcpcast.statistics import too_short
 from tcpcast.units import format_duration
 
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
 LONGER = 4
 """A run that has not converged should be this many times as long."""
 
+RATES = ("send_rate_pps", "goodput_pps", "goodput_bps")
+"""Metrics that classes exchange when their shares of the link change."""
+
+LONGEST_WARM_UP = 1 / 3
+"""If the measured warm-up is a larger share of the run, the run is short for the classes' rates:
+their slowest component is about as slow as their transient."""
+
+FEWEST_CYCLES = 24
+"""A run is long if it has this many cycles of a source: an OFF time and the file after it, or for
+endless flows the time from one loss to the next."""
+
+BBR_CYCLE_S = 10.0
+"""BBR flows empty the queue, and change their shares among one another, this often (PROBE_RTT)."""
+
 
 def unconverged(scenario: Scenario, seen: Seen, found: Estimates) -> dict[str, str]:
     """Return the metrics of an answer that have no interval because they vary slowly, with reasons.
@@ -28,12 +43,16 @@ def unconverged(scenario: Scenario, seen: Seen, found: Estimates) -> dict[str, s
     if scenario.transfers_alone is not None:  # each one starts from fresh state
         return {}
     reasons = _reasons(scenario, found)
-    if "jain_index" in found and drifting(_goodputs(scenario, seen)):
-        reasons["jain_index"] = _drifting(scenario)
+    if "jain_index" in found:
+        drifts = _drifting(scenario) if drifting(_goodputs(scenario, seen)) else None
+        if (reason := drifts or _short_for_rates(scenario, seen)) is not None:
+            reasons["jain_index"] = reason
     return reasons
 
 
-def unconverged_classes(scenario: Scenario, each: Sequence[Estimates]) -> list[dict[str, str]]:
+def unconverged_classes(
+    scenario: Scenario, seen: Seen, each: Sequence[Estimates]
+) -> list[dict[str, str]]:
     """Return the same for the estimates of each class.
 
     All classes are tested as one answer, so that many classes do not cause more false alarms.
@@ -41,11 +60,32 @@ def unconverged_classes(scenario: Scenario, each: Sequence[Estimates]) -> list[d
     if scenario.transfers_alone is not None:
         return [{} for _ in each]
     tested = {(at, name): e for at, found in enumerate(each) for name, e in found.items()}
-    reasons = _reasons(scenario, tested)
+    short = _short_for_rates(scenario, seen)
+    rates = {named: short for named in tested if named[1] in RATES} if short is not None else {}
+    reasons = rates | _reasons(scenario, tested)
     return [
         {name: reasons[at, name] for name in found if (at, name) in reasons}
         for at, found in enumerate(each)
     ]
+
+
+def _short_for_rates(scenario: Scenario, seen: Seen) -> str | None:
+    """Return why the run is too short for the rates of several classes, from known time scales.
+
+    Noise may hide a slow component of a short run from the tests of its units.
+    """
+    groups = scenario.populations
+    if len(groups) == 1:
+        return None
+    measured_s = 1e-9 * float(seen.units.link("time_ns").sum())
+    warm_up_s = seen.units.elapsed_s - measured_s / seen.units.replications
+    if scenario.run.warmup_s is None and warm_up_s > LONGEST_WARM_UP * seen.units.elapsed_s:
+        return f"the run is too short: its warm-up takes more than a third; {_longer(scenario)}"
+    of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
+    if len(of_bbr) > 1 and measured_s < FEWEST_CYCLES * BBR_CYCLE_S:
+        cycles = f"{FEWEST_CYCLES} times {BBR_CYCLE_S:g} s, the cycle of BBR's shares"
+        return f"the run is too short: it measures less than {cycles}; {_longer(scenario)}"
+    return None
 
 
 def _reasons(scenario: Scenario, found: Mapping[Named, Estimate | None]) -> dict[Named, str]:

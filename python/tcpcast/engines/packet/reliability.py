@@ -16,7 +16,7 @@ import numpy as np
 
 from tcpcast import units as written
 from tcpcast.answer import Note
-from tcpcast.engines.packet.convergence import unconverged, unconverged_classes
+from tcpcast.engines.packet.convergence import FEWEST_CYCLES, unconverged, unconverged_classes
 from tcpcast.engines.packet.heavy_tails import heavy_tails
 from tcpcast.engines.packet.unfinished import without_survivors
 from tcpcast.scenario.queue import FairQueue
@@ -37,10 +37,6 @@ FEWEST_FILES = 100
 
 FEWEST_REPLICATIONS = 4
 """What is one number a replication has an interval from so many on."""
-
-FEWEST_CYCLES = 24
-"""A run is long where it has so many cycles of a source: an OFF time and the file after it, or of
-endless flows the time from one loss to the next."""
 
 FEWEST_RELAXATIONS = 200
 """A run is long where it has so many times the correlation time of an open queue."""
@@ -110,7 +106,7 @@ def judged(scenario: Scenario, seen: Seen, found: Estimates) -> Estimates:
 
 def judged_classes(scenario: Scenario, seen: Seen, each: Sequence[Estimates]) -> list[Estimates]:
     """Return the estimates of each class with their doubts: see :func:`_judged`."""
-    slow = unconverged_classes(scenario, each)
+    slow = unconverged_classes(scenario, seen, each)
     return [_judged(scenario, seen, found, (at,), slow[at]) for at, found in enumerate(each)]
 
 
