@@ -144,7 +144,8 @@ def test_a_report_shows_the_three_worst_warnings_about_what_it_shows() -> None:
 
 
 def test_a_saved_answer_has_its_notes(tmp_path: Path) -> None:
-    answers = tcpcast.run(tcpcast.load("local-loop"), ["packet"])
+    scenario = tcpcast.load("local-loop", changes={"run.duration": "200s"})
+    answers = tcpcast.run(scenario, ["packet"])
     answers[0].warnings = warned_answer().warnings
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(answers.to_json()))

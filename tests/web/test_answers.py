@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tcpcast
+from tcpcast.report.quantity import Scale, interval_text
 from tcpcast.report.summary import MOST_WARNINGS
 from tcpcast.scenario.tcp import STACKS
+from tcpcast.web.questions.question import typed
+from tcpcast.web.questions.winner import WINNER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,13 +151,32 @@ def test_copies_of_who_wins_write_the_scenario_that_is_simulated(
     page: Page, tmp_path: Path
 ) -> None:
     told = page.evaluate("winner", **{"rate": "5mbit", "stack-b": "linux-reno"})
-    short = told["copy"]["command"].replace('duration = "60s"', 'duration = "5s"')
+    short = told["copy"]["command"].replace('duration = "80s"', 'duration = "5s"')
     found = json.loads(run_shell(f"{short} --json", tmp_path))
     names = found["answers"][0]["tables"]["by_class"]["columns"]["name"]
     assert names == ["a", "b"]
     assert tcpcast.load(tmp_path / "who-wins.toml").populations[1].tcp.stack == "linux-reno"
     told_again = page.evaluate("winner", **{"rate": "5mbit", "stack-b": "linux-reno"})
     assert told_again["copy"] == told["copy"]
+
+
+def test_deep_buffers_are_simulated_for_longer(page: Page) -> None:
+    """The share of BBR takes minutes to settle in 16 BDP; 60 s gave 2.4 instead of 7.6 Mbit/s."""
+    deep = page.evaluate("winner", buffer="16bdp")["copy"]["command"]
+    assert 'duration = "640s"' in deep
+    assert 'duration = "80s"' in page.evaluate("winner")["copy"]["command"]
+
+
+def test_shares_that_drift_have_no_interval_on_the_page() -> None:
+    values = {field.name: field.default for field in WINNER.fields} | {"buffer": "16bdp"}
+    tables = typed(dict(WINNER.tables(values)))
+    tables["run"]["duration"] = "60s"
+    (answer,) = tcpcast.run(tcpcast.Scenario.from_dict(tables), ["packet"])
+    shares = WINNER.simulated(values, answer)
+    assert list(shares) == ["A: linux-cubic", "B: linux-bbr"]
+    assert {interval_text(metric, Scale(1e6, "Mbit/s")) for metric in shares.values()} == {
+        "still drifting"
+    }
 
 
 def test_copies_simulate_once_the_page_has(page: Page) -> None:

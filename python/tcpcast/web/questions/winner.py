@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from tcpcast.web.questions.fields import Values
 
 GROUPS = ("a", "b")
-DURATION, MAX_WALL = "60s", "20s"
+DURATION_S, MAX_WALL = 80.0, "30s"
+SETTLED_BDP = 2.0
+"""In a deeper buffer the shares settle more slowly, and the simulation is longer in proportion."""
+
 MOST_FLOWS = 100
 
 
@@ -116,12 +119,17 @@ def _class(values: Values, group: str) -> dict[str, Any]:
     }
 
 
+def _duration(values: Values) -> str:
+    deeper = max(1.0, _read_bdp(values["buffer"]) / SETTLED_BDP)
+    return units.format_duration(round(DURATION_S * deeper))
+
+
 def _tables(values: Values) -> Mapping[str, Any]:
     return {
         "name": "who-wins",
         "network": {"rtt": values["rtt-a"], "bottleneck": _bottleneck(values)},
         "traffic": {"kind": "bulk"},
-        "run": {"duration": DURATION, "replications": 4, "max_wall": MAX_WALL},
+        "run": {"duration": _duration(values), "replications": 4, "max_wall": MAX_WALL},
         "class": [_class(values, group) for group in GROUPS],
     }
 
@@ -135,7 +143,7 @@ def _alone(values: Values, group: str) -> Scenario:
             "network": network,
             "traffic": {"kind": "bulk", "flows": int(values[f"flows-{group}"])},
             "tcp": {"stack": values[f"stack-{group}"]},
-            "run": {"duration": DURATION},
+            "run": {"duration": _duration(values)},
         }
     )
 
