@@ -113,7 +113,7 @@ def test_a_slow_component_widens_the_interval() -> None:
 
 
 def test_bbr_classes_need_many_of_their_cycles() -> None:
-    """Of the intervals of 180 s, 30 % missed the true rates, and no test of the units finds it."""
+    """At 180 s, 30 % of the intervals missed the true rates, and tests of the units overlook it."""
     short = goodputs_of("2 bbr + 2 bbr", seed=4)
     assert np.isnan(short["goodput_bps_low"]).all()
     reason = "the run is too short: it measures less than 24 times 10 s"

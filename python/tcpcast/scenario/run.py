@@ -194,7 +194,7 @@ class Run(Table):
 
     @property
     def warmup_s(self) -> float | None:
-        """Time left out at the start; None: found by MSER-5 from the bottleneck's queue."""
+        """Time left out at the start; None: found by MSER-5 from the queue and the classes."""
         return None if isinstance(self.warmup, str) else self.warmup
 
     @property

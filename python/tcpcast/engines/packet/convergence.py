@@ -70,7 +70,7 @@ def unconverged_classes(
 
 
 def _short_for_rates(scenario: Scenario, seen: Seen) -> str | None:
-    """Return why the run is too short for the rates of several classes, from known time scales.
+    """Return the reason if known time scales make the run too short for the rates of classes.
 
     Noise may hide a slow component of a short run from the tests of its units.
     """
