@@ -67,19 +67,20 @@ def of_kinds(runs: KernelRuns, _: Path) -> list[Section]:
 
 def of_signs(runs: KernelRuns, _: Path) -> list[Section]:
     """Return the sign test: the share of values above the kernel, a row for each group."""
-    every = signs.signs(compared(runs))
-    rows = [_side(each) for each in every if each.differing >= signs.FEWEST]
+    rows = [side(each) for each in signs.signs(compared(runs))]
     return [Section(SIGNS, ("kind", "quantity", "stack", "queue", "buffer"), rows)] if rows else []
 
 
-def _side(each: Signs) -> Row:
+def side(each: Signs) -> Row:
+    """Return the row of a group, with its probability before and after the correction."""
     return Row(
         each.group,
         "%",
         Printed("50", "chance"),
         100 * each.share,
         tolerance=Tolerance(absolute=100 * each.reach),
-        note=f"{each.above} above, {each.below} below, p = {each.probability:.2g}",
+        note=f"{each.above} above, {each.below} below, p = {each.probability:.2g}, "
+        f"corrected for {each.groups} groups {each.corrected:.2g}",
     )
 
 

@@ -28,7 +28,7 @@ NEGLIGIBLE = 0.1
 """Differences below this share of the tolerance are on neither side."""
 
 FEWEST = 5
-"""Groups with fewer differences are counted and not shown."""
+"""Groups with fewer differences are not tested: no split of them is unlikely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,11 @@ class Signs:
         return _probability(min(self.above, self.below), self.differing)
 
     @property
+    def corrected(self) -> float:
+        """The probability that any of the groups is as uneven by chance: Bonferroni's bound."""
+        return min(1.0, self.probability * self.groups)
+
+    @property
     def reach(self) -> float:
         """How far the share may be from a half by chance."""
         n = self.differing
@@ -82,14 +87,15 @@ def _probability(few: int, of: int) -> float:
 
 
 def signs(lines: Iterable[Compared]) -> list[Signs]:
-    """Return the groups that have differences, the most one-sided first."""
+    """Return the groups that have enough differences for a test, the most one-sided first."""
     found: dict[tuple[str, ...], list[bool]] = {}
     for line in lines:
         if line.own is not None and abs(line.apart) >= NEGLIGIBLE * line.allowed:
             found.setdefault(_group(line), []).append(line.apart > 0)
+    tested = {group: sides for group, sides in found.items() if len(sides) >= FEWEST}
     every = [
-        Signs(group, sum(sides), len(sides) - sum(sides), len(found))
-        for group, sides in found.items()
+        Signs(group, sum(sides), len(sides) - sum(sides), len(tested))
+        for group, sides in tested.items()
     ]
     return sorted(every, key=lambda each: (each.probability, each.group))
 

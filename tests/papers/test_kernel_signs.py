@@ -1,0 +1,82 @@
+"""The sign test of the comparison with the kernel: groups, probabilities, rows of the report."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from scipy.stats import binomtest
+from tcpcast.answer import Metric
+from tcpcast.papers.kernel import cells, sections, signs
+from tcpcast.papers.kernel.cells import Cell, Group, Measured
+from tcpcast.papers.kernel.comparison import Compared
+from tcpcast.papers.kernel.signs import Signs
+
+GROUPS = 20
+
+
+def line(
+    apart: float, *, waiting: int = 10, stack: str = "linux-reno", name: str = "goodput_bps"
+) -> Compared:
+    """A value that is so far from the kernel's 100, by tolerances of 10."""
+    kernel = Measured(100.0, 1.0, 4)
+    cell = Cell(
+        "F6",
+        "any",
+        cells.DROP_TAIL,
+        (Group(stack, 60.0),),
+        20e6,
+        waiting_pkts=waiting,
+        measured={name: kernel},
+    )
+    own = Metric(100.0 + apart)
+    return Compared(cell, name, kernel, own, 10.0, 12.0)
+
+
+def test_probabilities_are_those_of_the_two_sided_sign_test() -> None:
+    for above, below in itertools.product(range(12), repeat=2):
+        if above + below == 0:
+            continue
+        found = Signs(("group",), above, below, GROUPS)
+        expected = binomtest(above, above + below).pvalue
+        assert found.probability == pytest.approx(expected), (above, below)
+        assert found.corrected == pytest.approx(min(1.0, GROUPS * expected))
+
+
+def test_a_group_is_one_sided_if_its_corrected_probability_is_below_chance() -> None:
+    for differing in range(1, 40):
+        for above in range(differing + 1):
+            found = Signs(("group",), above, differing - above, GROUPS)
+            reached = abs(found.share - 0.5) <= found.reach + 1e-12
+            assert reached == (found.corrected >= signs.CHANCE), (above, differing)
+
+
+def test_small_differences_are_on_neither_side_and_the_most_one_sided_group_is_first() -> None:
+    lines = [
+        *(line(apart) for apart in (0.9, -0.9, 1.1, -1.1, 2.0, 3.0, -3.0)),
+        *(line(5.0, stack="linux-bbr") for _ in range(6)),
+        Compared(line(5.0).cell, "goodput_bps", Measured(100.0, 1.0, 4), None, 10.0, None),
+    ]
+    bbr, reno = signs.signs(lines)
+    assert (bbr.above, bbr.below, bbr.groups) == (6, 0, 2)
+    assert (reno.above, reno.below) == (3, 2)
+
+
+def test_groups_too_small_for_a_test_do_not_weaken_that_of_others() -> None:
+    small = [line(5.0, stack=f"stack {at}") for at in range(50)]
+    (tested,) = signs.signs([*small, *(line(5.0) for _ in range(7))])
+    assert (tested.above, tested.groups) == (7, 1)
+    assert tested.corrected < signs.CHANCE
+
+
+def test_buffers_below_the_bandwidth_delay_product_are_a_group_of_their_own() -> None:
+    # 20 Mbit/s times 60 ms are 100 packets; one more is in transmission.
+    lines = [line(5.0, waiting=waiting) for waiting in (98, 99) for _ in range(signs.FEWEST)]
+    assert {each.group[-1] for each in signs.signs(lines)} == {"below 1 BDP", "1 BDP or more"}
+
+
+def test_the_report_shows_the_probability_with_and_without_correction() -> None:
+    note = sections.side(Signs(("group",), 7, 0, GROUPS)).note
+    assert note == "7 above, 0 below, p = 0.016, corrected for 20 groups 0.31"
+    assert math.isclose(Signs(("group",), 7, 0, GROUPS).probability, 2 / 2**7)
