@@ -69,12 +69,13 @@ impl<T: Copy> Ring<T> {
     #[inline(always)]
     pub fn insert(&mut self, place: usize, item: T) {
         self.push(item);
-        for at in (place + 1..self.len).rev() {
-            let (from, to) = (self.place(at - 1), self.place(at));
+        let mut to = self.place(self.len - 1);
+        for at in (place..self.len - 1).rev() {
+            let from = self.place(at);
             self.slots[to] = self.slots[from];
+            to = from;
         }
-        let slot = self.place(place);
-        self.slots[slot] = item;
+        self.slots[to] = item;
     }
 
     /// Takes the first ones, the last of which is told; `places` are before that, and it is there.
@@ -132,7 +133,7 @@ impl<T: Copy> Ring<T> {
     }
 
     /// All of them, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         (0..self.len).map(|at| &self.slots[self.place(at)])
     }
 
@@ -157,6 +158,24 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
+        #[test]
+        fn items_are_inserted_anywhere_and_across_the_end_of_the_ring(
+            steps in prop::collection::vec((prop::option::of(0_usize..9), 0_u32..99), 0..200),
+        ) {
+            let mut ring = Ring::default();
+            let mut queue = VecDeque::new();
+            for (behind, item) in steps {
+                if let Some(behind) = behind {
+                    let place = queue.len().saturating_sub(behind);
+                    ring.insert(place, item);
+                    queue.insert(place, item);
+                } else {
+                    prop_assert_eq!(ring.pop(), queue.pop_front());
+                }
+                prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
+            }
+        }
+
         #[test]
         fn it_is_a_queue(pushes in prop::collection::vec(prop::option::of(0_u32..9), 0..300)) {
             let mut ring = Ring::default();

@@ -67,7 +67,8 @@ impl HostNoise {
     #[inline(always)]
     pub(crate) fn both_hosts(&self, source: u32, at: Nanos) -> Nanos {
         let bits = self.bits(source, at);
-        (self.mean * (exponential((bits >> 32) as u32) + exponential(bits as u32))) as Nanos + 1
+        (self.mean * (exponential((bits >> 32) as u32) + exponential(bits as u32))) as i64 as Nanos
+            + 1
     }
 
     /// Lateness of a timer that expires at `at`.

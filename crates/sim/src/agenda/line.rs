@@ -34,19 +34,16 @@ impl DelayLine {
         true
     }
 
-    /// Inserts a packet behind those that come due no later; returns how many these are, or `None` if more than
-    /// [`REACH`] come due later.
-    #[inline(always)]
+    /// Inserts a packet in front of those that come due later; returns how many come due no later, or `None` if
+    /// more than [`REACH`] come due later.
     pub(crate) fn insert(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
-        let len = self.pending.len();
-        let later = |place: usize| self.pending.get(place).is_some_and(|next| next.time > time);
-        let mut place = len;
-        while place > 0 && later(place - 1) {
-            if len - place == REACH {
-                return None;
-            }
-            place -= 1;
+        let later = |next: &&Pending| next.time > time;
+        let last = self.pending.iter().rev();
+        let passed = last.take(REACH + 1).take_while(later).count();
+        if passed > REACH {
+            return None;
         }
+        let place = self.pending.len() - passed;
         self.last = self.last.max(time);
         self.pending.insert(place, Pending { time, packet });
         Some(place)
@@ -73,5 +70,48 @@ impl DelayLine {
     /// All of them in their order.
     pub(crate) fn packets(&self) -> impl Iterator<Item = &Packet> {
         self.pending.iter().map(|pending| &pending.packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Label;
+    use proptest::prelude::*;
+
+    fn packet(number: u32) -> Packet {
+        Packet::new(0, 1, number, Label::default())
+    }
+
+    proptest! {
+        #[test]
+        fn insertion_keeps_the_order_of_time_and_then_of_arrival(
+            times in prop::collection::vec(0_u64..40, 1..80),
+        ) {
+            let mut line = DelayLine::default();
+            let mut sorted: Vec<(Nanos, u32)> = Vec::new();
+            for (number, time) in (0..).zip(times) {
+                let place = sorted.partition_point(|(due, _)| *due <= time);
+                let reached = sorted.len() - place <= REACH;
+                prop_assert_eq!(line.insert(time, packet(number)), reached.then_some(place));
+                if reached {
+                    sorted.insert(place, (time, number));
+                }
+                prop_assert_eq!(line.first(), sorted.first().map(|(due, _)| *due));
+                prop_assert!(line.packets().map(Packet::number).eq(sorted.iter().map(|each| each.1)));
+                prop_assert_eq!(line.last, sorted.last().map_or(0, |each| each.0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_later_than_all_is_in_order_after_an_insertion() {
+        let mut line = DelayLine::default();
+        assert!(line.push(10, packet(1)));
+        assert_eq!(line.insert(5, packet(2)), Some(0));
+        assert!(!line.push(9, packet(3)), "earlier than the last one");
+        assert!(line.push(10, packet(4)));
+        let numbers: Vec<_> = (0..3).map(|_| line.take().number()).collect();
+        assert_eq!(numbers, [2, 1, 4]);
     }
 }

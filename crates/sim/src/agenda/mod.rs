@@ -147,16 +147,20 @@ impl Agenda {
         goes
     }
 
-    /// The same for a packet that comes due a little out of order: it takes its place among the last
-    /// ones of its line.
+    /// Schedules a packet that may come due a little before others on its line.
     #[inline(always)]
     pub fn packet_among(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
-        self.check_order(time);
-        let at = place as usize * self.classes + class;
-        match self.lines[at].insert(time, packet) {
-            Some(0) => self.heads.set(at, time),
+        if !self.packet_in_order(place, class, time, packet) {
+            self.insert(place as usize * self.classes + class, time, packet);
+        }
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, line: usize, time: Nanos, packet: Packet) {
+        match self.lines[line].insert(time, packet) {
+            Some(0) => self.heads.set(line, time),
             Some(_) => {}
-            None => self.straggler(at, time, packet),
+            None => self.straggler(line, time, packet),
         }
     }
 

@@ -38,6 +38,14 @@ impl Default for Line {
     }
 }
 
+impl Line {
+    /// True if no packet waits.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+}
+
 impl Default for Waiting {
     fn default() -> Self {
         Self { nodes: vec![Node::default()], free: NONE, held: 0 }

@@ -23,22 +23,47 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         enters: Nanos,
         packet: Packet,
     ) {
-        let link = &path.egress;
+        if !path.plain_egress {
+            return self.reach_hard_egress(source, path, enters, packet);
+        }
+        let (idle, due) = cross_egress(source, path, enters, &packet);
+        self.reach_host(source, idle, due, packet);
+    }
+
+    /// A packet reaches an egress link that may drop it, or hosts that are late.
+    #[inline(never)]
+    fn reach_hard_egress<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        enters: Nanos,
+        packet: Packet,
+    ) {
         if !path.plain
             && (self.access_loss.egress_loses(packet.source())
-                || !link.has_room(enters, source.egress_free))
+                || !path.egress.has_room(enters, source.egress_free))
         {
             return self.dropped_on_access(enters, source, packet);
         }
-        let idle = source.egress_free <= enters;
-        let short = if S::POLLS { packet.label().short_bytes() } else { None };
-        let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
-        source.egress_free = source.egress_free.max(enters) + time;
-        let due = source.egress_free + path.egress_to_event;
+        let (idle, due) = cross_egress(source, path, enters, &packet);
+        match &path.noise {
+            None => self.reach_host(source, idle, due, packet),
+            Some(noise) => self.reach_late_host(source, noise, idle, due, packet),
+        }
+    }
+
+    /// Schedules the event at `due` in which a packet is looked at. `idle` is false if the packet waited for
+    /// another on the egress link.
+    #[inline(always)]
+    fn reach_host<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        idle: bool,
+        due: Nanos,
+        packet: Packet,
+    ) {
         let class = source.record.class();
-        if let Some(noise) = &path.noise {
-            self.reach_late_host(source, noise, idle, due, packet);
-        } else if idle {
+        if idle {
             self.agenda.packet(Place::Return, class, due, packet);
         } else if !is_full::<S>(&packet) {
             self.agenda.packet(Place::ReturnSecond, class, due, packet);
@@ -47,12 +72,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// The same for a packet that would be looked at in an event at `due` if both hosts were punctual.
-    /// A host that is about to handle a packet also handles those that arrive until then.
+    /// Schedules the event of a packet that would be looked at at `due` if both hosts were punctual. A host that
+    /// is about to handle a packet also handles those that arrive until then.
     ///
     /// A packet that waits for the one before it is on the line of its source: there, each event
     /// of a source takes the next one to the agenda.
-    #[inline(never)]
+    #[inline(always)]
     fn reach_late_host<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -61,21 +86,37 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         due: Nanos,
         packet: Packet,
     ) {
-        let together = due <= source.handled_at && self.now < source.handled_at;
-        if !together {
-            let late = due + noise.both_hosts(packet.source(), due);
-            source.handled_at = source.handled_at.max(late);
+        if due <= source.handled_at && self.now < source.handled_at {
+            let due = source.handled_at;
+            return self.egress_waiting.push(&mut source.egress_waiting, due, packet);
         }
-        let due = source.handled_at;
-        if idle && !together {
-            self.agenda.packet_among(Place::Return, source.record.class(), due, packet);
-        } else {
+        let due = due + noise.both_hosts(packet.source(), due);
+        source.handled_at = due;
+        let class = source.record.class();
+        if idle {
+            self.agenda.packet_among(Place::Return, class, due, packet);
+        } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
             self.egress_waiting.push(&mut source.egress_waiting, due, packet);
         }
     }
 
-    /// The next packet of a source whose host is late gets its event.
+    /// The next packet that waits for the one just gone on the egress link gets its event.
     #[inline(always)]
+    fn follow<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path) {
+        if source.egress_waiting.is_empty() {
+            return;
+        }
+        if path.noise.is_some() {
+            return self.follow_late(source);
+        }
+        let follows = self.now + path.egress.data_time;
+        if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
+            self.agenda.packet(Place::ReturnQueued, source.record.class(), follows, next);
+        }
+    }
+
+    /// The next packet of a source whose host is late gets its event.
+    #[inline(never)]
     fn follow_late<S: SendingEnd>(&mut self, source: &mut Source<S>) {
         if let Some((due, next)) = self.egress_waiting.pop(&mut source.egress_waiting) {
             self.agenda.packet_among(Place::ReturnQueued, source.record.class(), due, next);
@@ -93,13 +134,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if packet.kind() == Kind::Ack {
             return self.waited_for_return(source, path, packet);
         }
-        let follows = self.now + path.egress.data_time;
-        if path.noise.is_some() {
-            self.follow_late(source);
-        } else if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows)
-        {
-            self.agenda.packet(Place::ReturnQueued, source.record.class(), follows, next);
-        }
+        self.follow(source, path);
         let arrived = self.now - path.answer_to_event;
         self.lifetime.received += 1;
         self.pass(source, Tap::Receiver, arrived, &packet);
@@ -186,4 +221,21 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.probes.delivered_in_block(arrived, &source.record, index);
         }
     }
+}
+
+/// Occupies the egress link with a packet. Returns whether the link was idle, and when the packet is looked at if
+/// both hosts are punctual.
+#[inline(always)]
+fn cross_egress<S: SendingEnd>(
+    source: &mut Source<S>,
+    path: &Path,
+    enters: Nanos,
+    packet: &Packet,
+) -> (bool, Nanos) {
+    let link = &path.egress;
+    let idle = source.egress_free <= enters;
+    let short = if S::POLLS { packet.label().short_bytes() } else { None };
+    let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
+    source.egress_free = source.egress_free.max(enters) + time;
+    (idle, source.egress_free + path.egress_to_event)
 }

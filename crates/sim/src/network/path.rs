@@ -28,6 +28,8 @@ pub(crate) struct Path {
     pub back: Nanos,
     /// No own link can overflow or lose at random.
     pub plain: bool,
+    /// True if no own link can overflow or lose at random, and both hosts are punctual.
+    pub plain_egress: bool,
     /// What is kept of the packets that its receivers get.
     pub progress: Progress,
     /// How both ends behave.
@@ -78,6 +80,7 @@ impl Path {
             egress_to_event: 0,
             back: class.back + ingress.delay + hops::time_back(&config.before, config),
             plain: plain(&class.ingress) && plain(&class.egress),
+            plain_egress: false,
             progress: match class.traffic {
                 Traffic::Bulk { .. } if config.probes.report_at.is_empty() => Progress::Packets,
                 Traffic::Bulk { .. } => Progress::PacketsByTime,
@@ -110,10 +113,11 @@ impl Path {
         modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
     }
 
-    /// Makes both hosts late, as their class is the one numbered `at`.
+    /// Makes both hosts as late as class number `at` has its hosts.
     pub(crate) fn set_noise(&mut self, config: &RunConfig, at: usize, replication: u32) {
         let mean = config.classes[at].host_noise;
         self.noise = HostNoise::new(mean, config.seed, replication, at as u32);
+        self.plain_egress = self.plain && self.noise.is_none();
     }
 
     /// Events are `return_lookahead` after the return bottleneck.

@@ -86,7 +86,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         index: u32,
     ) {
         let at = source.sender.pace_at();
-        if at == NEVER {
+        if at == NEVER || at + self.sender_lookahead >= *source.sender.looked_at() {
             return;
         }
         let late = path.noise.map_or(0, |noise| noise.timer(index, at));
