@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from tcpcast import papers
 from tcpcast.cli import main
@@ -272,3 +273,10 @@ def test_every_paper_says_why_a_difference_is_known(name: str) -> None:
         assert all(each.section and all(each.label) and each.reason for each in listed)
         places = [(each.section, each.label) for each in listed]
         assert len(set(places)) == len(places)
+
+
+def test_a_number_of_threads_may_be_of_numpy() -> None:
+    assert type(RunOptions(threads=np.int64(2)).threads) is int  # type: ignore[arg-type]
+    for other in (True, np.True_, 2.0):
+        with pytest.raises(DomainError, match="is no number of threads"):
+            RunOptions(threads=other)  # type: ignore[arg-type]

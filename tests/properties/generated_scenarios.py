@@ -101,12 +101,14 @@ class Generator:
             Any but :class:`ScenarioError` that reading a scenario raised; its tables are in a note.
         """
         tables = copy.deepcopy(self._random.choice(BASES))
-        tables["run"] = tables["run"] | {"max_wall": max_wall}
+        limit = {"max_wall": max_wall}
+        tables["run"] |= limit
         least, most = CHANGES
         for _ in range(int(least * (most / least) ** self._random.random())):
             for _ in range(TRIES):
                 changed = copy.deepcopy(tables)
                 self._change(changed)
+                changed["run"] = changed.get("run", {}) | limit
                 if changed != tables and is_valid(changed):
                     tables = changed
                     break

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import copy
 import itertools
+import math
 import os
 import signal
 import sys
@@ -49,8 +50,14 @@ EXIT_CODES = (0, 1, 2, 3)
 MOST_OVERRUN = 3
 """A run may take so many times ``run.max_wall`` of processor time."""
 
-MOST_WAITING = 12
-"""A run may last so many times ``run.max_wall``: other processes may make it wait."""
+MOST_WAITING_S = 120
+"""A run may last so many seconds, because it may wait for other processes."""
+
+MOST_ASLEEP_S = 3
+"""A run may sleep for so many seconds, in which it neither runs nor waits for a processor."""
+
+TOO_LONG = {-getattr(signal, name, 0) for name in ("SIGPROF", "SIGXCPU")}
+"""Exit codes of a run that took too much processor time."""
 
 TRIES_TO_SHORTEN = 60
 
@@ -59,7 +66,7 @@ TRIES_TO_SHORTEN = 60
 class Limits:
     """Limits of a run: ``run.max_wall`` in seconds, and the address space in bytes."""
 
-    max_wall_s: int = 1
+    max_wall_s: float = 1.0
     address_space: int = 3 << 30
 
 
@@ -109,7 +116,7 @@ def run_random(
         options = random.choice(COMMANDS)
         tables: Tables = {}
         try:
-            tables = generator.scenario(f"{limits.max_wall_s}s")
+            tables = generator.scenario(f"{limits.max_wall_s:g}s")
             code, reason = run_once(tables, options, folder=folder, limits=limits)
         except Exception as error:
             code, reason = None, f"reading it raised {error!r} {error.__notes__}"
@@ -135,18 +142,44 @@ def run_once(
         )
         begun = time.perf_counter()
         process.start()
-        process.join(MOST_WAITING * limits.max_wall_s)
+        asleep = _wait(process)
         lasted = time.perf_counter() - begun
         if process.exitcode is None:
             process.kill()
             process.join()
-            return None, f"lasted longer than {lasted:.3g} s"
+            return None, f"{'slept' if asleep else 'did not end'} after {lasted:.3g} s"
         said = err.read_text(encoding="utf-8") if err.exists() else ""
-        if process.exitcode == -signal.SIGXCPU:
+        if process.exitcode in TOO_LONG:
             return None, f"took more than {MOST_OVERRUN} times run.max_wall of processor time"
+        if not said and not out.exists():
+            return None, f"exit code {process.exitcode} before the command began"
         if process.exitcode not in EXIT_CODES or "Traceback" in said or "panicked" in said:
             return None, f"exit code {process.exitcode} after {lasted:.3g} s\n{said}"
         return process.exitcode, None
+
+
+def _wait(process: Any) -> bool:
+    """Wait until a process ends, sleeps, or lasts too long; return True if it sleeps."""
+    before = math.nan
+    for _ in range(MOST_WAITING_S // MOST_ASLEEP_S):
+        process.join(MOST_ASLEEP_S)
+        if process.exitcode is not None:
+            return False
+        active = _active_s(process.pid)
+        if abs(active - before) < MOST_ASLEEP_S / 10:
+            return True
+        before = active
+    return False
+
+
+def _active_s(pid: int) -> float:
+    """Return the time that the threads of a process have run or waited for a processor."""
+    try:
+        states = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    except OSError:
+        return math.nan  # it has just ended
+    times = [int(time) for state in states for time in state.split()[:2]]
+    return sum(times) / 1e9 if times else math.nan
 
 
 def _limited(arguments: list[str], folder: Path, out: Path, err: Path, limits: Limits) -> None:
@@ -155,7 +188,8 @@ def _limited(arguments: list[str], folder: Path, out: Path, err: Path, limits: L
         resource.setrlimit(resource.RLIMIT_AS, (limits.address_space, limits.address_space))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         most = MOST_OVERRUN * limits.max_wall_s
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
+        signal.setitimer(signal.ITIMER_PROF, most)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(most) + 1, math.ceil(most) + 2))
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "NO_COLOR": "1"}
     started.command(arguments, folder, environment, out, err)
 
@@ -206,7 +240,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="number of the first scenario")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--max-wall", type=int, default=Limits().max_wall_s, help="seconds")
+    parser.add_argument("--max-wall", type=float, default=Limits().max_wall_s, help="seconds")
     parser.add_argument("--memory", type=float, default=3.0, help="address space of a run, GiB")
     asked = parser.parse_args()
     limits = Limits(asked.max_wall, int(asked.memory * 2**30))

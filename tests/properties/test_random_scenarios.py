@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
-from generated_scenarios import BASES
+from generated_scenarios import BASES, Generator
 from random_scenarios import Limits, run_once, run_random
 from tcpcast import cli
 from tcpcast.scenario import Scenario
@@ -120,6 +121,11 @@ def test_a_command_without_memory_ends_with_a_line(
     monkeypatch.setattr(cli, "_dispatch", fill)
     assert cli.main(["run", "web-10mbit"]) == 3
     assert capsys.readouterr().err == "tcpcast: out of memory; raise the limit (ulimit -v)\n"
+
+
+def test_every_random_scenario_has_the_limit() -> None:
+    scenarios = [Generator(Random(f"11 {number}")).scenario("7s") for number in range(40)]
+    assert {tables["run"]["max_wall"] for tables in scenarios} == {"7s"}
 
 
 def test_every_base_is_valid() -> None:

@@ -740,3 +740,10 @@ def test_junk_anywhere_gives_lines_and_nothing_else(data: st.DataObject) -> None
     else:
         assert Scenario.from_dict(again.resolved()) == again
         json.dumps(again.resolved(), allow_nan=False)
+
+
+@pytest.mark.parametrize("place", ["", "network.", "network.bottleneck."])
+def test_a_long_key_is_shortened(place: str) -> None:
+    with pytest.raises(ScenarioError, match="unknown key") as caught:
+        load("web-10mbit", changes=parse_assignments([f"{place}{'a' * 100_000}=1"]))
+    assert len(str(caught.value)) < 400

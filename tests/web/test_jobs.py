@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import tcpcast
-from tcpcast.web import app
+from tcpcast.web import app, jobs
 from tcpcast.web.questions.path import PATH
 
 from web.lossy_capture import capture_of_a_path
@@ -111,6 +113,32 @@ def test_an_upload_is_bounded(page: Page, monkeypatch: pytest.MonkeyPatch) -> No
     )
     assert told.status_code == 413
     assert upload(page, b"", "empty.pcap").status_code == 400
+
+
+def test_the_number_of_uploads_is_bounded() -> None:
+    async def upload_at_once() -> None:
+        async with jobs.Jobs().upload():
+            pass  # one that has ended is not counted
+        kept = jobs.Jobs()
+        async with contextlib.AsyncExitStack() as uploads:
+            for _ in range(jobs.MOST_RUNNING):
+                await uploads.enter_async_context(kept.upload())
+            with pytest.raises(jobs.Full, match="are running"):
+                kept.room()
+        kept.room()
+
+    asyncio.run(upload_at_once())
+
+
+def test_a_stalled_upload_ends(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def stall(*_: Any) -> None:
+        await asyncio.sleep(WAIT_S)
+
+    monkeypatch.setattr(jobs, "UPLOAD_S", 0.1)
+    monkeypatch.setattr(app, "_receive", stall)
+    response = upload(page, b"x", "slow.pcap")
+    assert response.status_code == 503
+    assert "the upload took more than 0 s" in response.json()["error"]["message"]
 
 
 class Outside(HTMLParser):

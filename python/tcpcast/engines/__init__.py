@@ -9,6 +9,7 @@ import difflib
 import functools
 import time
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric, Refusal, noted
@@ -68,13 +69,17 @@ class RunOptions:
     def __post_init__(self) -> None:
         """Refuse numbers of threads that are none."""
         count = self.threads
-        if count is not None and (type(count) is not int or count < 1):
+        if count is not None and (
+            not isinstance(count, Integral) or isinstance(count, bool) or count < 1
+        ):
             raise DomainError(
                 f"threads: {count!r} is no number of threads; write 1 or more, or leave it out "
                 "for one per core"
             )
         if count is not None and count > MOST_THREADS:
             raise DomainError(f"threads: {count} are too many; write at most {MOST_THREADS}")
+        if count is not None:
+            object.__setattr__(self, "threads", int(count))
 
     def ends_at(self, scenario: Scenario) -> float | None:
         """Return when a run that begins now has to stop, None for never."""

@@ -384,4 +384,4 @@ def _dotted(location: tuple[int | str, ...], names: EntryNames) -> str:
 
 def _shown_key(key: int | str) -> str:
     text = str(key)
-    return text if re.fullmatch(r"[\w-]+", text) else show(text)
+    return text if re.fullmatch(r"[\w-]{1,64}", text) else show(text)

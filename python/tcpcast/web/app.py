@@ -146,14 +146,14 @@ class _Page:
         return self._jobs.find(request.path_params["name"])
 
     async def capture(self, request: Request) -> Response:
-        self._jobs.room()
         assert self._folder is not None
         name = request.query_params.get("name", "")[:MOST_NAME] or "capture"
         descriptor, path = tempfile.mkstemp(dir=self._folder)
         file = Path(path)
         try:
             with open(descriptor, "wb") as sink:
-                await _receive(request, sink.write)
+                async with self._jobs.upload():
+                    await _receive(request, sink.write)
             asked = {"do": "capture", "path": path, "name": name}
             job = self._jobs.start(asked, after=lambda: file.unlink(missing_ok=True))
         except BaseException:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import TcpcastError
-from tcpcast.web.processes import Worker
+from tcpcast.web.processes import Overdue, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
 MOST_RUNNING = 2
 MOST_KEPT = 20
@@ -20,6 +21,9 @@ MOST_KEPT = 20
 
 LIMIT_S = 120.0
 """So long a job may take."""
+
+UPLOAD_S = 600.0
+"""Seconds that an upload may take, so that a stalled one does not keep its file."""
 
 
 class Full(TcpcastError):  # noqa: N818 - nothing is wrong with the request
@@ -71,10 +75,33 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
+        self._uploads = 0
+
+    @asynccontextmanager
+    async def upload(self) -> AsyncIterator[None]:
+        """Count an upload as a job until it is complete, for at most :data:`UPLOAD_S`.
+
+        Raises
+        ------
+        Full
+            As many run as may.
+        Overdue
+            It took longer.
+        """
+        self.room()
+        self._uploads += 1
+        try:
+            async with asyncio.timeout(UPLOAD_S):
+                yield
+        except TimeoutError:
+            raise Overdue(f"the upload took more than {UPLOAD_S:.0f} s") from None
+        finally:
+            self._uploads -= 1
 
     def room(self) -> None:
         """Raise Full unless another may begin."""
-        if sum(job.state == "running" for job in self._jobs.values()) >= MOST_RUNNING:
+        running = sum(job.state == "running" for job in self._jobs.values())
+        if running + self._uploads >= MOST_RUNNING:
             raise Full(f"{MOST_RUNNING} are running; cancel one, or wait until one is done")
 
     def start(self, request: dict[str, Any], after: Callable[[], None] = lambda: None) -> Job:

@@ -81,7 +81,7 @@ def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) ->
     say(access.start_url)
     config = uvicorn.Config(
         create_app(access),
-        log_level="warning",
+        log_level="error",  # a warning per malformed request, from any program on this machine
         access_log=False,
         lifespan="on",
         server_header=False,
