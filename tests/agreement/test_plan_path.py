@@ -418,7 +418,7 @@ def test_verified_loss(simulated: Callable[..., list[Scenario]]) -> None:
         asked = simulated(figures)
         plan = plan_loss(lossy(), goodput_bps=5e6, verify=True)
         assert plan.simulated == pytest.approx(1.2e-3 * factor ** (1 / 0.7), rel=0.01)
-        assert len(asked) <= 20
+        assert len(asked) <= 11
         losses = plan.tables["simulated"]["loss_ratio"].tolist()
         assert plan.value in losses
         assert losses == sorted(losses)
@@ -473,7 +473,7 @@ def test_simulation_agrees_on_the_flows() -> None:
     busy = plan.tables["simulated"]["utilisation"]
     assert busy[0] == pytest.approx(0.5, abs=0.05)
     assert busy[1] > 0.9
-    assert busy[2] > 0.98
+    assert busy[-1] > 0.999
 
 
 def test_simulation_agrees_on_a_window_limited_loss() -> None:

@@ -43,8 +43,9 @@ class Plan:
         intervals, and there is no answer then.
     simulated_undecided
         Whether these are so far apart that there is no answer between them.
-    there, metric
-        What was simulated at the simulation's own answer itself, and which metric it is.
+    there, metric, fitted
+        The metric at the simulation's own answer, its name, and from how many runs it is fitted; 0
+        for the metric of one run.
     untrusted
         Why the value is not to be trusted: outside what its model is shown for, or contradicted by
         the simulation, whose answer then leads; "" where it is.
@@ -83,6 +84,7 @@ class Plan:
     simulated_undecided: bool = False
     there: Metric | None = None
     metric: str = ""
+    fitted: int = 0
     untrusted: str = ""
     undecided: bool = False
     verified: list[Answer] = field(default_factory=list)
@@ -105,7 +107,7 @@ class Plan:
         """Whether the simulation's answer stands first."""
         return self.simulated is not None and (bool(self.untrusted) or self.undecided)
 
-    def answer_by_simulation(
+    def answer_by_simulation(  # noqa: PLR0913 - an answer, and how it was found
         self,
         value: float,
         *,
@@ -113,6 +115,7 @@ class Plan:
         high: float | None,
         metric: str,
         there: Metric | None,
+        fitted: int = 0,
     ) -> None:
         """Take the simulation's own answer, and distrust a value that it contradicts.
 
@@ -121,10 +124,12 @@ class Plan:
         value, low, high
             The simulation's answer and its 95 % interval, in the plan's unit.
         metric, there
-            What was simulated at that answer.
+            The metric that meets the target, and its value at that answer.
+        fitted
+            The number of runs from which that value is fitted, 0 for one run.
         """
         self.simulated, self.simulated_low, self.simulated_high = value, low, high
-        self.metric, self.there = metric, there
+        self.metric, self.there, self.fitted = metric, there, fitted
         inside = low is not None and high is not None and low <= self.value <= high
         if inside or self.untrusted or abs(self.value - value) <= CONTRADICTED * value:
             return
@@ -175,6 +180,7 @@ class Plan:
             "low": there.low,
             "high": there.high,
             "unit": UNITS[self.metric],
+            "fitted_runs": self.fitted,
         }
 
     def _leading(self) -> dict[str, Any] | None:

@@ -418,7 +418,7 @@ def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
     )
     assert value is not None
     runs.measure(value)
-    return Found(value, low, high)
+    return Found(value, low, high, there=runs.at(value))
 
 
 def _of_other_seeds(sent: Metric) -> tuple[float | None, float | None]:

@@ -33,6 +33,9 @@ STEP = 0.05
 MOST_TIMES = 100
 """Nobody is advised to simulate more than so many times as long."""
 
+EXCESS = 1.5
+"""From this ratio on, a note compares the scatter of the runs with their own intervals."""
+
 
 class Stopped(Exception):  # noqa: N818 - a user's wish rather than a fault
     """A run was broken off, or all of ``run.max_wall`` was used up."""
@@ -204,10 +207,27 @@ def _take(plan: Plan, runs: Simulations, found: Found) -> None:
         plan.warnings.append("by simulation undecided: " + undecided(runs, found))
         return
     plan.answer_by_simulation(
-        found.value, low=found.low, high=found.high, metric=runs.metric, there=runs.at(found.value)
+        found.value,
+        low=found.low,
+        high=found.high,
+        metric=runs.metric,
+        there=found.there,
+        fitted=found.fitted,
     )
+    plan.notes += scatter_notes(found)
     if plan.scenario is not None and plan.leads_by_simulation:
         plan.scenario = plan.scenario.with_changes({runs.key: runs.text(found.value)})
+
+
+def scatter_notes(found: Found) -> list[str]:
+    """Return a note if the runs' own intervals are much narrower than their scatter."""
+    if found.excess < EXCESS:
+        return []
+    return [
+        f"The {found.fitted} runs about the answer scatter {found.excess:.2g} times as widely as "
+        "their own 95 % intervals allow: single rows may exclude the target. The answer's range "
+        "and the value there follow from the scatter."
+    ]
 
 
 def undecided(runs: Simulations, found: Found) -> str:

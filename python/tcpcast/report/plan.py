@@ -176,7 +176,8 @@ def _by_simulation(plan: Plan) -> list[tuple[str, str]]:
         interval = interval_text(plan.there, scale)
         interval = interval if interval.startswith("±") else interval and f"({interval})"
         shown = " ".join(filter(None, [value_text(plan.there, scale), interval, scale.unit]))
-        lines.append(("", f"simulated there: {label(plan.metric)} {shown}"))
+        how = f"fitted to {plan.fitted} runs" if plan.fitted else "simulated there"
+        lines.append(("", f"{how}: {label(plan.metric)} {shown}"))
     return lines
 
 
