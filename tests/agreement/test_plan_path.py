@@ -16,7 +16,7 @@ from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
 from tcpcast.plan import Plan, plan_loss, plan_streams, verification
-from tcpcast.plan.path import MOST_PACKETS
+from tcpcast.plan.path import MOST_PACKETS, rate_text
 from tcpcast.scenario import Scenario, load
 
 if TYPE_CHECKING:
@@ -100,6 +100,18 @@ def test_the_curve_rises_by_its_gains_up_to_the_link() -> None:
     each = pftk_pps(1e-3, 0.2) * PACKET_BITS
     np.testing.assert_allclose(curve["pftk_bps"], np.minimum(n * each, 100e6))
     np.testing.assert_allclose(curve["goodput_bps"], rate * 0.999 * 1460 / 1500)
+
+
+def test_the_sentence_of_streams_has_the_goodput_of_the_table() -> None:
+    plan = plan_streams(path())
+    rows, value = plan.tables["streams"], int(plan.value)
+    for column, flows in (
+        ("goodput_bps", 1),
+        ("competing_bps", value),
+        ("competing_bps", 2 * value),
+    ):
+        (rate,) = rows[column][rows["flows"] == flows]
+        assert f" {rate_text(float(rate))}" in plan.recommendation
 
 
 def test_printed_rows_are_rows_of_the_curve_and_beyond() -> None:

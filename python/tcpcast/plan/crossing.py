@@ -37,8 +37,8 @@ AWAY = np.geomspace(1e-7, 20.0, 3000)
 LARGEST = 20.0
 """The largest logarithm of a fit and of a value, relative to target and centre."""
 
-LEAST_SHARE = 0.25
-"""The variance of the scatter is at least this share of that by the points' own intervals: few
+LEAST_SHARE = 0.5
+"""The variance of the scatter is at least this share of the one by the points' own intervals: few
 points may lie on a curve by chance."""
 
 FEWEST, FEWEST_CURVED = 4, 7
