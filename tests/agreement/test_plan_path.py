@@ -110,7 +110,7 @@ def test_the_sentence_of_streams_has_the_goodput_of_the_table() -> None:
         ("competing_bps", value),
         ("competing_bps", 2 * value),
     ):
-        (rate,) = rows[column][rows["flows"] == flows]
+        (rate,) = rows[f"{column}_bps"][rows["flows"] == flows]
         assert f" {rate_text(float(rate))}" in plan.recommendation
 
 
