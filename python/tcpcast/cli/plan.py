@@ -100,6 +100,12 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     rate: Annotated[
         str | None, typer.Option(metavar="RATE", help="Least mean connection rate.")
     ] = None,
+    grows: Annotated[
+        str | None,
+        typer.Option(
+            "--class", metavar="NAME", help="Class that grows; all in proportion if left out."
+        ),
+    ] = None,
     share: Annotated[
         str | None,
         typer.Option(metavar="RATIO", help="Instead: the share of the files that is faster ..."),
@@ -132,6 +138,8 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     if rate is None:
         from tcpcast.plan import plan_quality
 
+        if grows is not None:
+            raise TcpcastError("--class: belongs to --rate; --share is for one class of users")
         quality = {"engine": engine, **_quality(share, above), "verify": verify}
         scenario = _scenario("quality", file, changes, seed)
         _answer(plan_quality, scenario, quality, threads, report, **shown)
@@ -147,7 +155,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("users", file, changes, seed)
-    how = {"rate_bps": target, "verify": verify, **_connections(changes)}
+    how = {"rate_bps": target, "grows": grows, "verify": verify, **_connections(changes)}
     _answer(plan_users, scenario, how, threads, report, **shown)
 
 
@@ -416,7 +424,7 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     report.write(plan, scenario)
     if plan.interrupted:
         raise typer.Exit(130)
-    undecided = plan.undecided and plan.simulated is None
+    undecided = (plan.undecided or not plan.has_model) and plan.simulated is None
     unsettled = undecided or (target["verify"] and plan.simulated is None)
     raise typer.Exit(1 if unsettled or plan.partial else 0)
 

@@ -37,10 +37,6 @@ AWAY = np.geomspace(1e-7, 20.0, 3000)
 LARGEST = 20.0
 """The largest logarithm of a fit and of a value, relative to target and centre."""
 
-LEAST_SHARE = 0.5
-"""The variance of the scatter is at least this share of the one by the points' own intervals: few
-points may lie on a curve by chance."""
-
 FEWEST, FEWEST_CURVED = 4, 7
 """Points from which a line, or a parabola, and its scatter are estimated."""
 
@@ -199,11 +195,17 @@ def _fitted(points: Sequence[Point], x: Floats, y: Floats, degree: int) -> tuple
     freedom = len(points) - degree - 1
     scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
     claimed = _claimed(points, weights)
-    noise = max(scatter, LEAST_SHARE * claimed)
+    noise = max(scatter, claimed)  # few points may lie on a curve by chance
     quantile = float(stdtrit(freedom, (1 + LEVEL) / 2))
     excess = math.sqrt(scatter / claimed) if claimed > 0 else 0.0
     covariance = np.asarray(noise * inverse, dtype=np.float64)
     return Curve(centre, np.asarray(terms, dtype=np.float64), covariance, quantile), excess
+
+
+def stated_error(points: Sequence[Point]) -> float:
+    """Return the standard error of the points' logarithms by their intervals, 0 without any."""
+    stated = [point.error for point in points if point.error > 0]
+    return float(np.median(stated)) if stated else 0.0
 
 
 def _claimed(points: Sequence[Point], weights: Floats) -> float:

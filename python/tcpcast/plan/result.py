@@ -29,7 +29,8 @@ class Plan:
     question
         What was asked, in words.
     value, unit
-        The model's answer: whole packets, sources or flows, bit/s, or a ratio (unit 1).
+        The model's answer: whole packets, sources or flows, bit/s, or a ratio (unit 1); NaN if no
+        model covers the scenario, and the simulation answers alone.
     tables
         What stands beside it; columns of equal length, as in an Answer.
     notes
@@ -103,9 +104,15 @@ class Plan:
         return f"<Plan {self.question}: {self.value:.6g} {self.unit}>"
 
     @property
+    def has_model(self) -> bool:
+        """Whether a model or a search gave ``value``."""
+        return not math.isnan(self.value)
+
+    @property
     def leads_by_simulation(self) -> bool:
         """Whether the simulation's answer stands first."""
-        return self.simulated is not None and (bool(self.untrusted) or self.undecided)
+        doubtful = bool(self.untrusted) or self.undecided or not self.has_model
+        return self.simulated is not None and doubtful
 
     def answer_by_simulation(  # noqa: PLR0913 - an answer, and how it was found
         self,
@@ -130,6 +137,8 @@ class Plan:
         """
         self.simulated, self.simulated_low, self.simulated_high = value, low, high
         self.metric, self.there, self.fitted = metric, there, fitted
+        if not self.has_model:
+            return
         inside = low is not None and high is not None and low <= self.value <= high
         if inside or self.untrusted or abs(self.value - value) <= CONTRADICTED * value:
             return
@@ -139,7 +148,7 @@ class Plan:
         """Return the plan for programs: NaN becomes null, arrays become lists."""
         return {
             "question": self.question,
-            "value": None if self.undecided else self.value,
+            "value": self.value if self.has_model and not self.undecided else None,
             "trusted": not self.untrusted,
             "untrusted": self.untrusted or None,
             "undecided": self.undecided,
@@ -188,7 +197,7 @@ class Plan:
         if self.leads_by_simulation:
             low, high = self.simulated_low, self.simulated_high
             return {"by": "simulation", "value": self.simulated, "low": low, "high": high}
-        if self.undecided:
+        if self.undecided or not self.has_model:
             return None
         by = self.engine or "model"
         return {"by": by, "value": self.value, "low": self.low, "high": self.high}

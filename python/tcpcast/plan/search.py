@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.crossing import FEWEST, Crossing, Point, crossing
+from tcpcast.plan.crossing import FEWEST, Crossing, Point, crossing, stated_error
 
 if TYPE_CHECKING:
     from tcpcast.plan.verification import Simulations
@@ -350,6 +350,9 @@ class _Window:
             doubt = 1.0 if found is None else found.doubt
             wider = WIDER if doubt > STEEP else 1 / WIDER if doubt < STEEP / WIDER**4 else 1.0
             self.radius = min(max(wider * self.radius, NEAREST), FARTHEST)
+        # The metric has to differ by more than its noise, or a slope by chance ends the search.
+        noise = min(stated_error(self.nearest(runs, goal)), FARTHEST)
+        self.radius = max(self.radius, noise)
         if goal.whole:
             self.radius = max(self.radius, math.log1p(FEW_VALUES / self.centre))
         return self.crossing(runs, goal)

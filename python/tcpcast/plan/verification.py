@@ -63,7 +63,7 @@ def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
 class Simulations:
     """Runs of one scenario over the values of one key, each with another seed.
 
-    ``text`` writes a value.
+    ``text`` writes a value; ``place`` returns the changes for it if they are more than ``key``.
     They are packet-level ones unless another ``engine`` is named. ``read`` finds the figure in an
     answer where it is no metric, and ``beside`` says what else changes at a value. All together
     they last no longer than the scenario's ``run.max_wall``.
@@ -78,6 +78,7 @@ class Simulations:
     engine: str = "packet"
     read: Callable[[Answer], Metric | None] | None = None
     beside: Callable[[float], dict[str, Any]] | None = None
+    place: Callable[[float], dict[str, Any]] | None = None
     answers: dict[float, Answer] = field(default_factory=dict)
     cut: float | None = None
 
@@ -128,8 +129,12 @@ class Simulations:
         """Return the figure as an answer has it, None where it has none."""
         return found.metrics.get(self.metric) if self.read is None else self.read(found)
 
+    def changes(self, value: float) -> dict[str, Any]:
+        """Return the changes that put a value into the scenario."""
+        return {self.key: self.text(value)} if self.place is None else self.place(value)
+
     def _simulate(self, value: float) -> Answer:
-        changes: dict[str, Any] = {self.key: self.text(value)}
+        changes = self.changes(value)
         # What is recorded beside the figures is the scenario's business, not the check's.
         changes |= {"probes.flows": [], "probes.pcap": []}
         wanted = self.scenario.run.connections
@@ -216,7 +221,7 @@ def _take(plan: Plan, runs: Simulations, found: Found) -> None:
     )
     plan.notes += scatter_notes(found)
     if plan.scenario is not None and plan.leads_by_simulation:
-        plan.scenario = plan.scenario.with_changes({runs.key: runs.text(found.value)})
+        plan.scenario = plan.scenario.with_changes(runs.changes(found.value))
 
 
 def scatter_notes(found: Found) -> list[str]:

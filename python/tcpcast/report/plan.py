@@ -148,12 +148,14 @@ def _remarks(plan: Plan) -> Iterator[Paragraph]:
 
 def _answers(plan: Plan) -> list[tuple[str, str]]:
     """Return the answer, or two: the one to trust first, with what was simulated there."""
+    simulated = _by_simulation(plan)
+    if not plan.has_model:
+        return simulated or [("by simulation", "no answer")]
     by = f"by {plan.engine}" if plan.engine else "by the model"
     marked = UNTRUSTED if plan.untrusted else ""
     shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval(plan)}"
     if plan.undecided:
         shown = f"undecided{_between(plan.low, plan.high, plan.unit)}"
-    simulated = _by_simulation(plan)
     if plan.leads_by_simulation:
         shown += f" ({_apart(plan)} relative error)" if not plan.undecided else ""
         return [*simulated, (by, shown)]
@@ -168,7 +170,7 @@ def _by_simulation(plan: Plan) -> list[tuple[str, str]]:
         return []
     line = quantity_text(plan.simulated, plan.unit)
     line += _between(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
-    if not plan.leads_by_simulation:
+    if plan.has_model and not plan.leads_by_simulation:
         line += f" ({plan.engine or 'the model'} {_apart(plan)})"
     lines = [("by simulation", line)]
     if plan.there is not None:
