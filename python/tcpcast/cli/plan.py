@@ -14,6 +14,19 @@ import typer
 
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.options import Changes, File, Force, Format, Html, Json, Markdown, Seed, Threads
+from tcpcast.cli.plan_options import (
+    Above,
+    DelayedAcks,
+    MinRto,
+    Mss,
+    PathFile,
+    Plot,
+    Rtt,
+    Rwnd,
+    Share,
+    Stack,
+    Verify,
+)
 from tcpcast.cli.question import read_scenario
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import DomainError, ScenarioError, TcpcastError, UnitError
@@ -27,39 +40,11 @@ if TYPE_CHECKING:
 
 EXAMPLE = "tcpcast plan buffer web-10mbit --loss 1% --verify"
 
-
 app = typer.Typer(
     cls=Commands, help="Solve for a target: which buffer, users, rate, streams or loss meets it?"
 )
 
-PathFile = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE|NAME",
-        help="A scenario in place of the options of the path.",
-        show_default=False,
-    ),
-]
-Rtt = Annotated[str | None, typer.Option(metavar="TIME", help="Round-trip time of the empty path.")]
-Mss = Annotated[
-    str | None,
-    typer.Option(metavar="BYTES", help="Payload of a packet; 1500 B less headers if left out."),
-]
-Rwnd = Annotated[
-    str | None, typer.Option(metavar="WINDOW", help="Receiver window; unlimited if left out.")
-]
-DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for two packets.")]
-MinRto = Annotated[str | None, typer.Option(metavar="TIME", help="Minimum RTO; else the stack's.")]
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
-Stack = Annotated[
-    str | None, typer.Option(metavar="NAME", help="TCP preset; linux-cubic if left out.")
-]
-Plot = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Draw what the models say into a folder.")
-]
-Verify = Annotated[
-    bool, typer.Option("--verify", help="Check by simulation, and solve by simulation, too.")
-]
 
 
 @app.command("buffer", epilog=f"Example: {EXAMPLE}")
@@ -106,13 +91,8 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
             "--class", metavar="NAME", help="Class that grows; all in proportion if left out."
         ),
     ] = None,
-    share: Annotated[
-        str | None,
-        typer.Option(metavar="RATIO", help="Instead: the share of the files that is faster ..."),
-    ] = None,
-    above: Annotated[
-        str | None, typer.Option(metavar="RATE", help="... than this goodput of a file.")
-    ] = None,
+    share: Share = None,
+    above: Above = None,
     engine: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Engine for --share: packet, fixed-point or mean-field."),
@@ -144,12 +124,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
         scenario = _scenario("quality", file, changes, seed)
         _answer(plan_quality, scenario, quality, threads, report, **shown)
         return
-    others = {"share": share, "above": above, "engine": engine}
-    for name in [name for name, value in others.items() if value is not None]:
-        raise TcpcastError(
-            f"--{name}: belongs to the quality of files, --rate to a mean rate; leave one of the "
-            "two out"
-        )
+    _check_others({"share": share, "above": above, "engine": engine})
     from tcpcast.plan import plan_users
     from tcpcast.units import parse_rate
 
@@ -157,6 +132,15 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     scenario = _scenario("users", file, changes, seed)
     how = {"rate_bps": target, "grows": grows, "verify": verify, **_connections(changes)}
     _answer(plan_users, scenario, how, threads, report, **shown)
+
+
+def _check_others(others: dict[str, str | None]) -> None:
+    """Refuse options of a quality next to a mean rate."""
+    for name in [name for name, value in others.items() if value is not None]:
+        raise TcpcastError(
+            f"--{name}: belongs to the quality of files, --rate to a mean rate; leave one of the "
+            "two out"
+        )
 
 
 def _quality(share: str | None, above: str | None) -> dict[str, Any]:
@@ -179,7 +163,11 @@ def _quality(share: str | None, above: str | None) -> dict[str, Any]:
 def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     context: typer.Context,
     file: File,
-    rate: Annotated[str, typer.Option(metavar="RATE", help="Least mean connection rate.")],
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Least mean connection rate.")
+    ] = None,
+    share: Share = None,
+    above: Above = None,
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
@@ -191,15 +179,23 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Find the link rate that the population needs for a mean rate."""
+    """Find the link rate that the population needs for a mean rate, or a quality.
+
+    A goodput that most files exceed (--share and --above) is answered by simulation.
+    """
     report = _report(context, html, markdown, force=force)
-    from tcpcast.plan import plan_rate
+    from tcpcast.plan import plan_rate, plan_rate_quality
     from tcpcast.units import parse_rate
 
+    shown = _shown("bit/s", plot, form, as_json=as_json, force=force)
+    if rate is None:
+        scenario = _scenario("rate", file, changes, seed)
+        _answer(plan_rate_quality, scenario, _quality(share, above), threads, report, **shown)
+        return
+    _check_others({"share": share, "above": above})
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("rate", file, changes, seed)
     how = {"rate_bps": target, "verify": verify, **_connections(changes)}
-    shown = _shown("bit/s", plot, form, as_json=as_json, force=force)
     _answer(plan_rate, scenario, how, threads, report, **shown)
 
 
@@ -425,7 +421,7 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     if plan.interrupted:
         raise typer.Exit(130)
     undecided = (plan.undecided or not plan.has_model) and plan.simulated is None
-    unsettled = undecided or (target["verify"] and plan.simulated is None)
+    unsettled = undecided or (target.get("verify") and plan.simulated is None)
     raise typer.Exit(1 if unsettled or plan.partial else 0)
 
 

@@ -14,7 +14,9 @@ from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve import between, curve_of, whole
 from tcpcast.plan.growth import RATE, growing, slowest_rate
-from tcpcast.plan.nearest import PRESET, nearest
+from tcpcast.plan.nearest import PRESET, model_notes, nearest
+from tcpcast.plan.path import percent
+from tcpcast.plan.population import quality, simulations
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.trust import disowned
@@ -24,6 +26,7 @@ from tcpcast.scenario.traffic import MOST_SOURCES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tcpcast.answer import Note
     from tcpcast.engines import RunOptions
     from tcpcast.engines.formula.engset import EngsetInputs
     from tcpcast.models.engset import EngsetResult, Path
@@ -121,7 +124,7 @@ def _users_by_model(
     results = [replace(inputs, sources=n).solve() for n in sources]
     plan.value = value
     plan.tables["model"] = _model_table("sources", sources, results)
-    plan.warnings += engset_warnings(model.scenario, results[sources.index(value)])
+    plan.warnings += model.warnings(results[sources.index(value)])
     plan.untrusted = model.nearby or disowned("engset", scenario, {key: value})
 
 
@@ -194,6 +197,57 @@ def plan_rate(
     return plan
 
 
+def plan_rate_quality(
+    scenario: Scenario, *, share: float, above_bps: float, options: RunOptions | None = None
+) -> Plan:
+    """Return the bottleneck rate at which a share of the files comes faster than a rate.
+
+    Parameters
+    ----------
+    scenario
+        One class of on/off sources. Of its bottleneck only the rate is varied.
+    share, above_bps
+        As in :func:`plan_quality`.
+    options
+        Threads and progress of the simulations.
+
+    Returns
+    -------
+    Plan
+        The smallest rate, by the packet engine alone. Tables: ``simulated`` (bottleneck_bps,
+        goodput_bps, low, high), the goodput that the share of the files exceeds.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, or traffic that is not on/off.
+    DomainError
+        A share or rate outside its domain, or a goodput that no bottleneck rate gives.
+    """
+    start = scenario.network.bottleneck.rate_bps
+    sources = scenario.populations[0].count
+    if math.isinf(start):
+        start = min(sources * above_bps, LARGEST_RATE_BPS)
+        scenario = scenario.with_changes({_LINK: FASTEST})
+    asked = quality(scenario, share, above_bps, "packet")
+    plan = Plan(
+        question=f"bottleneck rate with {asked.words}",
+        value=math.nan,
+        unit="bit/s",
+        target=("goodput_bps", above_bps),
+    )
+    runs = simulations(asked, "packet", lambda _: asked.changes(sources), options)
+    runs.key, runs.text = _LINK, units.format_rate
+    least = math.ceil(_least_rate(scenario))
+    goal = Goal(target=above_bps, rises=True, smallest=True, least=least)
+    fastest = (units.parse_rate(FASTEST), f"{percent(share)} of files reach without a bottleneck")
+    verify_by_simulation(plan, runs, _search(runs, goal, plan, start, fastest), "bottleneck_bps")
+    simulated = plan.tables["simulated"]["bottleneck_bps"]
+    links = between(_centre(plan, simulated), simulated, least=least, most=LARGEST_RATE_BPS)
+    plan.tables["curve"] = curve_of("bottleneck_bps", links, "goodput_bps", lambda _: None)
+    return plan
+
+
 def _rate_by_model(
     plan: Plan, scenario: Scenario, model: _Model, rate_bps: float, least: float
 ) -> None:
@@ -206,7 +260,7 @@ def _rate_by_model(
     results = [at(c) for c in rates]
     plan.value = value
     plan.tables["model"] = _model_table("bottleneck_bps", rates, results)
-    plan.warnings += engset_warnings(model.scenario, results[rates.index(value)])
+    plan.warnings += model.warnings(results[rates.index(value)])
     there = {_LINK: units.format_rate(value)}
     plan.untrusted = model.nearby or disowned("engset", scenario, there)
     if value <= math.ceil(least):
@@ -231,6 +285,10 @@ class _Model:
     def notes(self) -> list[str]:
         """Return why there is no answer by the model."""
         return [] if self.inputs is not None else [f"By simulation alone: {self.nearby}."]
+
+    def warnings(self, result: EngsetResult) -> list[Note]:
+        """Return the model's warnings, the least important ones if the simulation answers."""
+        return model_notes(engset_warnings(self.scenario, result), leads=not self.nearby)
 
     def curve(
         self, rate: Callable[[EngsetInputs, float], float]
@@ -274,8 +332,10 @@ def _search(
         if plan.has_model:
             return solve(runs, goal, plan.value)
         value, who = easiest
-        if runs.measure(value) < goal.target:
-            raise _unreached(goal.target, who, runs.measure(value))
+        most = replace(runs, answers={}).measure(value)
+        if most < goal.target:
+            name = "above_bps" if runs.name else "rate_bps"
+            raise _unreached(goal.target, who, most, name)
         return solve(runs, goal, goal.inside(start))
 
     return search
@@ -388,9 +448,9 @@ def _check_positive(rate_bps: float) -> None:
         raise DomainError(f"rate_bps must be above 0, not {rate_bps!r}")
 
 
-def _unreached(rate_bps: float, who: str, most_bps: float) -> DomainError:
+def _unreached(rate_bps: float, who: str, most_bps: float, name: str = "rate_bps") -> DomainError:
     return DomainError(
-        f"rate_bps ({_rate_text(rate_bps)}) is above what {who}, {_rate_text(most_bps)}; give "
+        f"{name} ({_rate_text(rate_bps)}) is above what {who}, {_rate_text(most_bps)}; give "
         "a lower rate, or shorten the round trip"
     )
 

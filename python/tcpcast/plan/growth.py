@@ -70,7 +70,9 @@ class Growth:
                 f"All on/off classes grow in proportion ({', '.join(each)}); --class selects one"
             )
         stay = ", ".join(f"{name} stays at {count:,}" for name, count in self.others.items())
-        return [f"{'; '.join(filter(None, [grows, stay]))}. The class with the lowest rate counts."]
+        return [
+            f"{'; '.join(filter(None, [grows, stay]))}. The class with the lowest mean rate counts."
+        ]
 
     def text(self, total: float) -> str:
         """Return the sources of each class as a sentence, "" for one class."""

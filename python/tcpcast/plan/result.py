@@ -47,6 +47,11 @@ class Plan:
     there, metric, fitted
         The metric at the simulation's own answer, its name, and from how many runs it is fitted; 0
         for the metric of one run.
+    figure
+        The name of the figure that meets the target, such as a percentile; "" for a metric.
+    reached, runs
+        That figure at ``value`` if a search by simulation gave it, and the number of runs from
+        which it is fitted; 0 for the figure of one run.
     untrusted
         Why the value is not to be trusted: outside what its model is shown for, or contradicted by
         the simulation, whose answer then leads; "" where it is.
@@ -86,6 +91,9 @@ class Plan:
     there: Metric | None = None
     metric: str = ""
     fitted: int = 0
+    figure: str = ""
+    reached: Metric | None = None
+    runs: int = 0
     untrusted: str = ""
     undecided: bool = False
     verified: list[Answer] = field(default_factory=list)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.answer import concerning
+from tcpcast.answer import Note, concerning
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
 from tcpcast.plan.search import UNDECIDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.plan.result import Plan, Table
@@ -63,6 +63,8 @@ def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
 class Simulations:
     """Runs of one scenario over the values of one key, each with another seed.
 
+    ``tables`` are those of an answer that ``read`` uses, ``name`` is the figure's name if it is no
+    metric.
     ``text`` writes a value; ``place`` returns the changes for it if they are more than ``key``.
     They are packet-level ones unless another ``engine`` is named. ``read`` finds the figure in an
     answer where it is no metric, and ``beside`` says what else changes at a value. All together
@@ -79,6 +81,8 @@ class Simulations:
     read: Callable[[Answer], Metric | None] | None = None
     beside: Callable[[float], dict[str, Any]] | None = None
     place: Callable[[float], dict[str, Any]] | None = None
+    tables: tuple[str, ...] = ()
+    name: str = ""
     answers: dict[float, Answer] = field(default_factory=dict)
     cut: float | None = None
 
@@ -180,22 +184,22 @@ def verify_by_simulation(
     NotApplicable
         The simulation does not cover the scenario.
     """
+    plan.figure = runs.name
     try:
         found = search()
         if found is None:
-            plan.warnings.append(f"the simulation's own answer lies outside the {column} tried")
+            plan.warnings.insert(0, f"the simulation's own answer lies outside the {column} tried")
         else:
             _take(plan, runs, found)
     except Stopped as stop:
         plan.interrupted, plan.partial = stop.interrupted, not stop.interrupted
-        plan.warnings.append(stop.told("the check"))
+        plan.warnings.insert(0, stop.told("the check"))
     figures = {v: runs.figure(each) for v, each in runs.answers.items()}
     told = {v: metric for v, metric in sorted(figures.items()) if metric is not None}
     values, metrics = list(told), list(told.values())
     plan.verified = [runs.answers[value] for value in values]
     plan.tables["simulated"] = {column: np.array(values), **_metric_columns(runs.metric, metrics)}
-    said = dict.fromkeys(w for each in plan.verified for w in each.warnings)
-    plan.warnings.extend(w for w in said if concerning(w, (runs.metric,)))
+    plan.warnings += run_warnings(plan.verified, runs.tables or (runs.metric,))
     wanted = runs.scenario.run.connections
     if wanted is not None and wanted > runs.connections:
         plan.notes.append(
@@ -204,12 +208,32 @@ def verify_by_simulation(
         )
 
 
+def run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[str]:
+    """Return one warning of each kind that affects the values shown, and how many runs have it."""
+    found: dict[str, list[str]] = {}
+    for each in answers:
+        about = [concerning(warning, shown) for warning in each.warnings]
+        kinds = {w.kind if isinstance(w, Note) else w: w for w in reversed(about) if w is not None}
+        for kind, warning in kinds.items():
+            found.setdefault(kind, []).append(warning)
+    return [_counted(texts[0], len(texts), len(answers)) for texts in found.values()]
+
+
+def _counted(warning: str, count: int, runs: int) -> str:
+    if count == runs:
+        return warning
+    text = f"in {count} of {runs} runs: {warning}"
+    if not isinstance(warning, Note):
+        return text
+    return Note(text, warning.metrics, kind=warning.kind)
+
+
 def _take(plan: Plan, runs: Simulations, found: Found) -> None:
     """Put the simulation's own answer into the plan, or why there is none."""
     plan.simulated_low, plan.simulated_high = found.low, found.high
     if found.undecided:
         plan.simulated_undecided = True
-        plan.warnings.append("by simulation undecided: " + undecided(runs, found))
+        plan.warnings.insert(0, "by simulation undecided: " + undecided(runs, found))
         return
     plan.answer_by_simulation(
         found.value,
