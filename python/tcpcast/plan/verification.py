@@ -212,8 +212,9 @@ def run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[st
     """Return one warning of each kind that affects the values shown, and how many runs have it."""
     found: dict[str, list[str]] = {}
     for each in answers:
-        about = [concerning(warning, shown) for warning in each.warnings]
-        kinds = {w.kind if isinstance(w, Note) else w: w for w in reversed(about) if w is not None}
+        kinds: dict[str, str] = {}
+        for warning in filter(None, (concerning(text, shown) for text in each.warnings)):
+            kinds.setdefault(warning.kind if isinstance(warning, Note) else warning, warning)
         for kind, warning in kinds.items():
             found.setdefault(kind, []).append(warning)
     return [_counted(texts[0], len(texts), len(answers)) for texts in found.values()]
