@@ -272,7 +272,7 @@ def _rate_by_model(
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """What TCP-Engset takes of a scenario, None if it does not cover it or the target.
+    """Inputs of TCP-Engset for a scenario, None if it does not cover it or the target.
 
     ``nearby`` is the reason why the simulation answers, "" if the model does.
     """
@@ -283,7 +283,7 @@ class _Model:
 
     @property
     def notes(self) -> list[str]:
-        """Return why there is no answer by the model."""
+        """Return the reason for an answer without the model."""
         return [] if self.inputs is not None else [f"By simulation alone: {self.nearby}."]
 
     def warnings(self, result: EngsetResult) -> list[Note]:
@@ -293,7 +293,7 @@ class _Model:
     def curve(
         self, rate: Callable[[EngsetInputs, float], float]
     ) -> Callable[[float], float | None]:
-        """Return the rate at each value, None without a model."""
+        """Return the rate at each value, None if there is no model."""
         inputs = self.inputs
         return lambda value: None if inputs is None else rate(inputs, value)
 

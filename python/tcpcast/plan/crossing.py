@@ -203,7 +203,7 @@ def _fitted(points: Sequence[Point], x: Floats, y: Floats, degree: int) -> tuple
 
 
 def stated_error(points: Sequence[Point]) -> float:
-    """Return the standard error of the points' logarithms by their intervals, 0 without any."""
+    """Return the standard error of the points' logarithms by their intervals, 0 if none has one."""
     stated = [point.error for point in points if point.error > 0]
     return float(np.median(stated)) if stated else 0.0
 

@@ -54,7 +54,7 @@ class Growth:
         return found
 
     def changes(self, total: float) -> dict[str, Any]:
-        """Return the changes that give the scenario so many sources in all."""
+        """Return the changes that set the total number of sources."""
         if not self.has_classes:
             return {self.key: int(total)}
         return {f"class.{name}.sources": count for name, count in self.split(total).items()}
