@@ -26,10 +26,12 @@ from tcpcast.cli.plan_options import (
     Share,
     Stack,
     Verify,
+    read_option,
+    refuse_quality,
 )
 from tcpcast.cli.question import read_scenario
 from tcpcast.cli.streams import outlive_reader
-from tcpcast.errors import DomainError, ScenarioError, TcpcastError, UnitError
+from tcpcast.errors import DomainError, ScenarioError, TcpcastError
 from tcpcast.path.options import PathOptions, bulk_scenario, points
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
 
-    target = _read("--loss", parse_ratio, loss)
+    target = read_option("--loss", parse_ratio, loss)
     scenario = _scenario("buffer", file, changes, seed)
     how = {"loss": target, "verify": verify, **_connections(changes)}
     shown = _shown("packet", plot, form, as_json=as_json, force=force)
@@ -124,23 +126,14 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
         scenario = _scenario("quality", file, changes, seed)
         _answer(plan_quality, scenario, quality, threads, report, **shown)
         return
-    _check_others({"share": share, "above": above, "engine": engine})
+    refuse_quality({"share": share, "above": above, "engine": engine})
     from tcpcast.plan import plan_users
     from tcpcast.units import parse_rate
 
-    target = _read("--rate", parse_rate, rate)
+    target = read_option("--rate", parse_rate, rate)
     scenario = _scenario("users", file, changes, seed)
     how = {"rate_bps": target, "grows": grows, "verify": verify, **_connections(changes)}
     _answer(plan_users, scenario, how, threads, report, **shown)
-
-
-def _check_others(others: dict[str, str | None]) -> None:
-    """Refuse options of a quality next to a mean rate."""
-    for name in [name for name, value in others.items() if value is not None]:
-        raise TcpcastError(
-            f"--{name}: belongs to the quality of files, --rate to a mean rate; leave one of the "
-            "two out"
-        )
 
 
 def _quality(share: str | None, above: str | None) -> dict[str, Any]:
@@ -154,8 +147,8 @@ def _quality(share: str | None, above: str | None) -> dict[str, Any]:
             "goodput that most files reach, or --rate 200kbit for a mean rate"
         )
     return {
-        "share": _read("--share", parse_ratio, share),
-        "above_bps": _read("--above", parse_rate, above),
+        "share": read_option("--share", parse_ratio, share),
+        "above_bps": read_option("--above", parse_rate, above),
     }
 
 
@@ -192,8 +185,8 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
         scenario = _scenario("rate", file, changes, seed)
         _answer(plan_rate_quality, scenario, _quality(share, above), threads, report, **shown)
         return
-    _check_others({"share": share, "above": above})
-    target = _read("--rate", parse_rate, rate)
+    refuse_quality({"share": share, "above": above})
+    target = read_option("--rate", parse_rate, rate)
     scenario = _scenario("rate", file, changes, seed)
     how = {"rate_bps": target, "verify": verify, **_connections(changes)}
     _answer(plan_rate, scenario, how, threads, report, **shown)
@@ -284,7 +277,7 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.plan import plan_loss
     from tcpcast.units import parse_rate
 
-    target = _read("--goodput", parse_rate, goodput)
+    target = read_option("--goodput", parse_rate, goodput)
     path: dict[str, Any] = {"rtt": rtt, "flows": flows, "rate": rate}
     path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto, "stack": stack}
     path["delayed_acks"] = delayed_acks or None
@@ -381,13 +374,6 @@ def _path_scenario(  # noqa: PLR0913, PLR0917 - what is asked, and what of
     scenario = scenario.with_changes(changed)
     check_keys(question, assigned, scenario)
     return scenario
-
-
-def _read(option: str, parse: Callable[[object], float], text: str) -> float:
-    try:
-        return parse(text)
-    except UnitError as fault:
-        raise UnitError(f"{option}: {fault}") from None
 
 
 def _answer(  # noqa: PLR0913 - what is asked, and how it is shown

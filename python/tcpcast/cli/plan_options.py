@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tcpcast.errors import TcpcastError, UnitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PathFile = Annotated[
     str | None,
@@ -38,3 +43,20 @@ Plot = Annotated[
 Verify = Annotated[
     bool, typer.Option("--verify", help="Check by simulation, and solve by simulation, too.")
 ]
+
+
+def refuse_quality(others: dict[str, str | None]) -> None:
+    """Refuse options of a quality next to a mean rate."""
+    for name in [name for name, value in others.items() if value is not None]:
+        raise TcpcastError(
+            f"--{name}: belongs to the quality of files, --rate to a mean rate; leave one of the "
+            "two out"
+        )
+
+
+def read_option(option: str, parse: Callable[[object], float], text: str) -> float:
+    """Return the value of an option; an error names the option."""
+    try:
+        return parse(text)
+    except UnitError as fault:
+        raise UnitError(f"{option}: {fault}") from None
