@@ -9,7 +9,6 @@ import numpy as np
 
 from tcpcast.answer import Metric, severity
 from tcpcast.compare import Difference
-from tcpcast.report.answered import MOST_WARNINGS
 from tcpcast.report.document import BLANK, Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import (
     ABSENT,
@@ -23,7 +22,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import describe
+from tcpcast.report.summary import MOST_WARNINGS, describe
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
