@@ -240,9 +240,9 @@ def test_verified_users(simulated: Callable[[Figure], list[Scenario]]) -> None:
     plan = plan_users(web(), rate_bps=300e3, verify=True)
     assert plan.value == 102
     assert plan.simulated == 100
-    assert (plan.simulated_low, plan.simulated_high) == (99, 101)
+    assert (plan.simulated_low, plan.simulated_high) == (98, 102)
     assert asked[0].senders == 102
-    assert len(asked) <= 16
+    assert len(asked) <= 9
     assert plan.tables["simulated"]["sources"].tolist() == sorted(s.senders for s in asked)
     assert plan.there is not None
     assert plan.there.value == pytest.approx(300e3)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, Note
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
 from tcpcast.plan.population import FEWEST_FILES, SEARCHED, VERIFIED
@@ -74,7 +74,10 @@ def table_of(scenario: Scenario, law: Law, noise: float) -> Answer:
                 "by_file": np.minimum(1.0, law(scenario.senders) / grid),
             },
         },
-        warnings=["the run is too short for the intervals of file_goodput", "jain is short"],
+        warnings=[
+            "the run is too short for the intervals of file_goodput",
+            Note("jain is short", ["jain_index"], kind="check"),
+        ],
     )
 
 
@@ -319,8 +322,8 @@ def test_interrupted_later_it_tells_what_is_known(
     told = plan.tables["curve"]["sources"].tolist()
     assert told == sorted(set(asked[:after]))
     if plan.interrupted:
-        assert "interrupted" in plan.warnings[-1]
-    assert plan.at_least == ("search" in plan.warnings[-1])
+        assert "interrupted" in plan.warnings[0]
+    assert plan.at_least == ("search" in plan.warnings[0])
     if plan.at_least:
         keeps = [n for n in told if law(n) / 0.95 >= 2e5]
         fails = [n for n in told if law(n) / 0.95 < 2e5]
@@ -393,7 +396,7 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
         (said,) = (text for text in plan.warnings if "max_wall" in text)
         assert said.startswith("run.max_wall was reached before the ")
         assert plan.simulated is None
-    assert plan.at_least == ("the search" in plan.warnings[-1])
+    assert plan.at_least == ("the search" in plan.warnings[0])
     if plan.at_least:
         assert (plan.value, plan.low) == (max(n for n in told if n <= 157),) * 2
         assert f" source{'s' * (limit > 1)} or more" in as_text(plan_parts(plan, scenario))
@@ -487,6 +490,6 @@ def test_a_check_agrees_with_the_search() -> None:
     plan = plan_quality(loop(), share=0.8, above_bps=3e5, verify=True)
     assert plan.simulated == pytest.approx(plan.value, rel=0.03)
     curve = plan.tables["curve"]
-    at = int(np.searchsorted(curve["sources"], plan.value))
-    assert curve["share_above"][at] == pytest.approx(0.8, abs=0.03)
+    near = np.abs(curve["sources"] / plan.value - 1) < 0.04
+    assert curve["share_above"][near].mean() == pytest.approx(0.8, abs=0.03)
     assert np.all(curve["g_95_bps"] <= curve["g_50_bps"])

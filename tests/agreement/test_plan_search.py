@@ -11,7 +11,7 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.plan import plan_loss, plan_users, verification
 from tcpcast.plan.crossing import Point, crossing
 from tcpcast.plan.search import UNDECIDED, Goal, solve
-from tcpcast.plan.verification import Simulations
+from tcpcast.plan.verification import Simulations, scatter_notes
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import text as as_text
 from tcpcast.scenario import Scenario, load
@@ -69,7 +69,8 @@ def test_values_that_are_not_whole(target: float, start: float) -> None:
     found = solve(runs, goal, start)
     assert found is not None
     assert found.value == pytest.approx(target, rel=0.01)
-    assert found.value in runs.answers
+    assert found.there is not None
+    assert found.there.value == pytest.approx(goal.target, rel=0.01)
 
 
 def test_a_metric_that_rises() -> None:
@@ -139,6 +140,47 @@ def test_the_interval_contains_the_answers_of_other_seeds(noise: float, claimed:
     assert np.mean(inside) > 0.93
     if noise == 0.01:
         assert np.mean([found.high - found.low for found in answers]) < 30  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("rises", [False, True])
+def test_a_curve_that_bends_is_not_taken_for_noise(rises: bool) -> None:
+    """As the loss of web-10mbit over its buffer: a line through 49 to 159 packets meets 1 % at 99,
+    where runs have 1.27 %."""
+    sign = 1 if rises else -1
+
+    def law(x: float) -> float:
+        away = math.log(x / 104)
+        return math.exp(sign * (3.1 * away + 1.2 * away**2))
+
+    goal = Goal(target=1.0, rises=rises, smallest=True, whole=False)
+    answers = []
+    for seed in range(40):
+        runs = Runs(law, 1.96 * 0.05, 0.05, seed=seed)
+        found = solve(runs, goal, 306)
+        assert found is not None
+        assert len(runs.answers) <= 16
+        if found.undecided:
+            continue
+        assert found.there is not None
+        assert found.there.low is not None
+        assert found.there.high is not None
+        assert found.there.low <= 1.0 <= found.there.high
+        answers.append(found)
+    assert len(answers) >= 38
+    assert np.mean([found.value for found in answers]) == pytest.approx(104, rel=0.01)
+    inside = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
+    assert np.mean(inside) > 0.92
+
+
+def test_scatter_beyond_the_runs_own_intervals_is_stated() -> None:
+    """A row that excludes the target is explained; the answer's own value follows the scatter."""
+    for claimed, stated in ((1.0, False), (0.2, True)):
+        runs = Runs(lambda x: (100 / x) ** 2, 1.96 * 0.1 * claimed, 0.1)
+        found = solve(runs, Goal(target=1.0, smallest=True), 60)
+        assert found is not None
+        notes = scatter_notes(found)
+        assert bool(notes) == stated
+        assert not stated or "times as widely as their own 95 % intervals allow" in notes[0]
 
 
 def test_every_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +278,7 @@ def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
     asked = simulator(monkeypatch, "goodput_bps", law, 0.03)
     plan = plan_loss(lossy(), goodput_bps=5e3, verify=True)
     assert plan.simulated == pytest.approx(0.107, rel=0.01)
-    assert any(loss_of(s) == pytest.approx(plan.simulated, rel=1e-6) for s in asked)
+    assert any(loss_of(s) == pytest.approx(plan.simulated, rel=0.01) for s in asked)
     assert plan.there is not None
     assert plan.there.value == pytest.approx(5e3, rel=0.03)
     assert plan.there.low is not None
@@ -251,7 +293,7 @@ def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
     lines = as_text(plan_parts(plan, plan.scenario), 100).splitlines()
     order = [at for at, line in enumerate(lines) if line.startswith("  by ")]
     assert "by simulation     10.7" in lines[order[0]]
-    assert "simulated there: goodput 5.0" in lines[order[0] + 1]
+    assert "runs: goodput 5.0" in lines[order[0] + 1]
     assert "†" in lines[order[1]]
     body = plan.to_json()
     assert body["trusted"] is False

@@ -56,7 +56,7 @@ def test_the_rate_for_users_of_today_is_planned_by_simulation() -> None:
 
 
 def test_the_buffer_for_users_of_today_is_planned_by_simulation() -> None:
-    plan = plan_buffer(scenario(**{"run.connections": 12_000}), loss=0.01)
+    plan = plan_buffer(scenario(), loss=0.01)
     found = led_by_simulation(plan)
     assert plan.recommendation.startswith(f"{found:,.0f} packets are ")
 

@@ -14,9 +14,24 @@ import typer
 
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.options import Changes, File, Force, Format, Html, Json, Markdown, Seed, Threads
+from tcpcast.cli.plan_options import (
+    Above,
+    DelayedAcks,
+    MinRto,
+    Mss,
+    PathFile,
+    Plot,
+    Rtt,
+    Rwnd,
+    Share,
+    Stack,
+    Verify,
+    read_option,
+    refuse_quality,
+)
 from tcpcast.cli.question import read_scenario
 from tcpcast.cli.streams import outlive_reader
-from tcpcast.errors import DomainError, ScenarioError, TcpcastError, UnitError
+from tcpcast.errors import DomainError, ScenarioError, TcpcastError
 from tcpcast.path.options import PathOptions, bulk_scenario, points
 
 if TYPE_CHECKING:
@@ -27,39 +42,11 @@ if TYPE_CHECKING:
 
 EXAMPLE = "tcpcast plan buffer web-10mbit --loss 1% --verify"
 
-
 app = typer.Typer(
     cls=Commands, help="Solve for a target: which buffer, users, rate, streams or loss meets it?"
 )
 
-PathFile = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE|NAME",
-        help="A scenario in place of the options of the path.",
-        show_default=False,
-    ),
-]
-Rtt = Annotated[str | None, typer.Option(metavar="TIME", help="Round-trip time of the empty path.")]
-Mss = Annotated[
-    str | None,
-    typer.Option(metavar="BYTES", help="Payload of a packet; 1500 B less headers if left out."),
-]
-Rwnd = Annotated[
-    str | None, typer.Option(metavar="WINDOW", help="Receiver window; unlimited if left out.")
-]
-DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for two packets.")]
-MinRto = Annotated[str | None, typer.Option(metavar="TIME", help="Minimum RTO; else the stack's.")]
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
-Stack = Annotated[
-    str | None, typer.Option(metavar="NAME", help="TCP preset; linux-cubic if left out.")
-]
-Plot = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Draw what the models say into a folder.")
-]
-Verify = Annotated[
-    bool, typer.Option("--verify", help="Check by simulation, and solve by simulation, too.")
-]
 
 
 @app.command("buffer", epilog=f"Example: {EXAMPLE}")
@@ -86,7 +73,7 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
 
-    target = _read("--loss", parse_ratio, loss)
+    target = read_option("--loss", parse_ratio, loss)
     scenario = _scenario("buffer", file, changes, seed)
     how = {"loss": target, "verify": verify, **_connections(changes)}
     shown = _shown("packet", plot, form, as_json=as_json, force=force)
@@ -100,13 +87,14 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     rate: Annotated[
         str | None, typer.Option(metavar="RATE", help="Least mean connection rate.")
     ] = None,
-    share: Annotated[
+    grows: Annotated[
         str | None,
-        typer.Option(metavar="RATIO", help="Instead: the share of the files that is faster ..."),
+        typer.Option(
+            "--class", metavar="NAME", help="Class that grows; all in proportion if left out."
+        ),
     ] = None,
-    above: Annotated[
-        str | None, typer.Option(metavar="RATE", help="... than this goodput of a file.")
-    ] = None,
+    share: Share = None,
+    above: Above = None,
     engine: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Engine for --share: packet, fixed-point or mean-field."),
@@ -132,22 +120,19 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     if rate is None:
         from tcpcast.plan import plan_quality
 
+        if grows is not None:
+            raise TcpcastError("--class: belongs to --rate; --share is for one class of users")
         quality = {"engine": engine, **_quality(share, above), "verify": verify}
         scenario = _scenario("quality", file, changes, seed)
         _answer(plan_quality, scenario, quality, threads, report, **shown)
         return
-    others = {"share": share, "above": above, "engine": engine}
-    for name in [name for name, value in others.items() if value is not None]:
-        raise TcpcastError(
-            f"--{name}: belongs to the quality of files, --rate to a mean rate; leave one of the "
-            "two out"
-        )
+    refuse_quality({"share": share, "above": above, "engine": engine})
     from tcpcast.plan import plan_users
     from tcpcast.units import parse_rate
 
-    target = _read("--rate", parse_rate, rate)
+    target = read_option("--rate", parse_rate, rate)
     scenario = _scenario("users", file, changes, seed)
-    how = {"rate_bps": target, "verify": verify, **_connections(changes)}
+    how = {"rate_bps": target, "grows": grows, "verify": verify, **_connections(changes)}
     _answer(plan_users, scenario, how, threads, report, **shown)
 
 
@@ -162,8 +147,8 @@ def _quality(share: str | None, above: str | None) -> dict[str, Any]:
             "goodput that most files reach, or --rate 200kbit for a mean rate"
         )
     return {
-        "share": _read("--share", parse_ratio, share),
-        "above_bps": _read("--above", parse_rate, above),
+        "share": read_option("--share", parse_ratio, share),
+        "above_bps": read_option("--above", parse_rate, above),
     }
 
 
@@ -171,7 +156,11 @@ def _quality(share: str | None, above: str | None) -> dict[str, Any]:
 def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     context: typer.Context,
     file: File,
-    rate: Annotated[str, typer.Option(metavar="RATE", help="Least mean connection rate.")],
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Least mean connection rate.")
+    ] = None,
+    share: Share = None,
+    above: Above = None,
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
@@ -183,15 +172,23 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Find the link rate that the population needs for a mean rate."""
+    """Find the link rate that the population needs for a mean rate, or a quality.
+
+    A goodput that most files exceed (--share and --above) is answered by simulation.
+    """
     report = _report(context, html, markdown, force=force)
-    from tcpcast.plan import plan_rate
+    from tcpcast.plan import plan_rate, plan_rate_quality
     from tcpcast.units import parse_rate
 
-    target = _read("--rate", parse_rate, rate)
+    shown = _shown("bit/s", plot, form, as_json=as_json, force=force)
+    if rate is None:
+        scenario = _scenario("rate", file, changes, seed)
+        _answer(plan_rate_quality, scenario, _quality(share, above), threads, report, **shown)
+        return
+    refuse_quality({"share": share, "above": above})
+    target = read_option("--rate", parse_rate, rate)
     scenario = _scenario("rate", file, changes, seed)
     how = {"rate_bps": target, "verify": verify, **_connections(changes)}
-    shown = _shown("bit/s", plot, form, as_json=as_json, force=force)
     _answer(plan_rate, scenario, how, threads, report, **shown)
 
 
@@ -280,7 +277,7 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.plan import plan_loss
     from tcpcast.units import parse_rate
 
-    target = _read("--goodput", parse_rate, goodput)
+    target = read_option("--goodput", parse_rate, goodput)
     path: dict[str, Any] = {"rtt": rtt, "flows": flows, "rate": rate}
     path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto, "stack": stack}
     path["delayed_acks"] = delayed_acks or None
@@ -379,13 +376,6 @@ def _path_scenario(  # noqa: PLR0913, PLR0917 - what is asked, and what of
     return scenario
 
 
-def _read(option: str, parse: Callable[[object], float], text: str) -> float:
-    try:
-        return parse(text)
-    except UnitError as fault:
-        raise UnitError(f"{option}: {fault}") from None
-
-
 def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     question: Callable[..., Plan],
     scenario: Scenario,
@@ -416,8 +406,8 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     report.write(plan, scenario)
     if plan.interrupted:
         raise typer.Exit(130)
-    undecided = plan.undecided and plan.simulated is None
-    unsettled = undecided or (target["verify"] and plan.simulated is None)
+    undecided = (plan.undecided or not plan.has_model) and plan.simulated is None
+    unsettled = undecided or (target.get("verify") and plan.simulated is None)
     raise typer.Exit(1 if unsettled or plan.partial else 0)
 
 

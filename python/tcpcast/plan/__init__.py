@@ -8,7 +8,7 @@ what it would have answered itself.
 """
 
 from tcpcast.plan.buffer import plan_buffer
-from tcpcast.plan.capacity import plan_rate, plan_users
+from tcpcast.plan.capacity import plan_rate, plan_rate_quality, plan_users
 from tcpcast.plan.loss import plan_loss
 from tcpcast.plan.quality import plan_quality
 from tcpcast.plan.result import Plan
@@ -20,6 +20,7 @@ __all__ = [
     "plan_loss",
     "plan_quality",
     "plan_rate",
+    "plan_rate_quality",
     "plan_streams",
     "plan_users",
 ]

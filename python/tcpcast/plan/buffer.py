@@ -15,7 +15,7 @@ from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
 from tcpcast.plan.curve import between, curve_of, whole
-from tcpcast.plan.nearest import nearest
+from tcpcast.plan.nearest import model_notes, nearest
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.trust import disowned
@@ -126,7 +126,7 @@ def plan_buffer(
         tables={"rules": _rules(inputs, exact, grid), "grid": grid},
         recommendation=_size_text(inputs, value),
         notes=[_NOTE_ON_ROOT, _NOTE_ON_GRID],
-        warnings=[*engset_warnings(modelled, there), *overload],
+        warnings=[*model_notes([*engset_warnings(modelled, there), *overload], leads=not nearby)],
         untrusted=nearby or _doubts(scenario, overload, {key: f"{value}pkt"}),
         target=("loss_ratio", loss),
     )

@@ -31,15 +31,14 @@ ANOTHER_ANSWER = 2.0
 STEPS = 25
 """Rounds of the regression, which is accurate after some five."""
 
+AWAY = np.geomspace(1e-7, 20.0, 3000)
+"""Distances of the logarithm at which the ends of an interval are looked for."""
+
 LARGEST = 20.0
 """The largest logarithm of a fit and of a value, relative to target and centre."""
 
-LEAST_SHARE = 0.25
-"""The variance of the scatter is at least this share of that by the points' own intervals: few
-points may lie on a curve by chance."""
-
-FEWEST = 4
-"""Points from which a line and its scatter are estimated."""
+FEWEST, FEWEST_CURVED = 4, 7
+"""Points from which a line, or a parabola, and its scatter are estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +67,68 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Curve:
+    """A line or a parabola through the logarithms of points, over the logarithm of the value.
+
+    ``terms`` are its coefficients about ``centre``, the constant one first, and ``covariance`` is
+    theirs; ``quantile`` is the one of a 95 % interval.
+    """
+
+    centre: float
+    terms: Floats
+    covariance: Floats
+    quantile: float
+
+    def at(self, value: float) -> tuple[float, float, float]:
+        """Return the metric at a value, over the target, and its 95 % interval."""
+        middle, error = self.errors(np.array([math.log(value) - self.centre]))
+        half = self.quantile * error
+        ends = np.clip([middle, middle - half, middle + half], -LARGEST, LARGEST)
+        metric, low, high = np.exp(ends)[:, 0].tolist()
+        return metric, low, high
+
+    def errors(self, away: Floats) -> tuple[Floats, Floats]:
+        """Return the logarithm of the metric at distances from the centre, and its error."""
+        powers = np.vander(away, len(self.terms), increasing=True)
+        squares = np.einsum("ni,ij,nj->n", powers, self.covariance, powers)
+        return powers @ self.terms, np.sqrt(np.maximum(squares, 0.0))
+
+    def root(self) -> float:
+        """Return the distance from the centre at which it falls to 0; NaN if it does not."""
+        height, slope, bend = (*self.terms, 0.0)[:3]
+        inside = slope**2 - 4 * bend * height
+        if not inside > 0:
+            return math.nan
+        steep = math.sqrt(inside) - slope  # twice the fall, if the curve falls at the centre
+        root = 2 * height / steep if abs(height) < LARGEST * steep / 2 else math.nan
+        return root if slope + 2 * bend * root < 0 else math.nan
+
+    def slope(self, away: float) -> tuple[float, float]:
+        """Return the slope at a distance from the centre, and its standard error."""
+        powers = np.array([0.0, 1.0, 2 * away])[: len(self.terms)]
+        return float(powers @ self.terms), math.sqrt(float(powers @ self.covariance @ powers))
+
+
+@dataclass(frozen=True, slots=True)
 class Crossing:
     """Where a falling curve meets the target.
 
     ``low`` to ``high`` contains the crossing of other seeds at 95 %; 0 and infinity if the points
     do not tell whether it falls. ``doubt`` is the square of the relative error of
-    the slope, at 95 %: above 1 the interval has no end.
+    the slope, at 95 %: above 1 the interval has no end. ``excess`` is the standard deviation of the
+    points about the curve over the one by their own intervals; 0 if they have no intervals.
     """
 
     value: float
     low: float
     high: float
     doubt: float
+    curve: Curve
+    excess: float
 
 
 def crossing(points: Sequence[Point], target: float) -> Crossing | None:
-    """Fit a power of the value to points, and return where it meets a target.
+    """Fit a curve to points, and return where it meets a target.
 
     Parameters
     ----------
@@ -95,11 +140,12 @@ def crossing(points: Sequence[Point], target: float) -> Crossing | None:
     Returns
     -------
     Crossing or None
-        The fit is a quasi-Poisson regression: the variance of a metric is in proportion to its
-        mean, as that of a count. The mean of its logarithm would be below the logarithm of its
-        mean. The interval is Fieller's: all values at which the band of the fit contains the
-        target. None for fewer than :data:`FEWEST` points, or if the fit does not fall or
-        meets the target too far away.
+        The fit is a quasi-Poisson regression of a power of the value: the variance of a metric is
+        in proportion to its mean, as that of a count. The mean of its logarithm would be below the
+        logarithm of its mean. A curve that bends significantly is a parabola of the logarithms: a
+        line would take its bend for noise, and miss the target. The interval is Fieller's: all
+        values at which the band of the fit contains the target. None for fewer than
+        :data:`FEWEST` points, or if the fit does not fall or meets the target too far away.
     """
     if len(points) < FEWEST:
         return None
@@ -107,40 +153,62 @@ def crossing(points: Sequence[Point], target: float) -> Crossing | None:
     y = np.array([point.metric / target for point in points])
     if not np.ptp(x) > 0:
         return None
-    centre, height, slope, weights = _regression(x, y)
-    if not height < -LARGEST * slope or not height > LARGEST * slope:
-        return None
-    freedom = len(points) - 2
-    scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
-    claimed = float(np.median(np.array([point.error for point in points]) ** 2 * weights))
-    noise = max(scatter, LEAST_SHARE * claimed)
-    limit = ANOTHER_ANSWER * noise * float(stdtrit(freedom, (1 + LEVEL) / 2)) ** 2
-    squares = float((weights * (x - centre) ** 2).sum())
-    tilt = limit / squares
-    low, high = _fieller(height, slope, limit / float(weights.sum()), tilt)
-    first, value, last = (math.exp(centre + end) for end in (low, -height / slope, high))
-    return Crossing(value, first, last, tilt / slope**2)
+    fits = [_fitted(points, x, y, 1)]
+    if len(points) >= FEWEST_CURVED and len(np.unique(x)) >= FEWEST:
+        bent = _fitted(points, x, y, 2)
+        if abs(bent[0].terms[2]) > bent[0].quantile * math.sqrt(bent[0].covariance[2, 2]):
+            fits.insert(0, bent)
+    found = [_crossing(curve, excess) for curve, excess in fits if math.isfinite(curve.root())]
+    closed = (each for each in found if each.low > 0 and each.high < math.inf)
+    return next(closed, found[-1] if found else None)
 
 
-def _regression(x: Floats, y: Floats) -> tuple[float, float, float, Floats]:
-    """Return the weighted mean of x, the logarithm of the fit there, its slope, and the fit."""
-    seen, weights = np.log(y), np.ones_like(y)
+def _crossing(curve: Curve, excess: float) -> Crossing:
+    root = curve.root()
+    wider = math.sqrt(ANOTHER_ANSWER) * curve.quantile
+    slope, error = curve.slope(root)
+    low, high = (_end(curve, root + sign * AWAY, wider) for sign in (-1, 1))
+    low, value, high = (math.exp(curve.centre + end) for end in (low, root, high))
+    return Crossing(value, low, high, (wider * error / slope) ** 2, curve, excess)
+
+
+def _end(curve: Curve, away: Floats, wider: float) -> float:
+    """Return the first distance at which the band of the fit excludes the target."""
+    middle, error = curve.errors(away)
+    outside = np.flatnonzero(np.abs(middle) > wider * error)
+    if outside.size:
+        return float(away[outside[0]])
+    return math.copysign(math.inf, away[-1] - away[0])
+
+
+def _fitted(points: Sequence[Point], x: Floats, y: Floats, degree: int) -> tuple[Curve, float]:
+    """Return a regression of the logarithm of y, and by what factor it scatters too widely."""
+    seen, weights, centre = np.log(y), np.ones_like(y), float(np.mean(x))
     for _ in range(STEPS):
-        centre, height = np.average(x, weights=weights), np.average(seen, weights=weights)
-        away = x - centre
-        slope = float((weights * away * seen).sum() / (weights * away**2).sum())
-        fit = np.clip(height + slope * away, -LARGEST, LARGEST)
+        centre = float(np.average(x, weights=weights))
+        powers = np.vander(x - centre, degree + 1, increasing=True)
+        inverse = np.linalg.pinv(powers.T @ (weights[:, None] * powers), hermitian=True)
+        terms = inverse @ powers.T @ (weights * seen)
+        fit = np.clip(powers @ terms, -LARGEST, LARGEST)
         weights = np.exp(fit)
         seen = fit + (y - weights) / weights
-    return float(centre), float(height), slope, weights
+    freedom = len(points) - degree - 1
+    scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
+    claimed = _claimed(points, weights)
+    noise = max(scatter, claimed)  # few points may lie on a curve by chance
+    quantile = float(stdtrit(freedom, (1 + LEVEL) / 2))
+    excess = math.sqrt(scatter / claimed) if claimed > 0 else 0.0
+    covariance = np.asarray(noise * inverse, dtype=np.float64)
+    return Curve(centre, np.asarray(terms, dtype=np.float64), covariance, quantile), excess
 
 
-def _fieller(height: float, slope: float, limit: float, tilt: float) -> tuple[float, float]:
-    """Return between which d ``(height + slope d)^2 <= limit + tilt d^2`` holds."""
-    steep = slope**2 - tilt
-    if steep <= 0:
-        return -math.inf, math.inf
-    middle = -height * slope / steep
-    root = math.sqrt(max(middle**2 - (height**2 - limit) / steep, 0.0))
-    low, high = middle - root, middle + root
-    return low if low > -LARGEST else -math.inf, high if high < LARGEST else math.inf
+def stated_error(points: Sequence[Point]) -> float:
+    """Return the standard error of the points' logarithms by their intervals, 0 if none has one."""
+    stated = [point.error for point in points if point.error > 0]
+    return float(np.median(stated)) if stated else 0.0
+
+
+def _claimed(points: Sequence[Point], weights: Floats) -> float:
+    """Return the scatter that the points' own intervals state, 0 if none has an interval."""
+    stated = [p.error**2 * w for p, w in zip(points, weights, strict=True) if p.error > 0]
+    return float(np.median(stated)) if stated else 0.0

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.answer import Note
 from tcpcast.scenario.quantities import write_window
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tcpcast.scenario import Scenario
 
 PRESET = "engset-newreno"
@@ -49,6 +52,11 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
         "answers"
     )
     return scenario.with_changes(changes | instead), why
+
+
+def model_notes(warnings: Iterable[str], *, leads: bool) -> list[Note]:
+    """Return warnings of the model; remarks if the simulation leads and they affect little."""
+    return [Note(text, kind="model" if leads else "remark") for text in warnings]
 
 
 def _simpler(scenario: Scenario) -> tuple[dict[str, Any], str]:

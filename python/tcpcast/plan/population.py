@@ -64,6 +64,16 @@ class Quality:
     engine: str
 
     @property
+    def words(self) -> str:
+        """Return the target in words."""
+        return f"{percent(self.share)} of their files above {rate_text(self.above_bps)}"
+
+    @property
+    def reached(self) -> str:
+        """Return the name of the figure that has to reach the target."""
+        return f"the goodput that {percent(self.share)} of files reach"
+
+    @property
     def most(self) -> int:
         """The largest population that the engine is asked for."""
         return MOST_EXACT if self.engine == "packet" else MOST_SOURCES
@@ -184,6 +194,8 @@ def simulations(
         options,
         engine=engine,
         read=asked.read,
+        tables=("file_goodput",),
+        name=asked.reached,
         beside=beside,
     )
 

@@ -22,12 +22,20 @@ from tcpcast.plan.population import (
 )
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import attempt, solve
-from tcpcast.plan.verification import STEP, Stopped, bounded, undecided, verify_by_simulation
+from tcpcast.plan.verification import (
+    STEP,
+    Stopped,
+    bounded,
+    run_warnings,
+    scatter_notes,
+    undecided,
+    verify_by_simulation,
+)
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
@@ -43,6 +51,9 @@ METRICS = {
     "timeout_ratio": "timeout_ratio",
 }
 """Columns of the curve that are metrics."""
+
+SHOWN = ("file_goodput", *METRICS.values())
+"""Metrics and tables of the answers that the curve shows."""
 
 CURVE = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0)
 """Populations that the curve shows beside those of the search, over the answer."""
@@ -131,11 +142,11 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     plan.at_least = at_least
     if found.undecided and not stopped:
         plan.undecided = True
-        plan.warnings.append("undecided: " + undecided(runs, found))
+        plan.warnings.insert(0, "undecided: " + undecided(runs, found))
     if stopped:
         plan.interrupted = stopped.interrupted
         plan.partial |= not stopped.interrupted
-        plan.warnings.append(said)
+        plan.warnings.insert(0, said)
     elif verify:
         _verify(plan, asked, options)
     return plan
@@ -151,18 +162,21 @@ def _fill_curve(
 
 
 def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
-    what = f"{percent(asked.share)} of their files above {rate_text(asked.above_bps)}"
     told = {n: each for n, each in answers.items() if asked.read(each) is not None}
     return Plan(
-        question=f"most sources with {what}",
+        question=f"most sources with {asked.words}",
         value=found.value,
         low=found.low,
         high=found.high,
         unit="sources",
         engine=asked.engine,
+        metric="goodput_bps",
+        figure=asked.reached,
+        reached=found.there,
+        runs=found.fitted,
         tables={"curve": _curve(asked, told), "curve_intervals": _intervals(told)},
-        notes=_notes(asked, list(told)),
-        warnings=[*_warnings(answers.values()), *_not_whole(answers, found.value)],
+        notes=[*_notes(asked, list(told)), *scatter_notes(found)],
+        warnings=[*run_warnings(answers.values(), SHOWN), *_not_whole(answers, found.value)],
         partial=any(each.partial for each in told.values()),
         scenario=None
         if found.undecided
@@ -230,12 +244,6 @@ def _note_on_mean_field(asked: Quality, smallest: float) -> list[str]:
     if asked.engine != "mean-field" or smallest > flows:
         return []
     return [f"Up to {flows:,} sources mean-field simulates each source, as packet does."]
-
-
-def _warnings(answers: Iterable[Answer]) -> list[str]:
-    """Return what bears on the goodput, once for all populations."""
-    said = dict.fromkeys(warning for each in answers for warning in each.warnings)
-    return [text for text in said if "goodput" in text or "MSER" in text]
 
 
 def _not_whole(answers: dict[float, Answer], value: float) -> list[str]:

@@ -29,7 +29,8 @@ class Plan:
     question
         What was asked, in words.
     value, unit
-        The model's answer: whole packets, sources or flows, bit/s, or a ratio (unit 1).
+        The model's answer: whole packets, sources or flows, bit/s, or a ratio (unit 1); NaN if no
+        model covers the scenario, and the simulation answers alone.
     tables
         What stands beside it; columns of equal length, as in an Answer.
     notes
@@ -43,8 +44,14 @@ class Plan:
         intervals, and there is no answer then.
     simulated_undecided
         Whether these are so far apart that there is no answer between them.
-    there, metric
-        What was simulated at the simulation's own answer itself, and which metric it is.
+    there, metric, fitted
+        The metric at the simulation's own answer, its name, and from how many runs it is fitted; 0
+        for the metric of one run.
+    figure
+        The name of the figure that meets the target, such as a percentile; "" for a metric.
+    reached, runs
+        That figure at ``value`` if a search by simulation gave it, and the number of runs from
+        which it is fitted; 0 for the figure of one run.
     untrusted
         Why the value is not to be trusted: outside what its model is shown for, or contradicted by
         the simulation, whose answer then leads; "" where it is.
@@ -83,6 +90,10 @@ class Plan:
     simulated_undecided: bool = False
     there: Metric | None = None
     metric: str = ""
+    fitted: int = 0
+    figure: str = ""
+    reached: Metric | None = None
+    runs: int = 0
     untrusted: str = ""
     undecided: bool = False
     verified: list[Answer] = field(default_factory=list)
@@ -101,11 +112,17 @@ class Plan:
         return f"<Plan {self.question}: {self.value:.6g} {self.unit}>"
 
     @property
+    def has_model(self) -> bool:
+        """Whether a model or a search gave ``value``."""
+        return not math.isnan(self.value)
+
+    @property
     def leads_by_simulation(self) -> bool:
         """Whether the simulation's answer stands first."""
-        return self.simulated is not None and (bool(self.untrusted) or self.undecided)
+        doubtful = bool(self.untrusted) or self.undecided or not self.has_model
+        return self.simulated is not None and doubtful
 
-    def answer_by_simulation(
+    def answer_by_simulation(  # noqa: PLR0913 - an answer, and how it was found
         self,
         value: float,
         *,
@@ -113,6 +130,7 @@ class Plan:
         high: float | None,
         metric: str,
         there: Metric | None,
+        fitted: int = 0,
     ) -> None:
         """Take the simulation's own answer, and distrust a value that it contradicts.
 
@@ -121,10 +139,14 @@ class Plan:
         value, low, high
             The simulation's answer and its 95 % interval, in the plan's unit.
         metric, there
-            What was simulated at that answer.
+            The metric that meets the target, and its value at that answer.
+        fitted
+            The number of runs from which that value is fitted, 0 for one run.
         """
         self.simulated, self.simulated_low, self.simulated_high = value, low, high
-        self.metric, self.there = metric, there
+        self.metric, self.there, self.fitted = metric, there, fitted
+        if not self.has_model:
+            return
         inside = low is not None and high is not None and low <= self.value <= high
         if inside or self.untrusted or abs(self.value - value) <= CONTRADICTED * value:
             return
@@ -134,7 +156,7 @@ class Plan:
         """Return the plan for programs: NaN becomes null, arrays become lists."""
         return {
             "question": self.question,
-            "value": None if self.undecided else self.value,
+            "value": self.value if self.has_model and not self.undecided else None,
             "trusted": not self.untrusted,
             "untrusted": self.untrusted or None,
             "undecided": self.undecided,
@@ -175,6 +197,7 @@ class Plan:
             "low": there.low,
             "high": there.high,
             "unit": UNITS[self.metric],
+            "fitted_runs": self.fitted,
         }
 
     def _leading(self) -> dict[str, Any] | None:
@@ -182,7 +205,7 @@ class Plan:
         if self.leads_by_simulation:
             low, high = self.simulated_low, self.simulated_high
             return {"by": "simulation", "value": self.simulated, "low": low, "high": high}
-        if self.undecided:
+        if self.undecided or not self.has_model:
             return None
         by = self.engine or "model"
         return {"by": by, "value": self.value, "low": self.low, "high": self.high}

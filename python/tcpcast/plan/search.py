@@ -1,4 +1,4 @@
-"""Where a simulated metric meets a target: bracketed, narrowed down, fitted, and simulated itself.
+"""Where a simulated metric meets a target: bracketed, narrowed down, fitted.
 
 Every value is simulated with another seed (:class:`Simulations`). If the runs at the ends of a
 tight bracket, and next to them, all agree, the bracket is the answer. Otherwise the noise is larger
@@ -8,14 +8,14 @@ than the bracket: a line is fitted to runs about the target, and their scatter g
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import Metric
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.crossing import FEWEST, Crossing, Point, crossing
+from tcpcast.plan.crossing import FEWEST, Crossing, Point, crossing, stated_error
 
 if TYPE_CHECKING:
-    from tcpcast.answer import Metric
     from tcpcast.plan.verification import Simulations
 
 TIGHT = 0.01
@@ -35,10 +35,10 @@ INNER = (0.2, 0.8)
 """Where in the bracket the search looks next, at the least and at the most."""
 
 AT_ITSELF = 1e-3
-"""What was simulated as near as this, as a share, was simulated at the answer itself."""
+"""A largest value that is not whole is not reached, but approached up to this share."""
 
-SETTLED = 3
-"""How often the answer may move when it is simulated itself."""
+CLOSE = 0.1
+"""A run this near to the answer, as a share of its interval, is as good as one at the answer."""
 
 CONFIRMED = 3
 """Runs on either side of a tight bracket that have to agree with its ends."""
@@ -144,6 +144,12 @@ class Goal:
         turned = [None if m is None else self.target**2 / m for m in (high, low)]
         return Point(value, self.target**2 / middle, *turned)
 
+    def metric(self, middle: float, low: float, high: float) -> Metric:
+        """Return the metric of a point of such a curve; all in units of the target."""
+        if self.rises:
+            middle, low, high = 1 / middle, 1 / high, 1 / low
+        return Metric(self.target * middle, self.target * low, self.target * high)
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -151,7 +157,9 @@ class Found:
 
     ``low`` and ``high`` contain the answers of other seeds at 95 %; None where the runs have no
     interval. ``is_open`` is True if no run below the answer, or none above it, has an interval that
-    lies wholly on its side of the target.
+    lies wholly on its side of the target. ``there`` is the metric at the answer: that of the run
+    there, or of a curve through ``fitted`` runs. Their scatter about it is ``excess`` times as wide
+    as their own intervals state.
     """
 
     value: float
@@ -159,6 +167,9 @@ class Found:
     high: float | None = None
     is_open: bool = False
     whole: bool = True
+    there: Metric | None = None
+    fitted: int = 0
+    excess: float = 0.0
 
     @property
     def undecided(self) -> bool:
@@ -170,7 +181,7 @@ class Found:
 
 
 def solve(runs: Simulations, goal: Goal, start: float) -> Found | None:
-    """Return where the simulated metric meets the target, simulated there.
+    """Return where the simulated metric meets the target.
 
     Parameters
     ----------
@@ -213,7 +224,7 @@ def _bracket(runs: Simulations, goal: Goal, start: float) -> tuple[float, float]
 
 
 def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> Found:
-    """Return where the metric meets the target in a bracket, simulated there.
+    """Return where the metric meets the target in a bracket.
 
     Raises
     ------
@@ -224,26 +235,32 @@ def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> Fou
     if _is_confirmed(runs, goal, low, high):
         value = high if goal.smallest else low
         if goal.whole and high - low == 1:
-            return Found(value, value, value)
+            return Found(value, value, value, there=runs.at(value))
         wide = _tight(goal, low)
         ends = _next_to(goal, low, -wide), _next_to(goal, high, wide)
-        return Found(value, *ends, whole=goal.whole)
+        return Found(value, *ends, whole=goal.whole, there=runs.at(value))
     window = _fitted(runs, goal, low, high)
-    value = _at_itself(runs, goal, window)
+    _simulate_near(runs, goal, window)
     _close(runs, goal, window)
-    return _found(runs, goal, window, value)
+    return _found(runs, goal, window)
 
 
-def _found(runs: Simulations, goal: Goal, window: _Window, value: float) -> Found:
-    """Return a value with its interval, as far as runs with intervals of their own go."""
-    known, fitted = points(runs, goal), window.crossing(runs, goal)
+def _found(runs: Simulations, goal: Goal, window: _Window) -> Found:
+    """Return the answer with its interval, as far as runs with intervals of their own go."""
+    known, near = points(runs, goal), window.nearest(runs, goal)
+    fitted = crossing(near, goal.target)
+    value = window.answer(goal, fitted)
     left, right = (0.0, math.inf) if fitted is None else (fitted.low, fitted.high)
     below, above = _closed_ends(known, goal, left, right)
     left = max(left, known[0].value) if below else known[0].value
     right = min(right, known[-1].value) if above else known[-1].value
     if goal.whole:
         left, right = math.floor(left + 1e-9), math.ceil(right - 1e-9)
-    return Found(value, min(left, value), max(right, value), not (below and above), goal.whole)
+    found = Found(value, min(left, value), max(right, value), not (below and above), goal.whole)
+    if fitted is None:
+        return found
+    there = goal.metric(*fitted.curve.at(value))
+    return replace(found, there=there, fitted=len(near), excess=fitted.excess)
 
 
 def _narrowed(runs: Simulations, goal: Goal, low: float, high: float) -> tuple[float, float]:
@@ -305,13 +322,21 @@ class _Window:
         reach = REACH * self.radius
         return [p for p in points(runs, goal) if abs(math.log(p.value / self.centre)) <= reach]
 
-    def crossing(self, runs: Simulations, goal: Goal) -> Crossing | None:
-        """Return where the curve through these runs, or the nearest ones, meets the target."""
+    def nearest(self, runs: Simulations, goal: Goal) -> list[Point]:
+        """Return the runs in the window, or the nearest ones if these are too few for a line."""
         near = self.inside(runs, goal)
-        if len(near) < FEWEST:
-            known = points(runs, goal)
-            near = sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:FEWEST]
-        return crossing(near, goal.target)
+        if len(near) >= FEWEST:
+            return near
+        known = points(runs, goal)
+        return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:FEWEST]
+
+    def crossing(self, runs: Simulations, goal: Goal) -> Crossing | None:
+        """Return where the line through these runs meets the target."""
+        return crossing(self.nearest(runs, goal), goal.target)
+
+    def answer(self, goal: Goal, found: Crossing | None) -> float:
+        """Return the value next to a crossing that may be asked for; the centre without one."""
+        return goal.inside(goal.rounded(self.centre if found is None else found.value))
 
     def move(self, runs: Simulations, goal: Goal) -> Crossing | None:
         """Go to where the curve meets the target, by the radius at most; widen the window."""
@@ -325,6 +350,9 @@ class _Window:
             doubt = 1.0 if found is None else found.doubt
             wider = WIDER if doubt > STEEP else 1 / WIDER if doubt < STEEP / WIDER**4 else 1.0
             self.radius = min(max(wider * self.radius, NEAREST), FARTHEST)
+        # The metric has to differ by more than its noise, or a slope by chance ends the search.
+        noise = min(stated_error(self.nearest(runs, goal)), FARTHEST)
+        self.radius = max(self.radius, noise)
         if goal.whole:
             self.radius = max(self.radius, math.log1p(FEW_VALUES / self.centre))
         return self.crossing(runs, goal)
@@ -373,17 +401,13 @@ def points(runs: Simulations, goal: Goal) -> list[Point]:
     return [goal.point(n, metric) for n, metric in found.items() if metric is not None]
 
 
-def _at_itself(runs: Simulations, goal: Goal, window: _Window) -> float:
-    """Return where the line meets the target; the run there may move it once more."""
-    value = window.centre
-    for _ in range(SETTLED):
-        found = window.crossing(runs, goal)
-        value = goal.inside(goal.rounded(window.centre if found is None else found.value))
-        near = min(runs.answers, key=lambda known: abs(known - value))
-        if abs(near - value) <= (0.0 if goal.whole else AT_ITSELF * value):
-            return near
-        runs.measure(value)
-    return value
+def _simulate_near(runs: Simulations, goal: Goal, window: _Window) -> None:
+    """Simulate the answer itself if no run is close to it."""
+    found = window.crossing(runs, goal)
+    value = window.answer(goal, found)
+    close = 0.0 if found is None else CLOSE * min(found.high - found.low, value)
+    if all(abs(known - value) > close for known in runs.answers):
+        attempt(runs, value)
 
 
 def _closed_ends(known: list[Point], goal: Goal, left: float, right: float) -> tuple[bool, bool]:

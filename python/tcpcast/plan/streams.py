@@ -281,22 +281,24 @@ def _table(
 
 def _recommendation(path: PlannedPath, model: _Model, value: int) -> str:
     """Return what to do and why, in one sentence."""
-    one, beside, beyond = (
-        rate_text(float(path.link_bps(min(float(model.rate(np.array(n))), path.link_pps) / n)))
-        for n in (1, value + 1, 2 * value + 1)
-    )
+    one, beside, beyond = (_goodput_of_each(path, model, n) for n in (1, value + 1, 2 * value + 1))
     left = (
-        f"each further flow only takes from others: with {value:,} a competing flow gets "
-        f"{beside}, with {2 * value:,} it gets {beyond}."
+        f"each further flow only takes from others: with {value:,} the goodput of a competing flow "
+        f"is {beside}, with {2 * value:,} it is {beyond}."
     )
     if value == 1:
         return f"One flow fills the link; {left}"
     windows = bool(model.by_window(np.array(1)))
     holder = path.window_name if windows else f"loss of {percent(path.loss_ratio)}"
     return (
-        f"{value:,} flows fill the link, because {holder} limits one to {one}; beyond {value:,} "
-        f"{left}"
+        f"{value:,} flows fill the link, because {holder} limits the goodput of one to {one}; "
+        f"beyond {value:,} {left}"
     )
+
+
+def _goodput_of_each(path: PlannedPath, model: _Model, flows: int) -> str:
+    sent = min(float(model.rate(np.array(flows))), path.link_pps) / flows
+    return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
 
 def _fills(path: PlannedPath, counts: Sequence[int]) -> str:
@@ -418,7 +420,7 @@ def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
     )
     assert value is not None
     runs.measure(value)
-    return Found(value, low, high)
+    return Found(value, low, high, there=runs.at(value))
 
 
 def _of_other_seeds(sent: Metric) -> tuple[float | None, float | None]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.answer import concerning
+from tcpcast.answer import Note, concerning
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
 from tcpcast.plan.search import UNDECIDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.plan.result import Plan, Table
@@ -32,6 +32,9 @@ STEP = 0.05
 
 MOST_TIMES = 100
 """Nobody is advised to simulate more than so many times as long."""
+
+EXCESS = 1.5
+"""From this ratio on, a note compares the scatter of the runs with their own intervals."""
 
 
 class Stopped(Exception):  # noqa: N818 - a user's wish rather than a fault
@@ -60,7 +63,9 @@ def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
 class Simulations:
     """Runs of one scenario over the values of one key, each with another seed.
 
-    ``text`` writes a value.
+    ``tables`` are those of an answer that ``read`` uses, ``name`` is the figure's name if it is no
+    metric.
+    ``text`` writes a value; ``place`` returns the changes for it if they are more than ``key``.
     They are packet-level ones unless another ``engine`` is named. ``read`` finds the figure in an
     answer where it is no metric, and ``beside`` says what else changes at a value. All together
     they last no longer than the scenario's ``run.max_wall``.
@@ -75,6 +80,9 @@ class Simulations:
     engine: str = "packet"
     read: Callable[[Answer], Metric | None] | None = None
     beside: Callable[[float], dict[str, Any]] | None = None
+    place: Callable[[float], dict[str, Any]] | None = None
+    tables: tuple[str, ...] = ()
+    name: str = ""
     answers: dict[float, Answer] = field(default_factory=dict)
     cut: float | None = None
 
@@ -125,8 +133,12 @@ class Simulations:
         """Return the figure as an answer has it, None where it has none."""
         return found.metrics.get(self.metric) if self.read is None else self.read(found)
 
+    def changes(self, value: float) -> dict[str, Any]:
+        """Return the changes that put a value into the scenario."""
+        return {self.key: self.text(value)} if self.place is None else self.place(value)
+
     def _simulate(self, value: float) -> Answer:
-        changes: dict[str, Any] = {self.key: self.text(value)}
+        changes = self.changes(value)
         # What is recorded beside the figures is the scenario's business, not the check's.
         changes |= {"probes.flows": [], "probes.pcap": []}
         wanted = self.scenario.run.connections
@@ -172,22 +184,22 @@ def verify_by_simulation(
     NotApplicable
         The simulation does not cover the scenario.
     """
+    plan.figure = runs.name
     try:
         found = search()
         if found is None:
-            plan.warnings.append(f"the simulation's own answer lies outside the {column} tried")
+            plan.warnings.insert(0, f"the simulation's own answer lies outside the {column} tried")
         else:
             _take(plan, runs, found)
     except Stopped as stop:
         plan.interrupted, plan.partial = stop.interrupted, not stop.interrupted
-        plan.warnings.append(stop.told("the check"))
+        plan.warnings.insert(0, stop.told("the check"))
     figures = {v: runs.figure(each) for v, each in runs.answers.items()}
     told = {v: metric for v, metric in sorted(figures.items()) if metric is not None}
     values, metrics = list(told), list(told.values())
     plan.verified = [runs.answers[value] for value in values]
     plan.tables["simulated"] = {column: np.array(values), **_metric_columns(runs.metric, metrics)}
-    said = dict.fromkeys(w for each in plan.verified for w in each.warnings)
-    plan.warnings.extend(w for w in said if concerning(w, (runs.metric,)))
+    plan.warnings += run_warnings(plan.verified, runs.tables or (runs.metric,))
     wanted = runs.scenario.run.connections
     if wanted is not None and wanted > runs.connections:
         plan.notes.append(
@@ -196,18 +208,56 @@ def verify_by_simulation(
         )
 
 
+def run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[str]:
+    """Return one warning of each kind that affects the values shown, and how many runs have it."""
+    found: dict[str, list[str]] = {}
+    for each in answers:
+        kinds: dict[str, str] = {}
+        for warning in filter(None, (concerning(text, shown) for text in each.warnings)):
+            kinds.setdefault(warning.kind if isinstance(warning, Note) else warning, warning)
+        for kind, warning in kinds.items():
+            found.setdefault(kind, []).append(warning)
+    return [_counted(texts[0], len(texts), len(answers)) for texts in found.values()]
+
+
+def _counted(warning: str, count: int, runs: int) -> str:
+    if count == runs:
+        return warning
+    text = f"in {count} of {runs} runs: {warning}"
+    if not isinstance(warning, Note):
+        return text
+    return Note(text, warning.metrics, kind=warning.kind)
+
+
 def _take(plan: Plan, runs: Simulations, found: Found) -> None:
     """Put the simulation's own answer into the plan, or why there is none."""
     plan.simulated_low, plan.simulated_high = found.low, found.high
     if found.undecided:
         plan.simulated_undecided = True
-        plan.warnings.append("by simulation undecided: " + undecided(runs, found))
+        plan.warnings.insert(0, "by simulation undecided: " + undecided(runs, found))
         return
     plan.answer_by_simulation(
-        found.value, low=found.low, high=found.high, metric=runs.metric, there=runs.at(found.value)
+        found.value,
+        low=found.low,
+        high=found.high,
+        metric=runs.metric,
+        there=found.there,
+        fitted=found.fitted,
     )
+    plan.notes += scatter_notes(found)
     if plan.scenario is not None and plan.leads_by_simulation:
-        plan.scenario = plan.scenario.with_changes({runs.key: runs.text(found.value)})
+        plan.scenario = plan.scenario.with_changes(runs.changes(found.value))
+
+
+def scatter_notes(found: Found) -> list[str]:
+    """Return a note if the runs' own intervals are much narrower than their scatter."""
+    if found.excess < EXCESS:
+        return []
+    return [
+        f"The {found.fitted} runs about the answer scatter {found.excess:.2g} times as widely as "
+        "their own 95 % intervals allow: single rows may exclude the target. The answer's range "
+        "and the value there follow from the scatter."
+    ]
 
 
 def undecided(runs: Simulations, found: Found) -> str:

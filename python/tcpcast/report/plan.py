@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Metric
+from tcpcast.answer import Metric, severity
 from tcpcast.compare import Difference
 from tcpcast.report.document import BLANK, Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import (
@@ -22,7 +22,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import describe
+from tcpcast.report.summary import MOST_WARNINGS, describe
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -134,13 +134,17 @@ def _tables(plan: Plan) -> Iterator[Part]:
 
 
 def _remarks(plan: Plan) -> Iterator[Paragraph]:
-    """Yield why the model is not to be trusted, notes and warnings."""
+    """Yield why the model is not to be trusted, notes, and the worst warnings."""
+    worst = sorted(plan.warnings, key=severity)
+    left = len(worst) - MOST_WARNINGS
+    more = [f"{left} more warning{'s' * (left > 1)} with --json"] if left > 0 else []
     doubt = [f"{plan.engine or 'the model'}: {plan.untrusted}"] if plan.untrusted else []
     marked = bool(doubt or plan.warnings)
     said: tuple[tuple[str, Role, Sequence[str]], ...] = (
         (UNTRUSTED, "warning", doubt),
         (" " if marked else "", "aside", plan.notes),
-        ("!", "warning", plan.warnings),
+        ("!", "warning", worst[:MOST_WARNINGS]),
+        (" ", "aside", more),
     )
     for mark, role, texts in said:
         yield from (Paragraph(text, role, f" {mark} ", margin=1) for text in texts)
@@ -148,16 +152,19 @@ def _remarks(plan: Plan) -> Iterator[Paragraph]:
 
 def _answers(plan: Plan) -> list[tuple[str, str]]:
     """Return the answer, or two: the one to trust first, with what was simulated there."""
+    simulated = _by_simulation(plan)
+    if not plan.has_model:
+        return simulated or [("by simulation", "no answer")]
     by = f"by {plan.engine}" if plan.engine else "by the model"
     marked = UNTRUSTED if plan.untrusted else ""
     shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval(plan)}"
     if plan.undecided:
         shown = f"undecided{_between(plan.low, plan.high, plan.unit)}"
-    simulated = _by_simulation(plan)
+    reached = [] if plan.undecided else _there(plan, plan.reached, plan.runs)
     if plan.leads_by_simulation:
         shown += f" ({_apart(plan)} relative error)" if not plan.undecided else ""
-        return [*simulated, (by, shown)]
-    return [(by, shown), *simulated]
+        return [*simulated, (by, shown), *reached]
+    return [(by, shown), *reached, *simulated]
 
 
 def _by_simulation(plan: Plan) -> list[tuple[str, str]]:
@@ -168,16 +175,21 @@ def _by_simulation(plan: Plan) -> list[tuple[str, str]]:
         return []
     line = quantity_text(plan.simulated, plan.unit)
     line += _between(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
-    if not plan.leads_by_simulation:
+    if plan.has_model and not plan.leads_by_simulation:
         line += f" ({plan.engine or 'the model'} {_apart(plan)})"
-    lines = [("by simulation", line)]
-    if plan.there is not None:
-        scale = scale_of(plan.metric, plan.there.value)
-        interval = interval_text(plan.there, scale)
-        interval = interval if interval.startswith("±") else interval and f"({interval})"
-        shown = " ".join(filter(None, [value_text(plan.there, scale), interval, scale.unit]))
-        lines.append(("", f"simulated there: {label(plan.metric)} {shown}"))
-    return lines
+    return [("by simulation", line), *_there(plan, plan.there, plan.fitted)]
+
+
+def _there(plan: Plan, there: Metric | None, fitted: int) -> list[tuple[str, str]]:
+    """Return the line of the figure at an answer, if it is known."""
+    if there is None:
+        return []
+    scale = scale_of(plan.metric, there.value)
+    interval = interval_text(there, scale)
+    interval = interval if interval.startswith("±") else interval and f"({interval})"
+    shown = " ".join(filter(None, [value_text(there, scale), interval, scale.unit]))
+    how = f"fitted to {fitted} runs" if fitted else "simulated there"
+    return [("", f"{how}: {plan.figure or label(plan.metric)} {shown}")]
 
 
 def _apart(plan: Plan) -> str:

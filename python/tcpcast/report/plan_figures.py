@@ -134,12 +134,13 @@ def _said(value: float, metric: str) -> str:
 
 def _answer(axes: Axes, plan: Plan, x: Scale, target: float) -> None:
     """Mark the model's answer, and the simulation's with its interval."""
-    at = plan.value / x.factor
-    axes.axvline(at, color=CALCULATED[0], linewidth=0.8, linestyle="--")
-    doubt = " (not to be trusted)" if plan.untrusted else ""
-    look: dict[str, Any] = {"marker": "D", "markersize": 6, "linestyle": "none", "zorder": 20}
-    look |= {"color": CALCULATED[0], "label": f"by the model: {_answered(plan.value, plan)}{doubt}"}
-    axes.plot([at], [target], **look)
+    if plan.has_model:
+        at = plan.value / x.factor
+        axes.axvline(at, color=CALCULATED[0], linewidth=0.8, linestyle="--")
+        doubt = " (not to be trusted)" if plan.untrusted else ""
+        said = f"by the model: {_answered(plan.value, plan)}{doubt}"
+        look: dict[str, Any] = {"marker": "D", "markersize": 6, "linestyle": "none", "zorder": 20}
+        axes.plot([at], [target], color=CALCULATED[0], label=said, **look)
     if plan.simulated is None:
         return
     there = f"by simulation: {_answered(plan.simulated, plan)}"

@@ -1,0 +1,121 @@
+"""Which classes of users a plan varies: one of them, or all in proportion."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.answer import Metric
+from tcpcast.errors import DomainError, NotApplicable
+
+if TYPE_CHECKING:
+    from tcpcast.answer import Answer
+    from tcpcast.scenario import Scenario
+
+RATE = "connection_rate_bps"
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The classes whose sources a plan varies, and how many the scenario has of each.
+
+    ``others`` counts the senders of all other classes by name.
+    """
+
+    counts: dict[str, int]
+    others: dict[str, int]
+    has_classes: bool
+
+    @property
+    def key(self) -> str:
+        """The key of the scenario that is varied, for messages."""
+        if not self.has_classes:
+            return "traffic.sources"
+        names = list(self.counts)
+        return f"class.{names[0]}.sources" if len(names) == 1 else "the sources of all classes"
+
+    @property
+    def total(self) -> int:
+        """The sources that the scenario has of these classes."""
+        return sum(self.counts.values())
+
+    def split(self, total: float) -> dict[str, int]:
+        """Return the sources of each class, in the scenario's proportion, at least one."""
+        exact = {name: total * count / self.total for name, count in self.counts.items()}
+        found = {name: max(1, math.floor(share + 1e-9)) for name, share in exact.items()}
+        while (left := int(total) - sum(found.values())) != 0:
+            sign = 1 if left > 0 else -1
+            may = [name for name in found if sign > 0 or found[name] > 1]
+            best = max(may, key=lambda name: sign * (exact[name] - found[name]))
+            found[best] += sign
+        return found
+
+    def changes(self, total: float) -> dict[str, Any]:
+        """Return the changes that set the total number of sources."""
+        if not self.has_classes:
+            return {self.key: int(total)}
+        return {f"class.{name}.sources": count for name, count in self.split(total).items()}
+
+    def notes(self) -> list[str]:
+        """Return which class grows, and whose rate counts."""
+        if len(self.counts) + len(self.others) == 1:
+            return []
+        each = [f"{name} {count:,}" for name, count in self.counts.items()]
+        grows = f"{next(iter(self.counts))} grows"
+        if len(each) > 1:
+            grows = (
+                f"All on/off classes grow in proportion ({', '.join(each)}); --class selects one"
+            )
+        stay = ", ".join(f"{name} stays at {count:,}" for name, count in self.others.items())
+        return [
+            f"{'; '.join(filter(None, [grows, stay]))}. The class with the lowest mean rate counts."
+        ]
+
+    def text(self, total: float) -> str:
+        """Return the sources of each class as a sentence, "" for one class."""
+        if len(self.counts) == 1:
+            return ""
+        each = ", ".join(f"{count:,} of {name}" for name, count in self.split(total).items())
+        return f"{total:,.0f} sources are {each}."
+
+
+def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
+    """Return the classes that a plan varies: the named one, or all with on/off sources.
+
+    Raises
+    ------
+    NotApplicable
+        No class has on/off sources.
+    DomainError
+        There is no such class, or its traffic is another.
+    """
+    people = scenario.populations
+    counts = {each.name: each.count for each in people if each.traffic.kind == "on-off"}
+    if not counts:
+        raise NotApplicable(
+            f"{plan} needs on/off traffic; the scenario's is {people[0].traffic.kind}"
+        )
+    if name is not None and not scenario.classes:
+        raise DomainError("--class: the scenario has no classes; leave it out")
+    if name is not None and name not in counts:
+        known = " or ".join(f'"{each}"' for each in counts)
+        raise DomainError(f'--class: no class "{name}" with on/off sources; write {known}')
+    grown = counts if name is None else {name: counts[name]}
+    others = {each.name: each.count for each in people if each.name not in grown}
+    return Growth(grown, others, bool(scenario.classes))
+
+
+def slowest_rate(found: Answer) -> Metric | None:
+    """Return the lowest mean connection rate of a class, None if the answer has none."""
+    table = found.tables.get("by_class")
+    if found.withheld or table is None or RATE not in table:
+        return found.metrics.get(RATE)
+    rates = table[RATE]
+    if not np.isfinite(rates).any():
+        return None
+    at = int(np.nanargmin(rates))
+    ends = [float(table[f"{RATE}_{end}"][at]) for end in ("low", "high")]
+    return Metric(float(rates[at]), *(ends if all(map(math.isfinite, ends)) else ()))

@@ -1,0 +1,157 @@
+"""Plans that no formula covers: several classes, targets above the formula's, shares of files."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tcpcast.answer import Answer, Metric, Note
+from tcpcast.cli import main
+from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.plan import Plan, plan_rate, plan_rate_quality, plan_users, verification
+from tcpcast.plan.growth import growing
+from tcpcast.plan.verification import run_warnings
+from tcpcast.report.plan import plan_parts
+from tcpcast.report.text import text as as_text
+from tcpcast.scenario import Scenario, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Capture = pytest.CaptureFixture[str]
+    Law = Callable[[Scenario], dict[str, float]]
+
+
+def simulator(monkeypatch: pytest.MonkeyPatch, law: Law) -> list[Scenario]:
+    """Put the rates of each class, by a law, in the simulator's place."""
+    seen: list[Scenario] = []
+
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del engines, options
+        seen.append(scenario)
+        rates = law(scenario)
+        values = np.array(list(rates.values()))
+        table: dict[str, Any] = {"name": np.array(list(rates)), "connection_rate_bps": values}
+        table |= {
+            "connection_rate_bps_low": values * 0.99,
+            "connection_rate_bps_high": values * 1.01,
+        }
+        mean = float(values.mean())
+        metrics = {"connection_rate_bps": Metric(mean, mean * 0.99, mean * 1.01)}
+        tables = {"by_class": table} if len(rates) > 1 else {}
+        share = {"share": np.array([0.9]), "goodput_bps": values[:1]}
+        tables["file_goodput"] = share | {"low": values[:1] * 0.99, "high": values[:1] * 1.01}
+        return [Answer("packet", metrics=metrics, tables=tables)]
+
+    monkeypatch.setattr(verification, "answer", run)
+    return seen
+
+
+def by_number(scenario: Scenario) -> dict[str, float]:
+    """Near users share 30 Mbit/s with all, and far users get two thirds of that."""
+    return {"near": 30e6 / scenario.senders, "far": 20e6 / scenario.senders}
+
+
+def counts(scenario: Scenario) -> dict[str, int]:
+    return {people.name: people.count for people in scenario.populations}
+
+
+def test_all_classes_grow_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = simulator(monkeypatch, by_number)
+    plan = plan_users(load("two-classes"), rate_bps=100e3)
+    assert plan.simulated == pytest.approx(200, rel=0.02)
+    assert plan.leads_by_simulation
+    assert all(abs(counts(s)["near"] - 0.6 * s.senders) <= 1 for s in seen)
+    total = round(plan.simulated or 0)
+    near = round(0.6 * total)
+    assert plan.recommendation == f"{total} sources are {near} of near, {total - near} of far."
+    text = as_text(plan_parts(plan, load("two-classes")), 100)
+    assert "All on/off classes grow in proportion (near 60, far 40)" in text
+    assert "by the model" not in text
+    body = plan.to_json()
+    assert body["value"] is None
+    assert body["leading"]["by"] == "simulation"
+    assert not body["undecided"]
+
+
+def test_one_class_grows_and_the_slowest_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = simulator(monkeypatch, by_number)
+    plan = plan_users(load("two-classes"), rate_bps=100e3, grows="near")
+    assert plan.simulated == pytest.approx(160, rel=0.02)
+    assert {counts(s)["far"] for s in seen} == {40}
+    assert "near grows; far stays at 40. The class with the lowest mean rate counts." in plan.notes
+
+
+def test_the_split_adds_up_and_leaves_out_no_class() -> None:
+    growth = growing(load("two-classes"), None, "plan users")
+    for total in range(2, 300):
+        split = growth.split(total)
+        assert sum(split.values()) == total
+        assert min(split.values()) >= 1
+
+
+def test_classes_that_cannot_grow(capsys: Capture) -> None:
+    with pytest.raises(DomainError, match=r'no class "middle".* write "near" or "far"'):
+        plan_users(load("two-classes"), rate_bps=1e5, grows="middle")
+    with pytest.raises(DomainError, match="no classes; leave it out"):
+        plan_users(load("web-10mbit"), rate_bps=1e5, grows="near")
+    with pytest.raises(NotApplicable, match="needs on/off traffic"):
+        plan_users(load("lossy-path"), rate_bps=1e5)
+    arguments = ["plan", "users", "two-classes", "--share", "95%", "--above", "1mbit"]
+    assert main([*arguments, "--class", "near"]) == 2
+    assert "--class: belongs to --rate" in capsys.readouterr().err
+
+
+def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """engset-newreno gives at most 13.7 Mbit/s on this path; linux-cubic gave more, refused."""
+
+    def law(scenario: Scenario) -> dict[str, float]:
+        return {"": 15e6 / (1 + 20e6 / scenario.network.bottleneck.rate_bps)}
+
+    simulator(monkeypatch, law)
+    plan = plan_rate(load("office-50mbit"), rate_bps=14e6)
+    assert plan.simulated == pytest.approx(280e6, rel=0.1)
+    assert any("engset-newreno" in note and "13.7mbit at most" in note for note in plan.notes)
+    with pytest.raises(DomainError, match=r"16mbit\) is above .*, 15mbit"):
+        plan_rate(load("office-50mbit"), rate_bps=16e6)
+
+
+def test_the_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def law(scenario: Scenario) -> dict[str, float]:
+        return {"": 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)}
+
+    simulator(monkeypatch, law)
+    office = load("office-50mbit")
+    plan = plan_rate_quality(office, share=0.9, above_bps=1e6)
+    assert plan.simulated == pytest.approx(12.5e6, rel=0.02)
+    text = as_text(plan_parts(plan, office), 100)
+    assert "Bottleneck rate with 90 % of their files above 1mbit" in text
+    assert "the goodput that 90 % of files reach" in text
+    with pytest.raises(DomainError, match=r"above_bps \(9mbit\)"):
+        plan_rate_quality(office, share=0.9, above_bps=9e6)
+
+
+def test_warnings_of_runs_are_counted_by_kind() -> None:
+    def short(seconds: int) -> Answer:
+        note = Note(f"{seconds} s are needed", ["loss_ratio"], kind="check")
+        other = Note("too short", ["jain_index"], kind="check")
+        return Answer("packet", warnings=[note, other])
+
+    found = run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
+    assert found == ["in 2 of 3 runs: 70 s are needed"]
+    assert isinstance(found[0], Note)
+    assert found[0].kind == "check"
+
+
+def test_three_warnings_are_shown_the_worst_first() -> None:
+    kinds: Any = ("remark", "withheld", "check", "run")
+    warnings: list[str] = [Note(kind, kind=kind) for kind in kinds]
+    warnings.append("by simulation undecided: noise")
+    plan = Plan("a question", 10, "sources", warnings=warnings)
+    lines = as_text(plan_parts(plan, load("web-10mbit")), 100).splitlines()
+    shown = [line for line in lines if line.startswith(" ! ")]
+    assert [line[3:] for line in shown] == ["by simulation undecided: noise", "run", "check"]
+    assert lines[-1].strip() == "2 more warnings with --json"
+    assert math.isfinite(plan.value)
