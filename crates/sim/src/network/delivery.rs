@@ -26,7 +26,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let link = &path.egress;
         if !path.plain {
-            if let Some(at) = self.lost_on_egress(source, path, enters, &packet) {
+            if let Some(at) = self.lost_on_egress(source, path, enters, packet) {
                 return self.dropped_on_access(at, source, packet);
             }
         }
@@ -54,7 +54,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source: &mut Source<S>,
         path: &Path,
         enters: Nanos,
-        packet: &Packet,
+        packet: Packet,
     ) -> Option<Nanos> {
         let (link, index) = (&path.egress, packet.source());
         if self.access_loss.egress_loses(LossPlace::Before, index)
@@ -63,7 +63,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return Some(enters);
         }
         if path.egress_loses_behind && self.access_loss.egress_loses(LossPlace::Behind, index) {
-            source.egress_free = source.egress_free.max(enters) + time_on::<S>(link, packet);
+            source.egress_free = source.egress_free.max(enters) + time_on::<S>(link, &packet);
             return Some(source.egress_free);
         }
         None

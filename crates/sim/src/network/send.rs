@@ -109,7 +109,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.pass(source, Tap::Sender, now, &packet);
         let link = &path.ingress;
         if !path.plain {
-            if let Some(at) = self.lost_on_ingress(source, path, now, &packet) {
+            if let Some(at) = self.lost_on_ingress(source, path, now, packet) {
                 if let Some(loss) = &mut self.loss {
                     loss.lost_before(packet.source());
                 }
@@ -143,7 +143,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source: &mut Source<S>,
         path: &Path,
         now: Nanos,
-        packet: &Packet,
+        packet: Packet,
     ) -> Option<Nanos> {
         let (link, index) = (&path.ingress, packet.source());
         if self.access_loss.ingress_loses(LossPlace::Before, index)
@@ -152,7 +152,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return Some(now);
         }
         if path.ingress_loses_behind && self.access_loss.ingress_loses(LossPlace::Behind, index) {
-            source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, packet);
+            source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
             return Some(source.ingress_free);
         }
         None
