@@ -48,6 +48,31 @@ def test_an_interval_of_a_percentile_is_of_order_statistics() -> None:
     assert 3 <= found.half_width <= 6
 
 
+def test_a_share_is_of_all_runs_together() -> None:
+    runs = [{"lost": 1.0, "sent": 100.0}, {"lost": 1.0, "sent": 300.0}]
+    assert cells.share_of(runs, "lost", "sent").mean == pytest.approx(2 / 400)
+
+
+def test_long_flows_have_the_realised_loss_behind_the_queue() -> None:
+    """As the measuring links have it; at the configured loss, values of a few runs differ."""
+    every = {cell.name: cell for cell in cells.packaged()}
+    cell = every["20mbit linux-bbr 60ms p0.1 n1"]
+    link = tables(cell, SMALL)["network"]["bottleneck"]
+    assert link["loss_at"] == "behind"
+    assert link["loss"] == f"{100 * cell.measured[cells.REALISED_LOSS].mean:.12g}%"
+    assert every["cubic 1000M 150ms p0.05"].realised_loss == pytest.approx(0.045, rel=0.01)
+    assert lossy(loss=0.02).realised_loss == 0.02
+
+
+def test_bbr_has_the_rate_of_the_kernel_at_a_loss_of_ten_percent() -> None:
+    cell = next(c for c in cells.packaged() if c.name == "20mbit linux-bbr 60ms p0.1 n1")
+    runs = KernelRuns(SMALL, cells=(cell,))
+    runs.want_all()
+    runs.simulate()
+    (goodput,) = (each for each in comparison.compared(runs) if each.name == "goodput_bps")
+    assert goodput.ratio == pytest.approx(1.0, abs=0.02)
+
+
 def test_cells_are_read_back_as_they_were_written() -> None:
     stream = io.StringIO()
     every = cells.packaged()

@@ -462,6 +462,17 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='1%',loss_good=1}",
             "network.bottleneck.loss.loss_bad: loses every packet",
         ),
+        ("network.bottleneck.loss_at=after", "network.bottleneck.loss_at: "),
+        (
+            "network.bottleneck.loss_at=behind",
+            'network.bottleneck.loss_at: nothing is lost at random; write loss = "1%", or leave '
+            "loss_at out",
+        ),
+        ("network.egress.loss_at=behind", "network.egress.loss_at: nothing is lost at random"),
+        (
+            "network.bottleneck={loss={model='rest-of-round',rate='1%'},loss_at='behind'}",
+            "network.bottleneck.loss_at: correlated loss within a round is before the queue",
+        ),
         (
             "network.bottleneck.loss={model='rest-of-round',rate='100%'}",
             "network.bottleneck.loss.rate: loses every packet",

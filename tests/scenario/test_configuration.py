@@ -53,6 +53,7 @@ MOST: dict[str, tuple[str, dict[str, Any]]] = {
     "cross": ("web-10mbit", {"cross": CROSS}),
     "round": ("lossy-path", {"network.bottleneck.loss": {"model": "rest-of-round", "rate": "1%"}}),
     "bursts": ("lossy-path", {"network.bottleneck.loss": BURSTS}),
+    "behind": ("lossy-path", {"network.bottleneck.loss_at": "behind"}),
     "times": ("lossy-path", {"traffic.flows": 2, "traffic.start": ["0s", "1s"]}),
     "sizes": ("short-transfers", {}),
     "arrivals": ("short-transfers", {"tcp": TODAYS, "traffic": ARRIVING, "run.connections": 99}),
@@ -130,7 +131,14 @@ def test_the_types_of_python_have_the_same_keys() -> None:
         ({"warmup_ns": 0.5}, "warmup_ns: invalid type: floating point"),
         ({"packet_bytes": -1}, "packet_bytes: invalid value"),
         ({"queue": "fifo"}, "queue: unknown variant `fifo`, expected one of `drop-tail`"),
-        ({"loss": {"packet": {"bernouilli": 0.1}}}, "unknown variant `bernouilli`"),
+        (
+            {"loss": {"model": {"packet": {"bernouilli": 0.1}}, "at": "before"}},
+            "unknown variant `bernouilli`",
+        ),
+        (
+            {"loss": {"model": {"packet": {"bernoulli": 0.1}}, "at": "after"}},
+            "loss.at: unknown variant `after`",
+        ),
         ({"classes": [{}]}, "missing field `sources`"),
     ],
 )

@@ -46,7 +46,7 @@ impl OwnHops {
         for (stage, (hop, delay)) in (self.first..).zip(&mut self.hops) {
             match hop.offer(packet.source(), at, &mut probes.hops[stage]) {
                 Fate::Leaves(leaves) => at = leaves + *delay,
-                Fate::Lost { random } => {
+                Fate::Lost { at, random } => {
                     probes.dropped_at_hop(stage, at, record, packet, random);
                     return Err(at);
                 }

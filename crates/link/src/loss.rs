@@ -1,4 +1,4 @@
-//! Random loss, decided packet by packet.
+//! Random loss, decided packet by packet, and its place on a link.
 
 use crate::random::{Draws, Stream};
 use serde::Deserialize;
@@ -20,6 +20,67 @@ pub enum LossModel {
         /// Loss probability in the bad state.
         loss_bad: f64,
     },
+}
+
+/// The place on a link where packets are lost at random.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossPlace {
+    /// Before the queue: a lost packet takes no room and no time on the link.
+    #[default]
+    Before,
+    /// Behind the transmitter: a lost packet has waited and was transmitted.
+    Behind,
+}
+
+/// Random loss of a link, and its place there.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkLoss<M = LossModel> {
+    /// Decides which packets are lost.
+    pub model: M,
+    /// The place of the loss.
+    pub at: LossPlace,
+}
+
+impl<M> LinkLoss<M> {
+    /// Loss before the queue.
+    #[must_use]
+    pub fn before(model: M) -> Self {
+        Self { model, at: LossPlace::Before }
+    }
+
+    /// Loss behind the transmitter.
+    #[must_use]
+    pub fn behind(model: M) -> Self {
+        Self { model, at: LossPlace::Behind }
+    }
+}
+
+/// The random loss of one link at work: call [`LinkLosses::loses`] at both places.
+#[derive(Clone, Debug)]
+pub struct LinkLosses<D = Stream> {
+    process: LossProcess<D>,
+    at: LossPlace,
+}
+
+impl<D: Draws> LinkLosses<D> {
+    /// Starts the loss of a link.
+    #[must_use]
+    pub fn new(loss: LinkLoss, draws: D) -> Self {
+        Self { process: LossProcess::new(loss.model, draws), at: loss.at }
+    }
+
+    /// Returns true if the packet that passes this place now is lost there.
+    #[inline]
+    pub fn loses(&mut self, at: LossPlace) -> bool {
+        self.at == at && self.process.loses()
+    }
+
+    /// Starts the process again, with the rest of its stream.
+    pub fn restart(&mut self) {
+        self.process.restart();
+    }
 }
 
 /// A loss model at work on one link, with its own stream.
@@ -136,6 +197,17 @@ mod tests {
         let lost =
             (0..20_000).filter(|name| LossProcess::new(model, Stream::of(*name)).loses()).count();
         assert!((lost as f64 / 20_000.0 - 0.2).abs() < 0.01, "{lost}");
+    }
+
+    #[test]
+    fn packets_are_lost_at_one_place_only() {
+        let model = LossModel::Bernoulli(1.0);
+        let losses = |loss| {
+            let mut losses = LinkLosses::new(loss, Stream::of(1));
+            [LossPlace::Before, LossPlace::Behind].map(|at| losses.loses(at))
+        };
+        assert_eq!(losses(LinkLoss::before(model)), [true, false]);
+        assert_eq!(losses(LinkLoss::behind(model)), [false, true]);
     }
 
     #[test]

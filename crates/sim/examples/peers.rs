@@ -25,7 +25,7 @@ use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
-    HopConfig, LossModel, Replications, Rounding, RunConfig, Start, Traffic,
+    HopConfig, LinkLoss, LossModel, Replications, Rounding, RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -141,7 +141,8 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) 
     let config = RunConfig {
         bottleneck_bps: Some(rate),
         buffer: Some(buffer),
-        loss: (loss > 0.0).then_some(BottleneckLoss::Packet(LossModel::Bernoulli(loss))),
+        loss: (loss > 0.0)
+            .then_some(LinkLoss::before(BottleneckLoss::Packet(LossModel::Bernoulli(loss)))),
         tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
         classes: vec![class],
         ..common()
@@ -190,7 +191,7 @@ fn short() -> (RunConfig, Goal) {
         seed: argument(3, 1),
         packet_bytes: 540,
         bottleneck_bps: Some(rate),
-        loss: Some(BottleneckLoss::Packet(LossModel::Bernoulli(0.1))),
+        loss: Some(LinkLoss::before(BottleneckLoss::Packet(LossModel::Bernoulli(0.1)))),
         tcp: TcpConfig { receiver_window: 30, initial_ssthresh: 30, ..TcpConfig::default() },
         classes: vec![class],
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },

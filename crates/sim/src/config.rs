@@ -3,7 +3,7 @@
 use crate::clock::Nanos;
 use crate::cross::CrossConfig;
 use crate::jitter::JitterConfig;
-use crate::loss::{BottleneckLoss, LossModel};
+use crate::loss::{BottleneckLoss, LinkLoss, LossModel, LossPlace};
 use crate::probe::{ClassWindow, ProbeConfig};
 use crate::queue::{LinkRate, QueueConfig};
 use crate::tcp::TcpConfig;
@@ -24,7 +24,7 @@ pub struct AccessConfig {
     #[serde(rename = "limit_pkts")]
     pub limit: Option<u64>,
     /// Random loss of data packets.
-    pub loss: Option<LossModel>,
+    pub loss: Option<LinkLoss>,
 }
 
 /// A hop of the path beside the bottleneck.
@@ -41,8 +41,8 @@ pub struct HopConfig {
     pub buffer: Option<u64>,
     /// Its queue discipline; drop-tail where it is not shared.
     pub queue: QueueConfig,
-    /// Its random loss of data packets, before the queue.
-    pub loss: Option<LossModel>,
+    /// Its random loss of data packets.
+    pub loss: Option<LinkLoss>,
     /// Whether packets of all sources meet there; otherwise each source has one of its own.
     pub shared: bool,
 }
@@ -109,8 +109,8 @@ pub struct RunConfig {
     pub buffer: Option<u64>,
     /// Its queue discipline.
     pub queue: QueueConfig,
-    /// Its random loss of data packets, before the queue.
-    pub loss: Option<BottleneckLoss>,
+    /// Its random loss of data packets; that of rounds is before the queue.
+    pub loss: Option<LinkLoss<BottleneckLoss>>,
     /// Random delay of data packets behind it.
     pub jitter: Option<JitterConfig>,
     /// Cross traffic, in packets of the same size.
@@ -146,9 +146,11 @@ impl RunConfig {
         self.return_link.as_ref().map_or(self.bottleneck_bps, |link| link.rate_bps)
     }
 
-    /// Whether packets take stages beside the bottleneck, or are delayed at random behind it.
+    /// Returns true if packets take other stages than the bottleneck's queue: hops, or random delay
+    /// or loss behind it.
     pub(crate) fn has_stages(&self) -> bool {
-        self.has_hops() || self.jitter.is_some()
+        let is_behind = |loss: LinkLoss<_>| loss.at == LossPlace::Behind;
+        self.has_hops() || self.jitter.is_some() || self.loss.is_some_and(is_behind)
     }
 
     /// Whether the time is kept that each packet waits at the bottleneck: where a packet that
@@ -222,6 +224,6 @@ impl RunConfig {
 
     /// Whether anything is to be told of packets that pass: captures, or the random loss.
     pub(crate) fn is_watched(&self) -> bool {
-        !self.probes.captures.is_empty() || self.loss.is_some_and(BottleneckLoss::listens)
+        !self.probes.captures.is_empty() || self.loss.is_some_and(|loss| loss.model.listens())
     }
 }

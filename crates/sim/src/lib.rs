@@ -26,7 +26,7 @@ pub use agenda::wheel;
 pub use balance::Unbalanced;
 pub use config::{AccessConfig, ClassConfig, HopConfig, ReturnConfig, RunConfig};
 pub use jitter::JitterConfig;
-pub use loss::{BottleneckLoss, LossModel};
+pub use loss::{BottleneckLoss, LinkLoss, LossModel, LossPlace};
 pub use network::hops;
 pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};

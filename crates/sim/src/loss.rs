@@ -4,7 +4,7 @@ use crate::packet::Packet;
 use crate::random::Stream;
 use crate::rounds::RoundLoss;
 use serde::Deserialize;
-pub use tcpcast_link::loss::{LossModel, LossProcess};
+pub use tcpcast_link::loss::{LinkLoss, LinkLosses, LossModel, LossPlace, LossProcess};
 
 /// How the bottleneck loses packets at random: it knows flows.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -25,47 +25,56 @@ impl BottleneckLoss {
 
 /// A loss model at work on the bottleneck, with its own stream.
 #[derive(Clone, Debug)]
-pub(crate) enum BottleneckLosses {
+enum Process {
     Packet(LossProcess),
     RestOfRound(RoundLoss),
 }
 
+/// The random loss of the bottleneck at work.
+#[derive(Clone, Debug)]
+pub(crate) struct BottleneckLosses {
+    process: Process,
+    at: LossPlace,
+}
+
 impl BottleneckLosses {
-    pub(crate) fn new(model: BottleneckLoss, sources: usize, stream: Stream) -> Self {
-        match model {
-            BottleneckLoss::Packet(model) => Self::Packet(LossProcess::new(model, stream)),
+    pub(crate) fn new(loss: LinkLoss<BottleneckLoss>, sources: usize, stream: Stream) -> Self {
+        let process = match loss.model {
+            BottleneckLoss::Packet(model) => Process::Packet(LossProcess::new(model, stream)),
             BottleneckLoss::RestOfRound(rate) => {
-                Self::RestOfRound(RoundLoss::new(rate, sources, stream))
+                Process::RestOfRound(RoundLoss::new(rate, sources, stream))
             }
-        }
+        };
+        Self { process, at: loss.at }
     }
 
-    /// Whether the packet of `source` that arrives now is lost.
+    /// Returns true if the packet of `source` that passes this place now is lost there.
     #[inline(never)]
-    pub(crate) fn loses(&mut self, source: u32) -> bool {
-        match self {
-            Self::Packet(process) => process.loses(),
-            Self::RestOfRound(process) => process.loses(source),
-        }
+    pub(crate) fn loses(&mut self, at: LossPlace, source: u32) -> bool {
+        self.at == at
+            && match &mut self.process {
+                Process::Packet(process) => process.loses(),
+                Process::RestOfRound(process) => process.loses(source),
+            }
     }
 
     /// A sender sends a packet, or hears an acknowledgement.
     pub(crate) fn at_sender(&mut self, packet: &Packet) {
-        if let Self::RestOfRound(process) = self {
+        if let Process::RestOfRound(process) = &mut self.process {
             process.at_sender(packet);
         }
     }
 
     /// Starts the process again; a connection begins with a round of its own anyway.
     pub(crate) fn restart(&mut self) {
-        if let Self::Packet(process) = self {
+        if let Process::Packet(process) = &mut self.process {
             process.restart();
         }
     }
 
     /// The packet that `source` has just sent was lost on its own link.
     pub(crate) fn lost_before(&mut self, source: u32) {
-        if let Self::RestOfRound(process) = self {
+        if let Process::RestOfRound(process) = &mut self.process {
             process.lost_before(source);
         }
     }

@@ -6,8 +6,8 @@ use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, Goal, LossModel, Replications,
-    RunConfig, Stop, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, Goal, LinkLoss, LossModel,
+    Replications, RunConfig, Stop, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -36,7 +36,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         bottleneck_bps: Some(RATE),
         buffer: None,
         queue: QueueConfig::DropTail,
-        loss: Some(BottleneckLoss::Packet(LossModel::Bernoulli(loss))),
+        loss: Some(LinkLoss::before(BottleneckLoss::Packet(LossModel::Bernoulli(loss)))),
         jitter: None,
         cross: Vec::new(),
         before: Vec::new(),

@@ -15,7 +15,8 @@ use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
-    HopConfig, LossModel, Replications, ReturnConfig, Rounding, RunConfig, Start, Stop, Traffic,
+    HopConfig, LinkLoss, LossModel, LossPlace, Replications, ReturnConfig, Rounding, RunConfig,
+    Start, Stop, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -48,6 +49,11 @@ fn class(sources: u32, tcp: TcpConfig, rtt_ms: u64, traffic: Traffic) -> ClassCo
         host_noise: 0,
         scale: None,
     }
+}
+
+/// Independent loss at the bottleneck.
+fn packet_loss(rate: f64) -> BottleneckLoss {
+    BottleneckLoss::Packet(LossModel::Bernoulli(rate))
 }
 
 fn bulk() -> Traffic {
@@ -183,7 +189,7 @@ fn bbr3_fills_a_link_with_a_short_buffer() {
 fn bbr3_gives_way_to_losses_above_two_percent() {
     let share = |loss| {
         let config = RunConfig {
-            loss: Some(BottleneckLoss::Packet(LossModel::Bernoulli(loss))),
+            loss: Some(LinkLoss::before(packet_loss(loss))),
             warmup: 10 * SECOND,
             ..run(vec![class(1, modern(Preset::Bbr3), 60, bulk())])
         };
@@ -283,7 +289,7 @@ fn classic_ends_are_the_same_in_either_kind_of_run() {
     let bytes = TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() };
     let delayed = TcpConfig { delayed_acks: true, ..TcpConfig::default() };
     for tcp in [TcpConfig::default(), bytes, delayed] {
-        let loss = Some(BottleneckLoss::Packet(LossModel::Bernoulli(0.01)));
+        let loss = Some(LinkLoss::before(packet_loss(0.01)));
         let alone = vec![
             class(2, tcp.clone(), 60, bulk()),
             class(20, tcp.clone(), 30, on_off(false)),
@@ -566,7 +572,7 @@ fn anything() -> impl Strategy<Value = RunConfig> {
                 series: 1,
                 process,
             });
-            let loss = loss.map(|rate| BottleneckLoss::Packet(LossModel::Bernoulli(rate)));
+            let loss = loss.map(|rate| LinkLoss::before(packet_loss(rate)));
             RunConfig {
                 seed,
                 queue,
@@ -581,6 +587,93 @@ fn anything() -> impl Strategy<Value = RunConfig> {
     )
 }
 
+/// A scenario of everything with random loss at each link, before or behind its queue.
+fn with_losses_on_all_links() -> impl Strategy<Value = RunConfig> {
+    let loss = || {
+        let at = prop_oneof![Just(LossPlace::Before), Just(LossPlace::Behind)];
+        let model = (0.0_f64..0.1).prop_map(LossModel::Bernoulli);
+        prop::option::of((model, at).prop_map(|(model, at)| LinkLoss { model, at }))
+    };
+    let rates = (500_000_u64..20_000_000, 500_000_u64..20_000_000);
+    let losses = (loss(), loss(), loss(), loss());
+    let noise = prop_oneof![Just(0), Just(MILLISECOND / 10), Just(3 * MILLISECOND)];
+    (anything(), losses, rates, noise).prop_map(|(mut config, losses, rates, noise)| {
+        let (ingress, bottleneck, hop, egress) = losses;
+        let at_bottleneck =
+            |loss: LinkLoss| LinkLoss { model: BottleneckLoss::Packet(loss.model), at: loss.at };
+        config.loss = bottleneck.map(at_bottleneck);
+        for class in &mut config.classes {
+            let link = |rate, loss| AccessConfig { rate_bps: Some(rate), loss, ..access() };
+            class.ingress = link(rates.0, ingress);
+            class.egress = link(rates.1, egress);
+            class.host_noise = noise;
+        }
+        for before in &mut config.before {
+            before.loss = hop;
+        }
+        let own = HopConfig {
+            rate_bps: Some(rates.0),
+            delay: MILLISECOND,
+            buffer: Some(20),
+            queue: QueueConfig::DropTail,
+            loss: hop,
+            shared: false,
+        };
+        config.after.push(own);
+        config
+    })
+}
+
+/// Packets that a link with no other hop carried, by the time for which it was busy.
+fn carried(probes: &tcpcast_sim::probe::Probes, service: Nanos) -> u64 {
+    probes.occupancy.busy() / service
+}
+
+/// Packets that are lost behind the queue take time on the link, others do not.
+#[test]
+fn packets_lost_behind_the_queue_were_transmitted() {
+    use ClassCell::{Arrived, QueueDrops, RandomDrops};
+    for (at, queue) in [
+        (LossPlace::Before, QueueConfig::DropTail),
+        (LossPlace::Behind, QueueConfig::DropTail),
+        (LossPlace::Behind, managed(disciplines()[0])),
+    ] {
+        let config = RunConfig {
+            loss: Some(LinkLoss { model: packet_loss(0.1), at }),
+            queue,
+            ..run(vec![class(2, modern(Preset::LinuxBbr), 60, bulk())])
+        };
+        let mut runs = Replications::new(&config, 1);
+        let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
+        assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
+        let probes = runs.settle().expect("packets are conserved")[0];
+        let [arrived, dropped, lost] = sums(&config, 20, [Arrived, QueueDrops, RandomDrops]);
+        let expected = arrived - dropped - if at == LossPlace::Before { lost } else { 0 };
+        let transmitted = carried(probes, 600_000);
+        assert!(expected.abs_diff(transmitted) <= 101, "{at:?}: {transmitted} of {expected}");
+        let reached = if at == LossPlace::Before { arrived } else { arrived - dropped };
+        let share = lost as f64 / reached as f64;
+        assert!((share - 0.1).abs() < 0.01, "{share}");
+    }
+}
+
+/// A packet that waits on a link for one that is then lost still gets through.
+#[test]
+fn losses_behind_own_links_delay_nothing() {
+    let loss = Some(LinkLoss::behind(LossModel::Bernoulli(0.1)));
+    let slow = AccessConfig { rate_bps: Some(10_000_000), loss, ..access() };
+    for noise in [0, MILLISECOND / 10] {
+        for ingress in [false, true] {
+            let mut of_class = class(1, modern(Preset::LinuxBbr), 60, bulk());
+            *if ingress { &mut of_class.ingress } else { &mut of_class.egress } = slow.clone();
+            of_class.host_noise = noise;
+            let config = RunConfig { warmup: 5 * SECOND, ..run(vec![of_class]) };
+            let share = rates(&config, 35)[0] / (10e6 / 12e3);
+            assert!((0.81..=0.87).contains(&share), "ingress {ingress}, {noise} ns: {share}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
@@ -588,6 +681,12 @@ proptest! {
     #[test]
     fn packets_are_conserved_and_runs_repeat(config in anything()) {
         prop_assert_eq!(found(&config, 8, 1), found(&config, 8, 2));
+    }
+
+    /// Packets are also conserved on links that lose them behind their queues.
+    #[test]
+    fn packets_lost_on_any_link_are_counted(config in with_losses_on_all_links()) {
+        prop_assert_eq!(found(&config, 2, 1), found(&config, 2, 2));
     }
 
     /// What looks on changes nothing, though it takes other code.

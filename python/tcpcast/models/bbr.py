@@ -2,7 +2,8 @@
 
 - Random loss. "The maximum possible throughput is the link rate times fraction delivered": C (1-p)
   (Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson: "BBR: congestion-based congestion control",
-  CACM 60(2), 2017). BBR reads no loss, but its estimate of the bandwidth is a windowed maximum that
+  CACM 60(2), 2017), where lost packets take time on the link: losses before its queue leave
+  room. BBR reads no loss, but its estimate of the bandwidth is a windowed maximum that
   it renews by sending 1.25 times as much for a round trip in eight. Renewed it is only while
   1.25 (1 - p) >= 1: up to p = 1 - 1/1.25 = 0.2 (N. Cardwell on the list bbr-dev).
 - Several flows of BBR. Each takes the others' pauses for bandwidth; what stops them is the cap of

@@ -23,6 +23,8 @@ _SOURCES = "the plan solves for their number; leave it out"
 _FLOWS = "the plan solves for the number of flows; leave it out"
 _FILES = "a plan counts every file, whole; leave it out, and set it for `tcpcast run` at the answer"
 
+_GOODPUT = "the plan solves for the loss; leave it out, and write the goodput as --goodput"
+
 _RECORDS = {"probes.flows*": _RECORDED, "probes.pcap*": _RECORDED}
 _PROBES = {"probes.*": _RECORDED}
 _OF_A_CHECK = {
@@ -56,8 +58,8 @@ UNUSED: dict[str, dict[str, str]] = {
     },
     "streams": {"traffic.flows": _FLOWS, "class.*.flows": _FLOWS, **_OF_A_CHECK},
     "loss": {
-        "network.bottleneck.loss*": "the plan solves for the loss; leave it out, and write the "
-        "goodput as --goodput",
+        "network.bottleneck.loss": _GOODPUT,
+        "network.bottleneck.loss.*": _GOODPUT,
         **_OF_A_CHECK,
     },
 }

@@ -55,7 +55,8 @@ def describe(scenario: Scenario) -> str:
     if link.loss is not None:
         kinds = {"bernoulli": "random", "gilbert-elliott": "bursty"}
         kind = kinds.get(link.loss.model, link.loss.model)
-        parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %")
+        place = " behind the queue" if link.loss_at == "behind" else ""
+        parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %{place}")
     parts += [*_crossing(scenario), *_behind(scenario.network)]
     # In the order of the classes, each once.
     stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)

@@ -16,7 +16,7 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.loss import Bernoulli, Loss, LossRule, ratio_too
+from tcpcast.scenario.loss import Bernoulli, Loss, LossPlace, LossRule, RestOfRound, ratio_too
 from tcpcast.scenario.quantities import Duration
 from tcpcast.scenario.queue import Queue, queue_words
 from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, mean_bps
@@ -181,8 +181,14 @@ class Link(Table):
         default=Bernoulli.model_construct(model="bernoulli", rate=0.0),
         alias="loss",
         examples=["1%"],
-        description="random loss of data packets on arrival, before the queue",
+        description="random loss of data packets, at the place that loss_at names",
         json_schema_extra=ratio_too,
+    )
+    loss_at: LossPlace = Field(
+        default="before",
+        examples=["behind"],
+        description="before the queue, where lost packets take no time on the link, or behind the "
+        "transmitter, where they have waited and were transmitted",
     )
 
     @property
@@ -232,7 +238,17 @@ class Link(Table):
             if self.polices and typed:
                 message = "a policer has no queue; leave it out, or policer = true"
                 raise faults([fault(message, key)])
+        if self.loss_at == "behind":
+            self._check_loss_behind()
         return self
+
+    def _check_loss_behind(self) -> None:
+        if "loss_rule" not in self.model_fields_set:
+            message = 'nothing is lost at random; write loss = "1%", or leave loss_at out'
+            raise faults([fault(message, "loss_at")])
+        if isinstance(self.loss_rule, RestOfRound):
+            message = 'correlated loss within a round is before the queue; write "before"'
+            raise faults([fault(message, "loss_at")])
 
 
 @dataclass(frozen=True, slots=True)

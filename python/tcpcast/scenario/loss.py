@@ -10,6 +10,9 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio
 from tcpcast.scenario.table import Table, choice, fault, faults
 
+LossPlace = Literal["before", "behind"]
+"""Where on its link a packet is lost at random: before the queue or behind the transmitter."""
+
 _MODELS = ("bernoulli", "gilbert-elliott", "rest-of-round")
 
 

@@ -1,7 +1,7 @@
 //! One direction of a path: what a packet meets from one end to the other.
 //!
 //! ```text
-//! enter -> policer -> random loss -> [queue | transmitter] -> jitter -> delay -> leave
+//! enter -> policer -> loss before -> [queue | transmitter] -> loss behind -> jitter -> delay -> leave
 //! ```
 //!
 //! Everything happens at exact times of the link, however late the caller comes: what was due is
@@ -11,7 +11,7 @@ use super::counters::{Cause, Counters};
 use std::fmt;
 use tcpcast_link::delay::{DelayLine, Jitter as NoJitter, Order};
 use tcpcast_link::link::{HeldLink, Link, Offered};
-use tcpcast_link::loss::LossProcess;
+use tcpcast_link::loss::{LinkLosses, LossPlace};
 use tcpcast_link::queue::{AnyQueue, Limits, QueueConfig, QueueProbe, Reason};
 use tcpcast_link::random::Stream;
 use tcpcast_link::time::{NEVER, Nanos};
@@ -48,8 +48,8 @@ impl fmt::Debug for Jitter {
 pub struct DirectionConfig {
     /// A rate above which packets are dropped on arrival, if there is one.
     pub policer: Option<TokenRate>,
-    /// Random loss before the queue.
-    pub loss: Option<LossProcess>,
+    /// Random loss before the queue or behind the transmitter.
+    pub loss: Option<LinkLosses>,
     /// The queue discipline.
     pub queue: QueueConfig,
     /// How much it holds; the packet in transmission counts as the limits say.
@@ -69,7 +69,7 @@ pub struct DirectionConfig {
 #[derive(Debug)]
 pub(super) struct Direction {
     policer: Option<Policer>,
-    loss: Option<LossProcess>,
+    loss: Option<LinkLosses>,
     link: HeldLink<AnyQueue<InTransit>, AnyTransmitter>,
     varies: bool,
     jitter: Option<Jitter>,
@@ -89,6 +89,8 @@ pub(super) struct Leaving {
     pub packet: InTransit,
     pub waited: Nanos,
     pub marked: bool,
+    /// It was transmitted and then lost, and is not handed over.
+    pub lost: bool,
 }
 
 /// Collects what the queue drops.
@@ -145,7 +147,7 @@ impl Direction {
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, bytes)) {
             return self.dropped.push((packet, Cause::Full));
         }
-        if self.loss.as_mut().is_some_and(LossProcess::loses) {
+        if self.loses(LossPlace::Before) {
             return self.dropped.push((packet, Cause::Random));
         }
         let offered = Packet::new(packet, flow, bytes).with_ecn(ecn);
@@ -158,6 +160,11 @@ impl Direction {
             // The queue has told of a drop.
             Offered::Held { .. } | Offered::Dropped(_) => {}
         }
+    }
+
+    /// Returns true if the packet that passes this place now is lost at random.
+    fn loses(&mut self, at: LossPlace) -> bool {
+        self.loss.as_mut().is_some_and(|loss| loss.loses(at))
     }
 
     /// Does what was due by `now` on the link, in its order.
@@ -183,9 +190,10 @@ impl Direction {
     fn depart(&mut self, leaves: Nanos, waited: Nanos, marked: bool, packet: InTransit) {
         self.counters.waits.add(waited);
         self.counters.marked += u64::from(marked);
+        let lost = self.loses(LossPlace::Behind);
         let mut goes_on = leaves;
         if let Some(jitter) = &mut self.jitter {
-            goes_on += (jitter.delay)();
+            goes_on += if lost { 0 } else { (jitter.delay)() };
             if !jitter.reorder {
                 goes_on = goes_on.max(self.went_on);
                 self.went_on = goes_on;
@@ -193,7 +201,7 @@ impl Direction {
         }
         let near = usize::from(packet.from.min(packet.to));
         let delay = self.delays.get(near).copied().unwrap_or(self.least_delay);
-        self.line.schedule(goes_on + delay, Leaving { packet, waited, marked });
+        self.line.schedule(goes_on + delay, Leaving { packet, waited, marked, lost });
     }
 
     /// The next packet that has left by `now`, and when it did.

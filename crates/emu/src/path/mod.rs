@@ -176,14 +176,20 @@ impl Path {
     pub fn leave(&mut self, now: Nanos, observer: &mut impl Observer) -> Option<InTransit> {
         loop {
             let at = self.next_direction;
-            if let Some((due, Leaving { packet, waited, marked })) = self.directions[at].leave(now)
-            {
+            if let Some((due, leaving)) = self.directions[at].leave(now) {
+                let Leaving { packet, waited, marked, lost } = leaving;
                 if marked {
                     mark(self.slab.packet_mut(packet.cell));
                 }
                 self.directions[at].counters.lateness.add(now - due);
                 let bytes = self.slab.packet(packet.cell);
                 observer.passed(packet.from, bytes, waited, marked);
+                if lost {
+                    self.directions[at].counters.drop(Cause::Random);
+                    observer.drops(now, packet.from, bytes, Cause::Random);
+                    self.slab.give(packet.cell);
+                    continue;
+                }
                 observer.leaves(now, due, packet.to, bytes);
                 return Some(packet);
             }

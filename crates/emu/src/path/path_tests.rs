@@ -2,7 +2,7 @@
 
 use super::*;
 use std::num::NonZeroU64;
-use tcpcast_link::loss::{LossModel, LossProcess};
+use tcpcast_link::loss::{LinkLoss, LinkLosses, LossModel};
 use tcpcast_link::queue::{CodelConfig, FqCodelConfig, Limits, QueueConfig};
 use tcpcast_link::random::Stream;
 use tcpcast_link::time::{MILLISECOND, NEVER};
@@ -148,7 +148,7 @@ fn what_goes_nowhere_does_not_enter() {
 #[test]
 fn random_loss_comes_before_the_queue_and_the_policer_before_that() {
     let lossy = |policer| DirectionConfig {
-        loss: Some(LossProcess::new(LossModel::Bernoulli(1.0), Stream::of(7))),
+        loss: Some(LinkLosses::new(LinkLoss::before(LossModel::Bernoulli(1.0)), Stream::of(7))),
         policer,
         ..direction(12_000_000, Limits::default())
     };
@@ -161,6 +161,31 @@ fn random_loss_comes_before_the_queue_and_the_policer_before_that() {
     assert_eq!(told.dropped, [(1, Cause::Random), (2, Cause::Full)]);
     assert_eq!(policed.report().forward.full_drops, 1);
     assert_eq!(always.report().in_transit, [0, 0]);
+}
+
+#[test]
+fn packets_lost_behind_the_queue_were_transmitted() {
+    let model =
+        LossModel::GilbertElliott { to_bad: 1.0, to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
+    let every_second = LinkLosses::new(LinkLoss::behind(model), Stream::of(7));
+    let config =
+        DirectionConfig { loss: Some(every_second), ..direction(12_000_000, Limits::packets(4)) };
+    let mut path = path(config);
+    let mut told = Told::default();
+    for number in 0..6 {
+        enter(&mut path, &mut told, 0, 0, &packet(number, FAR, 0));
+    }
+    drain(&mut path, &mut told, NEVER);
+    // Four fit, and each takes a millisecond on the link, lost or not.
+    assert_eq!(told.dropped[..2], [(4, Cause::Full), (5, Cause::Full)]);
+    let first = u16::from(told.left[0].2 == 1);
+    let due = |number: u16| (10 + 1 + Nanos::from(number)) * MILLISECOND;
+    let got: Vec<_> = told.left.iter().map(|(due, _, number)| (*due, *number)).collect();
+    assert_eq!(got, [first, first + 2].map(|number| (due(number), number)));
+    assert_eq!(told.dropped[2..], [1 - first, 3 - first].map(|n| (n, Cause::Random)));
+    let counters = path.report().forward;
+    assert_eq!((counters.delivered.packets, counters.random_drops), (2, 2));
+    assert_eq!((path.report().in_transit, path.slab.taken(), path.next()), ([0, 0], 0, NEVER));
 }
 
 #[test]

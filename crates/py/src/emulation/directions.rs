@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::num::NonZeroU32;
 use tcpcast_emu::path::{DirectionConfig, Jitter};
-use tcpcast_link::loss::{LossModel, LossProcess};
+use tcpcast_link::loss::{LinkLoss, LinkLosses};
 use tcpcast_link::queue::{DrrConfig, FqCodelConfig, Limits, QueueConfig as Discipline};
 use tcpcast_link::random::{Draws, Stream};
 use tcpcast_link::time::Nanos;
@@ -29,14 +29,14 @@ pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
     let stream = |purpose| Stream::named(seed, 0, 0, purpose);
     let loss = match config.loss {
         None => None,
-        Some(BottleneckLoss::Packet(law)) => Some(law),
-        Some(BottleneckLoss::RestOfRound(_)) => {
+        Some(LinkLoss { model: BottleneckLoss::Packet(model), at }) => Some(LinkLoss { model, at }),
+        Some(LinkLoss { model: BottleneckLoss::RestOfRound(_), .. }) => {
             return Err(PyValueError::new_err("a link knows no rounds"));
         }
     };
     let constant = LinkRate::Constant(config.bottleneck_bps);
     let lossy =
-        |law: Option<LossModel>, purpose| law.map(|law| LossProcess::new(law, stream(purpose)));
+        |loss: Option<LinkLoss>, purpose| loss.map(|loss| LinkLosses::new(loss, stream(purpose)));
     let mut forward =
         direction(&config.queue, &constant, config.buffer, stream(Purpose::EarlyDrop));
     forward.loss = lossy(loss, Purpose::BottleneckLoss);
@@ -55,7 +55,8 @@ pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
         _ if both_ways => direction(&config.queue, &constant, config.buffer, early),
         _ => direction(&QueueConfig::DropTail, &constant, None, early),
     };
-    back.loss = lossy(config.return_link.and_then(|link| link.loss), Purpose::AckLoss);
+    let ack_loss = config.return_link.and_then(|link| link.loss).map(LinkLoss::before);
+    back.loss = lossy(ack_loss, Purpose::AckLoss);
     Ok((forward, back, delays))
 }
 

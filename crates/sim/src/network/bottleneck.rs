@@ -5,6 +5,7 @@ use super::path::Path;
 use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::loss::LossPlace;
 use crate::packet::Packet;
 use crate::probe::Tap;
 use crate::queue::{Passed, QueueDiscipline, Verdict};
@@ -44,7 +45,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.probes.population.birth(self.now);
         }
         self.pass(source, Tap::BottleneckIn, self.now, &packet);
-        if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source())) {
+        if self.loses_at(LossPlace::Before, &packet) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
         match self.offer::<S>(&packet) {
@@ -66,6 +67,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if Q::DROPS_HELD {
             self.take_dropped();
         }
+    }
+
+    /// Returns true if the bottleneck loses a packet at random, at this place.
+    #[inline(always)]
+    fn loses_at(&mut self, at: LossPlace, packet: &Packet) -> bool {
+        self.loss.as_mut().is_some_and(|loss| loss.loses(at, packet.source()))
     }
 
     /// Offers a packet to the bottleneck's queue. There, only what leaves as soon as its turn is
@@ -149,6 +156,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         packet: Packet,
     ) {
+        if HOPS && self.loses_at(LossPlace::Behind, &packet) {
+            return self.dropped_after_arrival(leaves, source, packet, true);
+        }
         self.pass(source, Tap::BottleneckOut, leaves, &packet);
         if HOPS {
             let gets_on = self.jitter.as_mut().map_or(leaves, |jitter| jitter.gets_on(leaves));

@@ -2,11 +2,12 @@
 
 use super::Network;
 use super::path::{Path, Progress};
-use super::send::is_full;
+use super::send::{is_full, time_on};
 use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
 use crate::jitter::HostNoise;
+use crate::loss::LossPlace;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::Tap;
 use crate::queue::QueueDiscipline;
@@ -39,16 +40,19 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         enters: Nanos,
         packet: Packet,
     ) {
-        if !path.plain
-            && (self.access_loss.egress_loses(packet.source())
-                || !path.egress.has_room(enters, source.egress_free))
-        {
-            return self.dropped_on_access(enters, source, packet);
+        if !path.plain {
+            if let Some(at) = self.lost_on_egress(source, path, enters, packet) {
+                return self.dropped_on_access(at, source, packet);
+            }
         }
         let (idle, due) = cross_egress(source, path, enters, &packet);
-        match &path.noise {
-            None => self.reach_host(source, idle, due, packet),
-            Some(noise) => self.reach_late_host(source, noise, idle, due, packet),
+        if let Some(noise) = &path.noise {
+            let is_first = idle || path.egress_loses_behind;
+            self.reach_late_host(source, noise, is_first, due, packet);
+        } else if !idle && path.egress_loses_behind {
+            self.agenda.packet(Place::ReturnSecond, source.record.class(), due, packet);
+        } else {
+            self.reach_host(source, idle, due, packet);
         }
     }
 
@@ -70,6 +74,29 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
             self.egress_waiting.push(&mut source.egress_waiting, due, packet);
         }
+    }
+
+    /// Returns the time at which a packet is lost on its receiver's own link, which it enters at
+    /// `enters`; `None` if it gets through.
+    #[inline(never)]
+    fn lost_on_egress<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        enters: Nanos,
+        packet: Packet,
+    ) -> Option<Nanos> {
+        let (link, index) = (&path.egress, packet.source());
+        if self.access_loss.egress_loses(LossPlace::Before, index)
+            || !link.has_room(enters, source.egress_free)
+        {
+            return Some(enters);
+        }
+        if path.egress_loses_behind && self.access_loss.egress_loses(LossPlace::Behind, index) {
+            source.egress_free = source.egress_free.max(enters) + time_on::<S>(link, &packet);
+            return Some(source.egress_free);
+        }
+        None
     }
 
     /// Schedules the event of a packet that would be looked at at `due` if both hosts were punctual. A host that

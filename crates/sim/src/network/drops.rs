@@ -53,11 +53,19 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.tell_of_loss(at, source, packet);
     }
 
-    /// A packet had to leave the queue at `at`, to make room for another source's.
-    fn was_pushed_out<S: SendingEnd>(&mut self, at: Nanos, source: &mut Source<S>, packet: Packet) {
+    /// A packet that was counted on its arrival at the bottleneck is dropped there at `at`: it had
+    /// to leave the queue, or it was lost at random behind the link.
+    #[inline(never)]
+    pub(crate) fn dropped_after_arrival<S: SendingEnd>(
+        &mut self,
+        at: Nanos,
+        source: &mut Source<S>,
+        packet: Packet,
+        random: bool,
+    ) {
         source.lose(&packet);
         self.lifetime.dropped += 1;
-        self.probes.dropped(at, &source.record, &packet, false);
+        self.probes.dropped(at, &source.record, &packet, random);
         self.tell_of_loss(at, source, packet);
     }
 
@@ -107,7 +115,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn tell_of_pushed_out<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
         let mut pushed_out = std::mem::take(&mut self.pushed_out);
         for (at, packet) in pushed_out.drain(..) {
-            self.was_pushed_out(at, &mut sources[packet.source() as usize], packet);
+            let source = &mut sources[packet.source() as usize];
+            self.dropped_after_arrival(at, source, packet, false);
         }
         self.pushed_out = pushed_out;
     }

@@ -5,7 +5,7 @@ use super::hops;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::jitter::HostNoise;
-use crate::loss::{LossModel, LossProcess};
+use crate::loss::{LinkLoss, LinkLosses, LossPlace};
 use crate::random::{Named, Purpose, Stream};
 use crate::tcp::TcpConfig;
 use crate::tcp::modern::Reading;
@@ -30,6 +30,11 @@ pub(crate) struct Path {
     pub plain: bool,
     /// True if no own link can overflow or lose at random, and both hosts are punctual.
     pub plain_egress: bool,
+    /// True if packets may be lost behind the source's own link: then one that waits there cannot rely
+    /// on an event of the one before it.
+    pub ingress_loses_behind: bool,
+    /// True if packets may be lost behind the receiver's own link, likewise.
+    pub egress_loses_behind: bool,
     /// What is kept of the packets that its receivers get.
     pub progress: Progress,
     /// How both ends behave.
@@ -70,6 +75,8 @@ impl Path {
             rate_bps: access.rate_bps,
         };
         let plain = |access: &AccessConfig| access.limit.is_none() && access.loss.is_none();
+        let loses_behind =
+            |access: &AccessConfig| access.loss.is_some_and(|loss| loss.at == LossPlace::Behind);
         let (ingress, egress) = (link(&class.ingress), link(&class.egress));
         let mut path = Self {
             ingress,
@@ -81,6 +88,8 @@ impl Path {
             back: class.back + ingress.delay + hops::time_back(&config.before, config),
             plain: plain(&class.ingress) && plain(&class.egress),
             plain_egress: false,
+            ingress_loses_behind: loses_behind(&class.ingress),
+            egress_loses_behind: loses_behind(&class.egress),
             progress: match class.traffic {
                 Traffic::Bulk { .. } if config.probes.report_at.is_empty() => Progress::Packets,
                 Traffic::Bulk { .. } => Progress::PacketsByTime,
@@ -157,9 +166,9 @@ pub(crate) struct AccessLoss {
 struct Side {
     purpose: Purpose,
     /// Of each class.
-    losses: Vec<Option<LossModel>>,
+    losses: Vec<Option<LinkLoss>>,
     /// Of each source; none at all where no class has random loss.
-    processes: Vec<Option<LossProcess>>,
+    processes: Vec<Option<LinkLosses>>,
 }
 
 impl AccessLoss {
@@ -187,29 +196,29 @@ impl AccessLoss {
             }
             let source = side.processes.len() as u32;
             let stream = Stream::named(self.seed, self.replication, source, side.purpose);
-            side.processes.push(side.losses[class].map(|loss| LossProcess::new(loss, stream)));
+            side.processes.push(side.losses[class].map(|loss| LinkLosses::new(loss, stream)));
         }
     }
 
     /// Starts all processes again.
     pub(crate) fn restart(&mut self) {
         let sides = [&mut self.ingress, &mut self.egress].into_iter();
-        sides.flat_map(|side| &mut side.processes).flatten().for_each(LossProcess::restart);
+        sides.flat_map(|side| &mut side.processes).flatten().for_each(LinkLosses::restart);
     }
 
-    pub(crate) fn ingress_loses(&mut self, source: u32) -> bool {
-        self.ingress.loses(source)
+    pub(crate) fn ingress_loses(&mut self, at: LossPlace, source: u32) -> bool {
+        self.ingress.loses(at, source)
     }
 
-    pub(crate) fn egress_loses(&mut self, source: u32) -> bool {
-        self.egress.loses(source)
+    pub(crate) fn egress_loses(&mut self, at: LossPlace, source: u32) -> bool {
+        self.egress.loses(at, source)
     }
 }
 
 impl Side {
     #[inline(never)]
-    fn loses(&mut self, source: u32) -> bool {
+    fn loses(&mut self, at: LossPlace, source: u32) -> bool {
         let process = self.processes.get_mut(source as usize).and_then(Option::as_mut);
-        process.is_some_and(LossProcess::loses)
+        process.is_some_and(|process| process.loses(at))
     }
 }

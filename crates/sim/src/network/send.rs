@@ -1,10 +1,12 @@
 //! A packet is sent: over its source's own link to where it first meets packets of other sources.
 
 use super::Network;
+use super::access::AccessLink;
 use super::path::Path;
 use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::loss::LossPlace;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Tap};
 use crate::queue::QueueDiscipline;
@@ -106,19 +108,16 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         self.pass(source, Tap::Sender, now, &packet);
         let link = &path.ingress;
-        if !path.plain
-            && (self.access_loss.ingress_loses(packet.source())
-                || !link.has_room(now, source.ingress_free))
-        {
-            if let Some(loss) = &mut self.loss {
-                loss.lost_before(packet.source());
+        if !path.plain {
+            if let Some(at) = self.lost_on_ingress(source, path, now, packet) {
+                if let Some(loss) = &mut self.loss {
+                    loss.lost_before(packet.source());
+                }
+                return self.dropped_on_access(at, source, packet);
             }
-            return self.dropped_on_access(now, source, packet);
         }
         let idle = source.ingress_free <= now;
-        let short = if S::POLLS { packet.label().short_bytes() } else { None };
-        let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
-        source.ingress_free = source.ingress_free.max(now) + time;
+        source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
         let mut due = source.ingress_free + link.delay;
         if HOPS && self.tandem.begins_with_own() {
             let Some(meets) = self.reach_meeting(source, due, packet) else { return };
@@ -135,6 +134,28 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         } else {
             self.schedule_arrival(source, path, idle, due, packet);
         }
+    }
+
+    /// Returns the time at which a packet is lost on its source's own link; `None` if it gets through.
+    #[inline(never)]
+    fn lost_on_ingress<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        now: Nanos,
+        packet: Packet,
+    ) -> Option<Nanos> {
+        let (link, index) = (&path.ingress, packet.source());
+        if self.access_loss.ingress_loses(LossPlace::Before, index)
+            || !link.has_room(now, source.ingress_free)
+        {
+            return Some(now);
+        }
+        if path.ingress_loses_behind && self.access_loss.ingress_loses(LossPlace::Behind, index) {
+            source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
+            return Some(source.ingress_free);
+        }
+        None
     }
 
     #[inline(never)]
@@ -159,13 +180,23 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.agenda.packet(Place::Bottleneck, class, due, packet);
         } else if self.agenda.packet_in_order(Place::BottleneckQueued, class, due, packet) {
             // It has an event of its own.
-        } else if is_full::<S>(&packet) && due - path.ingress.data_time > self.now {
+        } else if is_full::<S>(&packet)
+            && due - path.ingress.data_time > self.now
+            && !path.ingress_loses_behind
+        {
             // The packet before it is still to come, and will send it on its way.
             self.ingress_waiting.push(&mut source.ingress_waiting, due, packet);
         } else {
             self.agenda.packet(Place::BottleneckQueued, class, due, packet);
         }
     }
+}
+
+/// Returns the transmission time of a packet on a source's or a receiver's own link.
+#[inline(always)]
+pub(super) fn time_on<S: SendingEnd>(link: &AccessLink, packet: &Packet) -> Nanos {
+    let short = if S::POLLS { packet.label().short_bytes() } else { None };
+    short.map_or(link.data_time, |bytes| link.short_time(bytes))
 }
 
 /// Whether a packet is as long as most are: what waits behind one on a source's own link follows it

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
-from tcpcast.engines.packet.loss import bottleneck_loss, loss_model
+from tcpcast.engines.packet.loss import bottleneck_loss, link_loss
 from tcpcast.engines.packet.queues import queue, whole_room
 from tcpcast.engines.packet.return_path import return_link
 from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
@@ -68,7 +68,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "bottleneck_bps": scale.rate(_rate(network.bottleneck)),
         "buffer_pkts": _buffer(network, network.bottleneck, scale),
         "queue": queue(scenario, network.bottleneck),
-        "loss": bottleneck_loss(network.bottleneck.loss),
+        "loss": bottleneck_loss(network.bottleneck),
         "jitter": _jitter(network),
         "cross": streams(scenario, scale),
         "hops_before": [_hop(scenario, hop, scale) for hop in network.hops_before],
@@ -141,7 +141,7 @@ def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> plain.HopConfig:
         "delay_ns": nanoseconds(hop.delay_s or 0.0),
         "buffer_pkts": _buffer(network, hop, scale),
         "queue": queue(scenario, hop),
-        "loss": loss_model(hop.loss),
+        "loss": link_loss(hop),
         "shared": hop.shared,
     }
 
@@ -339,5 +339,5 @@ def _access(scenario: Scenario, link: Link) -> plain.AccessConfig:
         "rate_bps": _rate(link),
         "delay_ns": nanoseconds(link.delay_s or 0.0),
         "limit_pkts": whole_room(network.buffer_pkts(link), link.rate, network.packet_bytes),
-        "loss": loss_model(link.loss),
+        "loss": link_loss(link),
     }

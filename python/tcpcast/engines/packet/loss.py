@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import BottleneckLoss, LossModel
+    from tcpcast.engines.packet.plain import BottleneckLinkLoss, LinkLoss, LossModel
+    from tcpcast.scenario.link import Link
     from tcpcast.scenario.loss import Loss
 
 
@@ -33,9 +34,15 @@ def loss_model(loss: Loss | None) -> LossModel | None:
     }
 
 
-def bottleneck_loss(loss: Loss | None) -> BottleneckLoss | None:
-    """Return how the bottleneck loses packets, which knows flows; None for no loss."""
-    if loss is not None and loss.model == "rest-of-round":
-        return {"rest-of-round": loss.rate}
-    found = loss_model(loss)
-    return None if found is None else {"packet": found}
+def link_loss(link: Link) -> LinkLoss | None:
+    """Return the random loss of a link and its place; None for no loss."""
+    model = loss_model(link.loss)
+    return None if model is None else {"model": model, "at": link.loss_at}
+
+
+def bottleneck_loss(link: Link) -> BottleneckLinkLoss | None:
+    """Return the random loss of the bottleneck, which knows flows, and its place."""
+    if link.loss is not None and link.loss.model == "rest-of-round":
+        return {"model": {"rest-of-round": link.loss.rate}, "at": link.loss_at}
+    found = link_loss(link)
+    return None if found is None else {"model": {"packet": found["model"]}, "at": found["at"]}

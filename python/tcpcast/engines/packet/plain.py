@@ -46,6 +46,20 @@ RestOfRound = TypedDict("RestOfRound", {"rest-of-round": float})
 BottleneckLoss = OfPackets | RestOfRound
 
 
+class LinkLoss(TypedDict):
+    """Random loss of a link, and its place there."""
+
+    model: LossModel
+    at: Literal["before", "behind"]
+
+
+class BottleneckLinkLoss(TypedDict):
+    """Random loss of the bottleneck, and its place there."""
+
+    model: BottleneckLoss
+    at: Literal["before", "behind"]
+
+
 class InstantLoss(TypedDict):
     """Rules of instantaneous loss feedback."""
 
@@ -122,7 +136,7 @@ class AccessConfig(TypedDict):
     rate_bps: int | None
     delay_ns: int
     limit_pkts: int | None
-    loss: LossModel | None
+    loss: LinkLoss | None
 
 
 class HopConfig(TypedDict):
@@ -132,7 +146,7 @@ class HopConfig(TypedDict):
     delay_ns: int
     buffer_pkts: int | None
     queue: Queue
-    loss: LossModel | None
+    loss: LinkLoss | None
     shared: bool
 
 
@@ -339,7 +353,7 @@ class RunConfig(TypedDict):
     bottleneck_bps: int | None
     buffer_pkts: int | None
     queue: Queue
-    loss: BottleneckLoss | None
+    loss: BottleneckLinkLoss | None
     jitter: JitterConfig | None
     cross: list[CrossConfig]
     hops_before: list[HopConfig]

@@ -36,6 +36,9 @@ LOSS, DROP_TAIL, AQM, PAIRS, STARTUP, TRANSFERS, ON_OFF = (
     "transfers",
     "on/off",
 )
+REALISED_LOSS = "random_loss_ratio"
+"""The measured quantity that has the realised random loss of long flows."""
+
 KINDS = (LOSS, DROP_TAIL, AQM, PAIRS, STARTUP, TRANSFERS, ON_OFF)
 """What a cell is about, in the order of the page."""
 
@@ -90,7 +93,7 @@ class Cell:
     rate_bps, queue, waiting_pkts
         The bottleneck; packets that may wait, the one in service not counted.
     loss
-        Random loss of each packet of the forward path.
+        Random loss of each packet of the forward path, as it was configured.
     ecn
         Whether flows negotiate ECN.
     warmup_s, duration_s
@@ -132,6 +135,12 @@ class Cell:
         )
 
     @property
+    def realised_loss(self) -> float:
+        """Random loss that the runs had; the configured one if the realised one is unknown."""
+        realised = self.measured.get(REALISED_LOSS)
+        return self.loss if realised is None else realised.mean
+
+    @property
     def flows(self) -> int:
         """Flows of all groups."""
         return sum(group.count for group in self.groups)
@@ -164,6 +173,18 @@ def counts(values: Sequence[float]) -> Measured:
 def mean_of(runs: Sequence[Mapping[str, Any]], column: str, scale: float = 1.0) -> Measured:
     """Return the mean of a column over the runs of a cell, ``scale`` times its values."""
     return over_runs([scale * float(run[column]) for run in runs])
+
+
+def share_of(runs: Sequence[Mapping[str, Any]], column: str, of: str) -> Measured:
+    """Return the sum of a column over the runs of a cell as a share of the sum of another.
+
+    The mean of the runs' shares would be larger: runs of few packets are those with many losses.
+    """
+    each = over_runs([float(run[column]) / float(run[of]) for run in runs])
+    total = math.fsum(float(run[column]) for run in runs) / math.fsum(
+        float(run[of]) for run in runs
+    )
+    return replace(each, mean=total)
 
 
 def counts_of(runs: Sequence[Mapping[str, Any]], column: str) -> Measured:

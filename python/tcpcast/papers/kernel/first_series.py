@@ -12,6 +12,7 @@ from tcpcast.papers.kernel.cells import (
     DROP_TAIL,
     LOSS,
     ON_OFF,
+    REALISED_LOSS,
     TRANSFERS,
     Cell,
     Group,
@@ -19,6 +20,7 @@ from tcpcast.papers.kernel.cells import (
     counts_of,
     mean_of,
     over_runs,
+    share_of,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +99,8 @@ def _long_measured(same: Sequence[Run], *, at_queue: bool) -> dict[str, Measured
     }
     if at_queue:
         found["loss_ratio"] = mean_of(same, "measured_loss_ratio_data")
+    else:
+        found[REALISED_LOSS] = share_of(same, "fwd_drop_rand_data_count", "fwd_data_in_count")
     return found
 
 

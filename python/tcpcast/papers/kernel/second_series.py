@@ -14,6 +14,7 @@ from tcpcast.papers.kernel.cells import (
     DROP_TAIL,
     LOSS,
     PAIRS,
+    REALISED_LOSS,
     STARTUP,
     TRANSFERS,
     Cell,
@@ -23,6 +24,7 @@ from tcpcast.papers.kernel.cells import (
     mean_of,
     over_runs,
     percentile,
+    share_of,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +99,9 @@ def _of_one(same: Sequence[Run]) -> dict[str, Measured]:
         "loss_indication_ratio": mean_of(same, "loss_indications_per_data_pkt_ratio"),
         "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
     }
-    if not float(same[0]["random_loss_prob"]):
+    if float(same[0]["random_loss_prob"]):
+        found[REALISED_LOSS] = share_of(same, "drop_random_data_pkts", "sent_data_pkts")
+    else:
         found["loss_ratio"] = mean_of(same, "lost_data_ratio")
         found["queue_delay_s"] = mean_of(same, "qdelay_mean_ms", 1e-3)
     return found

@@ -3,7 +3,7 @@
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::cross::{CrossConfig, Fluid, FluidHop};
-use crate::loss::{LossModel, LossProcess};
+use crate::loss::{LinkLoss, LinkLosses, LossPlace};
 use crate::network::access::AccessLink;
 use crate::probe::{FluidSums, HopCounters};
 use crate::random::{Named, Purpose, Stream};
@@ -15,6 +15,8 @@ pub enum Fate {
     Leaves(Nanos),
     /// It is lost, at random or for want of room.
     Lost {
+        /// When: on arrival, or behind the link when its last bit has left.
+        at: Nanos,
         /// At random.
         random: bool,
     },
@@ -29,8 +31,8 @@ pub struct OwnHop {
     link: AccessLink,
     /// When each source's link is free; sources that have sent nothing may be left out.
     free: Vec<Nanos>,
-    loss: Option<LossModel>,
-    losses: Vec<LossProcess>,
+    loss: Option<LinkLoss>,
+    losses: Vec<LinkLosses>,
     others: Option<Box<CrossTraffic>>,
     seed: u64,
     replication: u32,
@@ -106,16 +108,25 @@ impl OwnHop {
         if index >= self.free.len() {
             self.free.resize(index + 1, 0);
         }
-        if self.loses(source) {
-            return Fate::Lost { random: true };
+        if self.loses(source, LossPlace::Before) {
+            return Fate::Lost { at, random: true };
         }
         let free = &mut self.free[index];
         if !self.link.has_room(at, *free) {
-            return Fate::Lost { random: false };
+            return Fate::Lost { at, random: false };
         }
         *free = at.max(*free) + self.link.data_time;
-        counters.carried(self.link.data_time, *free - at);
-        Fate::Leaves(*free)
+        let leaves = *free;
+        self.carry(source, at, leaves, counters)
+    }
+
+    /// A packet that comes at `at` takes the link and will have left at `leaves`.
+    fn carry(&mut self, source: u32, at: Nanos, leaves: Nanos, counters: &mut HopCounters) -> Fate {
+        counters.carried(self.link.data_time, leaves - at);
+        if self.loses(source, LossPlace::Behind) {
+            return Fate::Lost { at: leaves, random: true };
+        }
+        Fate::Leaves(leaves)
     }
 
     #[cold]
@@ -125,17 +136,14 @@ impl OwnHop {
         at: Nanos,
         counters: &mut HopCounters,
     ) -> Fate {
-        if self.loses(source) {
-            return Fate::Lost { random: true };
+        if self.loses(source, LossPlace::Before) {
+            return Fate::Lost { at, random: true };
         }
         let name = (self.seed, self.replication, self.stage);
         let others = self.others.as_mut();
         match others.and_then(|others| others.offer(source, at, name)) {
-            Some(leaves) => {
-                counters.carried(self.link.data_time, leaves - at);
-                Fate::Leaves(leaves)
-            }
-            None => Fate::Lost { random: false },
+            Some(leaves) => self.carry(source, at, leaves, counters),
+            None => Fate::Lost { at, random: false },
         }
     }
 
@@ -150,19 +158,19 @@ impl OwnHop {
         }
     }
 
-    fn loses(&mut self, source: u32) -> bool {
+    fn loses(&mut self, source: u32, at: LossPlace) -> bool {
         let Some(loss) = self.loss else { return false };
         while self.losses.len() <= source as usize {
             let entity = self.losses.len() as u32;
             let (seed, replication, stage) = (self.seed, self.replication, self.stage);
             let stream = Stream::at_hop(seed, replication, entity, Purpose::HopLoss, stage);
-            self.losses.push(LossProcess::new(loss, stream));
+            self.losses.push(LinkLosses::new(loss, stream));
         }
-        self.losses[source as usize].loses()
+        self.losses[source as usize].loses(at)
     }
 
     pub(crate) fn restart(&mut self) {
-        self.losses.iter_mut().for_each(LossProcess::restart);
+        self.losses.iter_mut().for_each(LinkLosses::restart);
     }
 }
 
@@ -187,7 +195,7 @@ mod tests {
         assert_eq!(offer(3, 0), Fate::Leaves(1000));
         assert_eq!(offer(3, 0), Fate::Leaves(2000));
         assert_eq!(offer(1, 500), Fate::Leaves(1500));
-        assert_eq!(offer(3, 999), Fate::Lost { random: false });
+        assert_eq!(offer(3, 999), Fate::Lost { at: 999, random: false });
         assert_eq!(offer(3, 1000), Fate::Leaves(3000));
         assert_eq!((counters.arrived, counters.busy(), counters.held()), (5, 4000, 6000));
         assert_eq!(counters.longest(), 2);

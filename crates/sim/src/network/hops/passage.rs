@@ -4,6 +4,7 @@ use super::own::Fate;
 use super::{Kind, PushedOut, Stage};
 use crate::clock::Nanos;
 use crate::jitter::Jitter;
+use crate::loss::LossPlace;
 use crate::network::{Network, Path, Source};
 use crate::packet::Packet;
 use crate::queue::{QueueDiscipline, Verdict};
@@ -84,7 +85,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         while let Some(Stage { delay, kind: Kind::Own(hop) }) = self.tandem.stages.get_mut(stage) {
             match hop.offer(packet.source(), at, &mut self.probes.hops[stage]) {
                 Fate::Leaves(leaves) => at = leaves + *delay,
-                Fate::Lost { random } => {
+                Fate::Lost { at, random } => {
                     self.dropped_at_hop(stage, at, source, packet, random);
                     return None;
                 }
@@ -108,17 +109,17 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if stage > self.tandem.measured && beyond {
             return self.onward(source, path, stage, now, packet);
         }
-        let Stage { delay, kind: Kind::Shared(hop) } = &mut self.tandem.stages[stage] else {
+        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else {
             return self.at_bottleneck(source, path, packet);
         };
-        let (delay, counters) = (*delay, &mut self.probes.hops[stage]);
+        let counters = &mut self.probes.hops[stage];
         counters.arrived += 1;
-        if hop.loses() {
+        if hop.loses(LossPlace::Before) {
             return self.dropped_at_hop(stage, now, source, packet, true);
         }
         match hop.offer(now, &packet, counters) {
             Verdict::Departs { leaves, .. } => {
-                self.onward(source, path, stage + 1, leaves + delay, packet);
+                self.leave_hop(source, path, stage, leaves, packet);
             }
             Verdict::Held { pushed_out, .. } => {
                 let feedback = pushed_out.map(|packet| PushedOut { stage, at: now, packet });
@@ -147,13 +148,31 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         packet: Packet,
     ) {
-        let Stage { delay, kind: Kind::Shared(hop) } = &self.tandem.stages[stage] else { return };
-        let (delay, waited) = (*delay, hop.waited());
         if stage < self.tandem.forward {
-            self.onward(source, path, stage + 1, leaves + delay, packet);
-        } else {
+            self.leave_hop(source, path, stage, leaves, packet);
+        } else if let Kind::Shared(hop) = &self.tandem.stages[stage].kind {
+            let waited = hop.waited();
             self.served_on_return(source, path, leaves, waited, packet);
         }
+    }
+
+    /// A packet will have left a shared hop of the forward path at `leaves`.
+    fn leave_hop<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        stage: usize,
+        leaves: Nanos,
+        packet: Packet,
+    ) {
+        let Stage { delay, kind: Kind::Shared(hop) } = &mut self.tandem.stages[stage] else {
+            return;
+        };
+        if hop.loses(LossPlace::Behind) {
+            return self.dropped_at_hop(stage, leaves, source, packet, true);
+        }
+        let at = leaves + *delay;
+        self.onward(source, path, stage + 1, at, packet);
     }
 
     /// Tells sources of their packets that had to leave the queues of hops.

@@ -3,6 +3,7 @@
 use super::{Kind, PushedOut, Stage};
 use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::loss::LossPlace;
 use crate::network::{Network, Path, Source};
 use crate::packet::Packet;
 use crate::probe::Tap;
@@ -42,7 +43,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let (acks, counters) = (&mut self.tandem.acks, &mut self.probes.hops[stage]);
         acks.entered += 1;
         counters.arrived += 1;
-        if hop.loses() {
+        if hop.loses(LossPlace::Before) {
             acks.dropped += 1;
             counters.random_drops += 1;
             return;

@@ -3,18 +3,18 @@
 use crate::clock::{Nanos, Transmitter, transmitter};
 use crate::config::{HopConfig, ReturnConfig, RunConfig};
 use crate::cross::Crossed;
-use crate::loss::LossProcess;
+use crate::loss::{LinkLoss, LinkLosses, LossPlace};
 use crate::packet::Packet;
 use crate::probe::HopCounters;
 use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
 use crate::random::{Named, Purpose, Stream};
 
-/// A queue in front of a link, with the random loss before it.
+/// A queue in front of a link, with the random loss before or behind it.
 #[derive(Debug)]
 pub(crate) struct SharedHop {
     queue: Crossed,
     link: Transmitter,
-    loss: Option<LossProcess>,
+    loss: Option<LinkLosses>,
 }
 
 impl SharedHop {
@@ -26,7 +26,7 @@ impl SharedHop {
         Self {
             queue: queue.among(run.scale()),
             link: transmitter(hop.rate_bps, run.packet_bytes),
-            loss: hop.loss.map(|loss| LossProcess::new(loss, stream(Purpose::HopLoss))),
+            loss: hop.loss.map(|loss| LinkLosses::new(loss, stream(Purpose::HopLoss))),
         }
     }
 
@@ -40,10 +40,11 @@ impl SharedHop {
         let stream = |purpose| Stream::named(run.seed, replication, 0, purpose);
         let (early, tie) = (stream(Purpose::ReturnEarlyDrop), stream(Purpose::ReturnEarlyDrop));
         let queue = AnyQueue::new(link.queue.clone(), link.buffer, early, tie);
+        let losses = |loss| LinkLosses::new(LinkLoss::before(loss), stream(Purpose::AckLoss));
         Self {
             queue: Crossed::new(queue, &run.cross_at(stage), run.seed, replication),
             link: transmitter(link.rate_bps, run.packet_bytes),
-            loss: link.loss.map(|loss| LossProcess::new(loss, stream(Purpose::AckLoss))),
+            loss: link.loss.map(losses),
         }
     }
 
@@ -63,9 +64,9 @@ impl SharedHop {
         self.queue.cross_arrives(&mut self.link, counters)
     }
 
-    /// Whether the packet that comes now is lost at random.
-    pub(super) fn loses(&mut self) -> bool {
-        self.loss.as_mut().is_some_and(LossProcess::loses)
+    /// Returns true if the packet that passes this place now is lost at random.
+    pub(super) fn loses(&mut self, at: LossPlace) -> bool {
+        self.loss.as_mut().is_some_and(|loss| loss.loses(at))
     }
 
     pub(super) fn offer(
@@ -145,6 +146,6 @@ impl SharedHop {
 
     pub(super) fn restart(&mut self) {
         self.queue.restart();
-        self.loss.iter_mut().for_each(LossProcess::restart);
+        self.loss.iter_mut().for_each(LinkLosses::restart);
     }
 }

@@ -1,0 +1,70 @@
+"""Random loss before or behind a link's queue: what the link carries, and what gets through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast.scenario import Scenario
+
+RATE_PPS = 10e6 / 12e3
+LOSS = 0.1
+LINK = {"rate": "10mbit", "buffer": "100pkt", "loss": LOSS}
+OTHER = {"name": "wide", "rate": "40mbit", "buffer": "500pkt", "measured": True}
+
+
+def metrics(network: dict[str, Any]) -> dict[str, float]:
+    """Return the metrics of one BBR flow, which fills a link in spite of losses."""
+    scenario = Scenario.from_dict(
+        {
+            "network": {"rtt": "40ms", **network},
+            "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": {"stack": "linux-bbr"},
+            "run": {"warmup": "5s", "duration": "35s", "replications": 4, "seed": 1},
+        }
+    )
+    found = tcpcast.run(scenario, "packet")["packet"].metrics
+    return {name: metric.value for name, metric in found.items()}
+
+
+@pytest.mark.parametrize("queue", ["droptail", "codel"])
+@pytest.mark.parametrize(("at", "transmitted"), [("before", 1 - LOSS), ("behind", 1.0)])
+def test_the_link_is_busy_with_packets_lost_behind_it(
+    at: str, transmitted: float, queue: str
+) -> None:
+    found = metrics({"bottleneck": {**LINK, "loss_at": at, "queue": queue}})
+    passed = found["send_rate_pps"] * (1 - found["queue_loss_ratio"])
+    assert found["utilisation"] * RATE_PPS == pytest.approx(transmitted * passed, rel=0.01)
+    assert found["random_loss_ratio"] == pytest.approx(LOSS, rel=0.05)
+    assert found["loss_ratio"] >= found["random_loss_ratio"]
+    assert found["goodput_pps"] == pytest.approx((1 - LOSS) * passed, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"bottleneck": LINK},
+        {"ingress": LINK, "bottleneck": {"rate": "40mbit"}},
+        {"egress": LINK, "bottleneck": {"rate": "40mbit"}},
+        {"hop": [{**LINK, "name": "shared"}, OTHER]},
+        {"hop": [OTHER, {**LINK, "name": "own", "shared": False}]},
+    ],
+    ids=["bottleneck", "ingress", "egress", "shared hop", "own hop"],
+)
+def test_less_gets_through_a_link_that_loses_behind_its_queue(network: dict[str, Any]) -> None:
+    """BBR takes the most that gets through for the bandwidth: (1-p) of the rate, or all of it."""
+    before = metrics(network)["goodput_pps"] / RATE_PPS
+    behind = metrics(_behind(network))["goodput_pps"] / RATE_PPS
+    assert 0.87 < before < 0.92
+    assert 0.80 < behind < 0.87
+
+
+def _behind(network: dict[str, Any]) -> dict[str, Any]:
+    def moved(link: dict[str, Any]) -> dict[str, Any]:
+        return {**link, "loss_at": "behind"} if "loss" in link else link
+
+    return {
+        key: [moved(each) for each in table] if isinstance(table, list) else moved(table)
+        for key, table in network.items()
+    }
