@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,7 @@ from tcpcast.path.prediction import predict_point
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tcpcast.answer import Refusal
     from tcpcast.report.prediction import Prediction
 
 EXAMPLE = "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain"
@@ -147,14 +148,16 @@ def _predictions(
     An interrupt ends it with the points that were finished, unless there is none.
     """
     from tcpcast.cli.progress import progress_bar
+    from tcpcast.engines import RunOptions
 
     found: list[Prediction] = []
+    refusals: dict[tuple[str, str], Refusal] = {}
     with progress_bar("path") as progress:
         for done, point in enumerate(asked):
             advance = _part(progress, done, len(asked)) if packet else None
-            how: dict[str, Any] = {"packet": packet, "progress": advance, "tables": tables}
+            how = RunOptions(progress=advance, tables=tables, refusals=refusals)
             try:
-                found.append(predict_point(options, point, **how))
+                found.append(predict_point(options, point, packet=packet, how=how))
             except KeyboardInterrupt:
                 if not found:
                     raise

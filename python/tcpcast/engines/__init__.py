@@ -54,7 +54,8 @@ class RunOptions:
     figures over time and of completion times are drawn from; without ``tables`` a formula may leave
     out tables that take as long as its metrics, and the scenario's digest, for who shows metrics
     alone; ``accept_late`` lets ``kernel`` continue although this machine is too busy for its link;
-    without ``suggestions`` a refusal has only its reason, which saves their checks in a sweep.
+    without ``suggestions`` a refusal has only its reason, which saves their checks in a sweep;
+    ``refusals`` keeps those already checked, by engine and reason, for the other points of a range.
     """
 
     threads: int | None = None
@@ -65,6 +66,7 @@ class RunOptions:
     tables: bool = True
     accept_late: bool = False
     suggestions: bool = True
+    refusals: dict[tuple[str, str], Refusal] | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers of threads that are none."""
@@ -195,11 +197,9 @@ def answer(
             alone=len(order) == 1,
         )
         if isinstance(why := result.not_applicable, Refusal) and engines is not None:
-            result.not_applicable = (
-                checked_refusal(name, scenario, why, functools.partial(check, feed=feed), order)
-                if options.suggestions
-                else Refusal(why.reason)
-            )
+            checks = functools.partial(check, feed=feed)
+            suggest = functools.partial(checked_refusal, check=checks, asked=order)
+            result.not_applicable = _suggested(name, scenario, why, options, suggest)
         if engines is not None or result.not_applicable is None:
             found[name] = result
         if result.interrupted:
@@ -244,6 +244,22 @@ def any_simulates(engines: str | Sequence[str] | None) -> bool:
     """Say whether some engine takes longer than a formula; None and names that are none may."""
     names = None if engines is None else _names(engines)
     return not names or not all(isinstance(REGISTRY.get(name), Formula) for name in names)
+
+
+def _suggested(
+    name: str,
+    scenario: Scenario,
+    why: Refusal,
+    options: RunOptions,
+    suggest: Callable[[str, Scenario, Refusal], Refusal],
+) -> Refusal:
+    """Return a refusal with its accepted suggestions, or with those found for the same reason."""
+    if not options.suggestions:
+        return Refusal(why.reason)
+    known = {} if options.refusals is None else options.refusals
+    if (key := (name, why.reason)) not in known:
+        known[key] = suggest(name, scenario, why)
+    return known[key]
 
 
 def check_feed(feed: str) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tcpcast.answer import Answer
+    from tcpcast.engines import RunOptions
     from tcpcast.report.answers import Answers
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario import Scenario
@@ -33,22 +34,22 @@ def predict_point(
     point: Mapping[str, str],
     *,
     packet: bool = False,
-    progress: Callable[[float], None] | None = None,
-    tables: bool = True,
+    how: RunOptions | None = None,
 ) -> Prediction:
     """Ask at one point; once a simulation was interrupted, no other begins.
 
-    ``progress`` and ``tables`` are those of :class:`tcpcast.engines.RunOptions`.
     A simulation of a single point is repeated with :data:`OTHER_BUFFERS` if the buffer is assumed.
     Where only its size limits a transfer, there is no rate in the long run to ask for. One of more
     packets than a scenario has takes what they take at that rate.
     """
+    from tcpcast.engines import RunOptions
     from tcpcast.engines.formula.sizing import path_sizing
     from tcpcast.path.effort import MOST_SIMULATED, affords_comparison
     from tcpcast.report.answers import Answers
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario.traffic import MOST_SIZE_PKTS
 
+    how = how or RunOptions()
     simulated = ["packet"] if packet else []
     size = transfer_pkts(options, point)
     is_one = size is not None and size <= MOST_SIZE_PKTS
@@ -56,14 +57,14 @@ def predict_point(
         steady = Answers([], transfer_scenario(options, point))
     else:
         bulk = bulk_scenario(options, point)
-        steady = _answers(bulk, path_formulas("bulk") + simulated, progress, tables)
+        steady = _answers(bulk, path_formulas("bulk") + simulated, how)
     transfer = None
     too_long = packet and size is not None and size > MOST_SIMULATED
     if is_one:
         if too_long or any(answer.interrupted for answer in steady):
             simulated = []
         names = path_formulas("transfers") + simulated
-        transfer = _answers(transfer_scenario(options, point), names, progress, tables)
+        transfer = _answers(transfer_scenario(options, point), names, how)
     shown = {name: point[name] for name in options.ranges}
     sizing = path_sizing(steady.scenario) if steady else None
     fed = _fed_by_simulation(steady)
@@ -73,7 +74,7 @@ def predict_point(
     if packet and found.is_buffer_assumed and not options.ranges:
         packets = _simulated_pkts(options, point, size if found.simulated_transfer else None)
         if affords_comparison(packets):
-            found = replace(found, other_buffers=_repeat(found, progress))
+            found = replace(found, other_buffers=_repeat(found, how.progress))
     return found
 
 
@@ -91,6 +92,7 @@ def _simulated_pkts(
 
 def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict[str, Answer]:
     """Return the simulations with other buffers; none unless all of them run to their ends."""
+    from tcpcast.engines import RunOptions
     from tcpcast.path.effort import MAX_WALL
     from tcpcast.report.prediction import SIMULATION
 
@@ -98,11 +100,11 @@ def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict
     assert answers is not None
     if any(answer.partial for answer in answers):
         return {}
-    repeated = {}
+    repeated, how = {}, RunOptions(progress=progress, tables=False)
     for buffer in OTHER_BUFFERS:
         changes = {"network.bottleneck.buffer": buffer, "run.max_wall": MAX_WALL}
         scenario = answers.scenario.with_changes(changes)
-        (repeated[buffer],) = _answers(scenario, [SIMULATION], progress, tables=False)
+        (repeated[buffer],) = _answers(scenario, [SIMULATION], how)
         if repeated[buffer].interrupted:
             break
     return repeated
@@ -135,13 +137,8 @@ def path_formulas(kind: str) -> list[str]:
     return [name for name, row in FORMULAS.items() if row.fed and kind in row.applies]
 
 
-def _answers(
-    scenario: Scenario,
-    names: Sequence[str],
-    progress: Callable[[float], None] | None,
-    tables: bool,
-) -> Answers:
-    from tcpcast.engines import RunOptions, answer
+def _answers(scenario: Scenario, names: Sequence[str], options: RunOptions) -> Answers:
+    from tcpcast.engines import answer
     from tcpcast.report.answers import Answers
 
-    return Answers(answer(scenario, names, RunOptions(progress=progress, tables=tables)), scenario)
+    return Answers(answer(scenario, names, options), scenario)
