@@ -1,7 +1,7 @@
 """Compare the verdict of ``trace`` with the true cause of each capture in a folder.
 
-``python tests/captures/servers/verdicts.py FOLDER`` reads ``truth.csv`` of the folder and its captures
-``SCENARIO-TAP.pcap.gz``. It prints one line per capture and the number of right verdicts per tap.
+``python tests/captures/servers/verdicts.py FOLDER`` reads ``truth.csv`` of the folder and its
+captures ``SCENARIO-TAP.pcap.gz``. It prints one line per capture and the right verdicts per tap.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-
 from tcpcast.captures import Capture, trace
 
 TAPS = ("snd", "mid", "rcv")

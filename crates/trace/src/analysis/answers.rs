@@ -2,6 +2,7 @@
 
 use std::mem::take;
 
+use super::flight::Sent;
 use super::flow::{Flow, Outlook};
 use super::journal::Journal;
 use super::limits::{Path, judged};
@@ -25,6 +26,8 @@ struct Taken {
     echoed: Option<Nanos>,
     /// One of them was sent more than once.
     ambiguous: bool,
+    /// The oldest was sent once, and SACK had not covered it.
+    first_alone: bool,
     /// The segment with the newest bytes was not captured, or after newer ones: it was
     /// retransmitted, and its first transmission not captured.
     unseen: bool,
@@ -55,14 +58,15 @@ impl Flow {
         let advances = number > self.acknowledged;
         // What it waited for until now: this acknowledgement may end that.
         let wait = if advances || !same { self.wait() } else { Wait::Open };
+        let raised = window > self.window && self.answered;
         self.note_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
         if advances {
             sample = self.acknowledge(segment, number, wait);
-        } else if wait == Wait::Window && self.wait() != wait {
+        } else if wait.by_receiver() && !self.wait().by_receiver() {
             if let Some(journal) = &mut self.journal {
-                journal.rounds.opened(segment.time);
+                journal.rounds.opened(segment.time, wait);
             }
         }
         let options = &segment.options;
@@ -82,6 +86,8 @@ impl Flow {
             }
         }
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
+        self.counts.window_updates +=
+            u64::from(bare && raised && number == self.acknowledged && !advances);
         if bare && !advances && number == self.acknowledged && unanswered && same {
             if self.recovery.duplicates == 0 {
                 if let Some(journal) = &mut self.journal {
@@ -144,6 +150,9 @@ impl Flow {
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
         let mut taken = self.take(number, echo);
+        // Later data had come before it, and nobody sent it again.
+        let late = self.board.bytes() > 0 && taken.first_alone && !beyond;
+        self.counts.late_packets += u64::from(late);
         taken.unseen |= beyond;
         self.acknowledged = number;
         if let Some(journal) = &mut self.journal {
@@ -151,7 +160,7 @@ impl Flow {
         }
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
-        if taken.packets == 0 {
+        if taken.newest.is_none() {
             return None;
         }
         self.counts.acks += 1;
@@ -196,22 +205,38 @@ impl Flow {
             if sent.control {
                 continue;
             }
-            taken.packets += 1;
+            taken.packets += match sent.length > self.largest {
+                true => u64::from(sent.length.div_ceil(self.largest.max(1))),
+                false => 1,
+            };
             held |= sent.sacked;
-            taken.unseen = sent.first < self.latest;
-            self.latest = self.latest.max(sent.first);
-            taken.newest = Some(sent.first);
-            taken.ambiguous |= sent.ambiguous();
-            if !sent.sacked && taken.oldest.is_none() {
-                taken.oldest = Some(sent.first);
-            }
-            if taken.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
-                taken.echoed = Some(sent.last);
-            }
+            self.note_taken(&mut taken, &sent, echo);
+        }
+        if let Some(part) = self.flight.take_part(number).filter(|part| part.sends > 0) {
+            taken.packets += u64::from(part.length / self.largest.max(1));
+            self.note_taken(&mut taken, &part, echo);
         }
         // The receiver lacked it, too. What filled it, nobody saw: the acknowledgement answers that.
         taken.unseen |= hole && (held || self.recovery.duplicates > 0);
         taken
+    }
+
+    /// Notes when an acknowledged segment, or a part of an aggregated frame, was sent.
+    #[inline(always)]
+    fn note_taken(&mut self, taken: &mut Taken, sent: &Sent, echo: Option<u32>) {
+        if taken.newest.is_none() {
+            taken.first_alone = sent.sends == 1 && !sent.sacked;
+        }
+        taken.unseen = sent.first < self.latest;
+        self.latest = self.latest.max(sent.first);
+        taken.newest = Some(sent.first);
+        taken.ambiguous |= sent.ambiguous();
+        if !sent.sacked && taken.oldest.is_none() {
+            taken.oldest = Some(sent.first);
+        }
+        if taken.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
+            taken.echoed = Some(sent.last);
+        }
     }
 
     /// `[from, to)` was received, but not captured.
@@ -251,7 +276,7 @@ impl Flow {
             if let Some(journal) = &mut self.journal {
                 journal.mark(segment.time, Mark::Sack, gain.from, gain.to);
             }
-            self.flight.mark_sacked(gain, |sent| {
+            self.flight.mark_sacked(gain, self.largest, |sent| {
                 oldest = Some(oldest.map_or(sent, |least: Nanos| least.min(sent)));
             });
         }
@@ -268,6 +293,8 @@ impl Flow {
         let full = self.answered && (self.window == 0 || beyond);
         if self.recovery.repairs() {
             Wait::Repair
+        } else if full && self.window < u64::from(self.largest) {
+            Wait::Closed
         } else if full {
             Wait::Window
         } else if self.short {
@@ -333,6 +360,7 @@ impl Flow {
             trail: trail.unwrap_or_default(),
             slow_start: found.slow_start,
             limitation,
+            evidence: journal.signs.report(),
             rounds: found.rows,
         }
     }

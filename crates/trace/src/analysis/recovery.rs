@@ -145,6 +145,12 @@ impl Recovery {
         self.heard = Some(time);
     }
 
+    /// When the peer's last packet was captured; 0 if none was.
+    #[inline(always)]
+    pub(super) fn last_heard(&self) -> Nanos {
+        self.heard.unwrap_or(0)
+    }
+
     /// New data are acknowledged up to `acknowledged`.
     #[inline]
     pub(super) fn advance(&mut self, time: Nanos, acknowledged: u64) {

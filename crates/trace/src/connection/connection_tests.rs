@@ -651,7 +651,7 @@ proptest! {
         let mut counted = 0;
         for direction in reports.iter().flat_map(|report| &report.directions) {
             let counts = &direction.counts;
-            counted += counts.packets + counts.capture_duplicates;
+            counted += counts.packets - counts.aggregated + counts.capture_duplicates;
             prop_assert!(counts.unique_bytes <= counts.bytes);
             prop_assert!(counts.retransmissions <= counts.data_packets);
             prop_assert_eq!(direction.causes.all(), counts.retransmissions);
