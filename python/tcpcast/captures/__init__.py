@@ -24,6 +24,7 @@ from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.growth import growing
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.table import Table, columns, events, intervals, rounds
+from tcpcast.captures.verdict import judged, refined
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -271,7 +272,11 @@ def trace(
     connections = columns(found["connections"], found["limits"])
     rounds_found = rounds(found["rounds"], found["limits"])
     control = looks_like(connections, rounds_found)
-    connections |= growing(connections | control, rounds_found) | control
+    lost = events(found["loss_indications"])
+    connections |= control | modelled(connections)
+    connections |= judged(connections, rounds_found, lost)
+    connections |= refined(connections)
+    connections |= growing(connections, rounds_found)
     connections |= modelled(connections)
     warnings = [*found["warnings"], *_warnings(connections, found)]
     second = found.get("between")
@@ -286,7 +291,7 @@ def trace(
         connections=connections,
         intervals=intervals(found["intervals"]),
         retransmissions=events(found["retransmissions"]),
-        loss_indications=events(found["loss_indications"]),
+        loss_indications=lost,
         rounds=rounds_found,
         frames=found["frames"],
         segments=found["segments"],

@@ -17,18 +17,21 @@ from tcpcast.captures import Capture, trace
 
 TAPS = ("snd", "mid", "rcv")
 
-LIMITS = {
+CAUSES = {
     "application": "application",
-    "receiver_window": "receiver",
+    "application_pacing": "application pacing",
+    "receiver": "receiver",
     "send_buffer": "send buffer",
-    "slow_start": "short transfers",
-    "congestion_window": "loss",
-    "loss_recovery": "loss",
+    "short_transfer": "short transfers",
+    "reordering": "reordering",
+    "policer": "policer",
+    "link": "link",
+    "loss": "loss",
     "timeout": "loss",
-    "bottleneck": "link",
+    "congestion_window": "congestion window",
     "unknown": "unknown",
 }
-"""The true cause, as ``truth.csv`` names it, that each ``limited_by`` means."""
+"""Each ``cause`` of ``trace`` as ``truth.csv`` names it."""
 
 
 class Verdict(NamedTuple):
@@ -62,7 +65,7 @@ def verdicts(folder: Path) -> list[Verdict]:
             if path.exists():
                 capture = trace(path)
                 at = heaviest(capture)
-                cause = LIMITS[str(capture.connections["limited_by"][at])]
+                cause = CAUSES[str(capture.connections["cause"][at])]
                 sentence = str(capture.advice()[at])
                 found.append(Verdict(row["scenario"], tap, row["limited_by"], cause, sentence))
     return found

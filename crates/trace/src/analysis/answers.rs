@@ -9,7 +9,7 @@ use super::limits::{Path, judged};
 use super::report::DirectionReport;
 use super::rounds::{Acked, Wait};
 use super::sequence::{first, unwrapped};
-use super::side::Tap;
+use super::side::{Side, Tap};
 use super::strays::Reach;
 use super::trail::Mark;
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
@@ -160,9 +160,7 @@ impl Flow {
         }
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
-        if taken.newest.is_none() {
-            return None;
-        }
+        taken.newest?;
         self.counts.acks += 1;
         self.bare_acks += u64::from(segment.payload == 0);
         self.counts.acknowledged_packets += taken.packets;
@@ -329,7 +327,8 @@ impl Flow {
         let path = Path { side, near, least, lossless, segment, misread };
         let limitation = judged(&mut found, &path);
         let answered = self.answered || self.counts.acks > 0;
-        let whole_start = self.isn.is_some() && self.initial.packets > 0;
+        // At the receiver, acknowledgements pass before the rest of the window has arrived.
+        let whole_start = self.isn.is_some() && self.initial.packets > 0 && side != Side::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
         let trail = journal.trail.take().map(|trail| trail.into_points(origin));
