@@ -225,7 +225,6 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("duplicate_acks", |row| row.direction.counts.duplicate_acks),
     ("zero_windows", |row| row.direction.counts.zero_windows),
     ("window_updates", |row| row.direction.counts.window_updates),
-    ("cut_options", |row| row.direction.counts.cut_options),
     ("unprompted_bytes", |row| row.direction.evidence.unprompted_bytes),
     ("short_segments", |row| row.direction.evidence.short_segments),
     ("pacing_gaps", |row| row.direction.evidence.pacing_gaps),

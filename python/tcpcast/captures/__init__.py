@@ -396,8 +396,8 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     say(
         int((connections["super_segments"] > 0).sum()),
-        "directions with segments larger than the MSS, cut after the tap or joined before it: "
-        "there are fewer packets than on the wire",
+        "directions with frames of several packets (segmentation offload): the packets in them "
+        "are counted, by the MSS",
     )
     unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
     say(

@@ -58,7 +58,9 @@ impl Flow {
         let advances = number > self.acknowledged;
         // What it waited for until now: this acknowledgement may end that.
         let wait = if advances || !same { self.wait() } else { Wait::Open };
-        let raised = window > self.window && self.answered;
+        if !advances && window > self.window {
+            self.note_update(segment, number);
+        }
         self.note_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
@@ -86,8 +88,6 @@ impl Flow {
             }
         }
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
-        self.counts.window_updates +=
-            u64::from(bare && raised && number == self.acknowledged && !advances);
         if bare && !advances && number == self.acknowledged && unanswered && same {
             if self.recovery.duplicates == 0 {
                 if let Some(journal) = &mut self.journal {
@@ -97,6 +97,13 @@ impl Flow {
             self.recovery.duplicate(segment.time, options.cut);
             self.counts.duplicate_acks += 1;
         }
+    }
+
+    /// A window is larger than the last, and nothing new is acknowledged.
+    fn note_update(&mut self, segment: &Segment, number: u64) {
+        let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
+        let update = self.answered && bare && number == self.acknowledged;
+        self.counts.window_updates += u64::from(update);
     }
 
     /// The acknowledgement may have ended a recovery, and another have begun.
@@ -152,7 +159,9 @@ impl Flow {
         let mut taken = self.take(number, echo);
         // Later data had come before it, and nobody sent it again.
         let late = self.board.bytes() > 0 && taken.first_alone && !beyond;
-        self.counts.late_packets += u64::from(late);
+        if late {
+            self.counts.late_packets += 1;
+        }
         taken.unseen |= beyond;
         self.acknowledged = number;
         if let Some(journal) = &mut self.journal {

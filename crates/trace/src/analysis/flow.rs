@@ -199,10 +199,9 @@ impl Flow {
         counts.packets += 1;
         counts.ip_bytes += u64::from(segment.ip_bytes);
         // Most packets are neither, and need not touch these counts.
-        if segment.fragment || segment.ecn == 3 || segment.options.cut {
+        if segment.fragment || segment.ecn == 3 {
             counts.fragments += u64::from(segment.fragment);
             counts.ce_marks += u64::from(segment.ecn == 3);
-            counts.cut_options += u64::from(segment.options.cut);
         }
         if segment.flags.any(Flags::ECE | Flags::CWR) && !segment.flags.any(Flags::SYN) {
             counts.ecn_echoes += u64::from(segment.flags.any(Flags::ECE));

@@ -102,8 +102,6 @@ pub struct Counts {
     pub zero_windows: u64,
     /// Acknowledgements of no new data that only raise the receiver's window.
     pub window_updates: u64,
-    /// Segments of this direction whose options are cut by the capture, or malformed.
-    pub cut_options: u64,
     /// Segments and acknowledgements whose numbers are more than 1 GiB away, which no window allows.
     pub out_of_window: u64,
 }

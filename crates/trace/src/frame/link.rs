@@ -89,6 +89,15 @@ impl Link {
         };
         Self::Known(skipped, layer)
     }
+
+    /// Number of the interface that a cooked header of version 2 has.
+    #[inline(always)]
+    pub(crate) fn interface(self, frame: &[u8]) -> Option<u32> {
+        match self {
+            Self::Known(_, Layer::Cooked2) => frame.get(4..8).map(|four| long(four, 0)),
+            _ => None,
+        }
+    }
 }
 
 /// The IP packet in a frame: the version that the link says, its bytes and more, and the most that it can have,
