@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.captures import remedies
+from tcpcast.captures.losses import path_rtt_s
 from tcpcast.captures.words import digits, percent, rate, time
 
 if TYPE_CHECKING:
@@ -19,14 +20,12 @@ FULL_QUEUE = 1.0
 
 
 def application(gains: Gains) -> list[str]:
-    """Say that the sender had no data although its windows had room."""
+    """Return how often the sender ran out of data although its windows had room."""
     table = gains.table
     ends = []
-    rest = remedies.application(gains)
-    for at, end in enumerate(rest):
-        several = table["duration_s"][at] / max(table["rtt_mean_s"][at], 1e-9)
-        dry = table["short_segments"][at] / max(several, 1.0)
-        found = f": it ran out of data {digits(dry, 2)} times per RTT"
+    dry = table["short_segments"] * path_rtt_s(table) / table["duration_s"]
+    for at, end in enumerate(remedies.application(gains)):
+        found = f": it ran out of data {digits(float(dry[at]), 2)} times per RTT"
         if table["tap_side"][at] == "sender":
             own = table["unprompted_bytes"][at] / max(table["unique_bytes"][at], 1)
             found += f", and no acknowledgement triggered {percent(own)} of the data"
@@ -35,7 +34,7 @@ def application(gains: Gains) -> list[str]:
 
 
 def pacing(gains: Gains) -> list[str]:
-    """Say that packets leave at a rate that the sender sets itself."""
+    """Return the rate that the sender sets itself."""
     table = gains.table
     return [
         f": data leave at even gaps (they vary by {percent(table['pacing_variation'][at])}) and "
@@ -46,7 +45,7 @@ def pacing(gains: Gains) -> list[str]:
 
 
 def reordering(gains: Gains) -> list[str]:
-    """Say how many packets arrived late, and what that made the sender do."""
+    """Return the number of late packets, and of the retransmissions that they caused."""
     table = gains.table
     ends = []
     for at, again in enumerate(table["retransmissions"].tolist()):
@@ -60,7 +59,7 @@ def reordering(gains: Gains) -> list[str]:
 
 
 def policer(gains: Gains) -> list[str]:
-    """Say above which rate packets are dropped, and that no queue delays them before."""
+    """Return the rate above which packets are dropped, and the queue before the drops."""
     table = gains.table
     ends = []
     for at, now in enumerate(table["goodput_bps"].tolist()):
@@ -78,7 +77,7 @@ def policer(gains: Gains) -> list[str]:
 
 
 def link(gains: Gains) -> list[str]:
-    """Say how the link shows that it is full, and how many flows share it."""
+    """Return how the link shows that it is full, and the number of flows that share it."""
     table, ends = gains.table, []
     for at, now in enumerate(table["goodput_bps"].tolist()):
         away = table["tap_side"][at] != "sender"

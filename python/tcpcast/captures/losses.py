@@ -26,6 +26,11 @@ TOGETHER = 0.5
 """Share of the losses that have one of another flow within two RTTs."""
 
 
+def path_rtt_s(table: Table) -> Column:
+    """Return the RTT of the whole path: the mean, or the handshake's if that is longer."""
+    return np.asarray(np.fmax(table["rtt_mean_s"], np.nan_to_num(table["handshake_rtt_s"])))
+
+
 def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
     """Return evidence on the origin of losses for each direction, NaN where it is unseen.
 
@@ -39,7 +44,7 @@ def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
     """
     size = table["src"].size
     variation, queue = np.full(size, np.nan), np.full(size, np.nan)
-    rtt = np.fmax(table["rtt_mean_s"], np.nan_to_num(table["handshake_rtt_s"]))
+    rtt = path_rtt_s(table)
     # Rows of both tables are in the order of directions, and of time within.
     of_rounds, of_losses = (_bounds(part["direction"], size) for part in (rounds, losses))
     times, lost = (part["time"].astype(np.int64) * 1e-9 for part in (rounds, losses))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures.control import BBR
-from tcpcast.captures.losses import loss_evidence, sharing
+from tcpcast.captures.losses import loss_evidence, path_rtt_s, sharing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +134,7 @@ class Evidence:
     def of(cls, table: Table) -> Evidence:
         """Return the evidence in the table of directions."""
         away = np.isin(table["tap_side"], ("receiver", "middle"))
-        rtt = np.fmax(table["rtt_mean_s"], np.nan_to_num(table["handshake_rtt_s"]))
+        rtt = path_rtt_s(table)
         with np.errstate(divide="ignore", invalid="ignore"):
             round_trips = table["duration_s"] / rtt
             filled = table["goodput_bps"] / 8 * rtt / table["window_max_bytes"]
@@ -285,8 +285,8 @@ def judged(table: Table, rounds: Table, loss_indications: Table) -> Table:
 def refined(table: Table) -> Table:
     """Return the columns that the cause corrects, so that no figure contradicts it.
 
-    Time in states that only look like others is moved to the state that the cause names, and what
-    an idle sender says of the link or of congestion control is withdrawn.
+    Time in states that only look like others is moved to the state that the cause names. Without
+    a full window neither congestion control nor the rate of the link shows.
     """
     causes = table["cause"]
     changed = {

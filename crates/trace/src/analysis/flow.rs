@@ -335,9 +335,16 @@ impl Flow {
         self.recovery.sent_new(segment.time, alone, outlook.sack && self.board.bytes() == 0);
         // Only after a pause is it asked what was waited for.
         let wait = if alone { self.wait() } else { Wait::Open };
+        if packets == 1 {
+            self.largest = self.largest.max(segment.payload);
+        }
+        self.short = segment.payload % self.largest.max(1) > 0
+            || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if let Some(journal) = &mut self.journal {
-            let (timed, near) = (!self.recovery.fast(), outlook.near);
-            journal.rounds.sent_new(&New { time: segment.time, end, alone, timed, wait, near });
+            let (time, near, short) = (segment.time, outlook.near, self.short);
+            let (timed, heard) = (!self.recovery.fast(), self.recovery.last_heard());
+            journal.signs.sent_new(&Fresh { time, start, end, heard, near, short });
+            journal.rounds.sent_new(&New { time, end, alone, timed, wait, near });
         }
         self.flight.append(self.next, sent);
         // What was probed with before has been counted.
@@ -349,16 +356,6 @@ impl Flow {
             let change = if (1..=1024).contains(&step) { 1 } else { -2 };
             self.rising_ids = self.rising_ids.saturating_add(change).clamp(-8, 8);
             self.last_ip_id = sent.ip_id;
-        }
-        if packets == 1 {
-            self.largest = self.largest.max(segment.payload);
-        }
-        self.short = segment.payload % self.largest.max(1) > 0
-            || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
-        if let Some(journal) = &mut self.journal {
-            let (time, heard) = (segment.time, self.recovery.last_heard());
-            let (near, short) = (outlook.near, self.short);
-            journal.signs.sent_new(&Fresh { time, start, end, heard, near, short });
         }
         if !self.initial.over {
             self.initial.bytes += end - start;

@@ -90,13 +90,16 @@ impl Link {
         Self::Known(skipped, layer)
     }
 
-    /// Number of the interface that a cooked header of version 2 has.
+    /// Frames have the number of their interface: cooked headers of version 2.
     #[inline(always)]
-    pub(crate) fn interface(self, frame: &[u8]) -> Option<u32> {
-        match self {
-            Self::Known(_, Layer::Cooked2) => frame.get(4..8).map(|four| long(four, 0)),
-            _ => None,
-        }
+    pub(crate) fn has_interface(self) -> bool {
+        matches!(self, Self::Known(_, Layer::Cooked2))
+    }
+
+    /// That number.
+    #[cold]
+    pub(crate) fn interface(frame: &[u8]) -> u32 {
+        frame.get(4..8).map_or(0, |four| long(four, 0))
     }
 }
 

@@ -76,8 +76,8 @@ pub struct Reader<R: Read> {
     back: Option<Nanos>,
     repeats: Repeats,
     interfaces: Interfaces,
-    /// The interface of the last frame, if its header has it.
-    interface: Option<u32>,
+    /// The interface of the last frame with such a number.
+    interface: u32,
     segment: Segment,
     summary: Summary,
 }
@@ -124,7 +124,7 @@ impl<R: Read> Reader<R> {
             back: None,
             repeats: Repeats::default(),
             interfaces: Interfaces::default(),
-            interface: None,
+            interface: 0,
             segment,
             summary,
         };
@@ -150,7 +150,7 @@ impl<R: Read> Reader<R> {
                     self.back = None;
                     self.summary.skipped.repeated += 1;
                 }
-                Ok(()) if self.is_elsewhere() => {}
+                Ok(()) if frame.link.has_interface() && self.is_elsewhere() => {}
                 Ok(()) => {
                     self.step_back();
                     self.summary.segments += 1;
@@ -202,7 +202,9 @@ impl<R: Read> Reader<R> {
         let segment = &mut self.segment;
         let result = frame::dissect(frame.link, bytes, frame.original, segment);
         segment.frame = self.summary.frames;
-        self.interface = frame.link.interface(bytes);
+        if frame.link.has_interface() {
+            self.interface = Link::interface(bytes);
+        }
         segment.time = frame.time;
         let (needed, tunnels) = *result.as_ref().unwrap_or(&(0, Tunnels::default()));
         if frame.original < frame.kept.max(needed) {
@@ -220,19 +222,17 @@ impl<R: Read> Reader<R> {
     }
 
     /// The last segment is a copy on another interface than its direction's.
-    #[inline(always)]
+    #[cold]
     fn is_elsewhere(&mut self) -> bool {
-        self.interface.is_some_and(|interface| {
-            let copy = self.interfaces.is_copy(&self.segment, interface);
-            if copy {
-                self.summary.skipped.other_interface += 1;
-                let left_out = self.interfaces.left_out();
-                if self.summary.other_interfaces.len() != left_out.len() {
-                    self.summary.other_interfaces = left_out.to_owned();
-                }
+        let copy = self.interfaces.is_copy(&self.segment, self.interface);
+        if copy {
+            self.summary.skipped.other_interface += 1;
+            let left_out = self.interfaces.left_out();
+            if self.summary.other_interfaces.len() != left_out.len() {
+                self.summary.other_interfaces = left_out.to_owned();
             }
-            copy
-        })
+        }
+        copy
     }
 
     #[inline(always)]
