@@ -256,9 +256,17 @@ impl Flight {
 
     /// Takes the part below `to` of the oldest segment: of an aggregated frame, some segments. The rest was sent at
     /// the same time.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_part(&mut self, to: u64) -> Option<Sent> {
-        let first = self.segments.front_mut().filter(|first| first.start < to)?;
+        match self.segments.front() {
+            Some(first) if first.start < to => self.cut(to),
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn cut(&mut self, to: u64) -> Option<Sent> {
+        let first = self.segments.front_mut()?;
         let part = Kept { start: first.start, ..*first };
         first.start = to;
         let repeated = self.repeated.front_mut().filter(|one| one.0 == part.start);

@@ -90,16 +90,15 @@ impl Link {
         Self::Known(skipped, layer)
     }
 
-    /// Frames have the number of their interface: cooked headers of version 2.
-    #[inline(always)]
+    /// Headers have the number of the interface: cooked ones of version 2.
     pub(crate) fn has_interface(self) -> bool {
         matches!(self, Self::Known(_, Layer::Cooked2))
     }
 
-    /// That number.
+    /// Number of the interface in the header of a frame.
     #[cold]
-    pub(crate) fn interface(frame: &[u8]) -> u32 {
-        frame.get(4..8).map_or(0, |four| long(four, 0))
+    pub(crate) fn interface(self, frame: &[u8]) -> Option<u32> {
+        frame.get(4..8).filter(|_| self.has_interface()).map(|four| long(four, 0))
     }
 }
 

@@ -76,8 +76,8 @@ pub struct Reader<R: Read> {
     back: Option<Nanos>,
     repeats: Repeats,
     interfaces: Interfaces,
-    /// The interface of the last frame with such a number.
-    interface: u32,
+    /// The interface of the last frame, if its header has it.
+    interface: Option<u32>,
     segment: Segment,
     summary: Summary,
 }
@@ -124,7 +124,7 @@ impl<R: Read> Reader<R> {
             back: None,
             repeats: Repeats::default(),
             interfaces: Interfaces::default(),
-            interface: 0,
+            interface: None,
             segment,
             summary,
         };
@@ -150,7 +150,7 @@ impl<R: Read> Reader<R> {
                     self.back = None;
                     self.summary.skipped.repeated += 1;
                 }
-                Ok(()) if frame.link.has_interface() && self.is_elsewhere() => {}
+                Ok(()) if self.summary.has_interfaces && self.is_elsewhere() => {}
                 Ok(()) => {
                     self.step_back();
                     self.summary.segments += 1;
@@ -199,12 +199,12 @@ impl<R: Read> Reader<R> {
     #[inline(always)]
     fn dissect(&mut self, frame: &Frame) -> Result<(), Skip> {
         let bytes = &self.buffer.view()[frame.from..frame.to];
+        if self.summary.has_interfaces {
+            self.interface = frame.link.interface(bytes);
+        }
         let segment = &mut self.segment;
         let result = frame::dissect(frame.link, bytes, frame.original, segment);
         segment.frame = self.summary.frames;
-        if frame.link.has_interface() {
-            self.interface = Link::interface(bytes);
-        }
         segment.time = frame.time;
         let (needed, tunnels) = *result.as_ref().unwrap_or(&(0, Tunnels::default()));
         if frame.original < frame.kept.max(needed) {
@@ -224,7 +224,8 @@ impl<R: Read> Reader<R> {
     /// The last segment is a copy on another interface than its direction's.
     #[cold]
     fn is_elsewhere(&mut self) -> bool {
-        let copy = self.interfaces.is_copy(&self.segment, self.interface);
+        let Some(interface) = self.interface else { return false };
+        let copy = self.interfaces.is_copy(&self.segment, interface);
         if copy {
             self.summary.skipped.other_interface += 1;
             let left_out = self.interfaces.left_out();

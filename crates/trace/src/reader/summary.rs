@@ -141,6 +141,8 @@ pub struct Summary {
     pub segments: u64,
     /// Frames that gave no segment.
     pub skipped: Skipped,
+    /// Headers of some frames have the number of their interface.
+    pub(super) has_interfaces: bool,
     /// Numbers of the interfaces whose segments were left out as copies.
     pub other_interfaces: String,
     /// Segments that are the first fragment of a packet; the rest of their payload is not counted.
