@@ -51,6 +51,7 @@ PLAIN: dict[str, Any] = {
     "window_scale": 7.0,
     "zero_windows": 0,
     "zero_window_probes": 0,
+    "acks": 5_000,
     "window_updates": 0,
     "duration_s": 100.0,
     "sack": True,

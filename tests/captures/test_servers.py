@@ -92,3 +92,28 @@ def test_no_link_is_slower_than_what_it_carried(tap: str) -> None:
         table = read(f"{name}-{tap}").connections
         seen = np.isfinite(table["bottleneck_rate_bps"])
         assert np.all(table["bottleneck_rate_bps"][seen] >= 0.95 * table["goodput_bps"][seen])
+
+
+def test_a_forwarding_host_is_read_on_one_interface() -> None:
+    capture = read("any-forwarding-host")
+    at = heaviest(capture)
+    table = capture.connections
+    # Five are true; the ingress interface has one copy more than the wire behind it.
+    assert 5 <= table["retransmissions"][at] <= 6
+    assert table["goodput_bps"][at] == pytest.approx(6.0e6, rel=0.02)
+    assert any("another interface (2, 51)" in text for text in capture.warnings)
+
+
+def test_a_syn_without_an_answer_is_reported() -> None:
+    capture = read("synretry-client")
+    assert capture.rest["unanswered"] == 1
+    assert any("4 SYNs: sent a SYN without an answer" in text for text in capture.warnings)
+
+
+def test_without_acknowledgements_no_limit_is_named() -> None:
+    capture = read("one-direction-data")
+    assert capture.connections["cause"].tolist() == ["unknown"]
+    assert np.isnan(capture.connections["initial_window_pkts"]).all()
+    (said,) = capture.advice()
+    assert "Its acknowledgements are missing from the capture. 23 of 1,698 packets" in said
+    assert read("one-direction-acks").rest["unanswered"] == 0

@@ -181,6 +181,7 @@ pub(crate) fn read_trace(
     dict.set_item("segments", summary.segments)?;
     dict.set_item("connection_count", found.connections)?;
     dict.set_item("rest", found.rest.to_py(py)?)?;
+    dict.set_item("failed", found.rest.examples().to_vec())?;
     dict.set_item("max_connections", most)?;
     dict.set_item("omitted_events", found.omitted)?;
     dict.set_item("omitted_rounds", found.omitted_rounds)?;

@@ -19,6 +19,7 @@ from tcpcast.captures.advice import advice
 from tcpcast.captures.beside import modelled
 from tcpcast.captures.between import doubts, overall, passed
 from tcpcast.captures.control import looks_like
+from tcpcast.captures.failed import failures
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.growth import growing
@@ -69,6 +70,8 @@ class Capture:
         have a row each: ``directions``, ``packets``, ``data_packets``, ``bytes``,
         ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are of the others.
         ``empty_connections``, ``empty_directions`` and ``empty_packets`` carry no data;
+        the SYN of ``unanswered`` connections got no answer and that of ``refused`` ones a RST,
+        ``reset`` ones got a RST later;
         ``evicted`` connections were let go of because more than ``max_connections`` were alive,
         ``evicted_single`` of them after one packet.
     warnings
@@ -389,6 +392,7 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
             first, _, rest = several.partition(" ")
             lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
 
+    lines += failures(found["rest"], found["failed"])
     say(int(connections["capture_duplicates"].sum()), "frames captured twice: counted once")
     say(
         int(connections["missing_bytes"].sum()),

@@ -358,12 +358,17 @@ def unknown(gains: Gains) -> list[str]:
     """Say which capture would show the limit."""
     table = gains.table
     ends = []
-    for side, packets in zip(
-        table["tap_side"].tolist(), table["data_packets"].tolist(), strict=True
-    ):
+    sides, sent = table["tap_side"].tolist(), table["data_packets"].tolist()
+    for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
         if packets < FEW_PACKETS:
             count = "one data packet is" if packets == 1 else f"{packets} data packets are"
             ends.append(f". {count[0].upper()}{count[1:]} too few to tell.")
+        elif table["acks"][at] == 0 and table["flight_max_bytes"][at] == 0:
+            again = int(table["retransmissions"][at])
+            ends.append(
+                f". Its acknowledgements are missing from the capture. {again:,} of {packets:,} "
+                "packets are retransmissions. Capture both directions."
+            )
         elif side != "sender":
             ends.append(". A capture at the sender shows what the sender waits for.")
         else:

@@ -100,6 +100,8 @@ INITIAL_WINDOW = 10
 ENOUGH_LOSSES = 5
 EXPLAINED = (0.3, 3.0)
 """Measured rate over PFTK's within which losses explain it, where the sender's window is unseen."""
+FEWEST = 10
+"""Packets of a transfer that are too few to tell."""
 LONG = 1000
 """Packets of a transfer that is not short."""
 
@@ -199,7 +201,8 @@ def _application(seen: Evidence) -> Column:
 def _short_transfer(seen: Evidence) -> Column:
     """Find transfers that end in slow start (RFC 5681, section 3.1)."""
     doublings = np.ceil(np.log2(1 + seen.packets / INITIAL_WINDOW))
-    quick = seen.whole & (seen.packets <= LONG) & (seen.round_trips <= doublings - 0.5)
+    few = (seen.packets >= FEWEST) & (seen.packets <= LONG)
+    quick = seen.whole & few & (seen.round_trips <= doublings - 0.5)
     return np.asarray((seen.limited_by == "slow_start") | seen.away & quick)
 
 

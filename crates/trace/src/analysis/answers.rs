@@ -5,7 +5,7 @@ use std::mem::take;
 use super::flight::Sent;
 use super::flow::{Flow, Outlook};
 use super::journal::Journal;
-use super::limits::{Path, judged};
+use super::limits::{Limitation, Path, judged};
 use super::report::DirectionReport;
 use super::rounds::{Acked, Wait};
 use super::sequence::{first, unwrapped};
@@ -334,10 +334,12 @@ impl Flow {
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
         let (segment, misread) = (self.largest, self.misread);
         let path = Path { side, near, least, lossless, segment, misread };
-        let limitation = judged(&mut found, &path);
         let answered = self.answered || self.counts.acks > 0;
+        let limitation = judged(&mut found, &path);
+        // Without acknowledgements nothing shows what the sender waited for.
+        let limitation = if answered { limitation } else { Limitation::default() };
         // At the receiver, acknowledgements pass before the rest of the window has arrived.
-        let whole_start = self.isn.is_some() && self.initial.packets > 0 && side != Side::Receiver;
+        let whole_start = self.isn.is_some() && self.initial.over && side != Side::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
         let trail = journal.trail.take().map(|trail| trail.into_points(origin));
