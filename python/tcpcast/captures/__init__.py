@@ -274,13 +274,8 @@ def trace(
         raise CaptureError(f"{whose}: {reason}") from fault
     connections = columns(found["connections"], found["limits"])
     rounds_found = rounds(found["rounds"], found["limits"])
-    control = looks_like(connections, rounds_found)
     lost = events(found["loss_indications"])
-    connections |= control | modelled(connections)
-    connections |= judged(connections, rounds_found, lost)
-    connections |= refined(connections)
-    connections |= growing(connections, rounds_found)
-    connections |= modelled(connections)
+    connections |= _verdicts(connections, rounds_found, lost)
     warnings = [*found["warnings"], *_warnings(connections, found)]
     second = found.get("between")
     between: Table = {}
@@ -306,6 +301,16 @@ def trace(
         between=between,
         trail=events(found["trail"]),
     )
+
+
+def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
+    """Return the columns of congestion control, models and causes."""
+    found = connections | looks_like(connections, rounds)
+    found |= modelled(found)
+    found |= judged(found, rounds, lost)
+    found |= refined(found)
+    found |= growing(found, rounds)
+    return found | modelled(found)
 
 
 def _of_many(rest: dict[str, int], most: int) -> list[str]:

@@ -89,14 +89,20 @@ impl Flow {
         }
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if bare && !advances && number == self.acknowledged && unanswered && same {
-            if self.recovery.duplicates == 0 {
-                if let Some(journal) = &mut self.journal {
-                    journal.rounds.reductions.duplicate(self.next - self.acknowledged);
-                }
-            }
-            self.recovery.duplicate(segment.time, options.cut);
-            self.counts.duplicate_acks += 1;
+            self.duplicate(segment);
         }
+    }
+
+    /// The last acknowledgement comes once more.
+    #[inline]
+    fn duplicate(&mut self, segment: &Segment) {
+        if self.recovery.duplicates == 0 {
+            if let Some(journal) = &mut self.journal {
+                journal.rounds.reductions.duplicate(self.next - self.acknowledged);
+            }
+        }
+        self.recovery.duplicate(segment.time, segment.options.cut);
+        self.counts.duplicate_acks += 1;
     }
 
     /// A window is larger than the last, and nothing new is acknowledged.
@@ -319,7 +325,8 @@ impl Flow {
         tap: &Tap,
         from: usize,
     ) -> DirectionReport {
-        let wait = self.wait();
+        // At the receiver, acknowledgements pass before the rest of the initial window has arrived.
+        let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.over);
         let mut blank = None;
         let journal = self.journal.as_deref_mut();
         let journal = journal.unwrap_or_else(|| blank.insert(Journal::default()));
@@ -330,16 +337,12 @@ impl Flow {
         if self.bare_acks == 0 {
             rtt.withhold_if_late(tap.handshake());
         }
-        let near = tap.round_trip(from);
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
-        let (segment, misread) = (self.largest, self.misread);
+        let (near, segment, misread) = (tap.round_trip(from), self.largest, self.misread);
         let path = Path { side, near, least, lossless, segment, misread };
         let answered = self.answered || self.counts.acks > 0;
-        let limitation = judged(&mut found, &path);
-        // Without acknowledgements nothing shows what the sender waited for.
-        let limitation = if answered { limitation } else { Limitation::default() };
-        // At the receiver, acknowledgements pass before the rest of the window has arrived.
-        let whole_start = self.isn.is_some() && self.initial.over && side != Side::Receiver;
+        let limitation = if answered { judged(&mut found, &path) } else { Limitation::default() };
+        let whole_start = starts && side != Side::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
         let trail = journal.trail.take().map(|trail| trail.into_points(origin));

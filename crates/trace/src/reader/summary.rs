@@ -199,13 +199,10 @@ impl Summary {
             "segments that the file has twice, one after the other as before: it was joined to a copy of \
              itself; counted once",
         );
+        let interfaces = &self.other_interfaces;
         say(
             self.skipped.other_interface,
-            &format!(
-                "segments left out that this host forwarded to another interface ({}): each direction is read \
-                 where it arrives",
-                self.other_interfaces
-            ),
+            &format!("segments left out: forwarded to another interface ({interfaces}), read once"),
         );
         say(self.skipped.encrypted, "frames left out: encrypted (IEEE 802.11)");
         say(
