@@ -210,7 +210,7 @@ def lost_ratio(table: Table) -> Column:
 
 def _cardwell(table: Table, loss: Column, path: Table) -> Column:
     """Return packets sent over the latency of the data, from slow start on."""
-    sent = table["data_packets"]
+    sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.ceil(sent * table["unique_bytes"] / table["bytes"])
     window = np.fmax(np.nan_to_num(table["initial_window_pkts"], nan=1.0), 1.0)
@@ -278,7 +278,7 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
     table = {name: column[kept] for name, column in capture.intervals.items()}
     at = table["direction"]
     of_all = {name: column[at] for name, column in capture.connections.items()}
-    sent = table["data_packets"]
+    sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = (table["td"] + table["to"]) / sent
     return {
