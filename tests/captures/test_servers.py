@@ -98,7 +98,7 @@ def test_a_forwarding_host_is_read_on_one_interface() -> None:
     capture = read("any-forwarding-host")
     at = heaviest(capture)
     table = capture.connections
-    # Five are true; the ingress interface has one copy more than the wire behind it.
+    # Five are true. The sixth is not explained yet.
     assert 5 <= table["retransmissions"][at] <= 6
     assert table["goodput_bps"][at] == pytest.approx(6.0e6, rel=0.02)
     assert any("another interface (2, 51)" in text for text in capture.warnings)
