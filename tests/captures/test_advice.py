@@ -50,6 +50,10 @@ PLAIN: dict[str, Any] = {
     "looks_like": "unknown",
     "window_scale": 7.0,
     "zero_windows": 0,
+    "zero_window_probes": 0,
+    "acks": 5_000,
+    "window_updates": 0,
+    "duration_s": 100.0,
     "sack": True,
     "syn_captured": True,
 }
@@ -181,7 +185,9 @@ def test_a_larger_initial_window_saves_round_trips() -> None:
 
 
 def test_losses_of_every_other_packet_are_no_plural_of_one() -> None:
-    assert "one loss per 1.3 packets" in sentence("congestion_window", loss_indication_ratio=0.75)
+    assert "one loss indication per 1.3 packets" in sentence(
+        "congestion_window", loss_indication_ratio=0.75
+    )
 
 
 def test_no_factor_is_beyond_the_link() -> None:
@@ -207,7 +213,7 @@ def test_no_initial_window_is_named_that_was_not_seen() -> None:
 
 def test_half_the_loss_half_the_rtt_and_several_flows() -> None:
     said = sentence("congestion_window")
-    assert "one loss per 100 packets" in said
+    assert "one loss indication per 100 packets" in said
     assert kbps(said) == pytest.approx(600 * pftk(loss=0.005) / pftk(), rel=0.01)
     (near,) = re.findall(r"half the RTT ([\d.]+) times", said)
     assert float(near) == pytest.approx(pftk(rtt=0.05) / pftk(), abs=0.05)
@@ -258,7 +264,7 @@ def test_a_sender_that_a_model_does_not_describe_is_promised_nothing() -> None:
 
 def test_bbr_is_promised_nothing_of_less_loss() -> None:
     seen = sentence("loss_recovery", looks_like="bbr", bottleneck_rate_bps=800_000.0)
-    assert "one loss per 100 packets. It looks like BBR" in seen
+    assert "one loss indication per 100 packets. It looks like BBR" in seen
     assert "it has 75 % of the link, 800 kbit/s" in seen
     unseen = sentence("congestion_window", looks_like="bbr")
     assert unseen.endswith("whose rate follows the path and hardly its losses.")

@@ -167,7 +167,7 @@ def test_which_directions_are_meant(capture: Capture) -> None:
     capture.connections = {name: np.array(c) for name, c in zip(names, columns, strict=True)}
     asked: dict[int | str | None, list[int]] = {
         None: [1], 3: [1], 7: [2], "all": [1, 2, 3], "10.0.0.2": [1, 3], "10.0.0.2:83": [3],
-        "fd00::1": [2], "[fd00::1]:82": [2], "10.0.0.2 > 10.0.0.1": [1, 3],
+        "fd00::1": [2], "[fd00::1]:82": [2], "fd00::2": [2], "10.0.0.2 > 10.0.0.1": [1, 3],
         "10.0.0.2:81 > 10.0.0.1:80": [1], "10.0.0.2>10.0.0.1:80": [1, 3],
     }  # fmt: skip
     for words, rows in asked.items():

@@ -97,7 +97,7 @@ def test_a_connection_that_is_none_is_refused(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--connection", "3"]) == 2
     assert "there is no connection 3 with data; write one from 0 to 0" in capsys.readouterr().err
     assert main(["trace", str(TRANSFER), "--connection", "192.0.2.77"]) == 2
-    assert 'nothing is sent from "192.0.2.77"' in capsys.readouterr().err
+    assert 'no data are sent from or to "192.0.2.77"' in capsys.readouterr().err
 
 
 def test_parquet_holds_the_same_tables(tmp_path: Path, capsys: Output) -> None:
@@ -179,7 +179,7 @@ def test_models_beside_another_table_are_not_forgotten_in_silence(capsys: Output
 
 def test_a_number_with_more_digits_than_any_is_no_connection(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--connection", "9" * 5000]) == 2
-    assert "nothing is sent from" in capsys.readouterr().err
+    assert "no data are sent from" in capsys.readouterr().err
 
 
 def test_one_capture_given_twice_is_told(capsys: Output) -> None:

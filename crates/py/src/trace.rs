@@ -181,6 +181,7 @@ pub(crate) fn read_trace(
     dict.set_item("segments", summary.segments)?;
     dict.set_item("connection_count", found.connections)?;
     dict.set_item("rest", found.rest.to_py(py)?)?;
+    dict.set_item("failed", found.rest.examples().to_vec())?;
     dict.set_item("max_connections", most)?;
     dict.set_item("omitted_events", found.omitted)?;
     dict.set_item("omitted_rounds", found.omitted_rounds)?;
@@ -210,6 +211,7 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("syn_retransmissions", |row| row.direction.counts.syn_retransmissions),
     ("fin_retransmissions", |row| row.direction.counts.fin_retransmissions),
     ("out_of_order", |row| row.direction.counts.out_of_order),
+    ("late_packets", |row| row.direction.counts.late_packets),
     ("zero_window_probes", |row| row.direction.counts.zero_window_probes),
     ("keep_alives", |row| row.direction.counts.keep_alives),
     ("capture_duplicates", |row| row.direction.counts.capture_duplicates),
@@ -223,6 +225,10 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("acknowledged_packets", |row| row.direction.counts.acknowledged_packets),
     ("duplicate_acks", |row| row.direction.counts.duplicate_acks),
     ("zero_windows", |row| row.direction.counts.zero_windows),
+    ("window_updates", |row| row.direction.counts.window_updates),
+    ("unprompted_bytes", |row| row.direction.evidence.unprompted_bytes),
+    ("short_segments", |row| row.direction.evidence.short_segments),
+    ("pacing_gaps", |row| row.direction.evidence.pacing_gaps),
     ("by_duplicates", |row| row.direction.causes.duplicates),
     ("by_sack", |row| row.direction.causes.sack),
     ("by_rack", |row| row.direction.causes.rack),
@@ -287,6 +293,8 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("application_limited_s", |row| row.direction.limitation.application_limited_s),
     ("bottleneck_rate_bps", |row| row.direction.limitation.bottleneck_rate_bps),
     ("window_reduction", |row| row.direction.limitation.window_reduction),
+    ("pacing_variation", |row| row.direction.evidence.pacing_variation),
+    ("queue_delay_s", |row| row.direction.evidence.queue_s),
 ];
 
 const FLAGS: &[Column<Row, bool>] = &[

@@ -11,8 +11,8 @@ mod segment;
 
 pub use analysis::{
     Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
-    INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS, Limit, Limitation, Mark, Point,
-    Retransmission, Round, RoundTrips, Side, SlowStart, Spurious,
+    Evidence, INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS, Limit, Limitation, Mark,
+    Point, Retransmission, Round, RoundTrips, Side, SlowStart, Spurious,
 };
 pub use between::{Between, ClockOffset, Found, Passage};
 pub use connection::{Connections, Limits};

@@ -19,11 +19,13 @@ from tcpcast.captures.advice import advice
 from tcpcast.captures.beside import modelled
 from tcpcast.captures.between import doubts, overall, passed
 from tcpcast.captures.control import looks_like
+from tcpcast.captures.failed import failures
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.growth import growing
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.table import Table, columns, events, intervals, rounds
+from tcpcast.captures.verdict import judged, refined
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ class Capture:
         have a row each: ``directions``, ``packets``, ``data_packets``, ``bytes``,
         ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are of the others.
         ``empty_connections``, ``empty_directions`` and ``empty_packets`` carry no data;
+        the SYN of ``unanswered`` connections got no answer and that of ``refused`` ones a RST,
+        ``reset`` ones got a RST later;
         ``evicted`` connections were let go of because more than ``max_connections`` were alive,
         ``evicted_single`` of them after one packet.
     warnings
@@ -270,9 +274,8 @@ def trace(
         raise CaptureError(f"{whose}: {reason}") from fault
     connections = columns(found["connections"], found["limits"])
     rounds_found = rounds(found["rounds"], found["limits"])
-    control = looks_like(connections, rounds_found)
-    connections |= growing(connections | control, rounds_found) | control
-    connections |= modelled(connections)
+    lost = events(found["loss_indications"])
+    connections |= _verdicts(connections, rounds_found, lost)
     warnings = [*found["warnings"], *_warnings(connections, found)]
     second = found.get("between")
     between: Table = {}
@@ -286,7 +289,7 @@ def trace(
         connections=connections,
         intervals=intervals(found["intervals"]),
         retransmissions=events(found["retransmissions"]),
-        loss_indications=events(found["loss_indications"]),
+        loss_indications=lost,
         rounds=rounds_found,
         frames=found["frames"],
         segments=found["segments"],
@@ -298,6 +301,16 @@ def trace(
         between=between,
         trail=events(found["trail"]),
     )
+
+
+def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
+    """Return the columns of congestion control, models and causes."""
+    found = connections | looks_like(connections, rounds)
+    found |= modelled(found)
+    found |= judged(found, rounds, lost)
+    found |= refined(found)
+    found |= growing(found, rounds)
+    return found | modelled(found)
 
 
 def _of_many(rest: dict[str, int], most: int) -> list[str]:
@@ -384,6 +397,7 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
             first, _, rest = several.partition(" ")
             lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
 
+    lines += failures(found["rest"], found["failed"])
     say(int(connections["capture_duplicates"].sum()), "frames captured twice: counted once")
     say(
         int(connections["missing_bytes"].sum()),
@@ -391,8 +405,8 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     say(
         int((connections["super_segments"] > 0).sum()),
-        "directions with segments larger than the MSS, cut after the tap or joined before it: "
-        "there are fewer packets than on the wire",
+        "directions with frames of several packets (segmentation offload): the packets in them "
+        "are counted, by the MSS",
     )
     unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
     say(

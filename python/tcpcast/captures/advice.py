@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures import remedies
+from tcpcast.captures import findings, remedies, verdict
 from tcpcast.captures.gains import Gains
 from tcpcast.captures.words import percent
 
@@ -47,18 +47,40 @@ SHORT = {
 }
 """The same for a narrow column."""
 
+CAUSES: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
+    verdict.APPLICATION: ("application", findings.application),
+    verdict.PACING: ("application pacing", findings.pacing),
+    verdict.RECEIVER: ("receive window", remedies.receiver_window),
+    verdict.SHORT_TRANSFER: ("short transfer", remedies.slow_start),
+    verdict.REORDERING: ("reordering", findings.reordering),
+    verdict.POLICER: ("policer", findings.policer),
+    verdict.LINK: ("full link", findings.link),
+    verdict.LOSS: ("packet loss", remedies.loss_recovery),
+}
+"""Each cause that evidence shows: its name in a sentence, and the function that names the evidence
+and the remedy."""
+
 ALSO = 0.2
 """Least share of the time of a second limit that is named."""
 
 
 def advice(table: Table) -> np.ndarray[Any, Any]:
-    """Return the advice for each row of ``connections``; empty where no limit is known."""
+    """Return the advice for each row of ``connections``; empty where no limit is known.
+
+    The cause decides. Where it is a state of the sender, the sentence names the share of the time.
+    """
     count = table["src"].size
     said = np.full(count, "", dtype=object)
     if "limited_by" not in table:
         return said
+    causes = _evident(table)
+    for cause, (what, finding) in CAUSES.items():
+        rows = np.flatnonzero(causes == cause)
+        if rows.size:
+            part = {name: column[rows] for name, column in table.items()}
+            said[rows] = [f"Limited by: {what}{rest}" for rest in finding(Gains.of(part))]
     for limit, (what, remedy) in LIMITS.items():
-        rows = np.flatnonzero(table["limited_by"] == limit)
+        rows = np.flatnonzero((table["limited_by"] == limit) & (causes == ""))
         if rows.size:
             part = {name: column[rows] for name, column in table.items()}
             shares = _shares(part, limit)
@@ -67,6 +89,15 @@ def advice(table: Table) -> np.ndarray[Any, Any]:
                 for share, rest in zip(shares, remedy(Gains.of(part)), strict=True)
             ]
     return said
+
+
+def _evident(table: Table) -> np.ndarray[Any, Any]:
+    """Return the cause of each row that evidence shows, and not the time in a state; else empty."""
+    if "cause" not in table:
+        return np.full(table["src"].size, "")
+    return np.where(
+        table["cause_evident"] & np.isin(table["cause"], list(CAUSES)), table["cause"], ""
+    )
 
 
 def share(table: Table, limit: str) -> np.ndarray[Any, Any]:

@@ -45,7 +45,7 @@ def modelled(table: Table) -> Table:
 
 def measured(table: Table) -> tuple[Column, Column]:
     """Return loss indications by packets sent, and packets sent in a second, of each direction."""
-    sent = packets_sent(table)
+    sent = table["data_packets"]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (table["td"] + table["to"]) / sent
         return ratio, np.where(has_rate(table), sent / table["duration_s"], np.nan)
@@ -112,10 +112,3 @@ def usable(loss: Column, given: Table) -> Column:
 def has_rate(table: Table) -> Column:
     """Return where there is more than one data packet: a single one has no rate."""
     return np.asarray(table["data_packets"] > 1)
-
-
-def packets_sent(table: Table) -> Column:
-    """Return data packets on the wire: by bytes where the tap saw segments larger than the MSS."""
-    full = np.fmax(table["segment_bytes"], 1)
-    by_bytes = np.ceil(table["bytes"] / full)
-    return np.where(table["super_segments"] > 0, by_bytes, table["data_packets"])

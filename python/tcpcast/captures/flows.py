@@ -33,7 +33,7 @@ def chosen(capture: Capture, connection: int | str | None = None) -> Rows:
         counts, in the direction with most data. ``"all"``: every connection, each in the direction
         with most data. Otherwise ends as they are shown, each with or without its port:
         ``"10.0.0.1:5001"``, ``"10.0.0.1"``, ``"10.0.0.1 > 10.0.0.2:80"``; all that is sent from
-        the first, to the second.
+        the first, to the second. A single end that sends no data stands for all that is sent to it.
 
     Raises
     ------
@@ -77,12 +77,14 @@ def _between(capture: Capture, words: str) -> Rows:
     kept = _is(capture.connections["src"], source)
     if arrow:
         kept &= _is(capture.connections["dst"], destination)
+    elif not kept.any():  # an end that only receives: a client, for example
+        kept = _is(capture.connections["dst"], source)
     if kept.any():
         return np.flatnonzero(kept)
     seen = np.unique(capture.connections["src"]).tolist()
     near = difflib.get_close_matches(source, seen, n=1) or seen[:1]
     raise CaptureError(
-        f'{capture.file}: nothing is sent from "{words}"; write an end such as "{near[0]}", '
+        f'{capture.file}: no data are sent from or to "{words}"; write an end such as "{near[0]}", '
         'two of them as "SOURCE > DESTINATION", a number, or "all"'
     )
 

@@ -70,7 +70,7 @@ class Gains:
             inputs=inputs | {"loss_indication_ratio": loss},
             fed=known,
             cubic=cubic,
-            most_bps=np.where(seen > 0, seen, np.inf),
+            most_bps=np.where(seen > 0, np.fmax(seen, table["throughput_bps"]), np.inf),
             rtt_min_s=table["rtt_min_s"] + np.where(away, table["tap_to_sender_s"], 0.0),
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import fed, has_rate, packets_sent, usable
+from tcpcast.captures.beside import fed, has_rate, usable
 from tcpcast.captures.between import compared
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
@@ -122,7 +122,7 @@ def _sums(connections: Table, group: Column, count: int) -> Table:
 
     named = ("bytes", "unique_bytes", "retransmissions", "td", "to", "timeouts")
     return {
-        "packets_sent": total(packets_sent(connections)),
+        "packets_sent": total(connections["data_packets"]),
         **{name: total(connections[name]) for name in named},
     }
 
@@ -191,7 +191,7 @@ def _ratios(connections: Table, group: Column, table: Table) -> Table:
     count = table["flows"].size
     sent = table["packets_sent"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        rates = packets_sent(connections) / connections["duration_s"]
+        rates = connections["data_packets"] / connections["duration_s"]
         known = np.where(np.isfinite(rates) & has_rate(connections), rates, 0.0)
         any_rate = np.bincount(group, weights=has_rate(connections), minlength=count) > 0
         active = np.where(any_rate, table["active_s"], np.nan)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import cubic_pps, fed, mathis_pps, packets_sent, pftk_pps, usable
+from tcpcast.captures.beside import cubic_pps, fed, mathis_pps, pftk_pps, usable
 from tcpcast.captures.flows import since
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
@@ -171,7 +171,7 @@ def _trusted(table: Table, path: Table, loss: Column) -> Table:
     """Return where each model is fed with what lies in its domain."""
     known = usable(loss, path)
     values = path_values(loss_ratio=loss[known], **{name: path[name][known] for name in PATH})
-    values[LOSSES] = loss[known] * packets_sent(table)[known]
+    values[LOSSES] = loss[known] * table["data_packets"][known]
     found = {name: np.ones(loss.size, dtype=np.bool_) for name in CALLED}
     for name, column in found.items():
         column[known] = trusted(DOMAIN_OF[name], **values)
@@ -203,14 +203,14 @@ def lost_ratio(table: Table) -> Column:
     needless = table["spurious_dsack"] + table["spurious_eifel"] + table["dsack_unexplained"]
     needless = needless + np.where(table["sack"], 0.0, ARRIVED * table["after_timeout"])
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.maximum(table["retransmissions"] - needless, 0) / packets_sent(table)
+        ratio = np.maximum(table["retransmissions"] - needless, 0) / table["data_packets"]
     exact = table.get("loss_ratio_between")
     return np.asarray(ratio if exact is None else np.where(np.isfinite(exact), exact, ratio))
 
 
 def _cardwell(table: Table, loss: Column, path: Table) -> Column:
     """Return packets sent over the latency of the data, from slow start on."""
-    sent = packets_sent(table)
+    sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.ceil(sent * table["unique_bytes"] / table["bytes"])
     window = np.fmax(np.nan_to_num(table["initial_window_pkts"], nan=1.0), 1.0)
@@ -278,7 +278,7 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
     table = {name: column[kept] for name, column in capture.intervals.items()}
     at = table["direction"]
     of_all = {name: column[at] for name, column in capture.connections.items()}
-    sent = packets_sent(of_all | {name: table[name] for name in ("data_packets", "bytes")})
+    sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = (table["td"] + table["to"]) / sent
     return {

@@ -15,6 +15,8 @@ from tcpcast.captures.gains import Gains, start_round_trips
 from tcpcast.captures.words import digits, percent, rate, size, time, times
 
 if TYPE_CHECKING:
+    from tcpcast.captures.table import Table
+
     Column = np.ndarray[Any, Any]
 
 WORTH = 1.05
@@ -46,6 +48,9 @@ UNSCALED = 65_535
 MOSTLY_CLOSED = 0.5
 """Bytes sent in an RTT over the largest window; below it a window that closed was mostly
 smaller."""
+OFTEN_CLOSED = 0.2
+"""Closings of the window by round trips from which on the receiver is slow: one that reads 50 kB
+every 100 ms has 0.51."""
 BEYOND_WINDOW = 1.5
 """The same ratio above which a few long rounds make the mean RTT."""
 LONGEST_LEAST_RTO_S = 3.0
@@ -85,8 +90,10 @@ def receiver_window(gains: Gains) -> list[str]:
         gains.pftk_pps(receiver_window_pkts=np.inf) / before,
     )
     closed = gains.table["zero_windows"]
-    slow = (closed > 0) & (_in_an_rtt(gains) < MOSTLY_CLOSED * largest) | (largest < 1)
-    return [_reader(int(closed[at])) if slow[at] else end for at, end in enumerate(ends)]
+    often = closed * gains.table["rtt_mean_s"] >= OFTEN_CLOSED * gains.table["duration_s"]
+    smaller = _in_an_rtt(gains) < MOSTLY_CLOSED * largest
+    slow = (closed > 0) & (often | smaller) | (largest < 1)
+    return [_reader(gains.table, at) if slow[at] else end for at, end in enumerate(ends)]
 
 
 def _in_an_rtt(gains: Gains) -> Column:
@@ -94,11 +101,21 @@ def _in_an_rtt(gains: Gains) -> Column:
     return np.asarray(gains.table["throughput_bps"] * gains.table["rtt_mean_s"] / 8)
 
 
-def _reader(closed: int) -> str:
+def _reader(table: Table, at: int) -> str:
     """Say that the receiving application is slow: its buffer fills, however large it is."""
+    closed = int(table["zero_windows"][at])
     often = f", and closed {'once' if closed == 1 else f'{closed:,} times'}" if closed else ""
+    seen = [
+        f"{count:,} {name}{'' if count == 1 else 's'}"
+        for name, count in (
+            ("window probe", int(table["zero_window_probes"][at])),
+            ("window update", int(table["window_updates"][at])),
+        )
+        if count
+    ]
+    updates = f" ({', '.join(seen)})" if seen else ""
     return (
-        f". It was mostly smaller than its largest value{often}. First make the receiving "
+        f". It was mostly smaller than its largest value{often}{updates}. First make the receiving "
         "application read faster: a larger buffer fills up, too."
     )
 
@@ -218,7 +235,7 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
             ends.append(_no_loss(gains, at))
             continue
         every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
-        end = f", one loss per {every} packets.{start}"
+        end = f", one loss indication per {every} packets.{start}"
         model = "CUBIC's response" if gains.cubic[at] else "PFTK"
         if gains.table["looks_like"][at] == BBR:
             end += _follows_the_path(gains, at)
@@ -341,12 +358,17 @@ def unknown(gains: Gains) -> list[str]:
     """Say which capture would show the limit."""
     table = gains.table
     ends = []
-    for side, packets in zip(
-        table["tap_side"].tolist(), table["data_packets"].tolist(), strict=True
-    ):
+    sides, sent = table["tap_side"].tolist(), table["data_packets"].tolist()
+    for at, (side, packets) in enumerate(zip(sides, sent, strict=True)):
         if packets < FEW_PACKETS:
             count = "one data packet is" if packets == 1 else f"{packets} data packets are"
             ends.append(f". {count[0].upper()}{count[1:]} too few to tell.")
+        elif table["acks"][at] == 0 and table["flight_max_bytes"][at] == 0:
+            again = int(table["retransmissions"][at])
+            ends.append(
+                f". Its acknowledgements are missing from the capture. {again:,} of {packets:,} "
+                "packets are retransmissions. Capture both directions."
+            )
         elif side != "sender":
             ends.append(". A capture at the sender shows what the sender waits for.")
         else:

@@ -14,6 +14,7 @@ from tcpcast.captures.models import lost_ratio
 from tcpcast.captures.pace import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.selection import tables
 from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
+from tcpcast.captures.verdict import LINK
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import unlimited_window_pkts
 from tcpcast.scenario.network import HEADER_BYTES
@@ -155,12 +156,23 @@ class Seen:
     def lost(self) -> float:
         """The random loss of the scenario: the loss that the queue does not explain."""
         if self.elsewhere >= LEAST_ELSEWHERE:
-            recovering = self.lone and self._share(("loss_recovery",)) > 0.5
-            every = lost_of_all(self.table) if recovering else self.lost_independently
+            every = lost_of_all(self.table) if self._recovering else self.lost_independently
             return self.elsewhere * every
         if self.full or self.elsewhere >= 0:
             return 0.0
         return self.lost_independently if self.correlated else lost_of_all(self.table)
+
+    @property
+    def steady(self) -> bool:
+        """True if losses do not change the rate of the flows: the link sets it."""
+        if "cause" not in self.table:
+            return False
+        return bool(((self.table["cause"] == LINK) & self.table["cause_evident"]).all())
+
+    @property
+    def _recovering(self) -> bool:
+        """True if a lone flow is in recovery most of the time."""
+        return self.lone and (self.steady or self._share(("loss_recovery",)) > 0.5)
 
     @property
     def overflows(self) -> bool:
@@ -239,6 +251,9 @@ def seen_in(kept: Capture) -> Seen:
         elsewhere=math.nan,
         sender=sender,
     )
+    if math.isnan(found.link_bps) and found.lone and found.steady:
+        # In recovery BBR keeps the rate of its link, but no round without losses shows it.
+        found = replace(found, link_bps=found.rate_bps)
     if not found.rtt_s > 0 or not found.seconds > 0 or not found.rate_bps > 0:
         raise CaptureError(
             f"{kept.file}: no round-trip time, or all data within one moment or one packet: "

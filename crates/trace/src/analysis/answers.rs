@@ -2,13 +2,14 @@
 
 use std::mem::take;
 
+use super::flight::Sent;
 use super::flow::{Flow, Outlook};
 use super::journal::Journal;
-use super::limits::{Path, judged};
+use super::limits::{Limitation, Path, judged};
 use super::report::DirectionReport;
 use super::rounds::{Acked, Wait};
 use super::sequence::{first, unwrapped};
-use super::side::Tap;
+use super::side::{Side, Tap};
 use super::strays::Reach;
 use super::trail::Mark;
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
@@ -25,6 +26,8 @@ struct Taken {
     echoed: Option<Nanos>,
     /// One of them was sent more than once.
     ambiguous: bool,
+    /// The oldest was sent once, and SACK had not covered it.
+    first_alone: bool,
     /// The segment with the newest bytes was not captured, or after newer ones: it was
     /// retransmitted, and its first transmission not captured.
     unseen: bool,
@@ -55,14 +58,17 @@ impl Flow {
         let advances = number > self.acknowledged;
         // What it waited for until now: this acknowledgement may end that.
         let wait = if advances || !same { self.wait() } else { Wait::Open };
+        if !advances && window > self.window {
+            self.note_update(segment, number);
+        }
         self.note_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
         if advances {
             sample = self.acknowledge(segment, number, wait);
-        } else if wait == Wait::Window && self.wait() != wait {
+        } else if wait.by_receiver() && !self.wait().by_receiver() {
             if let Some(journal) = &mut self.journal {
-                journal.rounds.opened(segment.time);
+                journal.rounds.opened(segment.time, wait);
             }
         }
         let options = &segment.options;
@@ -83,14 +89,27 @@ impl Flow {
         }
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if bare && !advances && number == self.acknowledged && unanswered && same {
-            if self.recovery.duplicates == 0 {
-                if let Some(journal) = &mut self.journal {
-                    journal.rounds.reductions.duplicate(self.next - self.acknowledged);
-                }
-            }
-            self.recovery.duplicate(segment.time, options.cut);
-            self.counts.duplicate_acks += 1;
+            self.duplicate(segment);
         }
+    }
+
+    /// The last acknowledgement comes once more.
+    #[inline]
+    fn duplicate(&mut self, segment: &Segment) {
+        if self.recovery.duplicates == 0 {
+            if let Some(journal) = &mut self.journal {
+                journal.rounds.reductions.duplicate(self.next - self.acknowledged);
+            }
+        }
+        self.recovery.duplicate(segment.time, segment.options.cut);
+        self.counts.duplicate_acks += 1;
+    }
+
+    /// A window is larger than the last, and nothing new is acknowledged.
+    fn note_update(&mut self, segment: &Segment, number: u64) {
+        let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
+        let update = self.answered && bare && number == self.acknowledged;
+        self.counts.window_updates += u64::from(update);
     }
 
     /// The acknowledgement may have ended a recovery, and another have begun.
@@ -144,6 +163,11 @@ impl Flow {
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
         let mut taken = self.take(number, echo);
+        // Later data had come before it, and nobody sent it again.
+        let late = self.board.bytes() > 0 && taken.first_alone && !beyond;
+        if late {
+            self.counts.late_packets += 1;
+        }
         taken.unseen |= beyond;
         self.acknowledged = number;
         if let Some(journal) = &mut self.journal {
@@ -151,9 +175,7 @@ impl Flow {
         }
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
-        if taken.packets == 0 {
-            return None;
-        }
+        taken.newest?;
         self.counts.acks += 1;
         self.bare_acks += u64::from(segment.payload == 0);
         self.counts.acknowledged_packets += taken.packets;
@@ -196,22 +218,38 @@ impl Flow {
             if sent.control {
                 continue;
             }
-            taken.packets += 1;
+            taken.packets += match sent.length > self.largest {
+                true => u64::from(sent.length.div_ceil(self.largest.max(1))),
+                false => 1,
+            };
             held |= sent.sacked;
-            taken.unseen = sent.first < self.latest;
-            self.latest = self.latest.max(sent.first);
-            taken.newest = Some(sent.first);
-            taken.ambiguous |= sent.ambiguous();
-            if !sent.sacked && taken.oldest.is_none() {
-                taken.oldest = Some(sent.first);
-            }
-            if taken.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
-                taken.echoed = Some(sent.last);
-            }
+            self.note_taken(&mut taken, &sent, echo);
+        }
+        if let Some(part) = self.flight.take_part(number).filter(|part| part.sends > 0) {
+            taken.packets += u64::from(part.length / self.largest.max(1));
+            self.note_taken(&mut taken, &part, echo);
         }
         // The receiver lacked it, too. What filled it, nobody saw: the acknowledgement answers that.
         taken.unseen |= hole && (held || self.recovery.duplicates > 0);
         taken
+    }
+
+    /// Notes when an acknowledged segment, or a part of an aggregated frame, was sent.
+    #[inline(always)]
+    fn note_taken(&mut self, taken: &mut Taken, sent: &Sent, echo: Option<u32>) {
+        if taken.newest.is_none() {
+            taken.first_alone = sent.sends == 1 && !sent.sacked;
+        }
+        taken.unseen = sent.first < self.latest;
+        self.latest = self.latest.max(sent.first);
+        taken.newest = Some(sent.first);
+        taken.ambiguous |= sent.ambiguous();
+        if !sent.sacked && taken.oldest.is_none() {
+            taken.oldest = Some(sent.first);
+        }
+        if taken.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
+            taken.echoed = Some(sent.last);
+        }
     }
 
     /// `[from, to)` was received, but not captured.
@@ -251,7 +289,7 @@ impl Flow {
             if let Some(journal) = &mut self.journal {
                 journal.mark(segment.time, Mark::Sack, gain.from, gain.to);
             }
-            self.flight.mark_sacked(gain, |sent| {
+            self.flight.mark_sacked(gain, self.largest, |sent| {
                 oldest = Some(oldest.map_or(sent, |least: Nanos| least.min(sent)));
             });
         }
@@ -268,6 +306,8 @@ impl Flow {
         let full = self.answered && (self.window == 0 || beyond);
         if self.recovery.repairs() {
             Wait::Repair
+        } else if full && self.window < u64::from(self.largest) {
+            Wait::Closed
         } else if full {
             Wait::Window
         } else if self.short {
@@ -285,7 +325,8 @@ impl Flow {
         tap: &Tap,
         from: usize,
     ) -> DirectionReport {
-        let wait = self.wait();
+        // At the receiver, acknowledgements pass before the rest of the initial window has arrived.
+        let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.over);
         let mut blank = None;
         let journal = self.journal.as_deref_mut();
         let journal = journal.unwrap_or_else(|| blank.insert(Journal::default()));
@@ -296,13 +337,12 @@ impl Flow {
         if self.bare_acks == 0 {
             rtt.withhold_if_late(tap.handshake());
         }
-        let near = tap.round_trip(from);
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
-        let (segment, misread) = (self.largest, self.misread);
+        let (near, segment, misread) = (tap.round_trip(from), self.largest, self.misread);
         let path = Path { side, near, least, lossless, segment, misread };
-        let limitation = judged(&mut found, &path);
         let answered = self.answered || self.counts.acks > 0;
-        let whole_start = self.isn.is_some() && self.initial.packets > 0;
+        let limitation = if answered { judged(&mut found, &path) } else { Limitation::default() };
+        let whole_start = starts && side != Side::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
         let trail = journal.trail.take().map(|trail| trail.into_points(origin));
@@ -333,6 +373,7 @@ impl Flow {
             trail: trail.unwrap_or_default(),
             slow_start: found.slow_start,
             limitation,
+            evidence: journal.signs.report(),
             rounds: found.rows,
         }
     }

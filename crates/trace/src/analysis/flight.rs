@@ -86,6 +86,23 @@ impl Kept {
     fn hole(start: u64, noticed: Nanos) -> Self {
         Self { start, first: noticed, ..Self::default() }
     }
+
+    /// The same with its end and the time of its last transmission.
+    #[inline(always)]
+    fn sent(self, end: u64, last: Nanos) -> Sent {
+        let Self { start, first, timestamp, ip_id, sends, marks } = self;
+        Sent {
+            start,
+            first,
+            last,
+            length: u32::try_from(end - start).unwrap_or(u32::MAX),
+            timestamp,
+            ip_id,
+            sends,
+            sacked: marks & SACKED != 0,
+            control: marks & CONTROL != 0,
+        }
+    }
 }
 
 /// The segments in flight. There are many for each connection that is followed: they are kept in little memory.
@@ -149,10 +166,13 @@ impl Flight {
         self.segments.get(at + 1).map_or(self.end, |next| next.start)
     }
 
-    /// Notes a further transmission of `[start, end)`, holes being filled with `sent`.
-    pub(super) fn resend(&mut self, sent: Sent) -> Overlap {
+    /// Notes a further transmission of `[start, end)`, holes being filled with `sent`. Frames larger than a `full`
+    /// segment are aggregated.
+    pub(super) fn resend(&mut self, sent: Sent, full: u32) -> Overlap {
         let (start, end) = (sent.start, sent.end());
         let mut overlap = Overlap::default();
+        self.split(start, full);
+        self.split(end, full);
         let mut at = self.position(start);
         while let Some(&found) = self.segments.get(at).filter(|found| found.start < end) {
             let bytes = self.end_of(at).min(end) - found.start.max(start);
@@ -173,6 +193,23 @@ impl Flight {
             }
         }
         overlap
+    }
+
+    /// Splits the aggregated frame around `number`, so that each part keeps its own history. A sender splits an
+    /// aggregated frame in the same way when a part of it is lost.
+    fn split(&mut self, number: u64, full: u32) {
+        let at = self.position(number);
+        let Some(&whole) = self.segments.get(at) else { return };
+        let aggregated = self.end_of(at) - whole.start > u64::from(full);
+        if whole.start >= number || whole.sends == 0 || !aggregated {
+            return;
+        }
+        if whole.sends > 1 {
+            let after = self.repeated.partition_point(|one| one.0 <= whole.start);
+            let time = self.repeated.get(after.wrapping_sub(1)).map_or(whole.first, |one| one.1);
+            self.repeated.insert(after, (number, time));
+        }
+        self.segments.insert(at + 1, Kept { start: number, ..whole });
     }
 
     /// A segment is sent once more at `time`; when it was last sent before.
@@ -211,44 +248,49 @@ impl Flight {
     /// Takes what is acknowledged up to `to`, segment by segment.
     #[inline]
     pub(super) fn take_until(&mut self, to: u64) -> Option<Sent> {
-        let first = self.segments.front()?;
-        if self.end_of(0) <= to {
-            return self.pop();
+        if self.segments.is_empty() || self.end_of(0) > to {
+            return None;
         }
-        if first.start < to {
-            // Half a super-segment. What is left was sent when all of it was.
-            if let Some(first) = self.segments.front_mut() {
-                if let Some(one) = self.repeated.front_mut().filter(|one| one.0 == first.start) {
-                    one.0 = to;
-                }
-                first.start = to;
-            }
+        self.pop()
+    }
+
+    /// Takes the part below `to` of the oldest segment: of an aggregated frame, some segments. The rest was sent at
+    /// the same time.
+    #[inline(always)]
+    pub(super) fn take_part(&mut self, to: u64) -> Option<Sent> {
+        match self.segments.front() {
+            Some(first) if first.start < to => self.cut(to),
+            _ => None,
         }
-        None
+    }
+
+    #[inline(never)]
+    fn cut(&mut self, to: u64) -> Option<Sent> {
+        let first = self.segments.front_mut()?;
+        let part = Kept { start: first.start, ..*first };
+        first.start = to;
+        let repeated = self.repeated.front_mut().filter(|one| one.0 == part.start);
+        let last = repeated.map_or(part.first, |one| {
+            one.0 = to;
+            one.1
+        });
+        Some(part.sent(to, last))
     }
 
     /// Takes the oldest.
     #[inline]
     fn pop(&mut self) -> Option<Sent> {
         let end = self.end_of(0);
-        let Kept { start, first, timestamp, ip_id, sends, marks } = self.segments.pop_front()?;
-        let repeated = if sends > 1 { self.repeated.pop_front() } else { None };
-        Some(Sent {
-            start,
-            first,
-            last: repeated.map_or(first, |one| one.1),
-            length: u32::try_from(end - start).unwrap_or(u32::MAX),
-            timestamp,
-            ip_id,
-            sends,
-            sacked: marks & SACKED != 0,
-            control: marks & CONTROL != 0,
-        })
+        let kept = self.segments.pop_front()?;
+        let repeated = if kept.sends > 1 { self.repeated.pop_front() } else { None };
+        Some(kept.sent(end, repeated.map_or(kept.first, |one| one.1)))
     }
 
     /// Marks what the receiver holds now; calls `found` with the time of each first transmission that is new and
     /// the only one.
-    pub(super) fn mark_sacked(&mut self, gain: Gain, mut found: impl FnMut(Nanos)) {
+    pub(super) fn mark_sacked(&mut self, gain: Gain, full: u32, mut found: impl FnMut(Nanos)) {
+        self.split(gain.stretch.0, full);
+        self.split(gain.stretch.1, full);
         let from = self.position(gain.from);
         for at in from..self.segments.len() {
             let end = self.end_of(at);
@@ -301,13 +343,22 @@ mod tests {
         let mut flight = Flight::default();
         flight.append(0, sent(0, 10, 1));
         flight.append(10, sent(40, 50, 2));
-        let late = flight.resend(sent(20, 30, 3));
+        let late = flight.resend(sent(20, 30, 3), 0);
         assert_eq!((late.seen, late.filled, late.noticed), (0, 10, 2));
         assert_eq!(late.after, Some((0, 0)));
-        let both = flight.resend(sent(5, 25, 4));
+        let both = flight.resend(sent(5, 25, 4), 0);
         assert_eq!((both.seen, both.filled, both.last_sent), (10, 10, Some(3)));
         let sends: Vec<_> = (0..flight.segments.len()).map(|at| flight.told(at)).collect();
-        assert_eq!(sends, [(0, 10, 2), (10, 20, 1), (20, 30, 2), (30, 40, 0), (40, 50, 1)]);
+        let expected = [
+            (0, 5, 1),
+            (5, 10, 2),
+            (10, 20, 1),
+            (20, 25, 2),
+            (25, 30, 1),
+            (30, 40, 0),
+            (40, 50, 1),
+        ];
+        assert_eq!(sends, expected);
     }
 
     #[test]
@@ -315,6 +366,9 @@ mod tests {
         let mut flight = Flight::default();
         flight.append(0, sent(0, 100, 1));
         assert_eq!(flight.take_until(40), None);
+        let (part, none) = (flight.take_part(40), flight.take_part(40));
+        assert_eq!(part.map(|s| (s.start, s.length, s.first)), Some((0, 40, 1)));
+        assert_eq!(none, None);
         assert_eq!(flight.take_until(100).map(|s| (s.start, s.length)), Some((40, 60)));
     }
 
@@ -323,10 +377,10 @@ mod tests {
         let mut flight = Flight::default();
         (0..4).for_each(|n| flight.append(10 * n, sent(10 * n, 10 * n + 10, n)));
         for (start, time, before) in [(20, 7, 2), (0, 8, 0), (20, 9, 7), (30, 10, 3)] {
-            let overlap = flight.resend(sent(start, start + 10, time));
+            let overlap = flight.resend(sent(start, start + 10, time), 0);
             assert_eq!(overlap.last_sent, Some(before));
         }
-        assert_eq!(flight.take_until(5), None);
+        assert_eq!(flight.take_part(5).map(|s| (s.start, s.length, s.last)), Some((0, 5, 8)));
         let taken = std::iter::from_fn(|| flight.take_until(40));
         let taken: Vec<_> = taken.map(|s| (s.start, s.length, s.first, s.last, s.sends)).collect();
         assert_eq!(
@@ -349,7 +403,7 @@ mod tests {
                 let known = seen[start as usize..end as usize].iter().filter(|s| **s).count();
                 let mut overlap = Overlap::default();
                 if start < next {
-                    overlap = flight.resend(sent(start, old, time as u64));
+                    overlap = flight.resend(sent(start, old, time as u64), 0);
                     prop_assert_eq!(overlap.seen + overlap.filled, old - start);
                 }
                 if end > next {

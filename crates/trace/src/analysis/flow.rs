@@ -8,6 +8,7 @@ use super::rounds::{New, Wait};
 use super::rtt::Estimate;
 use super::scoreboard::Scoreboard;
 use super::sequence::{earlier, first, unwrapped};
+use super::signs::Fresh;
 use super::strays::{MOST_WINDOW, Reach, Strays};
 use super::trail::Mark;
 use crate::segment::{Flags, Nanos, Segment};
@@ -87,6 +88,8 @@ pub(crate) struct Flow {
     last_ip_id: u16,
     rising_ids: i8,
     pub(super) largest: u32,
+    /// Payload of a full segment that aggregated frames show without the SYNs; 0 if none did.
+    pub(super) guessed: u32,
     pub(super) initial: InitialWindow,
     pub(super) flight_max: u64,
     pub(super) flight_sum: f64,
@@ -185,8 +188,8 @@ impl Flow {
         }
         self.stray = (segment.sequence, segment.payload);
         if segment.payload > 0 {
-            self.carries(segment, outlook);
-            self.note_data(segment, (self.next - self.acknowledged).min(MOST_WINDOW));
+            let packets = self.carries(segment, outlook);
+            self.note_data(segment, packets, (self.next - self.acknowledged).min(MOST_WINDOW));
         }
     }
 
@@ -249,7 +252,7 @@ impl Flow {
             self.next = at + 1;
             return;
         }
-        self.flight.resend(sent);
+        self.flight.resend(sent, u32::MAX);
         if segment.payload == 0 {
             let syn = segment.flags.any(Flags::SYN);
             // Both ends may open at once: then each sends its SYN once more with its answer (RFC 9293, figure 7).
@@ -262,9 +265,9 @@ impl Flow {
     #[inline]
     fn data(&mut self, segment: &Segment, start: u64, outlook: &Outlook<'_>) {
         let end = start + u64::from(segment.payload);
-        self.carries(segment, outlook);
+        let packets = self.carries(segment, outlook);
         if self.probes(segment, start, end) {
-            self.note_data(segment, self.next - self.acknowledged);
+            self.note_data(segment, packets, self.next - self.acknowledged);
             return;
         }
         if !self.anchored {
@@ -272,53 +275,76 @@ impl Flow {
         }
         let old = self.next;
         if end > old {
-            self.advance(segment, start.max(old), end, outlook);
+            self.advance(segment, (start.max(old), end), packets, outlook);
         }
         if start < old {
             let sent = stamp(segment, start, end.min(old));
             let overlap = self.overlap(sent);
             self.counts.unique_bytes += overlap.filled;
-            self.late(segment, stamp(segment, start, end), &overlap, outlook);
+            self.late(segment, stamp(segment, start, end), &overlap, packets, outlook);
         }
         // More is not allowed: acknowledgements are missing.
         let flight = (self.next - self.acknowledged).min(MOST_WINDOW);
         self.flight_max = self.flight_max.max(flight);
         self.flight_sum += flight as f64;
-        self.note_data(segment, flight);
+        if packets > 1 {
+            // Its packets leave one after another: on average half of the others are out with each.
+            let others = u64::from(segment.payload) * (packets - 1) / packets;
+            self.flight_sum += (packets - 1) as f64 * flight as f64 - (packets * others / 2) as f64;
+        }
+        self.note_data(segment, packets, flight);
         if let Some(journal) = self.journal.as_mut().filter(|_| end > old) {
             journal.mark(segment.time, Mark::Data, start.max(old), end);
         }
     }
 
-    /// Counts data, whatever their numbers say.
+    /// Counts data, whatever their numbers say; how many packets the frame stands for.
     #[inline]
-    fn carries(&mut self, segment: &Segment, outlook: &Outlook<'_>) {
-        self.counts.data_packets += 1;
+    fn carries(&mut self, segment: &Segment, outlook: &Outlook<'_>) -> u64 {
+        let packets = self.packets_in(segment, outlook.mss);
+        self.counts.data_packets += packets;
         self.counts.bytes += u64::from(segment.payload);
         self.first_data.get_or_insert(segment.time);
         self.last_data = self.last_data.max(Some(segment.time));
         let journal = || Journal::new(segment.time, outlook.most_events, outlook.most_points);
-        self.journal.get_or_insert_with(journal);
+        let journal = self.journal.get_or_insert_with(journal);
+        if let Some((value, _)) = segment.options.timestamps {
+            journal.signs.stamped(segment.time, value, outlook.near);
+        }
+        packets
     }
 
     #[inline]
-    fn note_data(&mut self, segment: &Segment, flight: u64) {
+    fn note_data(&mut self, segment: &Segment, packets: u64, flight: u64) {
         if let Some(journal) = &mut self.journal {
-            journal.data(segment.time, segment.payload, flight);
+            journal.data(segment.time, packets, segment.payload, flight);
         }
     }
 
     /// Data that continue the sequence.
     #[inline]
-    fn advance(&mut self, segment: &Segment, start: u64, end: u64, outlook: &Outlook<'_>) {
+    fn advance(
+        &mut self,
+        segment: &Segment,
+        (start, end): (u64, u64),
+        packets: u64,
+        outlook: &Outlook<'_>,
+    ) {
         let sent = stamp(segment, start, end);
         let alone = self.next == self.acknowledged;
         self.recovery.sent_new(segment.time, alone, outlook.sack && self.board.bytes() == 0);
         // Only after a pause is it asked what was waited for.
         let wait = if alone { self.wait() } else { Wait::Open };
+        if packets == 1 {
+            self.largest = self.largest.max(segment.payload);
+        }
+        self.short = segment.payload % self.largest.max(1) > 0
+            || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if let Some(journal) = &mut self.journal {
-            let (timed, near) = (!self.recovery.fast(), outlook.near);
-            journal.rounds.sent_new(&New { time: segment.time, end, alone, timed, wait, near });
+            let (time, near, short) = (segment.time, outlook.near, self.short);
+            let (timed, heard) = (!self.recovery.fast(), self.recovery.last_heard());
+            journal.signs.sent_new(&Fresh { time, start, end, heard, near, short });
+            journal.rounds.sent_new(&New { time, end, alone, timed, wait, near });
         }
         self.flight.append(self.next, sent);
         // What was probed with before has been counted.
@@ -331,26 +357,9 @@ impl Flow {
             self.rising_ids = self.rising_ids.saturating_add(change).clamp(-8, 8);
             self.last_ip_id = sent.ip_id;
         }
-        self.size(segment, outlook.mss);
-        self.short = segment.payload % self.largest.max(1) > 0
-            || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if !self.initial.over {
             self.initial.bytes += end - start;
-            self.initial.packets += 1;
-        }
-    }
-
-    /// A full segment is the largest one not larger than the MSS.
-    #[inline]
-    fn size(&mut self, segment: &Segment, mss: Option<u16>) {
-        match mss {
-            Some(mss) if segment.payload > u32::from(mss) => {
-                self.counts.super_segments += 1;
-                // The option does not count the options of a segment (RFC 6691).
-                let options = if segment.options.timestamps.is_some() { 12 } else { 0 };
-                self.largest = self.largest.max(u32::from(mss.saturating_sub(options)));
-            }
-            _ => self.largest = self.largest.max(segment.payload),
+            self.initial.packets += packets;
         }
     }
 
@@ -382,7 +391,7 @@ impl Flow {
         if end > self.acknowledged {
             let from = start.max(self.acknowledged);
             let length = (end - from) as u32;
-            overlap = self.flight.resend(Sent { start: from, length, ..sent });
+            overlap = self.flight.resend(Sent { start: from, length, ..sent }, self.largest);
         }
         if start < self.acknowledged {
             let end = end.min(self.acknowledged);
@@ -399,7 +408,14 @@ impl Flow {
     }
 
     /// A segment that does not continue the sequence.
-    fn late(&mut self, segment: &Segment, sent: Sent, overlap: &Overlap, outlook: &Outlook<'_>) {
+    fn late(
+        &mut self,
+        segment: &Segment,
+        sent: Sent,
+        overlap: &Overlap,
+        packets: u64,
+        outlook: &Outlook<'_>,
+    ) {
         if overlap.seen == 0 && self.reordered(segment, overlap, outlook.near) {
             self.counts.out_of_order += 1;
             if let Some(journal) = &mut self.journal {
@@ -407,7 +423,7 @@ impl Flow {
             }
             return;
         }
-        self.counts.retransmissions += 1;
+        self.counts.retransmissions += packets;
         self.counts.retransmitted_bytes += u64::from(segment.payload);
         let resent = Resent {
             time: segment.time,
@@ -434,10 +450,11 @@ impl Flow {
         let (next, duplicates) = (self.next, self.recovery.duplicates);
         if let Some(journal) = &mut self.journal {
             let (oldest, repeated) = (sent.start <= self.acknowledged && !opening, resent.repeated);
-            let repeat = Repeat { sent, offset, verdict, next, duplicates, oldest, repeated };
+            let repeat =
+                Repeat { sent, packets, offset, verdict, next, duplicates, oldest, repeated };
             journal.repeat(&repeat, outlook.budget);
             let span = (sent.start, sent.end());
-            journal.rounds.sent_again(segment.time, span, &verdict, wait);
+            journal.rounds.sent_again(segment.time, span, packets, &verdict, wait);
         }
     }
 

@@ -36,8 +36,8 @@ impl Growth {
     /// A round is over: its rest was slow start, or not.
     pub(super) fn round(&mut self, round: &mut Round, acks: u32) {
         self.greatest = self.greatest.max(round.flight_bytes);
-        let Parts { application, receiver_window, recovery, timeout, .. } = round.parts;
-        let held = application + receiver_window + recovery + timeout;
+        let Parts { application, receiver_window, closed, recovery, timeout, .. } = round.parts;
+        let held = application + receiver_window + closed + recovery + timeout;
         if self.over {
             return;
         }

@@ -133,6 +133,7 @@ mod tests {
             let verdict = timeout(1);
             rule.judge(&Repeat {
                 sent,
+                packets: 1,
                 offset: 0,
                 verdict,
                 next,

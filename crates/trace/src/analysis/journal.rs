@@ -12,6 +12,7 @@ use super::report::{Causes, Retransmission, RoundTrips, Spurious};
 use super::rounds::{Found, Rounds};
 use super::rtt::{OverTime, Spread};
 use super::sequence::earlier;
+use super::signs::Signs;
 use super::trail::{Mark, Trail};
 use crate::segment::Nanos;
 
@@ -70,6 +71,7 @@ pub(super) struct Journal {
     over_time: OverTime,
     pub(super) timestamps: Spread,
     pub(super) rounds: Rounds,
+    pub(super) signs: Signs,
     pub(super) indications: Indications,
     paper: PaperRule,
     pub(super) t0: FirstTimeout,
@@ -89,6 +91,8 @@ pub(super) struct Journal {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeat {
     pub(super) sent: Sent,
+    /// Packets that it stands for: several for an aggregated frame.
+    pub(super) packets: u64,
     /// Bytes of the direction before it.
     pub(super) offset: u64,
     pub(super) verdict: Verdict,
@@ -158,11 +162,11 @@ impl Journal {
         interval.rtt_sum_s += sample as f64 / 1e9;
     }
 
-    /// A data packet; `flight` bytes are out with it.
+    /// A frame of data packets; `flight` bytes are out with it.
     #[inline]
-    pub(super) fn data(&mut self, time: Nanos, bytes: u32, flight: u64) {
+    pub(super) fn data(&mut self, time: Nanos, packets: u64, bytes: u32, flight: u64) {
         let interval: &mut Interval = self.intervals.at(time);
-        interval.data_packets += 1;
+        interval.data_packets += packets;
         interval.bytes += u64::from(bytes);
         interval.flight_max_bytes = interval.flight_max_bytes.max(flight);
         self.rounds.data(bytes, flight);
@@ -170,20 +174,20 @@ impl Journal {
 
     /// A retransmission.
     pub(super) fn repeat(&mut self, repeat: &Repeat, budget: &Budget) {
-        let Repeat { sent, verdict, .. } = repeat;
+        let Repeat { sent, packets, verdict, .. } = *repeat;
         let time = sent.last;
-        self.causes.add(verdict.cause);
+        self.causes.add(verdict.cause, packets);
         self.mark(time, Mark::Again(verdict.cause), sent.start, sent.end());
-        self.t0.add(verdict);
+        self.t0.add(&verdict);
         let paper = if repeat.oldest { self.paper.judge(repeat) } else { None };
-        self.indications.add(verdict);
+        self.indications.add(&verdict);
         self.indications.add_paper(paper);
         let interval = self.intervals.at(time);
-        interval.retransmissions += 1;
+        interval.retransmissions += packets;
         interval.indications.add_paper(paper);
         let first = !matches!(verdict.cause, Cause::Timeout { depth } if depth > 1);
-        self.intervals.sequence_at(time, first).add(verdict);
-        self.indicates(time, verdict, budget);
+        self.intervals.sequence_at(time, first).add(&verdict);
+        self.indicates(time, &verdict, budget);
         let kept = Retransmission {
             time,
             offset: repeat.offset,

@@ -170,6 +170,7 @@ fn spent(row: &Round, path: &Path) -> Times {
     add(Limit::LossRecovery, parts.recovery);
     add(Limit::Timeout, parts.timeout);
     add(if known { Limit::SlowStart } else { Limit::Unknown }, parts.slow_start);
+    add(Limit::ReceiverWindow, parts.closed);
     // A larger window would only lengthen the queue.
     add(if row.full { Limit::Bottleneck } else { Limit::ReceiverWindow }, parts.receiver_window);
     let rest = match (known, row.full, row.flat) {
@@ -197,7 +198,9 @@ fn fill(rows: &mut [Round], path: &Path) {
     for row in &mut *rows {
         if let Some(rtt) = row.rtt() {
             let fast = rate(row).is_some_and(|rate| rate >= FULL * greatest);
-            before = fast && stands(row) && (rtt - least) * greatest >= queue;
+            // A receiver that does not read delays acknowledgements: no queue does.
+            let open = row.parts.closed == 0;
+            before = fast && open && stands(row) && (rtt - least) * greatest >= queue;
         }
         // Nothing was timed: as before.
         row.full = before;

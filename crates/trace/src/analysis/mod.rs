@@ -15,6 +15,7 @@ mod indications;
 mod intervals;
 mod journal;
 mod limits;
+mod offload;
 mod recovery;
 mod report;
 mod rounds;
@@ -23,6 +24,7 @@ mod rtt;
 mod scoreboard;
 mod sequence;
 mod side;
+mod signs;
 mod strays;
 mod trail;
 
@@ -42,4 +44,5 @@ pub use report::{
 pub use rounds::Round;
 pub use rtt::Durations;
 pub use side::Side;
+pub use signs::Evidence;
 pub use trail::{Mark, Point};

@@ -118,6 +118,8 @@ pub(super) struct Recovery {
     depth: u8,
     /// The stack has retransmitted on a partial acknowledgement (RFC 6582), without further duplicates.
     mends: bool,
+    /// It has waited for further duplicates instead (RFC 5681).
+    waits: bool,
     /// The receiver has sent SACK blocks; a duplicate without any, all of its options being captured.
     blocks: bool,
     bare: bool,
@@ -143,6 +145,12 @@ impl Recovery {
     #[inline(always)]
     pub(super) fn heard(&mut self, time: Nanos) {
         self.heard = Some(time);
+    }
+
+    /// When the peer's last packet was captured; 0 if none was.
+    #[inline(always)]
+    pub(super) fn last_heard(&self) -> Nanos {
+        self.heard.unwrap_or(0)
     }
 
     /// New data are acknowledged up to `acknowledged`.
@@ -239,6 +247,7 @@ impl Recovery {
         let doubtful = fast && idle < self.shortest / 2;
         let cause = if timer && !doubtful { self.timer(resent, known, idle) } else { None };
         let renewed = cause.is_none() && fast && self.begins_anew(resent, known);
+        self.waits |= renewed;
         let cause = match cause {
             None if renewed => Cause::Duplicates,
             None => self.evidence(resent, known),
@@ -315,15 +324,18 @@ impl Recovery {
     /// A fast retransmit during what was taken for one recovery. RFC 5681's ends with its first new acknowledgement,
     /// so that three duplicates more begin another; RFC 6582's would have sent the segment on that acknowledgement.
     fn begins_anew(&self, resent: &Resent, known: &Known<'_>) -> bool {
-        // Several acknowledgements may be captured before the first of them is answered.
-        let apart = self.duplicates == DUPLICATE_THRESHOLD
-            || resent.time.saturating_sub(self.advanced) > PROMPT;
+        // Several acknowledgements may be captured before the first of them is answered. Three duplicates at once
+        // after a partial acknowledgement say nothing, unless the stack was seen to wait for them.
+        let late = resent.time.saturating_sub(self.advanced) > PROMPT;
+        let apart = late || (self.waits && self.duplicates == DUPLICATE_THRESHOLD);
         // Away from the sender, it has not heard yet what the tap has.
         let heard = resent.time.saturating_sub(self.enough) + PROMPT >= known.near;
         match self.phase {
             Phase::Open => false,
             // Duplicates of what was sent twice are ignored after a first timeout only.
-            Phase::Repair(Cause::AfterTimeout) => apart && heard,
+            Phase::Repair(Cause::AfterTimeout) => {
+                heard && (late || self.duplicates == DUPLICATE_THRESHOLD)
+            }
             Phase::Repair(_) => {
                 let untouched = resent.last_sent.is_some_and(|sent| sent < self.advanced);
                 apart && heard && untouched && !self.mends

@@ -7,6 +7,7 @@ use super::recovery::Cause;
 use super::rounds::Round;
 use super::rtt::Durations;
 use super::side::Side;
+use super::signs::Evidence;
 use super::trail::Point;
 use crate::segment::{Endpoint, Nanos};
 
@@ -75,6 +76,8 @@ pub struct Counts {
     pub fin_retransmissions: u64,
     /// Segments that came late to the tap, but were sent only once.
     pub out_of_order: u64,
+    /// Packets that reached the receiver after later ones, by SACK, without a retransmission.
+    pub late_packets: u64,
     /// Probes of a closed window. They are no loss.
     pub zero_window_probes: u64,
     /// Segments that only ask whether the peer is there.
@@ -83,8 +86,10 @@ pub struct Counts {
     pub capture_duplicates: u64,
     /// Bytes that were acknowledged though the capture does not have them.
     pub missing_bytes: u64,
-    /// Segments larger than the MSS: the capture was taken before they were cut, or after they were joined.
+    /// Frames larger than the MSS, by segmentation offload. All other counts are of the packets in them.
     pub super_segments: u64,
+    /// Packets of these frames after the first of each: so many packets had no frame of their own.
+    pub aggregated: u64,
     /// IP packets of which only the first fragment could be read.
     pub fragments: u64,
     /// Packets marked *congestion experienced*.
@@ -95,6 +100,8 @@ pub struct Counts {
     pub window_reductions: u64,
     /// How often the receiver closed its window.
     pub zero_windows: u64,
+    /// Acknowledgements of no new data that only raise the receiver's window.
+    pub window_updates: u64,
     /// Segments and acknowledgements whose numbers are more than 1 GiB away, which no window allows.
     pub out_of_window: u64,
 }
@@ -119,7 +126,7 @@ pub struct Causes {
 }
 
 impl Causes {
-    pub(super) fn add(&mut self, cause: Cause) {
+    pub(super) fn add(&mut self, cause: Cause, packets: u64) {
         let count = match cause {
             Cause::Duplicates => &mut self.duplicates,
             Cause::Sack => &mut self.sack,
@@ -129,7 +136,7 @@ impl Causes {
             Cause::TailLossProbe => &mut self.tail_loss_probe,
             Cause::Unexplained => &mut self.unexplained,
         };
-        *count += 1;
+        *count += packets;
     }
 
     /// Fast retransmits of any kind.
@@ -291,6 +298,8 @@ pub struct DirectionReport {
     pub slow_start: SlowStart,
     /// What limited it, and for how long.
     pub limitation: Limitation,
+    /// Further evidence for its cause.
+    pub evidence: Evidence,
     /// Rounds in order; of long transfers, several that follow each other as one.
     pub rounds: Vec<Round>,
 }

@@ -22,10 +22,20 @@ pub(super) enum Wait {
     Repair,
     /// The receiver's window has no room for another full segment.
     Window,
+    /// The receiver announces less than a full segment: it does not read.
+    Closed,
     /// The last segment was not full: there was nothing more to send.
     Short,
     /// Nothing that single packets show.
     Open,
+}
+
+impl Wait {
+    /// The receiver's window is the reason.
+    #[inline(always)]
+    pub(super) fn by_receiver(self) -> bool {
+        matches!(self, Self::Window | Self::Closed)
+    }
 }
 
 /// Time by what it was spent on, ns.
@@ -33,6 +43,8 @@ pub(super) enum Wait {
 pub(super) struct Parts {
     pub(super) application: Nanos,
     pub(super) receiver_window: Nanos,
+    /// The receiver's window was closed: it did not read.
+    pub(super) closed: Nanos,
     pub(super) slow_start: Nanos,
     pub(super) recovery: Nanos,
     pub(super) timeout: Nanos,
@@ -42,13 +54,14 @@ pub(super) struct Parts {
 
 impl Parts {
     pub(super) fn all(&self) -> Nanos {
-        let known = self.application + self.receiver_window + self.slow_start;
+        let known = self.application + self.receiver_window + self.closed + self.slow_start;
         known + self.recovery + self.timeout + self.rest
     }
 
     fn add(&mut self, other: &Self) {
         self.application += other.application;
         self.receiver_window += other.receiver_window;
+        self.closed += other.closed;
         self.slow_start += other.slow_start;
         self.recovery += other.recovery;
         self.timeout += other.timeout;
@@ -243,7 +256,7 @@ impl Rounds {
     /// The first data after all were acknowledged.
     fn after_pause(&mut self, new: &New) {
         let pause = new.time.saturating_sub(self.mark);
-        if new.answers(self.mark) || new.wait == Wait::Window {
+        if new.answers(self.mark) || new.wait.by_receiver() {
             self.account(new.time, new.wait);
             return;
         }
@@ -263,6 +276,7 @@ impl Rounds {
         &mut self,
         time: Nanos,
         (start, end): (u64, u64),
+        packets: u64,
         verdict: &Verdict,
         before: Wait,
     ) {
@@ -291,7 +305,7 @@ impl Rounds {
         } else if start < self.target {
             self.timed = false;
         }
-        self.round.retransmissions += 1;
+        self.round.retransmissions += packets as u32;
     }
 
     /// Data are sent, new or retransmitted; `flight` bytes are then in flight.
@@ -333,9 +347,9 @@ impl Rounds {
     }
 
     /// The receiver opened the window that the sender had waited for.
-    pub(super) fn opened(&mut self, time: Nanos) {
+    pub(super) fn opened(&mut self, time: Nanos, wait: Wait) {
         if self.round.rounds > 0 {
-            self.account(time, Wait::Window);
+            self.account(time, wait);
         }
     }
 
@@ -348,6 +362,7 @@ impl Rounds {
         match wait {
             Wait::Repair => parts.recovery += elapsed,
             Wait::Window => parts.receiver_window += elapsed,
+            Wait::Closed => parts.closed += elapsed,
             Wait::Short => self.quiet.short += elapsed,
             Wait::Open => {
                 parts.rest += elapsed;

@@ -99,7 +99,7 @@ impl Rows {
     }
 }
 
-const NUMBERS: usize = 17;
+const NUMBERS: usize = 18;
 /// Of seven bits each, a number takes so many at most.
 const MOST_BYTES: usize = 10;
 
@@ -114,6 +114,7 @@ fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
         row.acked_bytes,
         parts.application,
         parts.receiver_window,
+        parts.closed,
         parts.slow_start,
         parts.recovery,
         parts.timeout,
@@ -131,7 +132,8 @@ fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
 /// The row that these are the numbers of.
 fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
     let [time, lasted, sent_bytes, acked_bytes, rest @ ..] = numbers;
-    let [application, receiver_window, slow_start, recovery, timeout, open, rest @ ..] = rest;
+    let [application, receiver_window, closed, slow_start, recovery, timeout, open, rest @ ..] =
+        rest;
     let [rtt_sum, rtt_samples, rounds, retransmissions, flight, least, window] = rest;
     let (time, lasted) = (before.wrapping_add(unfolded(time)), unfolded(lasted));
     Round {
@@ -139,7 +141,15 @@ fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
         end: time.wrapping_add(lasted),
         sent_bytes,
         acked_bytes,
-        parts: Parts { application, receiver_window, slow_start, recovery, timeout, rest: open },
+        parts: Parts {
+            application,
+            receiver_window,
+            closed,
+            slow_start,
+            recovery,
+            timeout,
+            rest: open,
+        },
         rtt_sum: lasted.wrapping_add(unfolded(rtt_sum)),
         rtt_samples: rtt_samples as u32,
         rounds: rounds as u32,
@@ -179,7 +189,7 @@ mod tests {
 
     prop_compose! {
         fn anything()(
-            numbers in prop::array::uniform17(prop_oneof![0_u64..300, 0_u64..1 << 40, any::<u64>()]),
+            numbers in prop::array::uniform18(prop_oneof![0_u64..300, 0_u64..1 << 40, any::<u64>()]),
         ) -> Round {
             Round { rounds: 1, ..round(numbers, 0) }
         }

@@ -89,6 +89,17 @@ impl Link {
         };
         Self::Known(skipped, layer)
     }
+
+    /// Headers have the number of the interface: cooked ones of version 2.
+    pub(crate) fn has_interface(self) -> bool {
+        matches!(self, Self::Known(_, Layer::Cooked2))
+    }
+
+    /// Number of the interface in the header of a frame.
+    #[cold]
+    pub(crate) fn interface(self, frame: &[u8]) -> Option<u32> {
+        frame.get(4..8).filter(|_| self.has_interface()).map(|four| long(four, 0))
+    }
 }
 
 /// The IP packet in a frame: the version that the link says, its bytes and more, and the most that it can have,

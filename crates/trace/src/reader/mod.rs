@@ -3,6 +3,7 @@
 mod buffer;
 mod bytes;
 mod clock;
+mod interfaces;
 mod pcap;
 mod pcapng;
 mod repeats;
@@ -16,6 +17,7 @@ pub use summary::{Damage, Fault, Skip, Skipped, Summary};
 use crate::frame::{self, Link, Tunnels};
 use crate::segment::{Nanos, Segment};
 use buffer::Buffer;
+use interfaces::Interfaces;
 use pcap::Pcap;
 use pcapng::Pcapng;
 use repeats::{LONG_STEP, Repeats};
@@ -73,6 +75,9 @@ pub struct Reader<R: Read> {
     /// A long step back in time of which the next segment will say what it is.
     back: Option<Nanos>,
     repeats: Repeats,
+    interfaces: Interfaces,
+    /// The interface of the last frame, if its header has it.
+    interface: Option<u32>,
     segment: Segment,
     summary: Summary,
 }
@@ -118,6 +123,8 @@ impl<R: Read> Reader<R> {
             last: 0,
             back: None,
             repeats: Repeats::default(),
+            interfaces: Interfaces::default(),
+            interface: None,
             segment,
             summary,
         };
@@ -143,6 +150,7 @@ impl<R: Read> Reader<R> {
                     self.back = None;
                     self.summary.skipped.repeated += 1;
                 }
+                Ok(()) if self.summary.has_interfaces && self.is_elsewhere() => {}
                 Ok(()) => {
                     self.step_back();
                     self.summary.segments += 1;
@@ -191,6 +199,9 @@ impl<R: Read> Reader<R> {
     #[inline(always)]
     fn dissect(&mut self, frame: &Frame) -> Result<(), Skip> {
         let bytes = &self.buffer.view()[frame.from..frame.to];
+        if self.summary.has_interfaces {
+            self.interface = frame.link.interface(bytes);
+        }
         let segment = &mut self.segment;
         let result = frame::dissect(frame.link, bytes, frame.original, segment);
         segment.frame = self.summary.frames;
@@ -208,6 +219,21 @@ impl<R: Read> Reader<R> {
             }
         }
         result.map(|_| ())
+    }
+
+    /// The last segment is a copy on another interface than its direction's.
+    #[cold]
+    fn is_elsewhere(&mut self) -> bool {
+        let Some(interface) = self.interface else { return false };
+        let copy = self.interfaces.is_copy(&self.segment, interface);
+        if copy {
+            self.summary.skipped.other_interface += 1;
+            let left_out = self.interfaces.left_out();
+            if self.summary.other_interfaces.len() != left_out.len() {
+                self.summary.other_interfaces = left_out.to_owned();
+            }
+        }
+        copy
     }
 
     #[inline(always)]

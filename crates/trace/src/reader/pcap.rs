@@ -77,6 +77,7 @@ impl Pcap {
             longest: snaplen.clamp(LONGEST, MOST_KEPT),
             link: Link::of(order.u32(header, 20) & LINK_BITS),
         };
+        summary.has_interfaces |= pcap.link.has_interface();
         if !matches!(version, (2, _) | (543, 0)) {
             // The magic number is right, so that records are tried all the same.
             summary.note(0, Fault::Version(version.0, version.1));

@@ -172,6 +172,7 @@ impl Pcapng {
             Clock::MICROSECONDS
         });
         let link = Link::of(u32::from(self.order.u16(body, 0)));
+        summary.has_interfaces |= link.has_interface();
         let snaplen = match self.order.u32(body, 4) {
             0 => u32::MAX,
             some => some,

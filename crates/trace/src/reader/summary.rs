@@ -45,6 +45,8 @@ pub struct Skipped {
     pub aggregates: u64,
     /// TCP segments that the file has twice, frame after frame: joined to itself.
     pub repeated: u64,
+    /// TCP segments that another interface captured first.
+    pub other_interface: u64,
 }
 
 impl Skipped {
@@ -53,7 +55,8 @@ impl Skipped {
     pub fn total(&self) -> u64 {
         let damaged = self.cut + self.broken;
         let closed = self.unknown_link + self.encrypted + self.aggregates;
-        self.not_ip + self.not_tcp + self.fragments + damaged + closed + self.repeated
+        let copies = self.repeated + self.other_interface;
+        self.not_ip + self.not_tcp + self.fragments + damaged + closed + copies
     }
 
     pub(super) fn count(&mut self, reason: Skip) {
@@ -138,6 +141,10 @@ pub struct Summary {
     pub segments: u64,
     /// Frames that gave no segment.
     pub skipped: Skipped,
+    /// Headers of some frames have the number of their interface.
+    pub(super) has_interfaces: bool,
+    /// Numbers of the interfaces whose segments were left out as copies.
+    pub other_interfaces: String,
     /// Segments that are the first fragment of a packet; the rest of their payload is not counted.
     pub first_fragments: u64,
     /// Segments whose options are cut by the capture, or malformed.
@@ -192,6 +199,11 @@ impl Summary {
             "segments that the file has twice, one after the other as before: it was joined to a copy of \
              itself; counted once",
         );
+        let interfaces = &self.other_interfaces;
+        say(
+            self.skipped.other_interface,
+            &format!("segments left out: forwarded to another interface ({interfaces}), read once"),
+        );
         say(self.skipped.encrypted, "frames left out: encrypted (IEEE 802.11)");
         say(
             self.skipped.aggregates,
@@ -203,7 +215,8 @@ impl Summary {
         );
         say(
             self.cut_options,
-            "segments with options cut or malformed: SACK and more may be missing",
+            "segments with options cut or malformed: SACK and more may be missing; capture 128 bytes of each \
+             (tcpdump -s 128)",
         );
         say(self.wrong_lengths, "frames longer than the capture says: the IP length was taken");
         say(

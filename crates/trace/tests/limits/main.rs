@@ -1,5 +1,6 @@
 //! Transfers that one thing limits, and what is said to have limited them.
 
+mod offload;
 mod path;
 
 use path::{Capture, FULL, Path, slow_start};

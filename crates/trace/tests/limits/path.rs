@@ -153,6 +153,13 @@ impl Capture {
         self.connections.push(&ack);
     }
 
+    /// So many bytes have arrived.
+    pub fn ack_bytes(&mut self, ms: f64, bytes: u32) {
+        let mut ack = self.segment(ms, true);
+        ack.acknowledgement += bytes;
+        self.connections.push(&ack);
+    }
+
     /// The same with data of 100 bytes.
     pub fn request(&mut self, ms: f64, n: u64) {
         let mut request = self.answer(ms, n);

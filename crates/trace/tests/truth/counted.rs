@@ -91,7 +91,7 @@ fn transfers_between_network_namespaces() {
         assert_eq!(found.counts.data_packets as f64, truth("tcpi_data_segs_out_count"), "{name}");
         assert_eq!(found.counts.retransmissions as f64, truth("retransmitted_segs_count"));
         let recoveries = truth("fast_recovery_episodes_count");
-        assert!((found.indications.td as f64 - recoveries).abs() <= 1.0, "{name}");
+        assert_eq!(found.indications.td as f64, recoveries, "{name}");
         assert_eq!(found.indications.to() as f64, truth("timeout_sequences_count"), "{name}");
         assert_eq!(found.indications.timeouts as f64, truth("timeouts_all_count"), "{name}");
         assert!(within(rtt_ms, truth("mean_srtt_ms"), 0.03), "{name}: {rtt_ms}");

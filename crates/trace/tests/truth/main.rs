@@ -5,6 +5,7 @@
 
 mod counted;
 mod limits;
+mod offload;
 mod other_tools;
 
 use std::collections::HashMap;

@@ -1,0 +1,50 @@
+//! Frames of several packets: segmentation offload aggregates packets in the host, before they are on the wire or
+//! after. Counts are of packets; in time, a frame is one event.
+
+use super::flow::Flow;
+use crate::segment::Segment;
+
+/// The largest payload of a packet in an Ethernet frame. A larger one is of a network with larger frames, or several
+/// packets in one.
+const ETHERNET_PAYLOAD: u32 = 1460;
+/// Payloads of full packets in Ethernet frames: IPv4 and IPv6, with timestamps and without.
+const USUAL_PAYLOADS: [u32; 4] = [1448, 1460, 1428, 1440];
+
+impl Flow {
+    /// How many packets the frame stands for; `mss`: the largest segment that the receiver takes, if known.
+    #[inline]
+    pub(super) fn packets_in(&mut self, segment: &Segment, mss: Option<u16>) -> u64 {
+        match mss {
+            Some(mss) if segment.payload > u32::from(mss) => {
+                // The option does not count the options of a segment (RFC 6691).
+                let options = if segment.options.timestamps.is_some() { 12 } else { 0 };
+                self.aggregated(segment, u32::from(mss.saturating_sub(options)))
+            }
+            None if segment.payload > ETHERNET_PAYLOAD => self.aggregated_by_guess(segment),
+            _ => 1,
+        }
+    }
+
+    /// The same without the SYNs that announce the MSS.
+    #[cold]
+    fn aggregated_by_guess(&mut self, segment: &Segment) -> u64 {
+        if self.guessed == 0 {
+            let divides = |full: &&u32| segment.payload % **full == 0;
+            self.guessed = USUAL_PAYLOADS.iter().find(divides).copied().unwrap_or(0);
+        }
+        match self.guessed {
+            0 => 1,
+            full => self.aggregated(segment, full),
+        }
+    }
+
+    /// Counts a frame with packets of `full` bytes of payload; how many they are.
+    fn aggregated(&mut self, segment: &Segment, full: u32) -> u64 {
+        self.counts.super_segments += 1;
+        self.largest = self.largest.max(full);
+        let packets = u64::from(segment.payload.div_ceil(full.max(1)));
+        self.counts.packets += packets - 1;
+        self.counts.aggregated += packets - 1;
+        packets
+    }
+}

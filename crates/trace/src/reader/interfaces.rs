@@ -1,0 +1,85 @@
+//! Interfaces of a host that forwards. `tcpdump -i any` captures a packet on each interface that it passes, and
+//! offload may split it differently on each. Cooked headers of version 2 have the number of the interface: of each
+//! direction of a connection, only the interface on which it arrives first is read.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::segment::{Endpoint, Nanos, Segment};
+
+/// Another interface is read if the first has been silent for so long: routes change.
+const SILENT: Nanos = 1_000_000_000;
+/// Directions that are remembered; then all are forgotten.
+const MOST_DIRECTIONS: usize = 1 << 16;
+/// Numbers of interfaces that are kept for the warning.
+const MOST_NAMED: usize = 8;
+
+#[derive(Debug)]
+struct Tap {
+    interface: u32,
+    last: Nanos,
+}
+
+/// Interfaces by direction.
+#[derive(Debug, Default)]
+pub(super) struct Interfaces {
+    taps: HashMap<(Endpoint, Endpoint), Tap>,
+    /// Interfaces whose segments were left out.
+    others: BTreeSet<u32>,
+    left_out: String,
+}
+
+impl Interfaces {
+    /// Whether the segment is a copy on another interface.
+    pub(super) fn is_copy(&mut self, segment: &Segment, interface: u32) -> bool {
+        if self.taps.len() >= MOST_DIRECTIONS {
+            self.taps.clear();
+        }
+        let direction = (segment.source, segment.destination);
+        let tap = self.taps.entry(direction).or_insert(Tap { interface, last: segment.time });
+        let silent = segment.time.saturating_sub(tap.last) > SILENT;
+        if tap.interface != interface && !silent {
+            if self.others.len() < MOST_NAMED && self.others.insert(interface) {
+                let numbers: Vec<_> = self.others.iter().map(ToString::to_string).collect();
+                self.left_out = numbers.join(", ");
+            }
+            return true;
+        }
+        *tap = Tap { interface, last: segment.time };
+        false
+    }
+
+    /// Numbers of the interfaces whose segments were left out, separated by commas.
+    pub(super) fn left_out(&self) -> &str {
+        &self.left_out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::BLANK;
+
+    fn seen(interfaces: &mut Interfaces, ms: u64, port: u16, interface: u32) -> bool {
+        let mut segment = Segment { time: ms * 1_000_000, ..BLANK };
+        segment.source.port = port;
+        interfaces.is_copy(&segment, interface)
+    }
+
+    #[test]
+    fn each_direction_is_read_where_it_arrives() {
+        let mut interfaces = Interfaces::default();
+        let found = [(0, 80, 2), (0, 80, 3), (1, 90, 3), (1, 90, 2), (2, 80, 2)]
+            .map(|(ms, port, interface)| seen(&mut interfaces, ms, port, interface));
+        assert_eq!(found, [false, true, false, true, false]);
+        assert_eq!(interfaces.left_out(), "2, 3");
+    }
+
+    #[test]
+    fn a_new_route_is_followed() {
+        let mut interfaces = Interfaces::default();
+        assert!(!seen(&mut interfaces, 0, 80, 2));
+        assert!(seen(&mut interfaces, 900, 80, 3));
+        assert!(!seen(&mut interfaces, 1100, 80, 3));
+        assert!(seen(&mut interfaces, 1200, 80, 2));
+    }
+}

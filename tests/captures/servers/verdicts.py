@@ -1,0 +1,88 @@
+"""Compare the verdict of ``trace`` with the true cause of each capture in a folder.
+
+``python tests/captures/servers/verdicts.py FOLDER`` reads ``truth.csv`` of the folder and its
+captures ``SCENARIO-TAP.pcap.gz``. It prints one line per capture and the right verdicts per tap.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tcpcast.captures import Capture, trace
+
+TAPS = ("snd", "mid", "rcv")
+
+CAUSES = {
+    "application": "application",
+    "application_pacing": "application pacing",
+    "receiver": "receiver",
+    "send_buffer": "send buffer",
+    "short_transfer": "short transfers",
+    "reordering": "reordering",
+    "policer": "policer",
+    "link": "link",
+    "loss": "loss",
+    "timeout": "loss",
+    "congestion_window": "congestion window",
+    "unknown": "unknown",
+}
+"""Each ``cause`` of ``trace`` as ``truth.csv`` names it."""
+
+
+class Verdict(NamedTuple):
+    """The cause that ``trace`` names for one capture, and the true one."""
+
+    scenario: str
+    tap: str
+    truth: str
+    found: str
+    sentence: str
+
+    @property
+    def right(self) -> bool:
+        """True if the verdict names the true cause."""
+        return self.found == self.truth
+
+
+def heaviest(capture: Capture) -> int:
+    """Return the row of the direction with most data."""
+    return int(np.argmax(capture.connections["bytes"]))
+
+
+def verdicts(folder: Path) -> list[Verdict]:
+    """Return the verdict of the direction with most data for each capture of the folder."""
+    found = []
+    with (folder / "truth.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        for tap in TAPS:
+            path = folder / f"{row['scenario']}-{tap}.pcap.gz"
+            if path.exists():
+                capture = trace(path)
+                at = heaviest(capture)
+                cause = CAUSES[str(capture.connections["cause"][at])]
+                sentence = str(capture.advice()[at])
+                found.append(Verdict(row["scenario"], tap, row["limited_by"], cause, sentence))
+    return found
+
+
+def main(folder: str) -> None:
+    """Print each verdict and the number of right ones per tap."""
+    every = verdicts(Path(folder))
+    for verdict in every:
+        mark = "right" if verdict.right else "WRONG"
+        print(f"{mark} {verdict.scenario}-{verdict.tap}: {verdict.truth} -> {verdict.sentence}")
+    right = Counter(verdict.tap for verdict in every if verdict.right)
+    total = Counter(verdict.tap for verdict in every)
+    unknown = Counter(verdict.tap for verdict in every if verdict.found == "unknown")
+    for tap in TAPS:
+        print(f"{tap}: {right[tap]} of {total[tap]} right, {unknown[tap]} unknown")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
