@@ -63,15 +63,15 @@ CUT = ("congestion_window", "loss_recovery")
 """Limits that losses explain."""
 
 MOSTLY = 0.5
-"""Share of the time from which on a state of the sender decides."""
+"""Share of the time at and above which a state of the sender decides."""
 RUNS_DRY = 0.5
-"""Segments per RTT that are not full, from which on the sender runs out of data: writes of 64 kB
-every 50 ms have 0.85, 16 kB every 10 ms 0.94; a send buffer that is full 0.10, a link 0.04."""
+"""Segments per RTT that are not full, at and above which the sender runs out of data: writes of 64
+kB every 50 ms have 0.85, 16 kB every 10 ms 0.94; a send buffer that is full 0.10, a link 0.04."""
 UNPROMPTED = 0.3
 """Share of the new bytes that no acknowledgement triggered: applications 0.61 and more, other
 limits up to 0.24, a send buffer 0.51 (but it does not run dry)."""
 PACED = 0.8
-"""The same of a sender with a pacing rate: 0.96."""
+"""Share for a sender with a pacing rate: 0.96."""
 EVEN = 0.05
 """Variation of the gaps between its bursts: 0.012; a link has 0.10 and more, BBR 0.18."""
 ENOUGH_GAPS = 50
@@ -88,11 +88,11 @@ POLICED_LOSSES = 6
 NO_QUEUE = 0.12
 """Queueing delay at losses over the RTT below which there is no queue: a policer has 0.07."""
 QUEUE = 0.3
-"""Queueing delay over the RTT from which on a queue stands: links have 0.9 and more, losses without
-a full link 0.16 to 0.18."""
+"""Queueing delay over the RTT at and above which there is a standing queue: links have
+0.9 and more, losses without a full link 0.16 to 0.18."""
 LONG_QUEUE = 1.0
-"""The same from which on a link is full, whatever else happens: 0.46 with 5 % of the packets late,
-1.9 with a full link and some late packets."""
+"""Queueing delay over the RTT at and above which a link is full, whatever else happens: 0.46
+with 5 % of the packets late, 1.9 with a full link and some late packets."""
 BBR_STEADY = 0.2
 """Variation of the rate between losses below which BBR keeps the rate of its link."""
 INITIAL_WINDOW = 10
