@@ -325,6 +325,7 @@ def test_resolved_has_every_default_in_units_as_typed() -> None:
                 "buffer": "500pkt",
                 "queue": "droptail",
                 "loss": "0%",
+                "loss_at": "before",
             },
             "egress": NO_LINK,
         },
@@ -350,7 +351,13 @@ def test_resolved_has_every_default_in_units_as_typed() -> None:
     }
 
 
-NO_LINK = {"rate": "unlimited", "buffer": "unlimited", "queue": "droptail", "loss": "0%"}
+NO_LINK = {
+    "rate": "unlimited",
+    "buffer": "unlimited",
+    "queue": "droptail",
+    "loss": "0%",
+    "loss_at": "before",
+}
 
 
 @pytest.mark.parametrize("name", packaged_names())

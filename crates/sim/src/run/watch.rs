@@ -2,21 +2,17 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Events between two checks. One event may take 100 ms, because a sender may send a million packets
-/// in it; few such events follow each other.
-const EVENTS_BETWEEN_CHECKS: u32 = 1 << 4;
-
-/// Checks between two reports of progress.
-const CHECKS_BETWEEN_REPORTS: u32 = 1 << 6;
+/// Events between two reports of progress.
+const EVENTS_BETWEEN_REPORTS: u32 = 1 << 10;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Stops a run from another thread, and reports its progress.
+/// Stops a run from another thread, and reports its progress. Each event checks whether to stop: an
+/// event may take 100 ms and 200 MB, because a sender may send a million packets in it.
 pub struct Watch<'a> {
     stop: &'a AtomicBool,
     report: Option<&'a mut dyn FnMut(f64)>,
     events_left: u32,
-    checks_left: u32,
 }
 
 impl<'a> Watch<'a> {
@@ -31,8 +27,7 @@ impl<'a> Watch<'a> {
         Self {
             stop: &NEVER,
             report: None,
-            events_left: EVENTS_BETWEEN_CHECKS,
-            checks_left: CHECKS_BETWEEN_REPORTS,
+            events_left: EVENTS_BETWEEN_REPORTS,
         }
     }
 
@@ -40,19 +35,17 @@ impl<'a> Watch<'a> {
     #[inline(always)]
     pub fn goes_on(&mut self, share: impl FnOnce() -> f64) -> bool {
         self.events_left -= 1;
-        self.events_left > 0 || self.check(share)
+        if self.events_left == 0 {
+            self.report(share);
+        }
+        !self.stop.load(Ordering::Relaxed)
     }
 
     #[inline(never)]
-    fn check(&mut self, share: impl FnOnce() -> f64) -> bool {
-        self.events_left = EVENTS_BETWEEN_CHECKS;
-        self.checks_left -= 1;
-        if self.checks_left == 0 {
-            self.checks_left = CHECKS_BETWEEN_REPORTS;
-            if let Some(report) = &mut self.report {
-                report(share());
-            }
+    fn report(&mut self, share: impl FnOnce() -> f64) {
+        self.events_left = EVENTS_BETWEEN_REPORTS;
+        if let Some(report) = &mut self.report {
+            report(share());
         }
-        !self.stop.load(Ordering::Relaxed)
     }
 }
