@@ -210,6 +210,27 @@ def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) ->
         engine(transfers(None), None)
 
 
+@pytest.mark.parametrize("ingress", ["unlimited", "100mbit"])
+def test_the_link_limits_transfers_that_arrive(ingress: str) -> None:
+    """Their class has 0 flows, which multiplied the rates of own links: no link was left."""
+    alone = load("short-transfers").with_changes(
+        {
+            "tcp": {"stack": "linux-cubic"},
+            "traffic.size": ["14KB", "1MB"],
+            "network.packet": "1500B",
+            "network.bottleneck": {"rate": "50mbit", "buffer": "250pkt"},
+            "network.ingress": {"rate": ingress},
+            "traffic.count": None,
+        }
+    )
+    arriving = alone.with_changes(
+        {"run.duration": "60s", "traffic.arrivals": {"law": "poisson", "rate": "1/s"}}
+    )
+    expected, found = short(alone, None), short(arriving, None)
+    assert found["completion_time_s"] == expected["completion_time_s"]
+    assert steps(found)["C_link"] == pytest.approx(50e6 / (8 * 1500))
+
+
 def test_cardwell_by_size() -> None:
     found = cardwell(transfers([8, 200]), None)
     expected = cardwell_latency(
