@@ -193,7 +193,7 @@ def test_no_duplicate_is_below_a_threshold_of_one() -> None:
 @pytest.mark.parametrize(
     ("sizes", "changes", "why"),
     [
-        ([5], {"last_packets_threshold": 2}, "write 1"),
+        ([5], {"last_packets_threshold": 2}, "write tcp.rules.last_packets_threshold = 1"),
         ([301], {}, "301 packets loses 30.1 on the mean"),
     ],
 )
