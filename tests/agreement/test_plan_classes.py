@@ -118,6 +118,35 @@ def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch)
         plan_rate(load("office-50mbit"), rate_bps=16e6)
 
 
+def test_a_rate_without_interval_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sources had too few files: their mean, by chance below the target, was the refusal."""
+
+    def law(scenario: Scenario) -> dict[str, float]:
+        few = 0.01 if scenario.senders == 2 else 1.0
+        return {name: few * rate for name, rate in by_number(scenario).items()}
+
+    simulator(monkeypatch, law)
+    simulated: Callable[..., list[Answer]] = vars(verification)["answer"]
+
+    def run(scenario: Scenario, engines: list[str], options: Any) -> list[Answer]:
+        answers = simulated(scenario, engines, options)
+        if scenario.senders == 2:
+            answers[0].tables["by_class"]["connection_rate_bps_high"][:] = math.nan
+        return answers
+
+    monkeypatch.setattr(verification, "answer", run)
+    plan = plan_users(load("two-classes"), rate_bps=400e3)
+    assert plan.simulated == pytest.approx(50, rel=0.05)
+    with pytest.raises(DomainError, match="above what the fewest sources get"):
+        plan_users(load("two-classes"), rate_bps=20e6)
+
+
+def test_refusals_name_the_command(capsys: Capture) -> None:
+    quality = ["--share", "95%", "--above", "1mbit"]
+    assert main(["plan", "rate", "two-classes", *quality]) == 2
+    assert "plan rate needs one class of senders" in capsys.readouterr().err
+
+
 def test_the_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def law(scenario: Scenario) -> dict[str, float]:
         return {"": 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)}

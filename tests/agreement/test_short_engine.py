@@ -193,7 +193,7 @@ def test_no_duplicate_is_below_a_threshold_of_one() -> None:
 @pytest.mark.parametrize(
     ("sizes", "changes", "why"),
     [
-        ([5], {"last_packets_threshold": 2}, "threshold = 1$"),
+        ([5], {"last_packets_threshold": 2}, "write tcp.rules.last_packets_threshold = 1"),
         ([301], {}, "301 packets loses 30.1 on the mean"),
     ],
 )
@@ -208,6 +208,27 @@ def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) ->
         engine(load("lossy-path"), None)
     with pytest.raises(NotApplicable, match="needs single sizes"):
         engine(transfers(None), None)
+
+
+@pytest.mark.parametrize("ingress", ["unlimited", "100mbit"])
+def test_the_link_limits_transfers_that_arrive(ingress: str) -> None:
+    """Their class has 0 flows, which multiplied the rates of own links: no link was left."""
+    alone = load("short-transfers").with_changes(
+        {
+            "tcp": {"stack": "linux-cubic"},
+            "traffic.size": ["14KB", "1MB"],
+            "network.packet": "1500B",
+            "network.bottleneck": {"rate": "50mbit", "buffer": "250pkt"},
+            "network.ingress": {"rate": ingress},
+            "traffic.count": None,
+        }
+    )
+    arriving = alone.with_changes(
+        {"run.duration": "60s", "traffic.arrivals": {"law": "poisson", "rate": "1/s"}}
+    )
+    expected, found = short(alone, None), short(arriving, None)
+    assert found["completion_time_s"] == expected["completion_time_s"]
+    assert steps(found)["C_link"] == pytest.approx(50e6 / (8 * 1500))
 
 
 def test_cardwell_by_size() -> None:

@@ -229,7 +229,7 @@ def plan_rate_quality(
     if math.isinf(start):
         start = min(sources * above_bps, LARGEST_RATE_BPS)
         scenario = scenario.with_changes({_LINK: FASTEST})
-    asked = quality(scenario, share, above_bps, "packet")
+    asked = quality(scenario, share, above_bps, "packet", plan="plan rate")
     plan = Plan(
         question=f"bottleneck rate with {asked.words}",
         value=math.nan,
@@ -332,11 +332,19 @@ def _search(
         if plan.has_model:
             return solve(runs, goal, plan.value)
         value, who = easiest
-        most = replace(runs, answers={}).measure(value)
-        if most < goal.target:
-            name = "above_bps" if runs.name else "rate_bps"
+        name = "above_bps" if runs.name else "rate_bps"
+        alone = replace(runs, answers={})
+        most = alone.measure(value)
+        interval = alone.at(value)
+        # A few sources have few files: without an interval their rate refuses nothing.
+        if interval is not None and interval.high is not None and interval.high < goal.target:
             raise _unreached(goal.target, who, most, name)
-        return solve(runs, goal, goal.inside(start))
+        found = solve(runs, goal, goal.inside(start))
+        simulated = filter(None, map(runs.figure, runs.answers.values()))
+        most = max([most, *(metric.value for metric in simulated)])
+        if found is None and most < goal.target:
+            raise _unreached(goal.target, who, most, name)
+        return found
 
     return search
 

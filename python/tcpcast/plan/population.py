@@ -143,7 +143,14 @@ class Quality:
         return min(1.0, sources / self.threshold) * link["link_pps"] * seconds
 
 
-def quality(scenario: Scenario, share: float, above_bps: float, engine: str | None) -> Quality:
+def quality(
+    scenario: Scenario,
+    share: float,
+    above_bps: float,
+    engine: str | None,
+    *,
+    plan: str = "plan users",
+) -> Quality:
     """Return the question, with the engine that is asked where none was named.
 
     Raises
@@ -151,9 +158,9 @@ def quality(scenario: Scenario, share: float, above_bps: float, engine: str | No
     NotApplicable, DomainError, UnknownEngine
         See :func:`tcpcast.plan.plan_quality`.
     """
-    people = one_class("plan users", scenario, "on-off")
+    people = one_class(plan, scenario, "on-off")
     if math.isinf(scenario.network.bottleneck.rate_bps):
-        raise NotApplicable("plan users needs a shared link; write network.bottleneck.rate")
+        raise NotApplicable(f"{plan} needs a shared link; write network.bottleneck.rate")
     if not 0 < share < 1:
         raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
     if not (above_bps > 0 and math.isfinite(above_bps)):

@@ -284,11 +284,12 @@ def short_of_a_round_trip(lossless_s: NDArray[np.float64], rtt_s: float) -> NDAr
 def limiting_link(scenario: Scenario, people: Population) -> Capacity | None:
     """Return the link that lets the least through, all flows together; None where none has a rate.
 
-    Of equals it is the measured one, then the first.
+    Of equals it is the measured one, then the first. Transfers that arrive at random have a count
+    of 0, and at least one of them at a time on each link.
     """
     bits = 8 * scenario.network.packet_bytes
     limits = [
-        Capacity(on, on.link.rate_bps / bits * (1 if on.shared else people.count))
+        Capacity(on, on.link.rate_bps / bits * (1 if on.shared else max(1, people.count)))
         for on in people.links(scenario.network)
     ]
     least = min(limits, key=lambda limit: (limit.pps, not limit.on.measured))

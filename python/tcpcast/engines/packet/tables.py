@@ -412,6 +412,7 @@ def thinned(traces: Mapping[str, Any]) -> list[str]:
             f"the table {name} has only the lowest, the highest and the last point of each flow in "
             f"every {digits(width * 1e-6)} ms of the run: there are too many points; trace fewer "
             "flows, or run for less time",
+            [name],
             kind="remark",
         )
         for name, width in bins.items()
