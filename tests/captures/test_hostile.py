@@ -22,6 +22,7 @@ from tcpcast.captures.groups import WAYS
 from tcpcast.captures.models import model_tables, modelled
 from tcpcast.captures.replay import replay
 from tcpcast.captures.selection import of_directions
+from tcpcast.errors import CaptureError
 from tcpcast.report.text import laid_out
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
 from tcpcast.report.trace_models import model_parts
@@ -223,3 +224,11 @@ def test_a_pipe_without_a_writer_is_reported_and_a_signal_ends_it(tmp_path: Path
     assert line == f'tcpcast: "{pipe}": waiting for a program to write to this pipe\n'
     assert process.returncode == 130
     assert "interrupted before there was an answer" in told
+
+
+@pytest.mark.parametrize("number", [-1, 10**9 + 1, 10**20, 10**400])
+@pytest.mark.parametrize("name", ["trail_points", "max_connections"])
+def test_numbers_out_of_range_are_refused(name: str, number: int) -> None:
+    with pytest.raises(CaptureError, match=f"{name} = .*: write .* at most ") as caught:
+        tcpcast.trace(b"", **{name: number})  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 200

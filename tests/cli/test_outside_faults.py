@@ -40,13 +40,19 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
     [
         (None, "returned NoneType; it has to return tcpcast.Answer"),
         (one(5.0), r"returned float for goodput_bps; it has to be tcpcast.Metric\(value\)"),
-        (one(Metric("many")), "returned 'many' for goodput_bps; it has to be a number"),  # type: ignore[arg-type]
-        (one(Metric(True)), "returned True for goodput_bps"),
+        (one(Metric("many")), 'returned "many" for goodput_bps; it has to be a number'),  # type: ignore[arg-type]
+        (one(Metric(True)), "returned true for goodput_bps"),
         (one(Metric(float("nan"))), "returned nan for goodput_bps; .* is left out"),
+        (one(Metric(float("inf"))), "returned inf for goodput_bps; .* is left out"),
+        (one(Metric(1.0, 0.5, float("inf"))), "returned inf for goodput_bps"),
+        (one(Metric(-5.0)), "returned -5.0 for goodput_bps; it is never below 0"),
+        (one(Metric(1.0), "a" * 10**6), 'named a metric "a+...; a name has at most 60 characters'),
+        (one(Metric(1.0, unit="a" * 10**6), "own"), "named a unit .* at most 60 characters"),
+        (one(Metric("a" * 10**6)), r"returned \"a+\.\.\. for goodput_bps"),  # type: ignore[arg-type]
         (one(Metric(1.0, 0.9, 0.1)), "returned the interval 0.9 to 0.1 for goodput_bps"),
         (one(Metric(1.0, 0.9)), "returned the interval 0.9 to None for goodput_bps"),
         (one(Metric(1.0, unit="Mbit/s")), "returned goodput_bps in Mbit/s; it is in bit/s"),
-        (one(Metric(1.0), "a\x1b[31mb"), r"named a metric 'a\\x1b\[31mb'; a name has letters"),
+        (one(Metric(1.0), "a\x1b[31mb"), r'named a metric "a\\u001b\[31mb"; a name has letters'),
         (one(Metric(1.0), warnings="too long"), "returned warnings that are no list of texts"),
         (one(Metric(1.0), warnings=None), "returned warnings that are no list of texts"),
         (one(Metric(1.0), warnings=[1]), "returned warnings that are no list of texts"),
@@ -97,6 +103,64 @@ def test_where_it_failed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(EnvironmentFault, match=rf"failed: ValueError: inside \({__file__}, line"):
         entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+
+
+class UnreadableError(Exception):
+    """An exception without a text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class UnreadableRefusalError(UnreadableError, TcpcastError):
+    """An error of tcpcast without a text."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (UnreadableError(), r"UnreadableError: \(its text cannot be read\)"),
+        (UnreadableRefusalError(), r"UnreadableRefusalError: \(its text cannot be read\)"),
+        (ValueError("a" * 10**6), r"ValueError: a+\.\.\."),
+        (NotApplicable("a" * 10**6), r"NotApplicable: a+\.\.\."),
+    ],
+)
+def test_the_text_of_a_failure_is_bounded(
+    fault: Exception, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Answer:
+        raise fault
+
+    with pytest.raises(EnvironmentFault, match=f"failed: {words} ") as caught:
+        entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
+    assert len(str(caught.value)) < 1000
+
+
+class Broken(Answer):
+    """An answer whose metrics cannot be read."""
+
+    @property
+    def metrics(self) -> Any:
+        """Raise."""
+        raise RuntimeError("inside")
+
+    @metrics.setter
+    def metrics(self, _: Any) -> None: ...
+
+
+def test_an_answer_that_cannot_be_read_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EnvironmentFault, match="failed: RuntimeError: inside"):
+        ask(Broken("own"), monkeypatch)
+
+
+def test_long_warnings_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ask(one(Metric(1.0, doubt="a" * 10**6), warnings=["b" * 10**6]), monkeypatch)
+    assert [len(text) for text in found.warnings] == [500]
+    assert len(found.metrics["goodput_bps"].doubt or "") == 500
+
+
+def test_a_metric_of_its_own_may_be_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask(one(Metric(-5.0), "margin_db"), monkeypatch)["margin_db"] == -5.0
 
 
 def test_what_it_does_not_cover_it_refuses_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import text
+from tcpcast.report.answered import run_parts
 from tcpcast.report.answers import Answers
 from tcpcast.report.captured import limit_shares, together, verdict_parts
 from tcpcast.report.document import Code, Column, Document, Figure, Heading, Paragraph, Share, Table
@@ -90,6 +91,15 @@ def test_no_name_is_markup_in_a_page() -> None:
     assert "\x1b" not in page
     assert "\u202e" not in page
     assert page.count("&lt;script&gt;") == 12
+
+
+def test_nothing_of_another_engine_is_markup_in_a_page() -> None:
+    metrics = {"own": Metric(1.0, unit=HOSTILE, doubt=HOSTILE), "goodput_bps": Metric(2.0)}
+    answer = Answer(HOSTILE, metrics=metrics, warnings=[HOSTILE], partial=HOSTILE, regime=HOSTILE)
+    parts = run_parts(compare_all([answer, Answer("other", metrics=metrics)]), every=True)
+    page = html_page(Document("a", parts), MARK)
+    check_page(page)
+    assert "\x1b" not in page
 
 
 def test_no_name_is_markup_in_markdown() -> None:

@@ -363,3 +363,11 @@ def test_data_frames_take_the_tables() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(tcpcast.trace(TRANSFER).connections)
     assert frame["data_packets"].tolist() == [136]
+
+
+def test_truths_in_csv_are_lower_case(capsys: Output) -> None:
+    assert trace(TRANSFER, "--csv") == 0
+    head, *rows_of_csv = csv.reader(io.StringIO(capsys.readouterr().out))
+    truths = {name: {row[head.index(name)] for row in rows_of_csv} for name in ("sack", "ecn")}
+    assert truths["sack"] | truths["ecn"] <= {"true", "false", ""}
+    assert "true" in truths["sack"] or "false" in truths["sack"]

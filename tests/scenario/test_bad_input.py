@@ -758,3 +758,19 @@ def test_a_long_key_is_shortened(place: str) -> None:
     with pytest.raises(ScenarioError, match="unknown key") as caught:
         load("web-10mbit", changes=parse_assignments([f"{place}{'a' * 100_000}=1"]))
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ('name="a\\nb"', "a name (any characters except line breaks and other control"),
+        ('network.hop=[{name="ä"}]', "a name (a letter, then letters without accents, digits"),
+        (f"name={'a' * 201}", "short enough (at most 200 characters)"),
+    ],
+)
+def test_the_rule_of_a_name_is_the_one_that_is_checked(change: str, rule: str) -> None:
+    assert any(f"is not {rule}" in line for line in refused(change))
+
+
+def test_a_name_may_have_any_visible_character() -> None:
+    assert load("web-10mbit", changes={"name": "ä / <b>, 1"}).name == "ä / <b>, 1"

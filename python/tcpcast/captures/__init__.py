@@ -27,6 +27,7 @@ from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.table import Table, columns, events, intervals, rounds
 from tcpcast.captures.verdict import judged, refined
 from tcpcast.errors import CaptureError
+from tcpcast.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,6 +36,8 @@ __all__ = ["Capture", "Table", "document", "rows", "trace"]
 
 STANDARD_INPUT = "-"
 ROWS_AT_A_TIME = 1024
+_MOST_KEPT = 1_000_000_000
+"""Most connections that are followed and most points that are kept of each."""
 OS_ERROR = re.compile(r" \(os error \d+\)$")
 """What the compiled half adds to the system's own words."""
 
@@ -250,13 +253,17 @@ def trace(
     Raises
     ------
     CaptureError
-        There is no such file, it cannot be read, or is no capture; ``trail_points`` is negative,
-        or ``max_connections`` below 1.
+        There is no such file, it cannot be read, or is no capture; ``trail_points`` or
+        ``max_connections`` is out of range.
     """
-    if max_connections is not None and max_connections < 1:
-        raise CaptureError(f"max_connections = {max_connections}: write 65536, say")
-    if trail_points < 0:
-        raise CaptureError(f"trail_points = {trail_points}: write 0 for none, or 2000, say")
+    if max_connections is not None and not 1 <= max_connections <= _MOST_KEPT:
+        raise CaptureError(
+            f"max_connections = {show(max_connections)}: write 65536, or at most {_MOST_KEPT}"
+        )
+    if not 0 <= trail_points <= _MOST_KEPT:
+        raise CaptureError(
+            f"trail_points = {show(trail_points)}: write 0 for none, or at most {_MOST_KEPT}"
+        )
     content = isinstance(source, bytes)
     file = _name(source)
     try:

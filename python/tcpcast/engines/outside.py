@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.outside_answer import held
+from tcpcast.engines.outside_answer import has_short_text, held, words_of
 from tcpcast.engines.registry import OUTSIDE, EngineEntry
 from tcpcast.errors import DomainError, EnvironmentFault, NotApplicable, TcpcastError
 
@@ -73,6 +73,8 @@ class OutsideEntry(EngineEntry):
             found = held(given, self.units)
         except TcpcastError as fault:
             raise TcpcastError(f"engine '{self.point.name}' of {self.package} {fault}") from fault
+        except Exception as fault:
+            raise self._failed(fault) from fault
         found.engine = self.point.name
         found.provenance = {
             **found.provenance,
@@ -88,14 +90,19 @@ class OutsideEntry(EngineEntry):
                 if self.is_model:
                     return _of_path(self.point.name, function, scenario, measured)
                 return function(scenario, options)
-        except TcpcastError:
-            raise
+        except TcpcastError as fault:
+            if has_short_text(fault):
+                raise
+            raise self._failed(fault) from fault
         except (Exception, SystemExit) as fault:
-            place = traceback.extract_tb(fault.__traceback__)[-1]
-            raise EnvironmentFault(
-                f"engine '{self.point.name}' of {self.package} failed: "
-                f"{type(fault).__name__}: {fault} ({place.filename}, line {place.lineno})"
-            ) from fault
+            raise self._failed(fault) from fault
+
+    def _failed(self, fault: BaseException) -> EnvironmentFault:
+        place = traceback.extract_tb(fault.__traceback__)[-1]
+        return EnvironmentFault(
+            f"engine '{self.point.name}' of {self.package} failed: {words_of(fault)} "
+            f"({place.filename}, line {place.lineno})"
+        )
 
 
 @contextmanager
@@ -138,9 +145,9 @@ def entry(point: metadata.EntryPoint) -> OutsideEntry:
     package = "another package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
     try:
         function = point.load()
-    except Exception as fault:
+    except (Exception, SystemExit) as fault:
         raise EnvironmentFault(
-            f"engine '{point.name}' of {package} cannot be imported: {fault}"
+            f"engine '{point.name}' of {package} cannot be imported: {words_of(fault)}"
         ) from fault
     if not callable(function):
         raise EnvironmentFault(

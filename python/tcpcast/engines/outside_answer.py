@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import UNITS, Answer, Metric
 from tcpcast.errors import TcpcastError
+from tcpcast.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
+LONGEST_NAME = 60
+"""Most characters of the names of metrics, tables, columns and units."""
+_LONGEST_TEXT = 500
+"""Most characters of a warning or an error."""
 
 _DICTS = ("metrics", "tables", "provenance", "domain")
 _TEXTS = ("warnings", "unwritten")
@@ -37,15 +43,21 @@ def held(found: Any, units: Mapping[str, str]) -> Answer:
     """
     if not isinstance(found, Answer):
         raise TcpcastError(f"returned {type(found).__name__}; it has to return tcpcast.Answer")
-    _check_kinds(found)
-    found.metrics = {name: _metric(name, m, units) for name, m in found.metrics.items()}
-    found.tables = {_text("table", name): _table(name, t) for name, t in found.tables.items()}
-    found.warnings, found.unwritten = list(found.warnings), list(found.unwritten)
+    # A plain copy: attributes of a subclass may also raise later.
+    answer = Answer(**{each.name: getattr(found, each.name) for each in fields(Answer)})
+    _check_kinds(answer)
+    answer.metrics = {name: _metric(name, m, units) for name, m in answer.metrics.items()}
+    answer.tables = {_text("table", name): _table(name, t) for name, t in answer.tables.items()}
+    for name in _TEXTS:
+        setattr(answer, name, [shortened(each) for each in getattr(answer, name)])
+    for name in _TEXT_OR_NONE:
+        if (text := getattr(answer, name)) is not None:
+            setattr(answer, name, shortened(text))
     try:
-        json.dumps(replace(found, tables={}).to_json(), allow_nan=False)
+        json.dumps(replace(answer, tables={}).to_json(), allow_nan=False)
     except (TypeError, ValueError, AttributeError, RecursionError) as fault:
         raise TcpcastError(f"returned an answer that cannot become JSON: {fault}") from None
-    return found
+    return answer
 
 
 def _check_kinds(found: Answer) -> None:
@@ -61,40 +73,76 @@ def _check_kinds(found: Answer) -> None:
             raise TcpcastError(f"returned a value of {name} that is neither a text nor None")
 
 
+def shortened(text: str) -> str:
+    """Return a text of another package, cut to :data:`_LONGEST_TEXT` characters."""
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
+
+
+def words_of(fault: BaseException) -> str:
+    """Return the type and the text of an exception of another package."""
+    try:
+        text = shortened(str(fault))
+    except Exception:
+        text = "(its text cannot be read)"
+    return f"{type(fault).__name__:.{LONGEST_NAME}}: {text}"
+
+
+def has_short_text(fault: BaseException) -> bool:
+    """Return True if the text of an exception can be shown as it is."""
+    try:
+        return len(str(fault)) <= _LONGEST_TEXT
+    except Exception:
+        return False
+
+
 def _text(what: str, name: Any) -> str:
     if not isinstance(name, str):
-        raise TcpcastError(f"named a {what} {name!r:.100}; a name is a text")
+        raise TcpcastError(f"named a {what} {show(name)}; a name is a text")
+    return _short(what, name)
+
+
+def _short(what: str, name: str) -> str:
+    if len(name) > LONGEST_NAME:
+        raise TcpcastError(
+            f"named a {what} {show(name)}; a name has at most {LONGEST_NAME} characters"
+        )
     return name
 
 
 def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     if not (isinstance(name, str) and name.isidentifier()):
-        raise TcpcastError(f"named a metric {name!r}; a name has letters, digits and _")
+        raise TcpcastError(f"named a metric {show(name)}; a name has letters, digits and _")
+    _short("metric", name)
     if not isinstance(metric, Metric):
         kind = type(metric).__name__
         raise TcpcastError(f"returned {kind} for {name}; it has to be tcpcast.Metric(value)")
     value = _number(name, metric.value)
+    if value < 0 and name in UNITS:
+        raise TcpcastError(f"returned {value} for {name}; it is never below 0")
     ends = [None if end is None else _number(name, end) for end in (metric.low, metric.high)]
     low, high = ends
     if (low is None) != (high is None) or (low is not None and high is not None and low > high):
         raise TcpcastError(f"returned the interval {low} to {high} for {name}")
     if not isinstance(metric.unit, str) or not isinstance(metric.doubt, str | None):
         raise TcpcastError(f"returned a unit or doubt of {name} that is no text")
-    unit = metric.unit or units.get(name, "")
+    unit = _short("unit", metric.unit or units.get(name, ""))
     if unit and name in UNITS and unit != UNITS[name]:
         raise TcpcastError(f"returned {name} in {unit}; it is in {UNITS[name]} for every engine")
-    return replace(metric, value=value, low=low, high=high, unit=unit)
+    doubt = None if metric.doubt is None else shortened(metric.doubt)
+    return replace(metric, value=value, low=low, high=high, unit=unit, doubt=doubt)
 
 
 def _number(name: str, value: Any) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise TcpcastError(f"returned {value!r} for {name}; it has to be a number")
+        raise TcpcastError(f"returned {show(value)} for {name}; it has to be a number")
     try:
         number = float(value)
     except OverflowError:
         raise TcpcastError(f"returned a number for {name} that is too large") from None
-    if math.isnan(number):
-        raise TcpcastError(f"returned nan for {name}; a value that it does not have is left out")
+    if not math.isfinite(number):
+        raise TcpcastError(
+            f"returned {number} for {name}; a value that it does not have is left out"
+        )
     return number
 
 

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 def encode(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     """Return a head and rows as CSV, a row a line: no value is empty, True is ``true``."""
+    return "".join(f"{line(cells)}\n" for cells in (head, *rows))
+
+
+def line(cells: Iterable[Any]) -> str:
+    """Return one row as CSV, without the line break."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(map(_cell, row) for row in rows)
+    csv.writer(out, lineterminator="").writerow(map(_cell, cells))
     return out.getvalue()
 
 

@@ -120,12 +120,12 @@ def _side_by_side(part: SideBySide) -> str:
     for row in comparison.rows:
         scale = row_scale(row)
         cells = f'<th scope="row" title="{shown(row.metric)}">{shown(row_name(row))}</th>'
-        cells += _cell(scale.unit, False)
+        cells += _cell(shown(scale.unit), False)
         cells += "".join(
             _value(figure, scale, kind) for figure, kind in zip(row.figures, kinds, strict=True)
         )
         cells += "".join(
-            _cell(difference_text(row.differences[i]), True) for i in comparison.compared
+            _cell(shown(difference_text(row.differences[i])), True) for i in comparison.compared
         )
         rows.append(cells)
     return _whole(part.title, heads, rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ import numpy as np
 from tcpcast.captures import advised_rows, rows
 from tcpcast.captures.advice import SHORT, advice, shares
 from tcpcast.captures.selection import tables
+from tcpcast.report import csv
 from tcpcast.report.between import between_parts
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
@@ -76,9 +75,9 @@ def csv_lines(
     advised = name == "connections" and groups is None
     for at, (capture, one) in enumerate(zip(captures, found, strict=True)):
         if at == 0:
-            yield _csv_line(["file", *one, *(["advice"] if advised else [])])
+            yield csv.line(["file", *one, *(["advice"] if advised else [])])
         for row in advised_rows(one) if advised else rows(one):
-            yield _csv_line([capture.file, *row.values()])
+            yield csv.line([capture.file, *row.values()])
 
 
 def json_lines(
@@ -119,12 +118,6 @@ def _objects(found: Iterable[dict[str, Any]]) -> Iterator[str]:
         line = json.dumps(row, allow_nan=False)
     if line is not None:
         yield line
-
-
-def _csv_line(cells: Sequence[Any]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(cells)
-    return out.getvalue()
 
 
 def worst_first(connections: Table) -> Figures:

@@ -17,6 +17,7 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.scenario.link import Link, PathLink
+from tcpcast.scenario.names import Name
 from tcpcast.scenario.network import NO_RTT, Network
 from tcpcast.scenario.quantities import Duration, PositiveDuration
 from tcpcast.scenario.table import (
@@ -50,9 +51,7 @@ class UserClass(Table):
     level's table key by key.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=60)] = Field(
-        examples=["far"], description="the row's name in tables by class"
-    )
+    name: Name = Field(examples=["far"], description="the row's name in tables by class")
     sources: Count | None = Field(
         default=None, examples=[100], description="on/off sources in this class"
     )

@@ -18,6 +18,7 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.laws import PlainNumber
+from tcpcast.scenario.names import Name
 from tcpcast.scenario.quantities import Duration, PositiveDuration, counted
 from tcpcast.scenario.recording import MOST_ROWS, read_recording
 from tcpcast.scenario.table import Table, choice, fault, faults, no_entries, reading
@@ -98,8 +99,6 @@ Hurst = Annotated[
     BeforeValidator(_read_hurst),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
 ]
-
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=60)]
 
 
 class Cross(Table):

@@ -3,12 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, StrictBool
 
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.loss import RestOfRound
+from tcpcast.scenario.names import Name
 from tcpcast.scenario.table import fault
 
 
@@ -18,7 +19,7 @@ class Hop(Link):
     ``shared = False`` is an access router with one user: a drop-tail queue for each source.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=60)] = Field(
+    name: Name = Field(
         examples=["backbone"], description="its name in tables and after --set network.hop"
     )
     measured: StrictBool = Field(

@@ -6,13 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
-    StringConstraints,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -41,6 +40,7 @@ from tcpcast.scenario.cross import CrossTraffic
 from tcpcast.scenario.crossing import cross_warnings
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
+from tcpcast.scenario.names import Title
 from tcpcast.scenario.needed import ASKED, ends_by_itself, needed_of_all
 from tcpcast.scenario.network import Network
 from tcpcast.scenario.reuse import LINKS, is_captured, plain, reread
@@ -66,8 +66,6 @@ from tcpcast.scenario.traffic import (
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Stands where a capture has no such table, so that each scenario has one; no engine reads it."""
-
-Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
 
 
 class _Given(NamedTuple):
@@ -102,7 +100,7 @@ class Scenario(Table):
 
     model_config = ConfigDict(json_schema_extra=needed_of_all)
 
-    name: Name = Field(default="scenario", examples=["web-10mbit"])
+    name: Title = Field(default="scenario", examples=["web-10mbit"])
     network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
     traffic: Traffic = Field(examples=[{"kind": "bulk", "flows": 10}])
     tcp: Tcp = Field(default_factory=lambda: Tcp.model_validate({}))

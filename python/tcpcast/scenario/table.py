@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
+from tcpcast.scenario import names
 from tcpcast.scenario.renamed import HOW_TO_MIGRATE
 from tcpcast.scenario.toml import write_value
 from tcpcast.units import show
@@ -345,14 +346,16 @@ def _wanted(error: ErrorDetails) -> str:
     kind = error["type"]
     if kind == "literal_error":
         return str(error["ctx"]["expected"])
+    if kind == "string_pattern_mismatch":
+        return names.WORDS[error["ctx"]["pattern"]]
+    if kind == "string_too_long":
+        return f"short enough (at most {error['ctx']['max_length']} characters)"
     wanted = {
         "model_type": "a table",
         "model_attributes_type": "a table",
         "dict_type": "a table",
         "list_type": "a list",
         "string_type": "a text",
-        "string_pattern_mismatch": "a name (letters, digits, - and _, and no line breaks)",
-        "string_too_long": "short enough",
         "string_too_short": "long enough",
         "bool_type": "true or false",
     }
