@@ -134,7 +134,12 @@ impl<T: Copy> Ring<T> {
 
     /// All of them, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
-        (0..self.len).map(|at| &self.slots[self.place(at)])
+        self.iter_from(0)
+    }
+
+    /// Items from `place` on, in order; skipping the items before it takes no time.
+    pub fn iter_from(&self, place: usize) -> impl DoubleEndedIterator<Item = &T> {
+        (place..self.len).map(|at| &self.slots[self.place(at)])
     }
 
     #[inline(always)]
