@@ -178,6 +178,7 @@ mod tests {
                     prop_assert_eq!(ring.pop(), queue.pop_front());
                 }
                 prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
+                prop_assert!(ring.iter_from(3).eq(queue.iter().skip(3)));
             }
         }
 
