@@ -39,6 +39,10 @@ SHORT_FLOW = {"name": "short", "stop": "50ms", "traffic": {"kind": "bulk", "flow
         (BULK, {"network.bottleneck": {"rate": "1bit", "queue": "pie"}, "network.rtt": "1e8s"}),
         (BULK, LARGE_WINDOWS),
         (
+            BULK | {"probes": {"pcap": [{"link": "bottleneck-in", "file": "dd"}]}},
+            {"tcp": {"stack": "linux-cubic", "initial_window": 1_000_000}},
+        ),
+        (
             BULK | {"network": {"ingress": {"delay": "1h"}, "bottleneck": {"rate": "10mbit"}}},
             LARGE_WINDOWS,
         ),

@@ -288,6 +288,7 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
         ),
         (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: so short that a source"),
         (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: so short that a source"),
+        (SOURCES | {"on": "1ns", "off": "10s"}, r"cross\.0\.on: so short that most times on round"),
         (SOURCES | {"mean": "1e-300%"}, "less than a packet in 30 years"),
         ({"law": "poisson", "mean": "2000gbit"}, "write less"),
         (NOISE | {"mean": "-1%"}, r'mean: "-1%" is no share of the hop\'s rate; write "80%"'),

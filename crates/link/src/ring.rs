@@ -134,7 +134,12 @@ impl<T: Copy> Ring<T> {
 
     /// All of them, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
-        (0..self.len).map(|at| &self.slots[self.place(at)])
+        self.iter_from(0)
+    }
+
+    /// Items from `place` on, in order; skipping the items before it takes no time.
+    pub fn iter_from(&self, place: usize) -> impl DoubleEndedIterator<Item = &T> {
+        (place..self.len).map(|at| &self.slots[self.place(at)])
     }
 
     #[inline(always)]
@@ -173,6 +178,7 @@ mod tests {
                     prop_assert_eq!(ring.pop(), queue.pop_front());
                 }
                 prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
+                prop_assert!(ring.iter_from(3).eq(queue.iter().skip(3)));
             }
         }
 

@@ -40,6 +40,9 @@ MOST_KEPT = 1.05
 MOST_DRAWN = 1e5
 """Times of a source, or entries of a recording, that pass for one packet."""
 
+SHORTEST_ON_S = 0.5e-9
+"""Shorter times on round to 0 ns, in which a source never sends a packet."""
+
 MOST_DRAWN_FIRST = 1e8
 """Times of all sources until each has sent its first."""
 
@@ -132,19 +135,26 @@ def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[
             least = units.format_duration(float(f"{2 * stream.bin_s * bins / MOST_BINS_EMPTY:.2g}"))
             yield "bin", f"so short that {units.digits(bins, 3)} make one packet; write {least}"
     elif isinstance(stream, ParetoCross):
-        # Most times are near the least ones, which are so much below the mean.
-        cycle_s = (stream.on + stream.off) * (stream.alpha - 1) / stream.alpha
-        cycles = stream.sources / pps / cycle_s
-        if cycles > min(MOST_DRAWN, MOST_DRAWN_FIRST / stream.sources):
-            yield (
-                "on",
-                "so short that a source turns on and off many times between two of its packets; "
-                "write longer times, fewer sources, or a larger mean",
-            )
+        yield from _faults_of_periods(stream, pps)
     elif isinstance(stream, TraceCross):
         entries = len(stream.times) * packet_bytes / math.fsum(stream.sizes)
         if entries > MOST_DRAWN:
             yield "bytes", f"{units.digits(entries, 3)} of them make one packet; write more bytes"
+
+
+def _faults_of_periods(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]]:
+    """Find times on and off that are too short for packets of ``pps`` packets a second."""
+    # Most times are near the least ones, which are so much below the mean.
+    least_share = (stream.alpha - 1) / stream.alpha
+    cycles = stream.sources / pps / (stream.on + stream.off) / least_share
+    if cycles > min(MOST_DRAWN, MOST_DRAWN_FIRST / stream.sources):
+        yield (
+            "on",
+            "so short that a source turns on and off many times between two of its packets; "
+            "write longer times, fewer sources, or a larger mean",
+        )
+    elif stream.on * least_share < SHORTEST_ON_S:
+        yield "on", "so short that most times on round to 0 ns; write a longer time"
 
 
 def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:

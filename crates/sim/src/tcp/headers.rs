@@ -78,7 +78,7 @@ impl<H: Carried> Headers<H> {
 
     /// The header of a packet that is on its way.
     pub(crate) fn of(&self, label: Label) -> Option<&H> {
-        self.kept.iter().nth(self.place(label))
+        self.kept.get(self.place(label))
     }
 
     /// Where the header of a packet is; beyond the last one if it is there no more.
@@ -100,9 +100,9 @@ impl<H: Carried> Headers<H> {
 
     #[cold]
     fn search_short(&self, after: usize) -> usize {
-        let alike = self.kept.iter().enumerate().skip(after).step_by(Self::APART);
-        let short = alike.filter(|(_, header)| header.is_short()).last();
-        short.map_or(self.kept.len(), |(place, _)| place)
+        let is_short = |place: &usize| self.kept.get(*place).is_some_and(H::is_short);
+        let mut alike = (after..self.kept.len()).step_by(Self::APART).rev();
+        alike.find(is_short).unwrap_or(self.kept.len())
     }
 
     /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.

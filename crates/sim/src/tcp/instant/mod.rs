@@ -163,7 +163,7 @@ impl MaxPlus {
     }
 
     fn first_from(&self, place: usize) -> Option<&Nanos> {
-        self.sent_at.iter().skip(place).find(|sent_at| **sent_at != GONE)
+        self.sent_at.iter_from(place).find(|sent_at| **sent_at != GONE)
     }
 
     fn grow(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLoss) {
