@@ -24,11 +24,7 @@ impl<'a> Watch<'a> {
     /// Lets a run go on to its goal.
     #[must_use]
     pub fn none() -> Self {
-        Self {
-            stop: &NEVER,
-            report: None,
-            events_left: EVENTS_BETWEEN_REPORTS,
-        }
+        Self { stop: &NEVER, report: None, events_left: EVENTS_BETWEEN_REPORTS }
     }
 
     /// Counts an event; returns false if the run should stop.
