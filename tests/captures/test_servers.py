@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from servers.verdicts import Verdict, heaviest, verdicts
 from tcpcast.captures import Capture, trace
+from verdicts import Verdict, heaviest, verdicts
 
 FOLDERS = [parent / "shared/captures/offload" for parent in Path(__file__).resolve().parents]
 FOLDER = next((folder for folder in FOLDERS if folder.is_dir()), None)

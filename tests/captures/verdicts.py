@@ -1,6 +1,6 @@
 """Compare the verdict of ``trace`` with the true cause of each capture in a folder.
 
-``python tests/captures/servers/verdicts.py FOLDER`` reads ``truth.csv`` of the folder and its
+``python tests/captures/verdicts.py FOLDER`` reads ``truth.csv`` of the folder and its
 captures ``SCENARIO-TAP.pcap.gz``. It prints one line per capture and the right verdicts per tap.
 """
 
