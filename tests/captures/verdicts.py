@@ -50,12 +50,12 @@ class Verdict(NamedTuple):
 
 
 def heaviest(capture: Capture) -> int:
-    """Return the row of the direction with most data."""
+    """Return the row of the direction with the most bytes."""
     return int(np.argmax(capture.connections["bytes"]))
 
 
 def verdicts(folder: Path) -> list[Verdict]:
-    """Return the verdict of the direction with most data for each capture of the folder."""
+    """Return the verdict of the direction with the most bytes for each capture of the folder."""
     found = []
     with (folder / "truth.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

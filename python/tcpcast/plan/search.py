@@ -2,7 +2,7 @@
 
 Every value is simulated with another seed (:class:`Simulations`). If the runs at the ends of a
 tight bracket, and next to them, all agree, the bracket is the answer. Otherwise the noise is larger
-than the bracket: a line is fitted to runs about the target, and their scatter gives the interval.
+than the bracket: a curve is fitted to runs about the target, and their scatter gives the interval.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// Schedules the event at `due` in which a packet is looked at. `idle` is false if the packet waited for
-    /// another on the egress link.
+    /// Schedules the event at `due` in which a packet is handled. `idle` is false if the packet
+    /// waited for another one on the egress link.
     #[inline(always)]
     fn reach_host<S: SendingEnd>(
         &mut self,
@@ -99,8 +99,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         None
     }
 
-    /// Schedules the event of a packet that would be looked at at `due` if both hosts were punctual. A host that
-    /// is about to handle a packet also handles those that arrive until then.
+    /// Schedules the event of a packet that would be handled at `due` if both hosts were punctual. A
+    /// host that is about to handle a packet also handles those that arrive until then.
     ///
     /// A packet that waits for the one before it is on the line of its source: there, each event
     /// of a source takes the next one to the agenda.
@@ -250,8 +250,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 }
 
-/// Occupies the egress link with a packet. Returns whether the link was idle, and when the packet is looked at if
-/// both hosts are punctual.
+/// Occupies the egress link with a packet. Returns whether the link was idle, and when the packet
+/// is handled if both hosts are punctual.
 #[inline(always)]
 fn cross_egress<S: SendingEnd>(
     source: &mut Source<S>,
@@ -259,10 +259,7 @@ fn cross_egress<S: SendingEnd>(
     enters: Nanos,
     packet: &Packet,
 ) -> (bool, Nanos) {
-    let link = &path.egress;
     let idle = source.egress_free <= enters;
-    let short = if S::POLLS { packet.label().short_bytes() } else { None };
-    let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
-    source.egress_free = source.egress_free.max(enters) + time;
+    source.egress_free = source.egress_free.max(enters) + time_on::<S>(&path.egress, packet);
     (idle, source.egress_free + path.egress_to_event)
 }
