@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import tcpcast
 from tcpcast import papers
-from tcpcast.cli import TopCommands, main
+from tcpcast.cli import main
 from tcpcast.papers.page import write
 from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Report, Row, Section
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve", "reproduce"),
-    *("link", "new", "migrate", "engines", "schema", "completion", "man"),
+    *("link", "new", "engines", "schema", "completion", "man"),
 ]
 
 
@@ -58,14 +58,6 @@ def test_help_is_a_word_too(words: list[str], capsys: Capture) -> None:
     said = capsys.readouterr().out
     assert main([*words, "--help"]) == 0
     assert said == capsys.readouterr().out
-
-
-def test_commands_of_later_versions_are_refused_by_name(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(TopCommands, "later", frozenset({"forecast"}))
-    assert main(["forecast", "--anything"]) == 2
-    assert "'forecast' is not built yet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

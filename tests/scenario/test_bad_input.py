@@ -263,11 +263,6 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.idle_restart=10", "tcp.idle_restart: "),
         ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
         ("fixed_point.scheme=3", "fixed_point.scheme: 3 is not a scheme; write 0, 1 or 2"),
-        (
-            "fixed_point.departures=served",
-            "fixed_point.departures: was removed: scheme 2 draws service times from the measured "
-            "law, as in the report; leave it out, and write --engine packet",
-        ),
         ("fixed_point.moments=3", "fixed_point.moments: "),
         ("fixed_point.steps=1", "fixed_point.steps: "),
         ("fixed_point.step=0s", "fixed_point.step: "),
@@ -558,22 +553,6 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
         return
     (only,) = refused(change)
     assert only.startswith(line)
-
-
-def test_later_files_of_the_interface_are_refused_by_name() -> None:
-    later = {
-        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit"}},
-        "traffic": {"kind": "bulk", "flows": 3},
-        "tcp": {"stack": "rfc-cubic"},
-        "run": {"seed": 1, "duration": "10s"},
-    }
-    with pytest.raises(ScenarioError) as caught:
-        Scenario.from_dict(later)
-    told = {line.split(":")[0]: line for line in str(caught.value).splitlines()}
-    assert set(told) == {
-        "tcp.stack",
-    }
-    assert all("not built yet" in line for line in told.values())
 
 
 def test_every_fault_is_told_at_once() -> None:

@@ -92,7 +92,7 @@ FROM_OUTSIDE = {
     "quantiles": {"numpy"},
     "drift": set[str](),
     "captures": {"numpy"},
-    "scenario": {"pydantic", "pydantic_core", "tomlkit"},
+    "scenario": {"pydantic", "pydantic_core"},
 }
 """Rooms that may import only these installed packages; elsewhere any dependency may be used."""
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ORDER = (
     *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve"),
-    *("reproduce", "link", "new", "migrate", "engines", "schema", "completion", "man"),
+    *("reproduce", "link", "new", "engines", "schema", "completion", "man"),
 )
 
 

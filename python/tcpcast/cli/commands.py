@@ -1,9 +1,9 @@
-"""Finding a command by its name: what is not built yet, and what was probably meant."""
+"""A group of commands that suggests the nearest name for an unknown one."""
 
 from __future__ import annotations
 
 import difflib
-from typing import Any, ClassVar
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -13,9 +13,6 @@ from tcpcast.errors import TcpcastError
 
 class Commands(TyperGroup):
     """A group of commands that answers a wrong name with the right one."""
-
-    later: ClassVar[frozenset[str]] = frozenset()
-    """Commands that belong here and come with a later version."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the arguments; without any, show the help and say that it was no question."""
@@ -30,7 +27,7 @@ class Commands(TyperGroup):
         Raises
         ------
         TcpcastError
-            No such command; the message says whether it is yet to come, or the nearest name.
+            No such command; the message has the nearest name.
         """
         name = args[0]
         known = self.list_commands(ctx)
@@ -41,8 +38,6 @@ class Commands(TyperGroup):
     def _refusal(self, path: str, name: str, known: list[str]) -> str:
         there_are = f"There are: {', '.join(known)}."
         asked = f"{path} {name}".removeprefix("tcpcast ")
-        if name in self.later:
-            return f"'{asked}' is not built yet; it comes with a later version. {there_are}"
-        near = difflib.get_close_matches(name, [*known, *self.later], n=1)
+        near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
         return f"no command '{asked}'{hint} {there_are}"

@@ -1,7 +1,6 @@
 """Fixed points: what engine ``fixed-point`` is asked beside the scenario."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool
 
@@ -26,12 +25,6 @@ class FixedPoint(Table):
     of length ``step`` come before the measurement; ``tolerance`` is the largest difference that
     passes for none.
     """
-
-    elsewhere: ClassVar[Mapping[str, str]] = {
-        "departures": "was removed: scheme 2 draws service times from the measured law, as in the "
-        "report; leave it out, and write --engine packet for exact simulation of every flow, or "
-        "--engine mean-field for a large population",
-    }
 
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
         default=2,

@@ -26,7 +26,6 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from tcpcast.scenario import names
-from tcpcast.scenario.renamed import HOW_TO_MIGRATE
 from tcpcast.scenario.toml import write_value
 from tcpcast.units import show
 
@@ -74,14 +73,8 @@ class Table(BaseModel):
     # Defaults that are tables come by ``model_construct``, which needs no validator.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    later: ClassVar[Mapping[str, str]] = {}
-    """Keys that the interface names and that are not built yet, with what to do meanwhile."""
-
     elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Keys of another table of the same place, or of an earlier version, with what to write."""
-
-    moved: ClassVar[Mapping[str, str]] = {}
-    """Keys of an earlier version, with their full names now; each is still in this table."""
+    """Keys of another table of the same place, with what to write."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -213,26 +206,24 @@ def fault_lines(
     return lines
 
 
-def choice(what: str, built: Sequence[str], later: Sequence[str] = ()) -> Callable[[object], str]:
-    """Return a validator for one of a few words, some of which are not built yet.
+def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:
+    """Return a validator for one of a few words.
 
     Parameters
     ----------
     what
         The thing chosen, for the message: ``"queue discipline"``.
-    built, later
-        The words that are accepted, and those of the interface that are refused by name.
+    words
+        The words that are accepted.
     """
 
     def check(value: object) -> str:
         word = value
-        if isinstance(value, Mapping) and (len(value) == 1 or value.get("kind") in later):
+        if isinstance(value, Mapping) and len(value) == 1:
             word = value.get("kind", value)
-        if isinstance(word, str) and word in built:
+        if isinstance(word, str) and word in words:
             return word
-        if isinstance(word, str) and word in later:
-            raise ValueError(f'{what} "{word}" is not built yet; write {_listed(built)}')
-        raise ValueError(not_a_word(what, word, built))
+        raise ValueError(not_a_word(what, word, words))
 
     return check
 
@@ -265,8 +256,6 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
 
 def unknown_key(table: type[Table], key: object) -> str:
     """Say that a table has no such key, and which it might be."""
-    if isinstance(key, str) and key in table.later:
-        return f"not built yet; {table.later[key]}"
     if isinstance(key, str) and key in table.elsewhere:
         return table.elsewhere[key]
     names = table.key_names()
@@ -277,20 +266,6 @@ def unknown_key(table: type[Table], key: object) -> str:
     if near:
         return f'unknown key; did you mean "{near}"?'
     return f"unknown key; the keys here are {', '.join(names)}"
-
-
-def _moved(table: type[Table], key: object, value: object) -> str | None:
-    """Say where a key of an earlier version is now, or nothing where it is none."""
-    now = table.moved.get(key) if isinstance(key, str) else None
-    if now is None:
-        return None
-    try:
-        typed = write_value(value)
-    except (TypeError, ValueError):
-        typed = show(value)
-    here = now.partition(".")[2]
-    written = f"{here} = {typed if len(typed) <= _LONGEST else show(value)}"
-    return f"is now {now}; write {written} here, {HOW_TO_MIGRATE}"
 
 
 def _keys_below(annotation: Any) -> set[str]:
@@ -305,8 +280,7 @@ def _plain_words(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     if kind in (_FAULT, _LACK):
         return fault(error["msg"], *location, value=value, kind=kind)
     if kind == "extra_forbidden":
-        moved = _moved(table, location[-1], value)
-        return fault(moved or unknown_key(table, location[-1]), *location)
+        return fault(unknown_key(table, location[-1]), *location)
     example = _example(table, str(location[0])) if location else _table_example(table)
     if kind == "missing":
         return lack(f"missing; write {location[-1]} = {example}", *location)

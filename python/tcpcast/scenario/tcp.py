@@ -32,12 +32,6 @@ from tcpcast.scenario.quantities import (
     read_window,
     write_window,
 )
-from tcpcast.scenario.renamed import (
-    HOW_TO_MIGRATE,
-    INSTEAD_OF_ON_SECOND,
-    MOVED_IN_TCP,
-    ON_SECOND,
-)
 from tcpcast.scenario.table import Table, choice, fault, faults
 from tcpcast.scenario.tcp_rules import (
     MAX_PLUS,
@@ -56,7 +50,6 @@ from tcpcast.scenario.todays_tcp import (
     shown_keys,
     todays_faults,
 )
-from tcpcast.scenario.toml import write_value
 
 _RFC: dict[str, Any] = {
     "initial_window": 2,
@@ -127,8 +120,6 @@ _NOT_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
 _FORMULAS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Engines that are formulas of what is not simulated yet, by what the name of a stack has in it."""
 
-_STACKS_LATER = ("rfc-cubic",)
-
 _LATER_BBR = ".*bbr[^0-9a-z]?v?[^0-9a-z]?[23].*"
 """How BBR of version 3, or its predecessor 2, is called elsewhere."""
 
@@ -160,14 +151,6 @@ Threshold = Annotated[
     PlainSerializer(_write_ssthresh),
     WithJsonSchema({"anyOf": [WINDOW_SCHEMA, {"const": "receiver-window"}]}),
 ]
-
-
-def _refuse_on_second(value: object) -> object:
-    if value == ON_SECOND:
-        pairs = (f"{'.'.join(key)} = {write_value(v)}" for key, v in INSTEAD_OF_ON_SECOND.items())
-        now = " and ".join(pairs)
-        raise ValueError(f'"{ON_SECOND}" is now a rule; write {now} here, {HOW_TO_MIGRATE}')
-    return value
 
 
 def _read_idle_restart(value: object) -> float | str:
@@ -209,25 +192,21 @@ def _stack(value: object) -> str:
     for name, engine in _FORMULAS.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
             known = next(each for each in TODAYS_PRESETS if name in each)
-            fault = "is not built yet" if value in _STACKS_LATER else "is not a stack"
             raise UnitError(
-                f'{units.show(value)} {fault}; write "{known}", whose formula is engine {engine}'
+                f'{units.show(value)} is not a stack; write "{known}", whose formula is engine '
+                f"{engine}"
             )
     if value == "reno":
         raise UnitError(
             '"reno" is not a stack; write "linux-reno", or "rfc-reno", which is without SACK'
         )
-    return choice("stack", tuple(STACKS), _STACKS_LATER)(value)
+    return choice("stack", tuple(STACKS))(value)
 
 
 class Tcp(Table):
     """How the senders and receivers behave; what is left out follows from the preset."""
 
     model_config = ConfigDict(json_schema_extra=_optional_keys)
-
-    moved: ClassVar[Mapping[str, str]] = {
-        key: ".".join(("tcp", *now)) for key, now in MOVED_IN_TCP.items()
-    }
 
     elsewhere: ClassVar[Mapping[str, str]] = _OF_THE_STACK
 
@@ -269,7 +248,7 @@ class Tcp(Table):
     duplicate_threshold: Annotated[int, *counted(1, MOST_DUPLICATES)] = Field(
         examples=[3], description="duplicate acks that are a loss"
     )
-    limited_transmit: Annotated[StrictBool, BeforeValidator(_refuse_on_second)] = Field(
+    limited_transmit: StrictBool = Field(
         examples=[True],
         description="duplicate acks below the threshold send new packets (RFC 3042)",
     )

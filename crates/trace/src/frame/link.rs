@@ -1,6 +1,6 @@
 //! From the link to the IP header: one step for each header.
 
-use super::{buses, long, wireless, word};
+use super::{long, word};
 use crate::reader::Skip;
 
 /// How the frames of an interface begin, by its LINKTYPE number.
@@ -33,18 +33,8 @@ pub(crate) enum Layer {
     Mpls,
     /// An address family of BSD, in either byte order.
     Family,
-    /// IEEE 802.11, and the four headers that capture drivers put before it.
-    Dot11,
-    Radiotap,
-    Prism,
-    Avs,
-    Ppi,
-    /// Netfilter's log: attributes, of which one is the packet.
-    NetfilterLog,
     /// RFC 4391: type, two reserved bytes.
     Infiniband,
-    /// RFC 1201; Linux has two bytes more before the type.
-    Arcnet,
     Ip(Version),
 }
 
@@ -66,22 +56,14 @@ impl Link {
         let (skipped, layer) = match number {
             0 | 108 => (0, Layer::Family),
             1 => (0, Layer::Ethernet),
-            7 => (2, Layer::Arcnet),
             9 | 50 => (0, Layer::PppFraming),
             10 => (13, Layer::Llc),
             12 | 14 | 101 => (0, Layer::Ip(Version::Either)),
             51 => (0, Layer::Pppoe),
             104 => (2, Layer::Type),
-            105 => (0, Layer::Dot11),
             113 => (14, Layer::Type),
-            119 => (0, Layer::Prism),
-            127 => (0, Layer::Radiotap),
-            129 => (4, Layer::Arcnet),
-            163 => (0, Layer::Avs),
-            192 => (0, Layer::Ppi),
             228 => (0, Layer::Ip(Version::Four)),
             229 => (0, Layer::Ip(Version::Six)),
-            239 => (0, Layer::NetfilterLog),
             // Behind the global route header.
             242 => (40, Layer::Infiniband),
             276 => (0, Layer::Cooked2),
@@ -148,14 +130,7 @@ fn seldom(layer: Layer, rest: &[u8]) -> Step<'_> {
         Layer::Ppp => ppp(rest),
         Layer::Mpls => mpls(rest),
         Layer::Family => family(rest),
-        Layer::Dot11 => wireless::dot11(rest, false),
-        Layer::Radiotap => wireless::radiotap(rest),
-        Layer::Prism => wireless::prism(rest),
-        Layer::Avs => wireless::avs(rest),
-        Layer::Ppi => wireless::ppi(rest),
-        Layer::NetfilterLog => buses::netfilter_log(rest),
         Layer::Infiniband => Ok((Layer::Typed(word(head(rest, 4)?, 0)), &rest[4..])),
-        Layer::Arcnet => buses::arcnet(rest),
         Layer::Ethernet | Layer::Typed(_) | Layer::Pppoe | Layer::Ip(_) => Ok((layer, rest)),
     }
 }

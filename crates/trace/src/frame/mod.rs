@@ -4,13 +4,11 @@
 //! length is believed only as far as there are bytes. General libraries refuse packets that are
 //! cut, do not know of labels of MPLS, sessions of PPPoE and BIG TCP, or build what is not needed.
 
-mod buses;
 mod ip;
 mod link;
 mod options;
 mod tcp;
 mod tunnel;
-mod wireless;
 
 pub(crate) use link::Link;
 pub use tunnel::Tunnels;

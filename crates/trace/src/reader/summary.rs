@@ -18,10 +18,6 @@ pub enum Skip {
     Broken,
     /// The type of its link is not known.
     UnknownLink,
-    /// It is encrypted: a frame of IEEE 802.11.
-    Encrypted,
-    /// It is several packets in one frame of IEEE 802.11 (A-MSDU), which are not told apart.
-    Aggregate,
 }
 
 /// How many frames gave no segment, by reason.
@@ -39,10 +35,6 @@ pub struct Skipped {
     pub broken: u64,
     /// Link types that are not known.
     pub unknown_link: u64,
-    /// Encrypted frames of IEEE 802.11.
-    pub encrypted: u64,
-    /// Frames of IEEE 802.11 with several packets in each.
-    pub aggregates: u64,
     /// TCP segments that the file has twice, frame after frame: joined to itself.
     pub repeated: u64,
     /// TCP segments that another interface captured first.
@@ -54,9 +46,8 @@ impl Skipped {
     #[must_use]
     pub fn total(&self) -> u64 {
         let damaged = self.cut + self.broken;
-        let closed = self.unknown_link + self.encrypted + self.aggregates;
         let copies = self.repeated + self.other_interface;
-        self.not_ip + self.not_tcp + self.fragments + damaged + closed + copies
+        self.not_ip + self.not_tcp + self.fragments + damaged + self.unknown_link + copies
     }
 
     pub(super) fn count(&mut self, reason: Skip) {
@@ -67,8 +58,6 @@ impl Skipped {
             Skip::Cut => &mut self.cut,
             Skip::Broken => &mut self.broken,
             Skip::UnknownLink => &mut self.unknown_link,
-            Skip::Encrypted => &mut self.encrypted,
-            Skip::Aggregate => &mut self.aggregates,
         } += 1;
     }
 }
@@ -203,11 +192,6 @@ impl Summary {
         say(
             self.skipped.other_interface,
             &format!("segments left out: forwarded to another interface ({interfaces}), read once"),
-        );
-        say(self.skipped.encrypted, "frames left out: encrypted (IEEE 802.11)");
-        say(
-            self.skipped.aggregates,
-            "frames left out: several packets in one (A-MSDU of IEEE 802.11)",
         );
         say(
             self.tunnelled,
