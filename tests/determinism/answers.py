@@ -1,8 +1,10 @@
-"""Record what the corpus answers, and hold a later tree against it.
+"""Record the answers of the corpus, and compare a later tree with the recording.
 
 ``python tests/determinism/answers.py record DIR`` before a redesign, ``compare DIR`` after it:
-every number and every structure byte for byte, through one map of renamed keys and columns.
-Wall times and digests are left out. ``--slow`` takes the papers in, ``--only TEXT`` some cases.
+every number and every structure byte for byte, with one map of renamed keys and columns. Wall
+times and digests are left out. With ``--numbers``, numbers and structure must be equal, and
+differences of words are listed separately and are no failure. ``--slow`` includes the papers,
+``--only TEXT`` selects cases by name.
 """
 
 from __future__ import annotations
@@ -24,9 +26,13 @@ from typing import TYPE_CHECKING, Any
 
 from corpus import Case, cases
 from tcpcast.cli import main as tcpcast
+from tcpcast.engines.kernel.path import path_configuration
+from tcpcast.engines.kernel.question import question as kernel_question
+from tcpcast.scenario import Scenario
+from tcpcast.web import evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 RENAMED: dict[str, str] = {}
 """Keys of JSON and columns of CSV in the recording, and their names now."""
@@ -34,18 +40,19 @@ RENAMED: dict[str, str] = {}
 REMOVED = frozenset({"departures"})
 """Keys of JSON in the recording that are gone."""
 
-RULES = {
-    "slow_start_at_ssthresh": None,
-    "window_unit": None,
-    "timer_restart": None,
-    "backoff_until": None,
-    "last_packets_threshold": None,
-    "limited_transmit_on": "each",
-}
-"""Keys of a scenario's ``tcp.rules`` and their defaults; None where ``tcp`` had them before."""
-
 LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
 """Keys whose values are those of one moment or machine."""
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "page": evaluation.evaluate,
+    "curve": evaluation.curve,
+    "kernel": lambda scenario: kernel_question(Scenario.from_dict(scenario), 0),
+    "link": lambda scenario: path_configuration(Scenario.from_dict(scenario)),
+}
+"""Functions that a case can call with a JSON document, by name."""
+
+NUMBER = re.compile(r"(?<![\w.])[-\u2212]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
+KEY = re.compile(r' *"([^"]+)": (.*)')
 
 TEXTS = frozenset({".csv", ".json", ".md", ".toml", ".txt"})
 MOST_SHOWN = 8
@@ -59,6 +66,10 @@ def recorded(case: Case) -> dict[str, str]:
         found = {}
         for number, command in enumerate(case.commands):
             found[f"{number:02}-{'-'.join(command[:1])}"] = printed(command)
+        for number, (function, argument) in enumerate(case.calls):
+            document = CALLS[function](json.loads(json.dumps(argument)))
+            text = json.dumps(without_moment(document), indent=1, default=repr)
+            found[f"{number:02}-{function}"] = text
         found.update(files_of(Path()))
     return found
 
@@ -72,9 +83,9 @@ def printed(command: tuple[str, ...]) -> str:
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the texts, or digests, of all files below a folder; figures are no answers."""
+    """Yield the texts, or digests, of all files below a folder; figures only if drawn as SVG."""
     for path in sorted(folder.rglob("*")):
-        if path.is_dir() or path.suffix in {".png", ".svg", ".pdf"}:
+        if path.is_dir() or path.suffix in {".png", ".pdf"}:
             continue
         data = path.read_bytes()
         if path.suffix in TEXTS:
@@ -123,44 +134,8 @@ def write(case: Case, folder: Path) -> str:
     return case.name
 
 
-def with_rules(tcp: dict[str, Any]) -> dict[str, Any]:
-    """Return a recorded table of TCP with its rules in a table of their own."""
-    own = {key: value for key, value in tcp.items() if key not in RULES and key != "max_plus"}
-    if "max_plus" in tcp:
-        return {**own, "rules": {"max_plus": tcp["max_plus"]}}
-    rules = {key: tcp.get(key, default) for key, default in RULES.items()}
-    if tcp["limited_transmit"] == "on-second":
-        own["limited_transmit"], rules["limited_transmit_on"] = True, "second"
-    return {**own, "rules": rules}
-
-
-def moved(value: Any) -> Any:
-    """Return a recorded document with each key in the table in which it is now."""
-    if isinstance(value, list):
-        return [moved(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "stack" in value and "timer_restart" in value:
-        return with_rules(value)
-    return {key: moved(item) for key, item in value.items()}
-
-
-def in_place(text: str) -> str:
-    """Return a recorded text whose JSON, if it has any, is laid out as now."""
-    code, _, rest = text.partition("\n")
-    before, document = (f"{code}\n", rest) if rest.startswith(("{", "[")) else ("", text)
-    try:
-        found, end = json.JSONDecoder().raw_decode(document)
-    except json.JSONDecodeError:
-        return text
-    if not isinstance(found, dict):
-        return text
-    return f"{before}{json.dumps(moved(found), indent=1)}{document[end:]}"
-
-
 def renamed(text: str) -> str:
     """Return a recorded text with the names of now, without the lines of removed keys."""
-    text = in_place(text)
     if REMOVED:
         gone = "|".join(map(re.escape, sorted(REMOVED)))
         text = re.sub(rf'^ *"({gone})": .*,\n', "", text, flags=re.MULTILINE)
@@ -184,14 +159,38 @@ def differences(before: dict[str, str], now: dict[str, str]) -> Iterator[str]:
                 yield f"{name}:{line}: {was.strip()} -> {is_now.strip()}"
 
 
-def compared(case: Case, folder: Path) -> list[str]:
-    """Return in what a case differs from its recording, at most a few lines."""
+def without_words(text: str) -> str:
+    """Return the numbers and the structure of a text: a line for each number, key and bracket.
+
+    Lines of JSON keep their key, other lines only their numbers, so that a paragraph may be worded
+    and wrapped differently.
+    """
+    kept: list[str] = []
+    for line in text.splitlines():
+        key = KEY.match(line)
+        if key:
+            kept.append(key[1])
+        elif re.fullmatch(r"[\s{}\[\],]+", line):
+            kept.append(line.strip())
+        kept.extend(found[0] for found in NUMBER.finditer(key[2] if key else line))
+    return "\n".join(kept)
+
+
+def compared(case: Case, folder: Path, *, numbers: bool = False) -> tuple[list[str], list[str]]:
+    """Return in what a case differs from its recording, and with ``numbers`` in which words."""
     place = folder / case.name
     if not place.is_dir():
-        return ["not recorded"]
+        return ["not recorded"], []
     before = {path.name: path.read_text() for path in place.iterdir()}
     now = {name.replace(os.sep, "+"): text for name, text in recorded(case).items()}
-    return list(differences(before, now))
+    every = list(differences(before, now))
+    if not numbers:
+        return every, []
+    skeletons = [
+        {name: without_words(text) for name, text in each.items()} for each in (before, now)
+    ]
+    differing = list(differences(*skeletons))
+    return differing, [] if differing else every
 
 
 def chosen(only: str, slow: bool) -> list[Case]:
@@ -207,17 +206,22 @@ def record_all(wanted: list[Case], folder: Path, processes: int) -> int:
     return 0
 
 
-def compare_all(wanted: list[Case], folder: Path, processes: int) -> int:
-    """Print what differs from a recording and return the exit code: 1 where anything does."""
+def compare_all(wanted: list[Case], folder: Path, processes: int, *, numbers: bool) -> int:
+    """Print what differs from a recording and return the exit code: 1 if anything does."""
+    compare = partial(compared, folder=folder, numbers=numbers)
     with ProcessPoolExecutor(processes) as pool:
-        found = pool.map(partial(compared, folder=folder), wanted, chunksize=4)
-        differing = list(report(zip(wanted, found, strict=True)))
+        found = list(zip(wanted, pool.map(compare, wanted, chunksize=4), strict=True))
+    differing = list(report((case, lines) for case, (lines, _) in found))
+    if numbers:
+        print("Words that differ:")
+        worded = list(report((case, words) for case, (_, words) in found))
+        print(f"{len(worded)} cases differ in words")
     print(f"{len(wanted)} cases compared, {len(differing)} differ")
     return 1 if differing else 0
 
 
 def report(found: Iterable[tuple[Case, list[str]]]) -> Iterator[str]:
-    """Print the differences of each case as it comes, and yield the names of those that differ."""
+    """Print the differences of each case, and yield the names of those that differ."""
     for case, lines in found:
         if lines:
             print(f"{case.name}: {len(lines)} differences", *lines[:MOST_SHOWN], sep="\n  ")
@@ -232,9 +236,12 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose name has this text in it")
     parser.add_argument("--slow", action="store_true", help="the papers, too")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--numbers", action="store_true", help="words may differ")
     asked = parser.parse_args()
-    run = record_all if asked.what == "record" else compare_all
-    return run(chosen(asked.only, asked.slow), asked.folder.resolve(), asked.processes)
+    wanted, folder = chosen(asked.only, asked.slow), asked.folder.resolve()
+    if asked.what == "record":
+        return record_all(wanted, folder, asked.processes)
+    return compare_all(wanted, folder, asked.processes, numbers=asked.numbers)
 
 
 if __name__ == "__main__":

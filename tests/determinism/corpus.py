@@ -34,12 +34,15 @@ class Case:
         Text files that are there before.
     slow
         Whether it takes minutes.
+    calls
+        Functions of ``answers.CALLS`` with their arguments; what each returns is recorded.
     """
 
     name: str
     commands: Commands
     files: Mapping[str, str] | None = None
     slow: bool = False
+    calls: tuple[tuple[str, Any], ...] = ()
 
 
 WEB: Changes = {"run.connections": 1500, "run.warmup": "5s", "run.replications": 2}
@@ -326,6 +329,8 @@ def cases() -> Iterator[Case]:
     yield from _engines()
     yield from _commands()
     yield from _captures()
+    yield from _sweeps()
+    yield from _called()
     yield from _refused()
     yield from _papers()
 
@@ -602,6 +607,43 @@ def _captures() -> Iterator[Case]:
         between = ("trace", "bottleneck-in.pcap", "--after=bottleneck-out.pcap", "--json")
         replay = ("trace", "sender.pcap", "--connection=all", "--scenario=again.toml")
         yield Case(f"capture-{traffic}", (simulate, *read, between, replay))
+
+
+def _sweeps() -> Iterator[Case]:
+    for traffic, key, values in (
+        ("web", "traffic.sources", "100,134"),
+        ("narrow", "network.rtt", "20ms,60ms"),
+        ("classes", "network.bottleneck.rate", "5mbit,10mbit"),
+    ):
+        scenario, base = TRAFFIC[traffic]
+        command = ("sweep", scenario, f"--vary={key}={values}", "--engine=packet", *settings(base))
+        written = ("--html=page.html", "--markdown=page.md", "--plot=figures", "--format=svg")
+        yield Case(
+            f"sweep-{traffic}", ((*command, *written), (*command, "--csv"), (*command, "--json"))
+        )
+
+
+QUESTIONS = ("path", "flows", "transfer", "winner", "users", "buffer")
+EMULATED: dict[str, Changes] = {
+    "droptail": {"queue": "droptail", "buffer": "40pkt"},
+    "codel": {"queue": "codel", "buffer": "1000pkt", "loss": "1%"},
+    "fq-codel": {"queue": "fq_codel", "buffer": "1000pkt"},
+    "behind": {"buffer": "1bdp", "loss": "1%", "loss_at": "behind"},
+}
+
+
+def _called() -> Iterator[Case]:
+    for name in QUESTIONS:
+        asked = {"question": name, "values": {}}
+        curve = (("curve", asked),) if name != "transfer" else ()
+        yield Case(f"page-{name}", (), calls=(("page", asked), *curve))
+    for name, bottleneck in EMULATED.items():
+        scenario = {
+            "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", **bottleneck}},
+            "traffic": {"kind": "bulk", "flows": 2},
+            "run": {"duration": "20s", "warmup": "5s"},
+        }
+        yield Case(f"emulated-{name}", (), calls=(("kernel", scenario), ("link", scenario)))
 
 
 def _refused() -> Iterator[Case]:
