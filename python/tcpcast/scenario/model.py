@@ -2,9 +2,10 @@
 
 import functools
 import hashlib
+import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -43,14 +44,13 @@ from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.names import Title
 from tcpcast.scenario.needed import ASKED, ends_by_itself, needed_of_all
 from tcpcast.scenario.network import Network
-from tcpcast.scenario.reuse import LINKS, is_captured, plain, reread
+from tcpcast.scenario.reuse import is_captured, plain, reread
 from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
     EntryNames,
     Reading,
     Table,
-    canonical,
     fault,
     fault_lines,
     faults,
@@ -388,40 +388,10 @@ class Scenario(Table):
         """Return ``"sha256:..."`` of the canonical JSON of ``resolved()``."""
         return self._digest
 
-    # Every formula's answer has it; a variant of a sweep shares most tables with the last one.
     @functools.cached_property
     def _digest(self) -> str:
-        if self.captured is not None:
-            text = canonical(self.resolved())
-        else:
-            texts = dict(self._table_texts())
-            text = _joined(texts)
+        text = json.dumps(self.resolved(), sort_keys=True, separators=(",", ":"))
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-    def _table_texts(self) -> Iterator[tuple[str, str]]:
-        """Yield the keys of ``resolved()``, each with its canonical JSON."""
-        for name, field in type(self).model_fields.items():
-            value, key = getattr(self, name), field.alias or name
-            if field.exclude or value is None or value == []:
-                continue
-            if isinstance(value, Network):
-                yield key, self._network_text(value)
-            elif isinstance(value, Table):
-                yield key, value.canonical
-            elif isinstance(value, list):
-                yield key, f"[{','.join(table.canonical for table in value)}]"
-            else:
-                yield key, canonical(value)
-
-    def _network_text(self, network: Network) -> str:
-        """Return the network's canonical JSON; links that variants share are written once."""
-        if network.hops:
-            table = network.model_dump(by_alias=True, exclude_none=True)
-            return canonical(self._resolved_network(table))
-        apart = {"hops", *LINKS.values()}
-        table = network.model_dump(by_alias=True, exclude_none=True, exclude=apart)
-        texts = {key: canonical(value) for key, value in table.items()}
-        return _joined(texts | {key: getattr(network, at).canonical for key, at in LINKS.items()})
 
     def warnings(self) -> list[str]:
         """Return what to check before trusting any answer to this scenario."""
@@ -463,11 +433,6 @@ class Scenario(Table):
         return f"<Scenario {self.name}: {kinds}, bottleneck {rate}, rtt {rtt}>"
 
     __str__ = __repr__
-
-
-def _joined(texts: Mapping[str, str]) -> str:
-    """Join canonical JSON of values by key to that of their table."""
-    return "{" + ",".join(f'"{key}":{text}' for key, text in sorted(texts.items())) + "}"
 
 
 def _entry_names(source: Mapping[str, Any]) -> EntryNames:

@@ -6,8 +6,6 @@ path before them.
 """
 
 import difflib
-import functools
-import json
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -86,11 +84,6 @@ class Table(BaseModel):
         except ValidationError as error:
             raise faults([_plain_words(cls, e) for e in error.errors()]) from None
 
-    @functools.cached_property
-    def canonical(self) -> str:
-        """The table with every default filled in, as canonical JSON."""
-        return canonical(self.model_dump(by_alias=True, exclude_none=True))
-
     @classmethod
     def key_names(cls) -> dict[str, Any]:
         """Return the keys as people type them, each with its field."""
@@ -111,11 +104,6 @@ def as_table(value: object) -> Mapping[str, Any]:
 def no_entries() -> list[Any]:
     """Return the list of a key left out. Pydantic reads a signature, which ``list`` has as text."""
     return []
-
-
-def canonical(value: Any) -> str:
-    """Return plain values as JSON in which the same values are the same text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def fault(
