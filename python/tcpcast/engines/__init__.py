@@ -115,7 +115,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "a few exactly simulated flows among cross flows that repeat their measured values",
         "stack max-plus-reno, on/off sources and bulk flows; requested by name",
         FIXED_POINT,
-        "where it converges; else the answer is withheld, with the test that failed",
+        "if it converges; otherwise the values are marked, with the test that failed",
         quick=False,
     ),
     "kernel": EngineEntry(

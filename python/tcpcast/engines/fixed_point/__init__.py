@@ -3,13 +3,14 @@
 Baccelli, Hong and Liu, INRIA report 4154, section 5. The native half runs the iterations and the
 measurement (``crates/fixed_point``); here its sums become metrics as the packet engine's
 do, each class weighted by how many of its flows one reference flow stands for, and the tests of
-section 5.4 decide whether there is an answer at all (:mod:`.convergence`). Above the threshold the
-schemes do not hold, and there is none.
+section 5.4 decide whether they can be trusted (:mod:`.convergence`). Above the threshold the
+schemes do not hold, and no value is trusted.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,9 +71,9 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         The packet engine's metrics, with 95 % intervals over the reference flows, and the tables
         ``convergence`` (each test of each class: the reference flows, the cross flows, what they
         differ by, and by what they may), ``iterations`` (what each step measured) and
-        ``reference_flows`` (the figures of the reference flows, whether they pass for an answer or
-        not). Where a test fails, or the sources ask for more than the link carries, there are no
-        metrics, and ``partial`` says why; the tables stay.
+        ``reference_flows`` (the figures of the reference flows with their intervals). If a test
+        fails, or the sources ask for more than the link carries, the metrics are not trusted and
+        have no intervals; ``partial`` contains the reason and the size of the difference.
 
     Raises
     ------
@@ -160,20 +161,27 @@ def _weighted_goodputs(found: Goodputs, weights: list[float]) -> Goodputs:
 
 
 def _conclude(answer: Answer, estimates: Estimates, verdict: Tested, load: float) -> None:
+    answer.metrics = figures.metrics(estimates)
     failed = f" ({'; '.join(verdict.failed)})" if verdict.failed else ""
     if load > 1:
+        doubt = "above the threshold"
         answer.partial = (
             f"no fixed point holds above the threshold{failed}: the sources ask for {load:.3g} "
             "times what the link carries, and there the schemes do not keep to Little's law; "
             f"{INSTEAD}"
         )
     elif failed:
+        doubt = "no fixed point"
         answer.partial = (
             f"no fixed point was reached{failed}: write another scheme, more steps, more "
             f"references or a longer run; or {INSTEAD}"
         )
     else:
-        answer.metrics = figures.metrics(estimates)
+        return
+    answer.metrics = {
+        name: replace(metric, low=None, high=None, trusted=False, doubt=doubt)
+        for name, metric in answer.metrics.items()
+    }
 
 
 def _say_how_it_ended(answer: Answer, ended: str) -> None:
