@@ -135,7 +135,7 @@ def test_alone_on_the_path_p_r_is_exactly_the_engine_s(tmp_path: Path) -> None:
     assert drops > 100
     assert total(capture, "lost_between") == drops
     assert total(capture, "under_way") == 0
-    # The SYN-ACK of each of the 100 transfers is a packet, too.
+    # Each of the 100 transfers also has a SYN-ACK.
     assert total(capture, "loss_ratio_between") == drops / (truth["arrived"] + 100)
 
 

@@ -74,7 +74,7 @@ impl Rest {
 
     /// Counts a connection that failed.
     fn count_failed(&mut self, report: &ConnectionReport) {
-        let [opened, answer] = &report.directions;
+        let [opened, answer] = &*report.directions;
         let established =
             report.handshake_rtt_s.is_some() || answer.announced != Default::default();
         let asked = report.syn_captured && !established;

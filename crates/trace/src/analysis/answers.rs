@@ -319,7 +319,7 @@ impl Flow {
 
     /// What is said of this direction in the end.
     pub(crate) fn report(
-        mut self,
+        &mut self,
         source: Endpoint,
         destination: Endpoint,
         tap: &Tap,

@@ -338,7 +338,7 @@ impl Flow {
         if packets == 1 {
             self.largest = self.largest.max(segment.payload);
         }
-        self.short = segment.payload % self.largest.max(1) > 0
+        self.short = segment.payload != self.largest && segment.payload % self.largest.max(1) > 0
             || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if let Some(journal) = &mut self.journal {
             let (time, near, short) = (segment.time, outlook.near, self.short);

@@ -43,7 +43,7 @@ pub struct ConnectionReport {
     /// From the SYN to the acknowledgement of its answer, s: the whole path, wherever the tap is.
     pub handshake_rtt_s: Option<f64>,
     /// Both directions; the first is that of who opened it or, without a SYN, of its first segment.
-    pub directions: [DirectionReport; 2],
+    pub directions: Box<[DirectionReport; 2]>,
 }
 
 /// Plain counts of a direction. What was captured twice is in `capture_duplicates` only.

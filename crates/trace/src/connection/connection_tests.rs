@@ -127,7 +127,7 @@ impl Trace {
     /// The direction of the data of the only connection.
     fn report(self) -> DirectionReport {
         let [report] = <[_; 1]>::try_from(self.reports()).expect("one connection");
-        let [data, _] = report.directions;
+        let [data, _] = *report.directions;
         data
     }
 }
@@ -649,7 +649,7 @@ proptest! {
         let mut reports = connections.finished();
         reports.extend(connections.finish());
         let mut counted = 0;
-        for direction in reports.iter().flat_map(|report| &report.directions) {
+        for direction in reports.iter().flat_map(|report| &*report.directions) {
             let counts = &direction.counts;
             counted += counts.packets - counts.aggregated + counts.capture_duplicates;
             prop_assert!(counts.unique_bytes <= counts.bytes);
@@ -932,7 +932,7 @@ fn both_ends_open_at_once_with_data() {
         trace.push(&ack);
     }
     let [report] = <[_; 1]>::try_from(trace.reports()).expect("one connection");
-    for direction in report.directions {
+    for direction in *report.directions {
         let Counts { unique_bytes, missing_bytes, syn_retransmissions, .. } = direction.counts;
         assert_eq!((unique_bytes, missing_bytes, syn_retransmissions), (110, 0, 0));
         assert_eq!((direction.indications.to(), direction.indications.to_paper), (0, 0));
@@ -979,7 +979,7 @@ fn one_packet_is_little_and_counts_like_any_other() {
 
 fn one_data_packet(report: &ConnectionReport) -> u64 {
     assert!(matches!(report.end, End::Evicted | End::Open));
-    let [data, back] = &report.directions;
+    let [data, back] = &*report.directions;
     assert_eq!((data.counts.bytes, back.counts.packets), (1000, 0));
     data.counts.data_packets
 }
