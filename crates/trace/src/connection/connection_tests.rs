@@ -132,6 +132,24 @@ impl Trace {
     }
 }
 
+/// A short segment comes first, then the one before it, which repeats it: the hole is a packet.
+#[test]
+fn a_segment_that_fills_a_larger_hole_is_one_packet() {
+    let mut trace = Trace::new();
+    trace.handshake(100.0, 100.1);
+    let mut short = trace.packet(101.0, 1, 1);
+    short.payload = PACKET / 3;
+    trace.push(&short);
+    let mut whole = trace.packet(300.0, 0, 1);
+    whole.payload += PACKET / 3;
+    trace.push(&whole);
+    let mut ack = trace.segment(400.0, RECEIVER);
+    ack.acknowledgement = ack.acknowledgement.wrapping_add(PACKET + PACKET / 3);
+    trace.push(&ack);
+    let counts = trace.report().counts;
+    assert_eq!((counts.data_packets, counts.acknowledged_packets), (2, 2));
+}
+
 /// A path of 100 ms, seen at the sender: ten packets, the first four acknowledged.
 fn begun(sack: bool) -> Trace {
     let mut trace = Trace { sack, ..Trace::new() };
