@@ -213,3 +213,35 @@ def test_no_figure_of_a_simulated_capture_depends_on_the_time(name: str, tmp_pat
         after = tcpcast.trace(later(tmp_path / "sender.pcap", tmp_path / "later.pcap", shift_ns))
         for table in ("connections", "intervals", "rounds", "retransmissions"):
             assert differences(getattr(before, table), getattr(after, table)) == [], table
+
+
+def numbered(path: Path, target: Path, *, keep: int) -> Path:
+    """Write a capture whose receiver numbers its packets, with one of ``keep`` acks."""
+    content = path.read_bytes()
+    whole, at, count = bytearray(content[:24]), 24, 0
+    while at < len(content):
+        (kept,) = struct.unpack_from("<I", content, at + 8)
+        record = bytearray(content[at : at + 16 + kept])
+        at += 16 + kept
+        if record[16 + 12 + 1] & 0x80:  # from 10.128.0.0/9
+            count += 1
+            record[16 + 4 : 16 + 6] = struct.pack(">H", count % 65_536)
+            if not record[16 + 33] & 2 and count % keep:
+                continue
+        whole += record
+    target.write_bytes(whole)
+    return target
+
+
+@pytest.mark.parametrize(("keep", "named"), [(1, False), (4, True)])
+def test_acks_that_are_lost_on_the_return_path_are_named(
+    keep: int, named: bool, tmp_path: Path
+) -> None:
+    changes = {"traffic.flows": 1, "network.bottleneck.loss": "0%", "tcp": {"stack": "linux-cubic"}}
+    _, _, before = simulated(BASE, tmp_path, changes)
+    table = tcpcast.trace(
+        numbered(tmp_path / "sender.pcap", tmp_path / "few", keep=keep)
+    ).connections
+    sent = before.connections["acks"][0] + before.connections["duplicate_acks"][0]
+    assert table["missing_acks"][0] == pytest.approx(sent * (1 - 1 / keep), rel=0.02)
+    assert ("acknowledgements are missing" in advice(table)[0]) is named

@@ -199,9 +199,9 @@ impl RunConfig {
         hops.iter().map(|hop| transmission_time(self.ack_bytes, hop.rate_bps) + hop.delay).sum()
     }
 
-    /// Times of packets without data, of an acknowledgement's length, over the empty path: from the
+    /// Times of packets without data, of an acknowledgement's length, over the unloaded path: from the
     /// sender of a class to the tap, and back.
-    fn empty_path(&self, class: &ClassConfig, tap: Tap) -> [Nanos; 2] {
+    fn unloaded_path(&self, class: &ClassConfig, tap: Tap) -> [Nanos; 2] {
         let own =
             |link: &AccessConfig| transmission_time(self.ack_bytes, link.rate_bps) + link.delay;
         let over = |bps: Option<u64>| transmission_time(self.ack_bytes, bps);
@@ -218,9 +218,9 @@ impl RunConfig {
         }
     }
 
-    /// Round-trip time of packets without data over the empty path.
-    pub(crate) fn empty_rtt(&self, class: &ClassConfig) -> Nanos {
-        self.empty_path(class, Tap::Receiver).iter().sum()
+    /// Round-trip time of packets without data over the unloaded path.
+    pub(crate) fn unloaded_rtt(&self, class: &ClassConfig) -> Nanos {
+        self.unloaded_path(class, Tap::Receiver).iter().sum()
     }
 
     /// Properties of each class's connections that a capture at `tap` shows.
@@ -230,7 +230,7 @@ impl RunConfig {
             *end += class.sources;
             let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
             let modern = tcp.modern.as_ref();
-            let (rtt, [forward, back]) = (self.empty_rtt(class), self.empty_path(class, tap));
+            let (rtt, [forward, back]) = (self.unloaded_rtt(class), self.unloaded_path(class, tap));
             let added = AddedHandshake { rtt, forward, back };
             Some(Announced {
                 end: *end,

@@ -73,7 +73,7 @@ def application(gains: Gains) -> list[str]:
         if by_loss > WORTH * now:
             end += f". With data always available PFTK allows {rate(by_loss)}"
         elif not gains.fed[at] and by_window > WORTH * now and table["window_max_bytes"][at] > 0:
-            why = "Nothing was lost" if gains.lossless[at] else "Too few losses for a model"
+            why = "Nothing was lost" if gains.lossless[at] else "No model of loss applies"
             end += f". {why}: a window per RTT allows up to {rate(by_window)}"
         ends.append(end + ".")
     return ends
@@ -162,7 +162,7 @@ def _larger_window(
         if not math.isfinite(goal):
             ends.append(
                 f"{start}. First raise {window}, {how}: "
-                f"{'nothing was lost' if gains.lossless[at] else 'losses are too few for a model'} "
+                f"{'nothing was lost' if gains.lossless[at] else 'no model of loss applies'} "
                 "and the link was never full, so twice the window gives twice the rate, "
                 f"{rate(2 * now)}."
             )
@@ -280,8 +280,8 @@ def _no_loss(gains: Gains, at: int) -> str:
     if not gains.lossless[at]:
         again = int(gains.table["retransmissions"][at])
         return (
-            f". The capture has {again:,} retransmission{'' if again == 1 else 's'}, too few loss "
-            "indications for a model. A longer capture shows more."
+            f". The capture has {again:,} retransmission{'' if again == 1 else 's'}, but no loss "
+            "indication, RTT or window for a model. A longer capture shows more."
         )
     if gains.table["ecn_echoes"][at] > 0:
         return ". Nothing was lost, but the path marked packets (ECN). First look at its queue."

@@ -104,7 +104,7 @@ impl Path {
     }
 
     /// Whether a modern sender closes its connections, and what a handshake has told it: how long
-    /// packets without data take there and back on the empty path, those of an acknowledgement's
+    /// packets without data take there and back on the unloaded path, those of an acknowledgement's
     /// length.
     fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
@@ -113,7 +113,7 @@ impl Path {
             modern.stack.receiving.reading = Reading::EachInstant;
         }
         modern.closes = class.traffic.closes();
-        modern.rtt = config.empty_rtt(class);
+        modern.rtt = config.unloaded_rtt(class);
     }
 
     /// Makes both hosts as late as class number `at` has its hosts.

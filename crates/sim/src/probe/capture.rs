@@ -72,7 +72,7 @@ pub struct Announced {
     pub added: Option<AddedHandshake>,
 }
 
-/// Times of a handshake over the empty path: it ends when the sender sends its first data.
+/// Times of a handshake over the unloaded path: it ends when the sender sends its first data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddedHandshake {
     /// Round-trip time of the path.

@@ -44,6 +44,9 @@ impl Flow {
         if !self.begun {
             self.begin(first(segment.acknowledgement));
         }
+        if let Some(journal) = &mut self.journal {
+            journal.answers.read(segment);
+        }
         let number = unwrapped(self.next, segment.acknowledgement);
         if !self.anchored {
             self.anchored = true;
@@ -370,6 +373,7 @@ impl Flow {
             loss_times: take(&mut journal.loss_times),
             retransmitted: take(&mut journal.retransmitted),
             omitted: journal.omitted,
+            missing_answers: journal.answers.missing(),
             trail: trail.unwrap_or_default(),
             slow_start: found.slow_start,
             limitation,

@@ -292,6 +292,8 @@ pub struct DirectionReport {
     pub retransmitted: Vec<Retransmission>,
     /// How many of these two are not kept.
     pub omitted: u64,
+    /// Segments of the other end that the capture lacks, by their IP identifications; `None` if these do not count.
+    pub missing_answers: Option<u64>,
     /// Points of a time-sequence plot, if they were asked for.
     pub trail: Vec<Point>,
     /// How its window grew in slow start.
