@@ -21,8 +21,8 @@ FULL_QUEUE = 1.0
 
 
 MISSING_ACKS = 0.2
-"""Share of the receiver's acknowledgements that are missing, at and above which the return path is named:
-0 in captures of a Linux kernel without loss of acknowledgements, 0.33 with 30 % lost."""
+"""Share of missing acknowledgements at and above which the return path is named: 0 in captures of a
+Linux kernel without loss of acknowledgements, 0.33 with 30 % lost."""
 STRETCHED = 2.4
 """Packets per acknowledgement at and above which many may be missing: 2.6 with 30 % lost, 4.0 on a
 return link of 100 kbit/s; receivers send one for two packets."""
