@@ -330,9 +330,8 @@ impl Flow {
     ) -> DirectionReport {
         // At the receiver, acknowledgements pass before the rest of the initial window has arrived.
         let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.over);
-        let mut blank = None;
-        let journal = self.journal.as_deref_mut();
-        let journal = journal.unwrap_or_else(|| blank.insert(Journal::default()));
+        let mut blank = None::<Journal>;
+        let journal = self.journal.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
         let least = journal.sender.least();
         let side = tap.side(from, least);
         let mut found = journal.rounds.finish(self.last_data.unwrap_or(0), wait);
