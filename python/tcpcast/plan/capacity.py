@@ -14,7 +14,7 @@ from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve import between, curve_of, whole
 from tcpcast.plan.growth import RATE, growing, slowest_rate
-from tcpcast.plan.nearest import PRESET, model_notes, nearest
+from tcpcast.plan.nearest import PRESET, by_simulation_alone, model_notes, nearest
 from tcpcast.plan.path import percent
 from tcpcast.plan.population import quality, simulations
 from tcpcast.plan.result import Plan
@@ -284,7 +284,7 @@ class _Model:
     @property
     def notes(self) -> list[str]:
         """Return the reason for an answer without the model."""
-        return [] if self.inputs is not None else [f"By simulation alone: {self.nearby}."]
+        return [] if self.inputs is not None else [by_simulation_alone(self.nearby)]
 
     def warnings(self, result: EngsetResult) -> list[Note]:
         """Return the model's warnings, the least important ones if the simulation answers."""
