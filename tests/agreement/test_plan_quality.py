@@ -249,8 +249,6 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
         plan_quality(loop(), share=0.9, above_bps=1e5, engine="engset")
     with pytest.raises(NotApplicable, match="on-off"):
         plan_quality(tcpcast.load("lossy-path"), share=0.9, above_bps=1e5)
-    with pytest.raises(NotApplicable, match="2: write a scenario for each class"):
-        plan_quality(tcpcast.load("two-classes"), share=0.9, above_bps=1e5)
     unlimited = loop({"network.bottleneck": {"rate": "unlimited"}})
     with pytest.raises(NotApplicable, match=r"network\.bottleneck\.rate"):
         plan_quality(unlimited, share=0.9, above_bps=1e5)

@@ -129,9 +129,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     if rate is None:
         from tcpcast.plan import plan_quality
 
-        if grows is not None:
-            raise TcpcastError("--class: belongs to --rate; --share is for one class of users")
-        quality = {"engine": engine, **_quality(share, above), "verify": verify}
+        quality = {"engine": engine, "grows": grows, **_quality(share, above), "verify": verify}
         scenario = _scenario("quality", file, changes, seed)
         _answer(plan_quality, scenario, quality, threads, report, **shown)
         return

@@ -89,7 +89,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     _check_positive(rate_bps)
     model = _model(scenario, rate_bps, _peak_of_one, "one source alone gets")
     plan = _plan(f"most sources at a mean rate of {_rate_text(rate_bps)}", "sources", rate_bps)
-    plan.notes += [*growth.notes(), *model.notes]
+    plan.notes += [*growth.notes("mean rate"), *model.notes]
     if model.inputs is not None:
         _users_by_model(plan, scenario, model, rate_bps, growth.key)
     if verify or model.nearby:
@@ -175,7 +175,7 @@ def plan_rate(
         scenario = scenario.with_changes({_LINK: FASTEST})
     model = _model(scenario, rate_bps, partial(_peak, scenario), "an unlimited bottleneck gives")
     plan = _plan(f"bottleneck rate for a mean rate of {_rate_text(rate_bps)}", "bit/s", rate_bps)
-    plan.notes += [*_classes_note(scenario), *model.notes]
+    plan.notes += [*_classes_note(scenario, "mean rate"), *model.notes]
     least = _least_rate(scenario)
     if model.inputs is not None:
         _rate_by_model(plan, scenario, model, rate_bps, least)
@@ -205,7 +205,7 @@ def plan_rate_quality(
     Parameters
     ----------
     scenario
-        One class of on/off sources. Of its bottleneck only the rate is varied.
+        On/off sources. Of its bottleneck only the rate is varied.
     share, above_bps
         As in :func:`plan_quality`.
     options
@@ -220,12 +220,12 @@ def plan_rate_quality(
     Raises
     ------
     NotApplicable
-        Several classes, or traffic that is not on/off.
+        No class has on/off traffic.
     DomainError
         A share or rate outside its domain, or a goodput that no bottleneck rate gives.
     """
     start = scenario.network.bottleneck.rate_bps
-    sources = scenario.populations[0].count
+    sources = growing(scenario, None, "plan rate").total
     if math.isinf(start):
         start = min(sources * above_bps, LARGEST_RATE_BPS)
         scenario = scenario.with_changes({_LINK: FASTEST})
@@ -234,10 +234,11 @@ def plan_rate_quality(
         question=f"bottleneck rate with {asked.words}",
         value=math.nan,
         unit="bit/s",
+        notes=_classes_note(scenario, "goodput"),
         target=("goodput_bps", above_bps),
     )
     runs = simulations(asked, "packet", lambda _: asked.changes(sources), options)
-    runs.key, runs.text = _LINK, units.format_rate
+    runs.key, runs.text, runs.place = _LINK, units.format_rate, None
     least = math.ceil(_least_rate(scenario))
     goal = Goal(target=above_bps, rises=True, smallest=True, least=least)
     fastest = (units.parse_rate(FASTEST), f"{percent(share)} of files reach without a bottleneck")
@@ -356,9 +357,9 @@ def _centre(plan: Plan, simulated: Any) -> float:
     return plan.simulated or (float(np.median(simulated)) if len(simulated) else 1.0)
 
 
-def _classes_note(scenario: Scenario) -> list[str]:
+def _classes_note(scenario: Scenario, figure: str) -> list[str]:
     few = len(scenario.populations) == 1
-    return [] if few else ["Of several classes, the one with the lowest mean rate counts."]
+    return [] if few else [f"Of several classes, the one with the lowest {figure} counts."]
 
 
 def _peak_of_one(inputs: EngsetInputs) -> float:
