@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -159,6 +160,18 @@ def test_rate_ends_where_the_round_trip_has_no_room() -> None:
     slower = {"network.bottleneck.rate": f"{plan.value * 0.99:.0f}bit"}
     with pytest.raises(ValueError, match="transmission"):
         web(traffic__sources=1).with_changes(slower)
+
+
+def test_the_rate_of_a_saw_tooth_is_the_smallest() -> None:
+    """3 sources get 727 kbit/s over 1.49 Mbit/s, and 634 over a faster link."""
+    few = web(traffic__sources=3)
+    for target in (650e3, 700e3):
+        plan = plan_rate(few, rate_bps=target)
+        assert plan.value < 1.495e6
+        (warning,) = (text for text in plan.warnings if "miss the target again" in text)
+        assert re.search(r"up to 1\.[5-9]\d*mbit", warning)
+    plan = plan_rate(few, rate_bps=500e3)
+    assert not any("miss the target again" in text for text in plan.warnings)
 
 
 def test_impossible_targets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,7 +256,12 @@ def _rate_by_model(
     inputs = model.inputs
     assert inputs is not None
     at = partial(_at, scenario, inputs)
-    value = math.ceil(_smallest_rate(lambda c: at(c).rate_bps >= rate_bps * (1 - ROUNDING), least))
+
+    def reaches(link_bps: float) -> bool:
+        return at(link_bps).rate_bps >= rate_bps * (1 - ROUNDING)
+
+    found, missed = _first_rate(reaches, least)
+    value = math.ceil(found)
     rates = [round(c) for c in (value * (1 - STEP), value, value * (1 + STEP)) if c >= least]
     results = [at(c) for c in rates]
     plan.value = value
@@ -264,6 +269,12 @@ def _rate_by_model(
     plan.warnings += model.warnings(results[rates.index(value)])
     there = {_LINK: units.format_rate(value)}
     plan.untrusted = model.nearby or disowned("engset", scenario, there)
+    if missed is not None:
+        text = (
+            "the formula's mean rate rises in steps and falls between them: some faster links, up "
+            f"to {_rate_text(missed)}, miss the target again"
+        )
+        plan.warnings += model_notes([text], leads=not model.nearby)
     if value <= math.ceil(least):
         plan.warnings.append(
             "a slower bottleneck would do, but there the packet alone takes the whole round-trip "
@@ -424,13 +435,33 @@ def _least_rate(scenario: Scenario) -> float:
     return bits / min(rooms) * (1 + ROUNDING)
 
 
+def _first_rate(reaches: Callable[[float], bool], least: float) -> tuple[float, float | None]:
+    """Return the smallest rate that reaches, and the largest one above it that does not, if any.
+
+    The formula's rate is a saw-tooth: the points of the curve show where it crosses the target.
+    """
+    value = _smallest_rate(reaches, least)
+    links = between(value, least=least, most=LARGEST_RATE_BPS)
+    good = np.array([reaches(link) for link in links.tolist()])
+    first = int(np.argmax(good))
+    if first and links[first] < value:
+        value = _bisected(reaches, float(links[first - 1]), float(links[first]))
+    elif links[first] < value:
+        value = float(links[0])
+    missed = links[~good & (links > value)]
+    return value, float(missed[-1]) if missed.size else None
+
+
 def _smallest_rate(reaches: Callable[[float], bool], least: float) -> float:
-    """Return the smallest rate that reaches; the largest one does."""
-    high = least
+    """Return a rate that reaches, next to one that does not; the largest one does."""
+    low = high = least
     while not reaches(high):
         low, high = high, min(2 * high, LARGEST_RATE_BPS)
-    if high == least:
-        return least
+    return _bisected(reaches, low, high)
+
+
+def _bisected(reaches: Callable[[float], bool], low: float, high: float) -> float:
+    """Return where a rate begins to reach, between one that does not and one that does."""
     while high > low * (1 + ROUNDING):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if reaches(middle) else (middle, high)
