@@ -96,15 +96,20 @@ class PathOptions:
     def path(self, point: Mapping[str, str]) -> PathToSimulate:
         """Return what says how long a simulation takes, at one point of the ranges."""
         from tcpcast.path.effort import PathToSimulate
+        from tcpcast.scenario.link import read_buffer
         from tcpcast.scenario.todays_tcp import DEFAULT_STACK
         from tcpcast.units import parse_duration, parse_rate
 
+        rtt_s, rate_bps = parse_duration(point["rtt"]), parse_rate(point.get("rate", "unlimited"))
+        link = {"packet_bytes": self.packet_bytes, "rate_bps": rate_bps, "rtt_s": rtt_s}
+        buffer = _buffer(point)
         return PathToSimulate(
-            rtt_s=parse_duration(point["rtt"]),
+            rtt_s=rtt_s,
             loss_ratio=_read_loss(point.get("loss", "0%")),
-            link_pps=parse_rate(point.get("rate", "unlimited")) / (8 * self.packet_bytes),
+            link_pps=rate_bps / (8 * self.packet_bytes),
             flows=int(point.get("flows", "1")),
             stack=self.stack or DEFAULT_STACK,
+            buffer_pkts=0.0 if buffer is None else read_buffer(buffer).packets(**link),
         )
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
