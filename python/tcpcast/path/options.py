@@ -101,15 +101,19 @@ class PathOptions:
         from tcpcast.units import parse_duration, parse_rate
 
         rtt_s, rate_bps = parse_duration(point["rtt"]), parse_rate(point.get("rate", "unlimited"))
-        link = {"packet_bytes": self.packet_bytes, "rate_bps": rate_bps, "rtt_s": rtt_s}
-        buffer = _buffer(point)
+        buffer, packet_bytes, buffer_pkts = _buffer(point), self.packet_bytes, 0.0
+        if buffer is not None:
+            link_buffer = read_buffer(buffer)
+            buffer_pkts = link_buffer.packets(
+                packet_bytes=packet_bytes, rate_bps=rate_bps, rtt_s=rtt_s
+            )
         return PathToSimulate(
             rtt_s=rtt_s,
             loss_ratio=_read_loss(point.get("loss", "0%")),
-            link_pps=rate_bps / (8 * self.packet_bytes),
+            link_pps=rate_bps / (8 * packet_bytes),
             flows=int(point.get("flows", "1")),
             stack=self.stack or DEFAULT_STACK,
-            buffer_pkts=0.0 if buffer is None else read_buffer(buffer).packets(**link),
+            buffer_pkts=buffer_pkts,
         )
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
