@@ -32,7 +32,6 @@ from tcpcast.plan.verification import (
     undecided,
     verify_by_simulation,
 )
-from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:
@@ -242,15 +241,7 @@ def _notes(asked: Quality, populations: list[float]) -> list[str]:
         f"{link['link_pps']:,.0f} packets/s x {units.digits(link['mean_off_s'])} s / "
         f"{units.digits(link['mean_size_pkts'])} packets{outside}.",
         *asked.growth.notes("goodput"),
-        *_note_on_mean_field(asked, next((n for n in populations if n > 1), 1)),
     ]
-
-
-def _note_on_mean_field(asked: Quality, smallest: float) -> list[str]:
-    flows = (asked.scenario.mean_field or MeanField()).flows
-    if asked.engine != "mean-field" or smallest > flows:
-        return []
-    return [f"Up to {flows:,} sources mean-field simulates each source, as packet does."]
 
 
 def _not_whole(answers: dict[float, Answer], value: float) -> list[str]:
