@@ -279,13 +279,7 @@ def _scenario(tables: Mapping[str, Any]) -> Scenario:
     try:
         return Scenario.from_dict(tables)
     except ScenarioError as fault:
-        raise ScenarioError("\n".join(map(_by_option, str(fault).splitlines()))) from None
-
-
-def _by_option(line: str) -> str:
-    """Name the option instead of the key that a message begins with."""
-    key, colon, rest = line.partition(":")
-    return f"{OPTIONS.get(key, key)}{colon}{rest}"
+        raise fault.renamed(OPTIONS) from None
 
 
 def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
