@@ -155,7 +155,7 @@ impl Agenda {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn insert(&mut self, line: usize, time: Nanos, packet: Packet) {
         match self.lines[line].insert(time, packet) {
             Some(0) => self.heads.set(line, time),
