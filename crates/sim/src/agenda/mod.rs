@@ -208,13 +208,6 @@ impl Agenda {
         self.lines[queue].packets()
     }
 
-    /// Timers that expire within the next millisecond or so, with their sources, in no order, if
-    /// they are others than when this was asked last.
-    #[inline(always)]
-    pub fn expiring(&mut self) -> Option<impl Iterator<Item = (Timer, u32)> + Clone> {
-        self.timers.has_turned().then(|| self.timers.soon())
-    }
-
     /// Takes the packet that [`Agenda::next`] has just told of; its queue has a place.
     #[inline(always)]
     pub fn take(&mut self, queue: usize, due: Nanos) -> Packet {
