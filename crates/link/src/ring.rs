@@ -65,17 +65,32 @@ impl<T: Copy> Ring<T> {
         self.len += 1;
     }
 
-    /// Inserts one behind the first `place`; the others move, so this is for a place near the end.
+    /// Inserts `item` in front of the last items that `is_later` holds for. Returns its place, or
+    /// `None` if it was not inserted because more than `reach` items would move.
     #[inline(always)]
-    pub fn insert(&mut self, place: usize, item: T) {
-        self.push(item);
-        let mut to = self.place(self.len - 1);
-        for at in (place..self.len - 1).rev() {
-            let from = self.place(at);
-            self.slots[to] = self.slots[from];
-            to = from;
+    pub fn insert(
+        &mut self,
+        item: T,
+        reach: usize,
+        is_later: impl Fn(&T) -> bool,
+    ) -> Option<usize> {
+        if self.len > reach && is_later(&self.slots[self.place(self.len - 1 - reach)]) {
+            return None;
         }
-        self.slots[to] = item;
+        self.push(item);
+        let mut at = self.len - 1;
+        let mut slot = self.place(at);
+        while at > 0 {
+            let from = slot.wrapping_sub(1) & self.mask;
+            let before = self.slots[from];
+            if !is_later(&before) {
+                break;
+            }
+            self.slots[slot] = before;
+            (slot, at) = (from, at - 1);
+        }
+        self.slots[slot] = item;
+        Some(at)
     }
 
     /// Takes the first ones, the last of which is told; `places` are before that, and it is there.
@@ -165,15 +180,19 @@ mod tests {
     proptest! {
         #[test]
         fn items_are_inserted_anywhere_and_across_the_end_of_the_ring(
-            steps in prop::collection::vec((prop::option::of(0_usize..9), 0_u32..99), 0..200),
+            steps in prop::collection::vec(prop::option::weighted(0.7, (0_u32..20, 0_usize..9)), 0..200),
         ) {
             let mut ring = Ring::default();
             let mut queue = VecDeque::new();
-            for (behind, item) in steps {
-                if let Some(behind) = behind {
-                    let place = queue.len().saturating_sub(behind);
-                    ring.insert(place, item);
-                    queue.insert(place, item);
+            for (number, step) in steps.into_iter().enumerate() {
+                if let Some((time, reach)) = step {
+                    let place = queue.partition_point(|(before, _)| *before <= time);
+                    let inserts = queue.len() - place <= reach;
+                    let found = ring.insert((time, number), reach, |(other, _)| *other > time);
+                    prop_assert_eq!(found, inserts.then_some(place));
+                    if inserts {
+                        queue.insert(place, (time, number));
+                    }
                 } else {
                     prop_assert_eq!(ring.pop(), queue.pop_front());
                 }

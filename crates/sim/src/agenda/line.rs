@@ -37,15 +37,9 @@ impl DelayLine {
     /// Inserts a packet in front of those that come due later; returns how many come due no later, or `None` if
     /// more than [`REACH`] come due later.
     pub(crate) fn insert(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
-        let later = |next: &&Pending| next.time > time;
-        let last = self.pending.iter().rev();
-        let passed = last.take(REACH + 1).take_while(later).count();
-        if passed > REACH {
-            return None;
-        }
-        let place = self.pending.len() - passed;
+        let place =
+            self.pending.insert(Pending { time, packet }, REACH, |next| next.time > time)?;
         self.last = self.last.max(time);
-        self.pending.insert(place, Pending { time, packet });
         Some(place)
     }
 

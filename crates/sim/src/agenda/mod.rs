@@ -155,7 +155,7 @@ impl Agenda {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn insert(&mut self, line: usize, time: Nanos, packet: Packet) {
         match self.lines[line].insert(time, packet) {
             Some(0) => self.heads.set(line, time),
@@ -206,13 +206,6 @@ impl Agenda {
     /// The packets of a queue in the order in which they come; it has a place.
     pub fn coming(&self, queue: usize) -> impl Iterator<Item = &Packet> {
         self.lines[queue].packets()
-    }
-
-    /// Timers that expire within the next millisecond or so, with their sources, in no order, if
-    /// they are others than when this was asked last.
-    #[inline(always)]
-    pub fn expiring(&mut self) -> Option<impl Iterator<Item = (Timer, u32)> + Clone> {
-        self.timers.has_turned().then(|| self.timers.soon())
     }
 
     /// Takes the packet that [`Agenda::next`] has just told of; its queue has a place.

@@ -48,17 +48,6 @@ impl Timers {
         self.0.add(time, (timer as u64) << u32::BITS | u64::from(source));
     }
 
-    /// Whether the next few are others than when this was asked last.
-    #[inline(always)]
-    pub(crate) fn has_turned(&mut self) -> bool {
-        self.0.has_turned()
-    }
-
-    /// What they are for, and whose they are, in no order.
-    pub(crate) fn soon(&self) -> impl Iterator<Item = (Timer, u32)> + Clone {
-        self.0.soon().map(|what| (timer_of(what), what as u32))
-    }
-
     /// Takes the first, and says when the next one expires, [`LAST`] if there is none.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> (Timer, u32, Nanos) {

@@ -9,8 +9,6 @@ use std::collections::BinaryHeap;
 
 /// A slot is 2^20 ns long, 1.05 ms.
 const SLOT_BITS: u32 = 20;
-/// What is soon is less than this away.
-pub const SOON: Nanos = 1 << SLOT_BITS;
 /// The wheel is 4.3 s long.
 const SLOTS: usize = WORD * WORD;
 const WORD: usize = u64::BITS as usize;
@@ -32,8 +30,6 @@ pub struct Wheel {
     /// orders them.
     soon: BinaryHeap<Reverse<u128>>,
     reached: u64,
-    /// It has gone on to another slot since that was asked last.
-    turned: bool,
     /// The first node of each slot after that, and which slots have one: a bit a slot, a bit a word.
     slots: Box<[u32]>,
     filled: [u64; WORD],
@@ -65,7 +61,6 @@ impl Wheel {
         Self {
             soon: BinaryHeap::new(),
             reached: 0,
-            turned: false,
             slots: vec![NONE; SLOTS].into_boxed_slice(),
             filled: [0; WORD],
             filled_words: 0,
@@ -103,17 +98,6 @@ impl Wheel {
         self.soon.pop().map(|Reverse(first)| (time_of(first), first as u64))
     }
 
-    /// Whether it has gone on to another slot since this was asked last.
-    #[inline(always)]
-    pub fn has_turned(&mut self) -> bool {
-        std::mem::take(&mut self.turned)
-    }
-
-    /// What comes in the slot that it has reached, in no order.
-    pub fn soon(&self) -> impl Iterator<Item = u64> + Clone {
-        self.soon.iter().map(|Reverse(packed)| *packed as u64)
-    }
-
     /// Puts it into its slot of the wheel.
     fn wait(&mut self, slot: u64, node: Node) {
         let slot = slot as usize % SLOTS;
@@ -140,7 +124,6 @@ impl Wheel {
             return;
         }
         self.reached = slot;
-        self.turned = true;
         if slot == on_wheel {
             self.empty(slot as usize % SLOTS);
         }

@@ -20,6 +20,7 @@ pub struct Waiting {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
+    after: Nanos,
     due: Nanos,
     packet: Packet,
     next: u32,
@@ -38,14 +39,6 @@ impl Default for Line {
     }
 }
 
-impl Line {
-    /// True if no packet waits.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.first == NONE
-    }
-}
-
 impl Default for Waiting {
     fn default() -> Self {
         Self { nodes: vec![Node::default()], free: NONE, held: 0 }
@@ -59,10 +52,10 @@ impl Waiting {
         self.held
     }
 
-    /// Appends a packet that comes due at `due`.
+    /// Appends a packet that comes due at `due`; the packet before it comes due at `after`.
     #[inline(always)]
-    pub fn push(&mut self, line: &mut Line, due: Nanos, packet: Packet) {
-        let node = Node { due, packet, next: NONE };
+    pub fn push(&mut self, line: &mut Line, after: Nanos, due: Nanos, packet: Packet) {
+        let node = Node { after, due, packet, next: NONE };
         let at = if self.free == NONE {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
@@ -81,33 +74,22 @@ impl Waiting {
         self.held += 1;
     }
 
-    /// Takes the first packet if it comes due at `due`: then it waited for the one just gone.
+    /// Takes the first packet, with its time, if the packet before it came due at `after`.
     ///
     /// A packet that found the link idle is not on the line but has an event of its own, and those
-    /// that waited for it come due later than `due`.
+    /// that wait for it come later.
     #[inline(always)]
-    pub fn pop_due(&mut self, line: &mut Line, due: Nanos) -> Option<Packet> {
-        if line.first == NONE {
-            return None;
-        }
-        let at = line.first;
-        let node = self.nodes[at as usize];
-        if node.due != due {
-            return None;
-        }
-        self.pop(line).map(|(_, packet)| packet)
-    }
-
-    /// Takes the first packet, with its time.
-    #[inline(always)]
-    pub fn pop(&mut self, line: &mut Line) -> Option<(Nanos, Packet)> {
+    pub fn pop_after(&mut self, line: &mut Line, after: Nanos) -> Option<(Nanos, Packet)> {
         let at = line.first;
         if at == NONE {
             return None;
         }
-        let node = self.nodes[at as usize];
+        let node = &mut self.nodes[at as usize];
+        if node.after != after {
+            return None;
+        }
         line.first = node.next;
-        self.nodes[at as usize].next = self.free;
+        node.next = self.free;
         self.free = at;
         self.held -= 1;
         Some((node.due, node.packet))
@@ -162,17 +144,17 @@ mod tests {
     fn lines_share_a_pool_and_keep_their_order() {
         let mut pool = Waiting::default();
         let (mut a, mut b) = (Line::default(), Line::default());
-        pool.push(&mut a, 10, packet(1));
-        pool.push(&mut b, 10, packet(2));
-        pool.push(&mut a, 20, packet(3));
-        assert_eq!(pool.pop_due(&mut a, 9), None);
-        assert_eq!(pool.pop_due(&mut a, 10), Some(packet(1)));
-        assert_eq!(pool.pop_due(&mut a, 10), None);
-        pool.push(&mut b, 20, packet(4));
-        assert_eq!(pool.pop_due(&mut a, 20), Some(packet(3)));
-        assert_eq!(pool.pop_due(&mut a, 30), None);
-        assert_eq!(pool.pop_due(&mut b, 10), Some(packet(2)));
-        assert_eq!(pool.pop_due(&mut b, 20), Some(packet(4)));
+        pool.push(&mut a, 10, 11, packet(1));
+        pool.push(&mut b, 10, 12, packet(2));
+        pool.push(&mut a, 20, 21, packet(3));
+        assert_eq!(pool.pop_after(&mut a, 9), None);
+        assert_eq!(pool.pop_after(&mut a, 10), Some((11, packet(1))));
+        assert_eq!(pool.pop_after(&mut a, 10), None);
+        pool.push(&mut b, 20, 22, packet(4));
+        assert_eq!(pool.pop_after(&mut a, 20), Some((21, packet(3))));
+        assert_eq!(pool.pop_after(&mut a, 30), None);
+        assert_eq!(pool.pop_after(&mut b, 10), Some((12, packet(2))));
+        assert_eq!(pool.pop_after(&mut b, 20), Some((22, packet(4))));
         assert_eq!((pool.held(), pool.nodes.len()), (0, 1 + 3));
     }
 

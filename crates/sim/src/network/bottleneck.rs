@@ -21,10 +21,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         path: &Path,
         packet: Packet,
     ) {
-        let follows = self.now + path.ingress.data_time;
-        if let Some(next) = self.ingress_waiting.pop_due(&mut source.ingress_waiting, follows) {
-            let class = source.record.class();
-            self.agenda.packet(Place::BottleneckQueued, class, follows, next);
+        let waiting = &mut source.ingress_waiting;
+        if let Some((due, next)) = self.ingress_waiting.pop_after(waiting, self.now) {
+            self.agenda.packet(Place::BottleneckQueued, source.record.class(), due, next);
         }
         if HOPS && self.tandem.meets_before() {
             return self.at_meeting(source, path, packet);

@@ -24,35 +24,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         enters: Nanos,
         packet: Packet,
     ) {
-        if !path.plain_egress {
-            return self.reach_hard_egress(source, path, enters, packet);
-        }
-        let (idle, due) = cross_egress(source, path, enters, &packet);
-        self.reach_host(source, idle, due, packet);
-    }
-
-    /// A packet reaches an egress link that may drop it, or hosts that are late.
-    #[inline(never)]
-    fn reach_hard_egress<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        path: &Path,
-        enters: Nanos,
-        packet: Packet,
-    ) {
         if !path.plain {
             if let Some(at) = self.lost_on_egress(source, path, enters, packet) {
                 return self.dropped_on_access(at, source, packet);
             }
         }
         let (idle, due) = cross_egress(source, path, enters, &packet);
-        if let Some(noise) = &path.noise {
-            let is_first = idle || path.egress_loses_behind;
-            self.reach_late_host(source, noise, is_first, due, packet);
-        } else if !idle && path.egress_loses_behind {
-            self.agenda.packet(Place::ReturnSecond, source.record.class(), due, packet);
-        } else {
-            self.reach_host(source, idle, due, packet);
+        match &path.noise {
+            None => self.reach_host(source, path, idle, due, packet),
+            Some(noise) => self.reach_late_host(source, noise, idle, due, packet),
         }
     }
 
@@ -62,6 +42,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn reach_host<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
+        path: &Path,
         idle: bool,
         due: Nanos,
         packet: Packet,
@@ -69,10 +50,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let class = source.record.class();
         if idle {
             self.agenda.packet(Place::Return, class, due, packet);
-        } else if !is_full::<S>(&packet) {
+        } else if !is_full::<S>(&packet) || path.egress_loses_behind {
             self.agenda.packet(Place::ReturnSecond, class, due, packet);
         } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
-            self.egress_waiting.push(&mut source.egress_waiting, due, packet);
+            let after = due - path.egress.data_time;
+            self.egress_waiting.push(&mut source.egress_waiting, after, due, packet);
         }
     }
 
@@ -101,9 +83,6 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// Schedules the event of a packet that would be handled at `due` if both hosts were punctual. A
     /// host that is about to handle a packet also handles those that arrive until then.
-    ///
-    /// A packet that waits for the one before it is on the line of its source: there, each event
-    /// of a source takes the next one to the agenda.
     #[inline(always)]
     fn reach_late_host<S: SendingEnd>(
         &mut self,
@@ -113,39 +92,26 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         due: Nanos,
         packet: Packet,
     ) {
-        if due <= source.handled_at && self.now < source.handled_at {
-            let due = source.handled_at;
-            return self.egress_waiting.push(&mut source.egress_waiting, due, packet);
+        let (class, before) = (source.record.class(), source.handled_at);
+        let follows = self.now < before;
+        let together = follows && due <= before;
+        if !together {
+            source.handled_at = due + noise.both_hosts(packet.source(), due);
         }
-        let due = due + noise.both_hosts(packet.source(), due);
-        source.handled_at = due;
-        let class = source.record.class();
-        if idle {
+        let due = source.handled_at;
+        if !follows || (idle && !together) {
             self.agenda.packet_among(Place::Return, class, due, packet);
-        } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
-            self.egress_waiting.push(&mut source.egress_waiting, due, packet);
+        } else if together || !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet)
+        {
+            self.egress_waiting.push(&mut source.egress_waiting, before, due, packet);
         }
     }
 
-    /// The next packet that waits for the one just gone on the egress link gets its event.
+    /// The packet that waits for the one that has just left the egress link gets its event.
     #[inline(always)]
-    fn follow<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path) {
-        if source.egress_waiting.is_empty() {
-            return;
-        }
-        if path.noise.is_some() {
-            return self.follow_late(source);
-        }
-        let follows = self.now + path.egress.data_time;
-        if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
-            self.agenda.packet(Place::ReturnQueued, source.record.class(), follows, next);
-        }
-    }
-
-    /// The next packet of a source whose host is late gets its event.
-    #[inline(never)]
-    fn follow_late<S: SendingEnd>(&mut self, source: &mut Source<S>) {
-        if let Some((due, next)) = self.egress_waiting.pop(&mut source.egress_waiting) {
+    fn follow<S: SendingEnd>(&mut self, source: &mut Source<S>) {
+        let waiting = &mut source.egress_waiting;
+        if let Some((due, next)) = self.egress_waiting.pop_after(waiting, self.now) {
             self.agenda.packet_among(Place::ReturnQueued, source.record.class(), due, next);
         }
     }
@@ -161,7 +127,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if packet.kind() == Kind::Ack {
             return self.waited_for_return(source, path, packet);
         }
-        self.follow(source, path);
+        self.follow(source);
         let arrived = self.now - path.answer_to_event;
         self.lifetime.received += 1;
         self.pass(source, Tap::Receiver, arrived, &packet);

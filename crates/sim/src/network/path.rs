@@ -27,8 +27,6 @@ pub(crate) struct Path {
     pub back: Nanos,
     /// No own link can overflow or lose at random.
     pub plain: bool,
-    /// True if no own link can overflow or lose at random, and both hosts are punctual.
-    pub plain_egress: bool,
     /// True if packets may be lost behind the source's own link: then one that waits there cannot rely
     /// on an event of the one before it.
     pub ingress_loses_behind: bool,
@@ -86,7 +84,6 @@ impl Path {
             egress_to_event: 0,
             back: class.back + ingress.delay + config.time_back(&config.before),
             plain: plain(&class.ingress) && plain(&class.egress),
-            plain_egress: false,
             ingress_loses_behind: loses_behind(&class.ingress),
             egress_loses_behind: loses_behind(&class.egress),
             progress: match class.traffic {
@@ -120,7 +117,6 @@ impl Path {
     pub(crate) fn set_noise(&mut self, config: &RunConfig, at: usize, replication: u32) {
         let mean = config.classes[at].host_noise;
         self.noise = HostNoise::new(mean, config.seed, replication, at as u32);
-        self.plain_egress = self.plain && self.noise.is_none();
     }
 
     /// Events are `return_lookahead` after the return bottleneck.

@@ -185,7 +185,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             && !path.ingress_loses_behind
         {
             // The packet before it is still to come, and will send it on its way.
-            self.ingress_waiting.push(&mut source.ingress_waiting, due, packet);
+            let after = due - path.ingress.data_time;
+            self.ingress_waiting.push(&mut source.ingress_waiting, after, due, packet);
         } else {
             self.agenda.packet(Place::BottleneckQueued, class, due, packet);
         }

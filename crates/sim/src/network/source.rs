@@ -75,24 +75,22 @@ impl<S: SendingEnd> Source<S> {
         self.timer ^ self.ack_free
     }
 
-    /// A word of each of its cache lines that a packet needs, or where nothing is `received` that what
-    /// the sender alone does needs.
+    /// A word of each of its cache lines that a packet needs.
     #[inline(always)]
-    pub(crate) fn fetch(&self, received: bool) -> u64 {
-        let answers = if received { self.receiver.fetch() } else { 0 };
-        self.fetch_links() ^ self.sender.fetch() ^ answers
+    pub(crate) fn fetch(&self) -> u64 {
+        self.fetch_links() ^ self.sender.fetch() ^ self.receiver.fetch()
     }
 
     /// What is found by what [`Source::fetch`] has fetched.
     #[inline(always)]
-    pub(crate) fn fetch_more(&self, received: bool) -> u64 {
-        self.sender.fetch_more() ^ if received { self.receiver.fetch_more() } else { 0 }
+    pub(crate) fn fetch_more(&self) -> u64 {
+        self.sender.fetch_more() ^ self.receiver.fetch_more()
     }
 
     /// What is found by that.
     #[inline(always)]
-    pub(crate) fn fetch_last(&self, received: bool) -> u64 {
-        self.sender.fetch_last() ^ if received { self.receiver.fetch_last() } else { 0 }
+    pub(crate) fn fetch_last(&self) -> u64 {
+        self.sender.fetch_last() ^ self.receiver.fetch_last()
     }
 
     /// A packet of its connection; `index` is its own.

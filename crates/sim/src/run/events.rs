@@ -1,7 +1,6 @@
 //! What an event does: it finds the source that is concerned, and the network does the rest.
 
 use super::Simulation;
-use crate::agenda::wheel::SOON;
 use crate::agenda::{Event, Place, Timer};
 use crate::clock::Nanos;
 use crate::network::{Source, Step};
@@ -58,9 +57,6 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     /// A timer expires, or a packet is somewhere that came out of order.
     #[inline(never)]
     fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Option<(Place, Packet)> {
-        if self.has_many() {
-            self.fetch_for_timers();
-        }
         match self.network.agenda.take_from_heap(queue, due) {
             Event::Packet(place, packet) => return Some((place, packet)),
             Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
@@ -146,6 +142,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.sources.len() >= MANY
     }
 
+    /// Prefetching: saves 17 % of the time of the bench row of 100,000 on/off sources.
+    ///
     /// Looks at the sources of the packets that come next, all at once: where sources are many each
     /// waits for memory, and several together hardly longer than one.
     #[inline(always)]
@@ -154,13 +152,15 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.until_fetch = FETCHED;
             let coming = || self.network.agenda.coming(queue).take(FETCHED);
             let sources = || coming().filter_map(|next| self.sources.get(next.source() as usize));
-            fetch(sources, |source| source.fetch(true));
-            fetch(sources, |source| source.fetch_more(true));
-            fetch(sources, |source| source.fetch_last(true));
+            fetch(sources, |source| source.fetch());
+            fetch(sources, |source| source.fetch_more());
+            fetch(sources, |source| source.fetch_last());
         }
         self.until_fetch -= 1;
     }
 
+    /// Prefetching: saves 11 to 21 % of the time of the bench rows of 10,000 HTTP sources.
+    ///
     /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
     #[inline(always)]
     fn fetch_for_link(&mut self) {
@@ -173,24 +173,6 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             black_box(fetched);
         }
         self.until_fetch_for_link -= 1;
-    }
-
-    /// The same for the timers that expire next, but for those that have moved on. What is to be
-    /// retransmitted is the sender's alone.
-    fn fetch_for_timers(&mut self) {
-        let soon = self.network.now + SOON;
-        let Some(expiring) = self.network.agenda.expiring() else { return };
-        let source = |(timer, source): (Timer, u32)| {
-            let source = self.sources.get(source as usize)?;
-            let moved_on =
-                timer == Timer::Retransmission && source.sender.noted().max(source.timer) > soon;
-            let received = matches!(timer, Timer::DelayedAck | Timer::Start);
-            (!moved_on).then_some((source, received))
-        };
-        let sources = || expiring.clone().filter_map(source);
-        fetch(sources, |(source, received)| source.fetch(received));
-        fetch(sources, |(source, received)| source.fetch_more(received));
-        fetch(sources, |(source, received)| source.fetch_last(received));
     }
 }
 
