@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tcpcast import engines
 from tcpcast.answer import Refusal
-from tcpcast.engines import REGISTRY, RunOptions, answer
+from tcpcast.engines import REGISTRY, RunOptions, answer, check
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import NotApplicable, Suggestion, TcpcastError
 from tcpcast.scenario import Scenario, load, packaged_names
@@ -142,3 +144,11 @@ def test_a_plan_is_not_refused_again_by_what_its_model_suggests() -> None:
                 engset_inputs(scenario.with_changes(each.changes))
                 tried += 1
     assert tried > 20
+
+
+def test_a_check_of_engset_does_not_solve_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("tcpcast.engines.formula.engset")
+    monkeypatch.setattr(module, "solve_engset", None)
+    check("engset", load("web-10mbit"))
+    with pytest.raises(NotApplicable):
+        check("engset", load("office-50mbit"))

@@ -285,12 +285,14 @@ def check(name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "s
         entry.check(scenario)
     elif scenario.captured is not None:
         raise NotApplicable("the capture is not read")
-    else:
-        measured = None
-        if (other_feed or feed) == "measured":
-            REGISTRY["packet"].check(scenario)
-            measured = Answer("packet", metrics=dict(_ASSUMED))
+    elif (other_feed or feed) == "measured":
+        REGISTRY["packet"].check(scenario)
+        measured = Answer("packet", metrics=dict(_ASSUMED))
         entry.ask(scenario, RunOptions(tables=False), measured)
+    elif entry.has_check():
+        entry.check(scenario)
+    else:
+        entry.ask(scenario, RunOptions(tables=False), None)
 
 
 def _ask(

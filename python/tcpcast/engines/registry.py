@@ -79,10 +79,13 @@ class EngineEntry:
 
     def check(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the engine accepts a scenario; nothing is run."""
-        function = getattr(importlib.import_module(self.module), "check", None)
-        if function is None:
+        if not self.has_check():
             raise NotApplicable("the engine has no check without a run")
-        function(scenario)
+        importlib.import_module(self.module).check(scenario)
+
+    def has_check(self) -> bool:
+        """Return True if the engine can be checked without a run."""
+        return hasattr(importlib.import_module(self.module), "check")
 
     def ask(
         self,
@@ -126,6 +129,12 @@ class Formula(EngineEntry):
         if scenario.captured is not None:  # what it looks like is known when it has been read
             return self.quick and self.stack in ("", *CONTROLS)
         return self.quick and self.stack in scenario.populations[0].tcp.stack
+
+    def check(self, scenario: Scenario) -> None:
+        """Raise NotApplicable unless the formula covers a scenario, without solving it."""
+        if (refusal := other_control(self, scenario)) is not None:
+            raise refusal
+        super(Formula, self).check(scenario)
 
     def describes(self, control: str) -> bool:
         """Say whether a run that names no engine keeps it for a capture of some control.

@@ -105,6 +105,11 @@ def engset(scenario: Scenario) -> Answer:
     )
 
 
+def check(scenario: Scenario) -> None:
+    """Raise NotApplicable unless TCP-Engset covers a scenario; its model is not solved."""
+    engset_inputs(scenario)
+
+
 def engset_inputs(scenario: Scenario) -> EngsetInputs:
     """Return what TCP-Engset takes of a scenario.
 
