@@ -64,6 +64,9 @@ CUT = ("congestion_window", "loss_recovery")
 
 MOSTLY = 0.5
 """Share of the time at and above which a state of the sender decides."""
+MOSTLY_AWAY = 0.3
+"""The same for a full receive window at a tap away from the sender, which does not see the time
+until an update reaches the sender: slow readers have 0.42 and 0.52, others at most 0.01."""
 RUNS_DRY = 0.5
 """Segments per RTT that are not full, at and above which the sender runs out of data: writes of 64
 kB every 50 ms have 0.85, 16 kB every 10 ms 0.94; a send buffer that is full 0.10, a link 0.04."""
@@ -80,8 +83,8 @@ WINDOW_FILLED = (0.8, 1.1)
 ENOUGH_LATE = 10
 LATE = 0.005
 """Share of the packets that arrive after later ones: 0.048 with 5 % reordered, else below 0.002."""
-POLICED = 0.08
-"""Variation of the rate between losses: a policer 0.044 to 0.054, random bursts of loss 0.29 and
+POLICED = 0.18
+"""Variation of the rate between losses: a policer 0.044 to 0.136, random bursts of loss 0.29 and
 more (Flach et al., An Internet-wide analysis of traffic policing, 2016, section 3)."""
 POLICED_LOSSES = 6
 """Fewer loss indications do not show such a rate."""
@@ -177,7 +180,10 @@ def _receiver(seen: Evidence) -> Column:
     """Find closed or full receive windows (T-RAT), and those that the rate fills."""
     low, high = WINDOW_FILLED
     filled = seen.away & (seen.window_filled >= low) & (seen.window_filled <= high)
-    held = seen.mostly("receiver_window") | (seen.limited_by == "receiver_window")
+    share = np.nan_to_num(seen.shares["receiver_window"])
+    held = (share >= np.where(seen.away, MOSTLY_AWAY, MOSTLY)) | (
+        seen.limited_by == "receiver_window"
+    )
     return np.asarray(held | filled & (seen.losses == 0))
 
 

@@ -80,8 +80,8 @@ def forward(role: str, folder: Path) -> int:
     return inside.returncode
 
 
-def enter(role: str) -> None:
-    """Set up the device of the new namespace."""
+def enter(role: str, sysctls: dict[str, object]) -> None:
+    """Set up the device of the new namespace, and its keys of net.ipv4."""
     print(flush=True)
     sys.stdin.readline()  # The device exists.
     run("ip", "link", "set", "lo", "up")
@@ -89,6 +89,8 @@ def enter(role: str) -> None:
     run("ip", "addr", "add", f"{ADDRESSES[role]}/32", "dev", "inner")
     run("ip", "route", "add", "default", "dev", "inner")
     merge_received("inner")
+    for name, value in sysctls.items():
+        Path(f"/proc/sys/net/ipv4/{name}").write_text(str(value), encoding="ascii")
 
 
 def merge_received(interface: str) -> None:
@@ -110,8 +112,8 @@ def main(role: str, folder: Path) -> int:
     if role in ADDRESSES:
         return forward(role, folder)
     role = role.removesuffix("-inside")
-    enter(role)
     transfer = transfer_in(folder)
+    enter(role, transfer[role].get("sysctls", {}))
     with captured(folder / f"{TAPS[role]}.pcap", "inner"):
         if role == "receiver":
             receive(transfer["receiver"], folder / "ready")

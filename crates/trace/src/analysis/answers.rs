@@ -64,10 +64,14 @@ impl Flow {
         self.note_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
+        let opens = wait.by_receiver() && !advances && !self.wait().by_receiver();
         if advances {
             sample = self.acknowledge(segment, number, wait);
-        } else if wait.by_receiver() && !self.wait().by_receiver() {
-            if let Some(journal) = &mut self.journal {
+        } else if let Some(journal) = &mut self.journal {
+            if segment.payload > 0 {
+                journal.rounds.asked();
+            }
+            if opens {
                 journal.rounds.opened(segment.time, wait);
             }
         }

@@ -25,6 +25,8 @@ const TRUSTED: i8 = 4;
 pub(crate) struct Outlook<'a> {
     /// Round trip between the tap and the end that sends the data; 0 if not known.
     pub(crate) near: Nanos,
+    /// Time since the tap saw the timestamp that the segment echoes.
+    pub(crate) echoed: Option<Nanos>,
     /// Shift of the windows that answer; `None` if the capture lacks the SYNs.
     pub(crate) scale: Option<u8>,
     /// Both ends take SACK, or nobody knows.
@@ -309,7 +311,7 @@ impl Flow {
         let journal = || Journal::new(segment.time, outlook.most_events, outlook.most_points);
         let journal = self.journal.get_or_insert_with(journal);
         if let Some((value, _)) = segment.options.timestamps {
-            journal.signs.stamped(segment.time, value, outlook.near);
+            journal.signs.stamped(segment.time, value, outlook.near, outlook.echoed);
         }
         packets
     }
@@ -338,10 +340,12 @@ impl Flow {
         if packets == 1 {
             self.largest = self.largest.max(segment.payload);
         }
+        // A window that is full ends with any segment: the sender may have more.
+        let room = self.misread || end + u64::from(self.largest) <= self.edge;
         self.short = segment.payload % self.largest.max(1) > 0
             || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if let Some(journal) = &mut self.journal {
-            let (time, near, short) = (segment.time, outlook.near, self.short);
+            let (time, near, short) = (segment.time, outlook.near, self.short && room);
             let (timed, heard) = (!self.recovery.fast(), self.recovery.last_heard());
             journal.signs.sent_new(&Fresh { time, start, end, heard, near, short });
             journal.rounds.sent_new(&New { time, end, alone, timed, wait, near });
