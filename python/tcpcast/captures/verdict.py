@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures.control import BBR
-from tcpcast.captures.losses import loss_evidence, path_rtt_s, sharing
+from tcpcast.captures.losses import (
+    late_packets,
+    loss_evidence,
+    needless_packets,
+    path_rtt_s,
+    sharing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +42,7 @@ TIMEOUT = "timeout"
 CONGESTION_WINDOW = "congestion_window"
 UNKNOWN = "unknown"
 
-UNSEEN = (APPLICATION, PACING, REORDERING)
+UNSEEN = (APPLICATION, PACING, REORDERING, SEND_BUFFER)
 """Causes with which flights show neither the congestion control nor the rate of the link."""
 
 STATES = {
@@ -64,9 +70,10 @@ CUT = ("congestion_window", "loss_recovery")
 
 MOSTLY = 0.5
 """Share of the time at and above which a state of the sender decides."""
-MOSTLY_AWAY = 0.3
-"""The same for a full receive window at a tap away from the sender, which does not see the time
-until an update reaches the sender: slow readers have 0.42 and 0.52, others at most 0.01."""
+PARTLY = 0.3
+"""The same for a full receive window or send buffer without losses, as the congestion window grows
+until something limits it; and at a tap away from the sender, which does not see the time until a
+window update reaches the sender. Slow readers have 0.42 to 0.56, other causes at most 0.01."""
 RUNS_DRY = 0.5
 """Segments per RTT that are not full, at and above which the sender runs out of data: writes of 64
 kB every 50 ms have 0.85, 16 kB every 10 ms 0.94; a send buffer that is full 0.10, a link 0.04."""
@@ -82,22 +89,30 @@ WINDOW_FILLED = (0.8, 1.1)
 """Bytes per RTT over the receiver's largest window, if the window is the limit."""
 ENOUGH_LATE = 10
 LATE = 0.005
-"""Share of the packets that arrive after later ones: 0.048 with 5 % reordered, else below 0.002."""
+"""Share of the packets that arrive after later ones: 0.046 to 0.048 with 5 % reordered, else below
+0.002."""
 POLICED = 0.18
 """Variation of the rate between losses: a policer 0.044 to 0.136, random bursts of loss 0.29 and
 more (Flach et al., An Internet-wide analysis of traffic policing, 2016, section 3)."""
 POLICED_LOSSES = 6
 """Fewer loss indications do not show such a rate."""
 NO_QUEUE = 0.12
-"""Queueing delay at losses over the RTT below which there is no queue: a policer has 0.07."""
-QUEUE = 0.3
-"""Queueing delay over the RTT at and above which there is a standing queue: links have
-0.9 and more, losses without a full link 0.16 to 0.18."""
+"""Queueing delay at losses over the RTT below which there is no queue: policers have 0.003 to 0.07,
+links with a buffer of a quarter of the RTT 0.27 to 0.33."""
+NO_QUEUE_AWAY = 0.06
+"""The same for the mean delay by timestamps: policers have 0.004 to 0.04, such links 0.09 and
+more."""
+QUEUE = 0.22
+"""Queueing delay over the RTT at and above which losses come at a full queue: links have 0.27 and
+more, losses without a full link 0.01 to 0.18."""
 LONG_QUEUE = 1.0
 """Queueing delay over the RTT at and above which a link is full, whatever else happens: 0.46
 with 5 % of the packets late, 1.9 with a full link and some late packets."""
 BBR_STEADY = 0.2
 """Variation of the rate between losses below which BBR keeps the rate of its link."""
+BBR_FULL = 0.8
+"""Rate over that of the link, where it was seen, from which on BBR fills the link: 0.96 at 3 % of
+loss, where losses are too close for the rates between them."""
 INITIAL_WINDOW = 10
 """Packets (RFC 6928)."""
 ENOUGH_LOSSES = 5
@@ -126,12 +141,17 @@ class Evidence:
     round_trips: Column
     packets: Column
     late: Column
-    retransmitted: Column
+    repaired: Column
+    """Packets were retransmitted."""
+    lost: Column
+    """Packets retransmitted, without those that were needless."""
     losses: Column
     rate_variation: Column
     queue: Column
     """Queueing delay over the RTT: at losses, or by timestamps before a receiver."""
     bbr: Column
+    link_used: Column
+    """Rate over that of the link, where it was seen."""
     over_model: Column
     whole: Column
 
@@ -149,6 +169,7 @@ class Evidence:
             unprompted = table["unprompted_bytes"] / table["unique_bytes"]
             short_per_rtt = table["short_segments"] / round_trips
             over_model = table["send_rate_pps"] / table["pftk_pps"]
+            link_used = table["goodput_bps"] / table["bottleneck_rate_bps"]
         return cls(
             limited_by=table["limited_by"],
             shares={name[6:]: table[name] for name in table if name.startswith("share_")},
@@ -161,12 +182,14 @@ class Evidence:
             zero_windows=table["zero_windows"],
             round_trips=round_trips,
             packets=table["data_packets"],
-            late=table["out_of_order"] + np.where(away, 0, table["late_packets"]),
-            retransmitted=table["retransmissions"],
+            late=late_packets(table),
+            repaired=table["retransmissions"] > 0,
+            lost=table["retransmissions"] - needless_packets(table),
             losses=table["td"] + table["to"],
             rate_variation=table["loss_rate_variation"],
             queue=queue,
             bbr=table["looks_like"] == BBR,
+            link_used=link_used,
             over_model=over_model,
             whole=table["syn_captured"] & (table["retransmissions"] == 0),
         )
@@ -175,15 +198,18 @@ class Evidence:
         """Return where some states of the sender took most of the time."""
         return np.asarray(sum(np.nan_to_num(self.shares[name]) for name in limits) >= MOSTLY)
 
+    def partly(self, limit: str) -> Column:
+        """Return where a state took part of the time, and the application less than that."""
+        share, idle = (np.nan_to_num(self.shares[name]) for name in (limit, "application"))
+        return np.asarray((share >= PARTLY) & (share > idle))
+
 
 def _receiver(seen: Evidence) -> Column:
     """Find closed or full receive windows (T-RAT), and those that the rate fills."""
     low, high = WINDOW_FILLED
     filled = seen.away & (seen.window_filled >= low) & (seen.window_filled <= high)
-    share = np.nan_to_num(seen.shares["receiver_window"])
-    held = (share >= np.where(seen.away, MOSTLY_AWAY, MOSTLY)) | (
-        seen.limited_by == "receiver_window"
-    )
+    held = seen.mostly("receiver_window") | (seen.limited_by == "receiver_window")
+    held |= seen.partly("receiver_window") & (seen.away | (seen.losses == 0))
     return np.asarray(held | filled & (seen.losses == 0))
 
 
@@ -212,16 +238,23 @@ def _short_transfer(seen: Evidence) -> Column:
     return np.asarray((seen.limited_by == "slow_start") | seen.away & quick)
 
 
+def _send_buffer(seen: Evidence) -> Column:
+    """Find flights of a constant size below the receiver's window."""
+    full = seen.partly("send_buffer") & (seen.losses == 0)
+    return np.asarray((seen.limited_by == "send_buffer") | full)
+
+
 def _reordering(seen: Evidence) -> Column:
     """Find packets that arrive late more often than they are lost (RFC 4737)."""
     many = (seen.late >= ENOUGH_LATE) & (seen.late >= LATE * seen.packets)
-    more = (seen.late > seen.retransmitted) & (seen.retransmitted > 0)
+    more = (seen.late > seen.lost) & seen.repaired
     return np.asarray(many & more & ~(seen.queue >= LONG_QUEUE))
 
 
 def _policer(seen: Evidence) -> Column:
     """Find losses above a rate without a queue before them (Flach et al., 2016)."""
-    return np.asarray(_one_rate(seen) & (seen.queue <= NO_QUEUE) & ~seen.bbr)
+    none = seen.queue <= np.where(seen.away, NO_QUEUE_AWAY, NO_QUEUE)
+    return np.asarray(_one_rate(seen) & none)
 
 
 def _one_rate(seen: Evidence) -> Column:
@@ -233,6 +266,7 @@ def _link(seen: Evidence) -> Column:
     """Find full queues, and BBR that keeps the rate of its link through losses."""
     standing = (seen.queue >= QUEUE) & ((seen.losses > 0) | seen.away)
     steady = seen.bbr & (seen.rate_variation <= BBR_STEADY) & (seen.losses >= ENOUGH_LOSSES)
+    steady |= seen.bbr & (seen.link_used >= BBR_FULL)
     congested = seen.away | seen.mostly("congestion_window", "loss_recovery", "bottleneck")
     full = standing | steady | _one_rate(seen)
     return np.asarray(congested & full | (seen.limited_by == "bottleneck"))
@@ -258,7 +292,7 @@ RULES = (
     Rule(PACING, _paced),
     Rule(APPLICATION, _application),
     Rule(SHORT_TRANSFER, _short_transfer),
-    Rule(SEND_BUFFER, lambda seen: np.asarray(seen.limited_by == "send_buffer")),
+    Rule(SEND_BUFFER, _send_buffer),
     Rule(TIMEOUT, lambda seen: np.asarray(seen.limited_by == "timeout")),
     Rule(REORDERING, _reordering),
     Rule(POLICER, _policer),
