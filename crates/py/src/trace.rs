@@ -295,7 +295,6 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("window_reduction", |row| row.direction.limitation.window_reduction),
     ("pacing_variation", |row| row.direction.evidence.pacing_variation),
     ("queue_delay_s", |row| row.direction.evidence.queue_s),
-    ("echo_rtt_s", |row| row.direction.evidence.echo_s),
 ];
 
 const FLAGS: &[Column<Row, bool>] = &[

@@ -25,8 +25,6 @@ const TRUSTED: i8 = 4;
 pub(crate) struct Outlook<'a> {
     /// Round trip between the tap and the end that sends the data; 0 if not known.
     pub(crate) near: Nanos,
-    /// Time since the tap saw the timestamp that the segment echoes.
-    pub(crate) echoed: Option<Nanos>,
     /// Shift of the windows that answer; `None` if the capture lacks the SYNs.
     pub(crate) scale: Option<u8>,
     /// Both ends take SACK, or nobody knows.
@@ -311,7 +309,7 @@ impl Flow {
         let journal = || Journal::new(segment.time, outlook.most_events, outlook.most_points);
         let journal = self.journal.get_or_insert_with(journal);
         if let Some((value, _)) = segment.options.timestamps {
-            journal.signs.stamped(segment.time, value, outlook.near, outlook.echoed);
+            journal.signs.stamped(segment.time, value, outlook.near);
         }
         packets
     }

@@ -46,25 +46,17 @@ impl End {
 }
 
 impl Tap {
-    /// Reads a segment from the end `from`. Returns the time since the tap saw the timestamp that it echoes, if its
-    /// echo was awaited.
+    /// Reads what a segment from the end `from` says.
     #[inline]
-    pub(crate) fn read(&mut self, segment: &Segment, from: usize) -> Option<Nanos> {
+    pub(crate) fn read(&mut self, segment: &Segment, from: usize) {
         if segment.flags.any(Flags::SYN) || self.answered.is_some() {
             self.shake_hands(segment, from);
         }
-        let (value, echo) = segment.options.timestamps?;
+        let Some((value, echo)) = segment.options.timestamps else { return };
         let end = &mut self.ends[from];
-        let mut took = None;
-        if let Some((awaited, since)) = end.awaited {
-            // An echo of a later timestamp: this one will not be echoed any more.
-            if (echo.wrapping_sub(awaited) as i32) >= 0 {
-                end.awaited = None;
-            }
-            if echo == awaited {
-                took = Some(segment.time.saturating_sub(since));
-                end.answer(segment.time.saturating_sub(since));
-            }
+        if let Some((_, since)) = end.awaited.filter(|awaited| awaited.0 == echo) {
+            end.answer(segment.time.saturating_sub(since));
+            end.awaited = None;
         }
         let other = &mut self.ends[1 - from];
         // One at a time. After a second it will not be echoed any more.
@@ -72,7 +64,6 @@ impl Tap {
         {
             other.awaited = Some((value, segment.time));
         }
-        took
     }
 
     fn shake_hands(&mut self, segment: &Segment, from: usize) {

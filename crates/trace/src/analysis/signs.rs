@@ -76,12 +76,11 @@ impl Signs {
         }
     }
 
-    /// A data segment with the timestamp `value`. `near`: the least round trip between the tap and the sender;
-    /// `echoed`: the time since the tap saw the timestamp that the segment echoes.
+    /// A data segment with the timestamp `value`; `near`: the least round trip between the tap and the sender.
     #[inline]
-    pub(super) fn stamped(&mut self, time: Nanos, value: u32, near: Nanos, echoed: Option<Nanos>) {
+    pub(super) fn stamped(&mut self, time: Nanos, value: u32, near: Nanos) {
         if near > AWAY {
-            self.clock.get_or_insert_default().add(time, value, echoed);
+            self.clock.get_or_insert_default().add(time, value);
         }
     }
 
@@ -89,14 +88,12 @@ impl Signs {
     pub(super) fn report(&self) -> Evidence {
         let mean = self.pace_sum / self.gaps.max(1) as f64;
         let variance = self.pace_squares / self.gaps.max(1) as f64 - mean * mean;
-        let found = self.clock.as_deref().and_then(|clock| clock.report());
         Evidence {
             unprompted_bytes: self.unprompted_bytes,
             short_segments: self.short_segments,
             pacing_gaps: self.gaps,
             pacing_variation: (mean > 0.0).then(|| variance.max(0.0).sqrt() / mean),
-            queue_s: found.map(|(queue, _)| queue),
-            echo_s: found.and_then(|(_, echo)| echo),
+            queue_s: self.clock.as_deref().and_then(|clock| clock.delay_s()),
         }
     }
 }
@@ -112,9 +109,6 @@ struct Clock {
     /// Delays above it.
     sum: f64,
     count: u64,
-    /// Round trips to the sender without the delays above `base`: its waits are left.
-    echoes: f64,
-    echoed: u64,
 }
 
 /// Delays within [`STRETCH`], not corrected for the drift of the clocks.
@@ -124,12 +118,10 @@ struct Stretch {
     least: i64,
     sum: f64,
     count: u64,
-    echoes: f64,
-    echoed: u64,
 }
 
 impl Clock {
-    fn add(&mut self, time: Nanos, value: u32, echoed: Option<Nanos>) {
+    fn add(&mut self, time: Nanos, value: u32) {
         let (since, from) = *self.first.get_or_insert((time, value));
         let ticks = i64::from(value.wrapping_sub(from) as i32);
         let delay = (time.wrapping_sub(since) as i64).saturating_sub(ticks * TICK);
@@ -142,41 +134,33 @@ impl Clock {
         stretch.least = stretch.least.min(delay);
         stretch.sum += delay as f64;
         stretch.count += 1;
-        if let Some(took) = echoed {
-            stretch.echoes += took as f64 - delay as f64;
-            stretch.echoed += 1;
-        }
         self.last = (time, value);
     }
 
     /// Ends a stretch. The least delay may be longer than before because the clocks drift, or because a queue stands:
     /// the drift is limited.
     fn close(&mut self) {
-        let Stretch { least, sum, count, echoes, echoed, .. } = self.stretch;
+        let Stretch { least, sum, count, .. } = self.stretch;
         if count > 0 {
             let base = least.min(self.base.map_or(least, |base| base.saturating_add(DRIFT)));
             self.sum += sum - base as f64 * count as f64;
             self.count += count;
-            self.echoes += echoes + base as f64 * echoed as f64;
-            self.echoed += echoed;
             self.base = Some(base);
         }
     }
 
-    /// Mean delay above the least, and mean round trip to the sender without it, s; `None` if the timestamps have
-    /// another tick.
-    fn report(mut self) -> Option<(f64, Option<f64>)> {
+    /// Mean delay above the least, s; `None` if the timestamps have another tick.
+    fn delay_s(mut self) -> Option<f64> {
         self.close();
         let (since, from) = self.first?;
         let elapsed = self.last.0.saturating_sub(since) as f64;
         let ticked = i64::from(self.last.1.wrapping_sub(from) as i32) * TICK;
         // Timestamps are rounded down, by half a tick on average.
         let mean = (self.sum / self.count.max(1) as f64 - TICK as f64 / 2.0).max(0.0);
-        let echo = (self.echoed > 0).then(|| self.echoes / self.echoed as f64 / 1e9);
         // A queue that grows to the end shifts the rate by twice its mean.
         let off = (ticked as f64 - elapsed).abs();
         let tick = off <= 2.0 * mean + CLOCK_TOLERANCE * elapsed && off <= MOST_GROWN * elapsed;
-        (elapsed > 0.0 && tick).then_some((mean / 1e9, echo))
+        (elapsed > 0.0 && tick).then_some(mean / 1e9)
     }
 }
 
@@ -193,8 +177,6 @@ pub struct Evidence {
     pub pacing_variation: Option<f64>,
     /// Mean delay between sender and tap above its least, s, by timestamps; only away from the sender.
     pub queue_s: Option<f64>,
-    /// Mean round trip between tap and sender by echoed timestamps, s, without that delay: it has the sender's waits.
-    pub echo_s: Option<f64>,
 }
 
 #[cfg(test)]
@@ -234,12 +216,11 @@ mod tests {
         let mut signs = Signs::default();
         for n in 0..1000_u32 {
             let queued = if n < 500 { 0 } else { 20_000_000 };
-            signs.stamped(u64::from(n) * 5_000_000 + queued, 5 * n, 40_000_000, None);
+            signs.stamped(u64::from(n) * 5_000_000 + queued, 5 * n, 40_000_000);
         }
         assert!(signs.report().queue_s.is_some_and(|queue| (queue - 0.0095).abs() < 1e-6));
         let mut coarse = Signs::default();
-        (0..1000_u32)
-            .for_each(|n| coarse.stamped(u64::from(n) * 5_000_000, n / 2, 40_000_000, None));
+        (0..1000_u32).for_each(|n| coarse.stamped(u64::from(n) * 5_000_000, n / 2, 40_000_000));
         assert_eq!(coarse.report().queue_s, None);
         assert_eq!(Signs::default().report().queue_s, None);
     }
@@ -251,8 +232,8 @@ mod tests {
         let mut queued = Signs::default();
         for n in 0..36_000_u64 {
             let (value, time) = ((100 * n) as u32, n * 100_005_000);
-            drifting.stamped(time, value, 40_000_000, None);
-            queued.stamped(time + u64::from(n >= 100) * 300_000_000, value, 40_000_000, None);
+            drifting.stamped(time, value, 40_000_000);
+            queued.stamped(time + u64::from(n >= 100) * 300_000_000, value, 40_000_000);
         }
         assert!(drifting.report().queue_s.is_some_and(|queue| queue < 0.002));
         assert!(queued.report().queue_s.is_some_and(|queue| queue > 0.1));

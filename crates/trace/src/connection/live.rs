@@ -81,10 +81,10 @@ impl Connection {
     pub(super) fn push(&mut self, segment: &Segment, budget: &Budget) {
         let from = self.from(segment);
         self.last = self.last.max(segment.time);
-        let echoed = self.tap.read(segment, from);
+        self.tap.read(segment, from);
         let answered = self.outlook(1 - from, budget);
         self.flows[1 - from].hears(segment, &answered);
-        let outlook = Outlook { echoed, ..self.outlook(from, budget) };
+        let outlook = self.outlook(from, budget);
         self.flows[from].sends(segment, &outlook);
         if segment.flags.any(Flags::SYN) && self.opener.is_none() {
             self.opener = Some(if segment.flags.any(Flags::ACK) { 1 - from } else { from });
@@ -99,7 +99,6 @@ impl Connection {
         let (syn, answer) = (own.isn.is_some(), peer.isn.is_some());
         Outlook {
             near: self.tap.round_trip(from).unwrap_or(0),
-            echoed: None,
             // RFC 7323, section 2.2: only if both ends have sent the option. An answer with it says so of both.
             scale: match (answer, syn) {
                 (false, _) => None,
