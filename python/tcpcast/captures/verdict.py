@@ -80,8 +80,12 @@ kB every 50 ms have 0.85, 16 kB every 10 ms 0.94; a send buffer that is full 0.1
 UNPROMPTED = 0.3
 """Share of the new bytes that no acknowledgement triggered: applications 0.61 and more, other
 limits up to 0.24, a send buffer 0.51 (but it does not run dry)."""
-PACED = 0.8
-"""Share for a sender with a pacing rate: 0.96."""
+PACED = 0.2
+"""Share for a sender with a pacing rate: 0.96 at 2 Mbit/s, and 0.25 at 8 Mbit/s, where
+acknowledgements come as often as bursts."""
+DRAINED = 0.55
+"""Mean flight over the largest up to which the flight drains between writes, so that data come from
+the application: 0.38 to 0.5. A full send buffer has 0.63 and more."""
 EVEN = 0.05
 """Variation of the gaps between its bursts: 0.012; a link has 0.10 and more, BBR 0.18."""
 ENOUGH_GAPS = 50
@@ -94,7 +98,7 @@ LATE = 0.005
 POLICED = 0.18
 """Variation of the rate between losses: a policer 0.044 to 0.136, random bursts of loss 0.29 and
 more (Flach et al., An Internet-wide analysis of traffic policing, 2016, section 3)."""
-POLICED_LOSSES = 6
+POLICED_LOSSES = 5
 """Fewer loss indications do not show such a rate."""
 NO_QUEUE = 0.12
 """Queueing delay at losses over the RTT below which there is no queue: policers have 0.003 to 0.07,
@@ -105,6 +109,12 @@ more."""
 QUEUE = 0.22
 """Queueing delay over the RTT at and above which losses come at a full queue: links have 0.27 and
 more, losses without a full link 0.01 to 0.18."""
+STANDING = 0.5
+"""Median RTT above its minimum, over that, from which on a queue stands most of the time: four and
+five flows at one link have 0.7 and more, random loss at most 0.24."""
+ALONE = 0.65
+"""Rate over that of the link, where it was seen, that a flow alone at a full link reaches: 0.73 and
+more. With random loss, a delayed acknowledgement or a burst looks like a queue: 0.31 to 0.61."""
 LONG_QUEUE = 1.0
 """Queueing delay over the RTT at and above which a link is full, whatever else happens: 0.46
 with 5 % of the packets late, 1.9 with a full link and some late packets."""
@@ -116,8 +126,9 @@ loss, where losses are too close for the rates between them."""
 INITIAL_WINDOW = 10
 """Packets (RFC 6928)."""
 ENOUGH_LOSSES = 5
-EXPLAINED = (0.3, 3.0)
-"""Measured rate over PFTK's within which losses explain it, where the sender's window is unseen."""
+EXPLAINED = (0.6, 3.0)
+"""Measured rate over PFTK's within which losses explain it, where the sender's window is unseen:
+random loss has 1.0 to 2.0, links 0.8 and more; a paced sender 0.32, an idle one 0.43."""
 FEWEST = 10
 """Packets of a transfer that are too few to tell."""
 LONG = 1000
@@ -147,6 +158,10 @@ class Evidence:
     """Packets retransmitted, without those that were needless."""
     losses: Column
     rate_variation: Column
+    flight_mean: Column
+    """Mean flight over the largest; NaN away from the sender."""
+    usual_queue: Column
+    """Median RTT above its minimum, over that."""
     queue: Column
     """Queueing delay over the RTT: at losses, or by timestamps before a receiver."""
     bbr: Column
@@ -169,6 +184,8 @@ class Evidence:
             unprompted = table["unprompted_bytes"] / table["unique_bytes"]
             short_per_rtt = table["short_segments"] / round_trips
             over_model = table["send_rate_pps"] / table["pftk_pps"]
+            flight = table["flight_mean_bytes"] / table["flight_max_bytes"]
+            usual = table["rtt_karn_p50_s"] / table["rtt_min_s"] - 1
             link_used = table["goodput_bps"] / table["bottleneck_rate_bps"]
         return cls(
             limited_by=table["limited_by"],
@@ -187,6 +204,8 @@ class Evidence:
             lost=table["retransmissions"] - needless_packets(table),
             losses=table["td"] + table["to"],
             rate_variation=table["loss_rate_variation"],
+            flight_mean=np.where(away, np.nan, flight),
+            usual_queue=usual,
             queue=queue,
             bbr=table["looks_like"] == BBR,
             link_used=link_used,
@@ -225,7 +244,7 @@ def _dry(seen: Evidence) -> Column:
 
 def _application(seen: Evidence) -> Column:
     """Find senders that are idle, or run out of data in most round trips."""
-    written = seen.away | (seen.unprompted >= UNPROMPTED)
+    written = seen.away | (seen.unprompted >= UNPROMPTED) | (seen.flight_mean <= DRAINED)
     several = seen.round_trips > 2
     return np.asarray((seen.limited_by == "application") | _dry(seen) & written & several)
 
@@ -254,7 +273,7 @@ def _reordering(seen: Evidence) -> Column:
 def _policer(seen: Evidence) -> Column:
     """Find losses above a rate without a queue before them (Flach et al., 2016)."""
     none = seen.queue <= np.where(seen.away, NO_QUEUE_AWAY, NO_QUEUE)
-    return np.asarray(_one_rate(seen) & none)
+    return np.asarray(_one_rate(seen) & none & ~_idle(seen))
 
 
 def _one_rate(seen: Evidence) -> Column:
@@ -268,14 +287,26 @@ def _link(seen: Evidence) -> Column:
     steady = seen.bbr & (seen.rate_variation <= BBR_STEADY) & (seen.losses >= ENOUGH_LOSSES)
     steady |= seen.bbr & (seen.link_used >= BBR_FULL)
     congested = seen.away | seen.mostly("congestion_window", "loss_recovery", "bottleneck")
-    full = standing | steady | _one_rate(seen)
+    full = (standing & ~_varies(seen) | steady | _one_rate(seen)) & ~_idle(seen)
     return np.asarray(congested & full | (seen.limited_by == "bottleneck"))
+
+
+def _idle(seen: Evidence) -> Column:
+    """Find rates below what losses allow, at a tap that does not show why the sender waits."""
+    return np.asarray(seen.away & (seen.over_model < EXPLAINED[0]))
+
+
+def _varies(seen: Evidence) -> Column:
+    """Find rates far below that of the link, and no queue most of the time."""
+    varies = ~(seen.rate_variation <= POLICED) & (seen.link_used < ALONE)
+    return np.asarray(varies & (seen.usual_queue < STANDING) & (seen.queue < LONG_QUEUE))
 
 
 def _loss(seen: Evidence) -> Column:
     """Find losses that cut the congestion window, or away from the sender explain the rate."""
     low, high = EXPLAINED
     explained = seen.away & (seen.over_model >= low) & (seen.over_model <= high)
+    explained &= ~(seen.rate_variation <= POLICED)
     cut = np.isin(seen.limited_by, CUT)
     return np.asarray(cut & (seen.losses > 0) | explained & (seen.losses >= ENOUGH_LOSSES))
 

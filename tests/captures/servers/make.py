@@ -1,11 +1,12 @@
 """Make captures of real servers whose limit is known, and compare each verdict with it.
 
-``python tests/captures/servers/make.py FOLDER [tuning|held-out]`` needs root, tcpdump and some six
-minutes. For each transfer of ``transfers.toml``, two hosts (``host.py``) with the real kernel are
-connected by ``tcpcast link``. Each half is a folder like ``shared/captures/offload``, with captures
-``NAME-TAP.pcap.gz`` (``snd`` at the sender, ``mid`` behind it, where frames are split, ``any`` on
-all interfaces there, ``rcv`` at the receiver) and ``truth.csv`` with the kernel's counters. At the
-end of each half, ``verdicts.py`` prints each verdict and the confusion matrix of each tap.
+``python tests/captures/servers/make.py FOLDER [tuning|held-out]`` needs root, tcpdump and 4 to 20
+minutes. For each transfer of ``tuning.toml`` or ``held-out.toml``, two hosts (``host.py``) with the
+real kernel are connected by ``tcpcast link``. Each set is a folder like
+``shared/captures/offload``, with captures ``NAME-TAP.pcap.gz`` (``snd`` at the sender, ``mid``
+behind it, where frames are split, ``any`` on all interfaces there, ``rcv`` at the receiver) and
+``truth.csv`` with the kernel's counters. At the end of each set, ``verdicts.py`` prints each
+verdict and the confusion matrix of each tap.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ PRIORITY = -15
 LONGEST_S = 60
 BULK = '[traffic]\nkind = "bulk"\nflows = 1\n[run]\nduration = "60s"\n'
 """A scenario needs traffic; a link does not use it."""
-ATTEMPTS = 3
+ATTEMPTS = 5
 """A transfer is repeated if its link was late."""
-HALVES = ("tuning", "held-out")
-"""Thresholds are tuned on every second transfer; the others only measure them."""
+SETS = ("tuning", "held-out")
+"""Thresholds are tuned on the first; the second only measures them."""
 MEASURED = {
     "kernel_busy_s": ("busy_time", 1e-6),
     "kernel_rwnd_limited_s": ("rwnd_limited", 1e-6),
@@ -98,8 +99,8 @@ def transferred(place: Path) -> str | None:
     return distortion
 
 
-def half(folder: Path, transfers: list[dict[str, Any]]) -> None:
-    """Make the captures of one half, and print their verdicts."""
+def make(folder: Path, transfers: list[dict[str, Any]]) -> None:
+    """Make the captures of one set, and print their verdicts."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for transfer in transfers:
@@ -113,11 +114,10 @@ def half(folder: Path, transfers: list[dict[str, Any]]) -> None:
 
 
 def main(folder: Path, wanted: list[str]) -> None:
-    """Make both halves, or one."""
-    transfers = tomllib.loads((HERE / "transfers.toml").read_text(encoding="utf-8"))["transfer"]
-    for number, name in enumerate(HALVES):
-        if not wanted or name in wanted:
-            half(folder / name, transfers[number::2])
+    """Make both sets, or one."""
+    for name in wanted or SETS:
+        text = (HERE / f"{name}.toml").read_text(encoding="utf-8")
+        make(folder / name, tomllib.loads(text)["transfer"])
 
 
 if __name__ == "__main__":
