@@ -334,6 +334,14 @@ RULES = (
 """The procedure: the first rule that holds names the cause."""
 
 
+def decided(seen: Evidence) -> Column:
+    """Return the cause of each direction: that of the first rule that holds."""
+    causes = np.full(seen.away.size, UNKNOWN, dtype="<U18")
+    for rule in reversed(RULES):
+        causes[rule.holds(seen)] = rule.cause
+    return causes
+
+
 def judged(table: Table, rounds: Table, loss_indications: Table) -> Table:
     """Return ``cause`` of each direction, and the evidence that needs more than one table.
 
@@ -345,10 +353,7 @@ def judged(table: Table, rounds: Table, loss_indications: Table) -> Table:
         The tables of these names.
     """
     found = loss_evidence(table, rounds, loss_indications)
-    seen = Evidence.of(table | found)
-    causes = np.full(table["src"].size, UNKNOWN, dtype="<U18")
-    for rule in reversed(RULES):
-        causes[rule.holds(seen)] = rule.cause
+    causes = decided(Evidence.of(table | found))
     natural = np.zeros(causes.size, dtype=bool)
     for cause, limits in STATES.items():
         natural |= (causes == cause) & np.isin(table["limited_by"], limits)
