@@ -29,6 +29,8 @@ def application(gains: Gains) -> list[str]:
         if table["tap_side"][at] == "sender":
             own = table["unprompted_bytes"][at] / max(table["unique_bytes"][at], 1)
             found += f", and no acknowledgement triggered {percent(own)} of the data"
+        else:
+            found += "; seen from this tap, a full send buffer looks alike"
         ends.append(found + end)
     return ends
 

@@ -80,14 +80,12 @@ kB every 50 ms have 0.85, 16 kB every 10 ms 0.94; a send buffer that is full 0.1
 UNPROMPTED = 0.3
 """Share of the new bytes that no acknowledgement triggered: applications 0.61 and more, other
 limits up to 0.24, a send buffer 0.51 (but it does not run dry)."""
-PACED = 0.2
-"""Share for a sender with a pacing rate: 0.96 at 2 Mbit/s, and 0.25 at 8 Mbit/s, where
-acknowledgements come as often as bursts."""
 DRAINED = 0.55
 """Mean flight over the largest up to which the flight drains between writes, so that data come from
 the application: 0.38 to 0.5. A full send buffer has 0.63 and more."""
 EVEN = 0.05
-"""Variation of the gaps between its bursts: 0.012; a link has 0.10 and more, BBR 0.18."""
+"""Variation of the gaps between bursts that no acknowledgement triggered, for a sender with a
+pacing rate: 0.001 to 0.043; a link has 0.10 and more, BBR 0.13."""
 ENOUGH_GAPS = 50
 WINDOW_FILLED = (0.8, 1.1)
 """Bytes per RTT over the receiver's largest window, if the window is the limit."""
@@ -233,9 +231,9 @@ def _receiver(seen: Evidence) -> Column:
 
 
 def _paced(seen: Evidence) -> Column:
-    """Find packets that leave at even gaps, without waiting for acknowledgements."""
+    """Find bursts that leave at even gaps, without waiting for acknowledgements."""
     even = (seen.pacing_variation <= EVEN) & (seen.pacing_gaps >= ENOUGH_GAPS)
-    return np.asarray(~seen.away & even & (seen.unprompted >= PACED) & ~_dry(seen))
+    return np.asarray(~seen.away & even & ~_dry(seen))
 
 
 def _dry(seen: Evidence) -> Column:
