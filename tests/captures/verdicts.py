@@ -87,7 +87,7 @@ def main(folder: str) -> None:
 
 
 def print_confusion(every: list[Verdict]) -> None:
-    """Print how often each true cause (row) was taken for which cause (column)."""
+    """Print the number of captures by true cause (row) and verdict (column)."""
     counts = Counter((each.truth, each.found) for each in every)
     names = [
         name for name in dict.fromkeys(CAUSES.values()) if any(name in pair for pair in counts)

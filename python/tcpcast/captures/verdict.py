@@ -71,7 +71,7 @@ CUT = ("congestion_window", "loss_recovery")
 MOSTLY = 0.5
 """Share of the time at and above which a state of the sender decides."""
 PARTLY = 0.3
-"""The same for a full receive window or send buffer without losses, as the congestion window grows
+"""Share for a full receive window or send buffer without losses, as the congestion window grows
 until something limits it; and at a tap away from the sender, which does not see the time until a
 window update reaches the sender. Slow readers have 0.42 to 0.56, other causes at most 0.01."""
 RUNS_DRY = 0.5
@@ -98,17 +98,20 @@ POLICED = 0.18
 more (Flach et al., An Internet-wide analysis of traffic policing, 2016, section 3)."""
 POLICED_LOSSES = 5
 """Fewer loss indications do not show such a rate."""
+BBR_POLICED = 0.06
+"""Share of the packets of BBR that a policer drops: 0.08 to 0.10. At 1 and 3 % of random loss,
+through which BBR keeps its rate, 0.01 to 0.04 are lost."""
 NO_QUEUE = 0.12
 """Queueing delay at losses over the RTT below which there is no queue: policers have 0.003 to 0.07,
 links with a buffer of a quarter of the RTT 0.27 to 0.33."""
 NO_QUEUE_AWAY = 0.06
-"""The same for the mean delay by timestamps: policers have 0.004 to 0.04, such links 0.09 and
+"""Mean delay by timestamps over the RTT, likewise: policers have 0.004 to 0.04, such links 0.09 and
 more."""
 QUEUE = 0.22
 """Queueing delay over the RTT at and above which losses come at a full queue: links have 0.27 and
 more, losses without a full link 0.01 to 0.18."""
 STANDING = 0.5
-"""Median RTT above its minimum, over that, from which on a queue stands most of the time: four and
+"""Median RTT above its minimum, over that, at and above which a queue stands most of the time: four and
 five flows at one link have 0.7 and more, random loss at most 0.24."""
 ALONE = 0.65
 """Rate over that of the link, where it was seen, that a flow alone at a full link reaches: 0.73 and
@@ -119,7 +122,7 @@ with 5 % of the packets late, 1.9 with a full link and some late packets."""
 BBR_STEADY = 0.2
 """Variation of the rate between losses below which BBR keeps the rate of its link."""
 BBR_FULL = 0.8
-"""Rate over that of the link, where it was seen, from which on BBR fills the link: 0.96 at 3 % of
+"""Rate over that of the link, where it was seen, at and above which BBR fills the link: 0.96 at 3 % of
 loss, where losses are too close for the rates between them."""
 INITIAL_WINDOW = 10
 """Packets (RFC 6928)."""
@@ -216,7 +219,7 @@ class Evidence:
         return np.asarray(sum(np.nan_to_num(self.shares[name]) for name in limits) >= MOSTLY)
 
     def partly(self, limit: str) -> Column:
-        """Return where a state took part of the time, and the application less than that."""
+        """Return True for rows with a state for part of the time, and less of the application."""
         share, idle = (np.nan_to_num(self.shares[name]) for name in (limit, "application"))
         return np.asarray((share >= PARTLY) & (share > idle))
 
@@ -271,7 +274,8 @@ def _reordering(seen: Evidence) -> Column:
 def _policer(seen: Evidence) -> Column:
     """Find losses above a rate without a queue before them (Flach et al., 2016)."""
     none = seen.queue <= np.where(seen.away, NO_QUEUE_AWAY, NO_QUEUE)
-    return np.asarray(_one_rate(seen) & none & ~_idle(seen))
+    dropped = ~seen.bbr | (seen.lost >= BBR_POLICED * seen.packets)
+    return np.asarray(_one_rate(seen) & none & dropped & ~_idle(seen))
 
 
 def _one_rate(seen: Evidence) -> Column:

@@ -40,7 +40,7 @@ def time(seconds: float) -> str:
 
 
 def mean_rtt(table: Table, at: int) -> str:
-    """Return the mean RTT of a row: ``83.7 ms``, or ``at least ...`` if the tap sees no more."""
+    """Return the mean RTT of a row: ``83.7 ms``, or ``at least ...`` for a lower bound."""
     bound = "at least " if table["rtt_lower_bound"][at] else ""
     return f"{bound}{time(table['rtt_mean_s'][at])}"
 

@@ -1,7 +1,7 @@
 """A host at one end of a link, with segmentation offload, that sends or receives and captures.
 
 ``tcpcast link`` starts one at each end, in a network namespace whose device has no offload. The
-host moves the address of that namespace into a namespace of its own, behind a veth pair with
+host moves the address of that namespace into a separate namespace, behind a veth pair with
 offload. So its packets are captured as on servers: in frames of up to 64 kB. The first namespace
 forwards the packets and splits the frames.
 
@@ -102,7 +102,7 @@ def merge_received(interface: str) -> None:
 
 
 def transfer_in(folder: Path) -> dict[str, Any]:
-    """Return what the hosts of a folder do."""
+    """Return the transfer that a folder describes."""
     transfer: dict[str, Any] = json.loads((folder / "transfer.json").read_text(encoding="utf-8"))
     return transfer
 

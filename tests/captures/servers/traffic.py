@@ -40,14 +40,14 @@ def counters(connection: socket.socket) -> Counters:
 
 
 def send(address: str, options: dict[str, Any]) -> Counters:
-    """Send over some connections at once, or one after the other.
+    """Send over parallel connections, or over one at a time.
 
     Parameters
     ----------
     address
         The receiver's.
     options
-        ``control`` (congestion control); ``flows`` at once; ``seconds``; ``write_bytes`` every
+        ``control`` (congestion control); parallel ``flows``; ``seconds``; ``write_bytes`` every
         ``period_s`` (all the time if it is 0); ``count`` transfers of ``write_bytes`` instead;
         ``sndbuf``; ``pacing`` in bytes per second.
 

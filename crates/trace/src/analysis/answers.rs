@@ -64,16 +64,10 @@ impl Flow {
         self.note_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
-        let opens = wait.by_receiver() && !advances && !self.wait().by_receiver();
         if advances {
             sample = self.acknowledge(segment, number, wait);
-        } else if let Some(journal) = &mut self.journal {
-            if segment.payload > 0 {
-                journal.rounds.asked();
-            }
-            if opens {
-                journal.rounds.opened(segment.time, wait);
-            }
+        } else {
+            self.hears_again(segment, wait);
         }
         let options = &segment.options;
         if options.sack_blocks > 0 {
@@ -94,6 +88,19 @@ impl Flow {
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if bare && !advances && number == self.acknowledged && unanswered && same {
             self.duplicate(segment);
+        }
+    }
+
+    /// Nothing new is acknowledged; `wait`: what the sender waited for until now.
+    #[inline]
+    fn hears_again(&mut self, segment: &Segment, wait: Wait) {
+        let opens = wait.by_receiver() && !self.wait().by_receiver();
+        let Some(journal) = &mut self.journal else { return };
+        if segment.payload > 0 {
+            journal.rounds.asked();
+        }
+        if opens {
+            journal.rounds.opened(segment.time, wait);
         }
     }
 

@@ -258,7 +258,7 @@ impl Rounds {
     /// were in flight, the application had written before.
     fn after_short(&mut self, new: &New) {
         let short = std::mem::take(&mut self.quiet.short);
-        // Away from the sender, all is acknowledged at the tap while acknowledgements are under way to it.
+        // Away from the sender, all is acknowledged at the tap while acknowledgements are in flight to it.
         let alone = new.alone && new.near <= AWAY;
         if alone || self.asked || !new.answers(self.mark) {
             self.round.parts.application += short;
