@@ -111,8 +111,8 @@ QUEUE = 0.22
 """Queueing delay over the RTT at and above which losses come at a full queue: links have 0.27 and
 more, losses without a full link 0.01 to 0.18."""
 STANDING = 0.5
-"""Median RTT above its minimum, over that, at and above which a queue stands most of the time: four and
-five flows at one link have 0.7 and more, random loss at most 0.24."""
+"""Median RTT above its minimum, over that, at and above which a queue stands most of the time: four
+and five flows at one link have 0.7 and more, random loss at most 0.24."""
 ALONE = 0.65
 """Rate over that of the link, where it was seen, that a flow alone at a full link reaches: 0.73 and
 more. With random loss, a delayed acknowledgement or a burst looks like a queue: 0.31 to 0.61."""
@@ -122,8 +122,8 @@ with 5 % of the packets late, 1.9 with a full link and some late packets."""
 BBR_STEADY = 0.2
 """Variation of the rate between losses below which BBR keeps the rate of its link."""
 BBR_FULL = 0.8
-"""Rate over that of the link, where it was seen, at and above which BBR fills the link: 0.96 at 3 % of
-loss, where losses are too close for the rates between them."""
+"""Rate over that of the link, where it was seen, at and above which BBR fills the link: 0.96 at 3 %
+of loss, where losses are too close for the rates between them."""
 INITIAL_WINDOW = 10
 """Packets (RFC 6928)."""
 ENOUGH_LOSSES = 5
