@@ -88,7 +88,7 @@ def advice(table: Table) -> np.ndarray[Any, Any]:
                 f"Limited by: {what}{share}{rest}"
                 for share, rest in zip(shares, remedy(Gains.of(part)), strict=True)
             ]
-    return said
+    return np.where(said == "", said, said + np.array(findings.return_path(table), dtype=object))
 
 
 def _evident(table: Table) -> np.ndarray[Any, Any]:

@@ -76,7 +76,7 @@ impl Rest {
             self.evicted += 1;
             self.evicted_single += u64::from(all == 1);
         }
-        let [first, second] = &report.directions;
+        let [first, second] = &*report.directions;
         for (data, acks) in [(first, second), (second, first)] {
             let bytes = data.counts.missing_bytes;
             let plausible = (2..acks.counts.packets * MOST_ACKED).contains(&bytes);
@@ -89,7 +89,7 @@ impl Rest {
 
     /// Counts a connection that failed.
     fn count_failed(&mut self, report: &ConnectionReport) {
-        let [opened, answer] = &report.directions;
+        let [opened, answer] = &*report.directions;
         let established =
             report.handshake_rtt_s.is_some() || answer.announced != Default::default();
         let asked = report.syn_captured && !established;

@@ -15,6 +15,7 @@ mod indications;
 mod intervals;
 mod journal;
 mod limits;
+mod numbering;
 mod offload;
 mod recovery;
 mod report;

@@ -118,24 +118,29 @@ impl Connection {
     }
 
     /// What is said of it, now that it has come to this end. `copies`: frames captured twice, from each end.
-    pub(super) fn report(self, end: End, copies: [u64; 2], budget: &Budget) -> ConnectionReport {
-        let Self { beginning, flows: [mut first, mut second], tap, .. } = self;
+    pub(super) fn report(
+        mut self: Box<Self>,
+        end: End,
+        copies: [u64; 2],
+        budget: &Budget,
+    ) -> ConnectionReport {
+        let Self { beginning, flows: [first, second], tap, opener, last, .. } = &mut *self;
         let [a, b] = beginning.ends;
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
         let syn_captured = first.isn.is_some() || second.isn.is_some();
-        let mut directions = [first.report(a, b, &tap, 0), second.report(b, a, &tap, 1)];
+        let mut directions = Box::new([first.report(a, b, tap, 0), second.report(b, a, tap, 1)]);
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };
         budget.release(directions.iter().map(kept).sum());
-        if self.opener == Some(1) {
+        if *opener == Some(1) {
             directions.swap(0, 1);
         }
         ConnectionReport {
             number: beginning.number,
             first_frame: beginning.frame,
             first: beginning.time,
-            last: self.last,
+            last: *last,
             syn_captured,
             end,
             handshake_rtt_s: tap.handshake().map(|whole| whole as f64 / 1e9),
