@@ -33,6 +33,7 @@ PLAIN: dict[str, Any] = {
     "loss_indication_ratio": 0.01,
     "rtt_mean_s": 0.1,
     "rtt_min_s": 0.09,
+    "rtt_lower_bound": False,
     "tap_to_sender_s": 0.0,
     "t0_s": 0.3,
     "packets_per_ack": 2.0,

@@ -80,6 +80,26 @@ def test_delayed_acks_are_no_queue(stack: str, buffer: int, flows: int, tmp_path
     assert link_bps(capture) * 1500 / 1448 == pytest.approx(1e7, rel=0.1)
 
 
+def test_a_capture_of_the_receiver_gives_the_rate_of_bbr_with_random_loss(tmp_path: Path) -> None:
+    """Round trips from the receiver have no queue: neither the buffer nor the losses follow."""
+    bottleneck = {"rate": "15mbit", "buffer": "100pkt", "loss": "1%"}
+    tap = {"link": "receiver", "file": str(tmp_path / "receiver.pcap")}
+    scenario = Scenario.from_dict(BASE).with_changes(
+        {
+            "network.rtt": "40ms",
+            "network.bottleneck": bottleneck,
+            "tcp.stack": "linux-bbr",
+            "traffic.flows": 1,
+            "run.duration": "20s",
+            "probes.pcap": [tap],
+        }
+    )
+    original = rate(scenario)
+    again = replay(tcpcast.trace(tap["file"]))
+    assert again.tables["network"]["bottleneck"]["buffer"] == "1bdp"
+    assert rate(Scenario.from_dict(again.tables)) == pytest.approx(original, rel=0.05)
+
+
 KERNEL = {
     "kernel/bbr_rtt60_20mbit_p0.01": ("linux-bbr", 0.05),
     "kernel/cubic_rtt60_p0.01": ("linux-cubic", 0.05),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from tcpcast.captures import Capture, trace
 
-TAPS = ("snd", "mid", "rcv")
+TAPS = ("snd", "mid", "any", "rcv")
 
 CAUSES = {
     "application": "application",
@@ -81,7 +81,21 @@ def main(folder: str) -> None:
     total = Counter(verdict.tap for verdict in every)
     unknown = Counter(verdict.tap for verdict in every if verdict.found == "unknown")
     for tap in TAPS:
-        print(f"{tap}: {right[tap]} of {total[tap]} right, {unknown[tap]} unknown")
+        if total[tap]:
+            print(f"\n{tap}: {right[tap]} of {total[tap]} right, {unknown[tap]} unknown")
+            print_confusion([each for each in every if each.tap == tap])
+
+
+def print_confusion(every: list[Verdict]) -> None:
+    """Print the number of captures by true cause (row) and verdict (column)."""
+    counts = Counter((each.truth, each.found) for each in every)
+    names = [
+        name for name in dict.fromkeys(CAUSES.values()) if any(name in pair for pair in counts)
+    ]
+    print(f"{'':18}", *(f"{name[:8]:>8}" for name in names))
+    for truth in names:
+        cells = (counts[truth, found] or "" for found in names)
+        print(f"{truth:18}", *(f"{cell:>8}" for cell in cells))
 
 
 if __name__ == "__main__":

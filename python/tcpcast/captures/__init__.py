@@ -76,7 +76,8 @@ class Capture:
         the SYN of ``unanswered`` connections got no answer and that of ``refused`` ones a RST,
         ``reset`` ones got a RST later;
         ``evicted`` connections were let go of because more than ``max_connections`` were alive,
-        ``evicted_single`` of them after one packet.
+        ``evicted_single`` of them after one packet. ``uncaptured`` directions were acknowledged
+        without any of their data in the capture, ``uncaptured_bytes`` bytes.
     warnings
         What to check before trusting the figures.
     damaged, interrupted
@@ -338,6 +339,12 @@ def _of_many(rest: dict[str, int], most: int) -> list[str]:
             f"{rest['directions']:,} directions with the least data have no row: together "
             f"{rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
             f"{rest['retransmissions']:,} packets retransmitted, {rest['timeouts']:,} timeouts"
+        )
+    if rest["uncaptured"]:
+        lines.append(
+            f"{rest['uncaptured']:,} direction{'' if rest['uncaptured'] == 1 else 's'} with "
+            f"acknowledgements but no data: {rest['uncaptured_bytes']:,} bytes were acknowledged. "
+            "Losses, round-trip times and limits do not show: capture both directions"
         )
     return lines
 

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.captures import remedies
-from tcpcast.captures.losses import path_rtt_s
+from tcpcast.captures.losses import late_packets, path_rtt_s
 from tcpcast.captures.words import digits, percent, rate, time
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def application(gains: Gains) -> list[str]:
         if table["tap_side"][at] == "sender":
             own = table["unprompted_bytes"][at] / max(table["unique_bytes"][at], 1)
             found += f", and no acknowledgement triggered {percent(own)} of the data"
+        else:
+            found += "; seen from this tap, a full send buffer looks alike"
         ends.append(found + end)
     return ends
 
@@ -76,8 +78,8 @@ def reordering(gains: Gains) -> list[str]:
     """Return the number of late packets, and of the retransmissions that they caused."""
     table = gains.table
     ends = []
-    for at, again in enumerate(table["retransmissions"].tolist()):
-        late = int(max(table["late_packets"][at], table["out_of_order"][at]))
+    counts = zip(late_packets(table).tolist(), table["retransmissions"].tolist(), strict=True)
+    for at, (late, again) in enumerate(counts):
         ends.append(
             f": {late:,} packets arrived after later ones without being lost, which made "
             f"{table['duplicate_acks'][at]:,} duplicate acks and {again:,} retransmissions. "

@@ -33,6 +33,23 @@ def path_rtt_s(table: Table) -> Column:
     return np.asarray(np.fmax(table["rtt_mean_s"], np.nan_to_num(table["handshake_rtt_s"])))
 
 
+def needless_packets(table: Table) -> Column:
+    """Return the retransmissions that were not needed, by DSACK or timestamps."""
+    needless = table["spurious_dsack"] + table["spurious_eifel"]
+    return np.asarray(np.minimum(needless, table["retransmissions"]))
+
+
+def late_packets(table: Table) -> Column:
+    """Return the packets that arrived after later ones without being lost.
+
+    Away from the sender the tap sees them. At the sender, SACK shows those that were not
+    retransmitted; the others were retransmitted needlessly, other than by a timeout.
+    """
+    away = np.isin(table["tap_side"], ("receiver", "middle"))
+    again = np.fmax(needless_packets(table) - table["timeouts"], 0)
+    return np.asarray(table["out_of_order"] + np.where(away, 0, table["late_packets"] + again))
+
+
 def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
     """Return evidence on the origin of losses for each direction, NaN where it is unseen.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tcpcast.captures.control import BBR
 from tcpcast.captures.gains import Gains, start_round_trips
-from tcpcast.captures.words import digits, percent, rate, size, time, times
+from tcpcast.captures.words import digits, mean_rtt, percent, rate, size, time, times
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -156,7 +156,7 @@ def _larger_window(
         if not (now > 0 and table["rtt_mean_s"][at] > 0):
             ends.append(f"{start}. First raise {window}, {how}.")
             continue
-        start += f" in an RTT of {time(table['rtt_mean_s'][at])}"
+        start += f" in an RTT of {mean_rtt(table, at)}"
         first = loss <= link  # else the link, or neither is known
         goal, needed = (loss, by_loss[at]) if first else (link, by_link[at])
         if not math.isfinite(goal):
@@ -200,7 +200,7 @@ def slow_start(gains: Gains) -> list[str]:
         began = math.isfinite(table["initial_window_pkts"][at])
         end = f": {all_of_it}{f', initial window {first}' if began else ''}. "
         if after < before:
-            each = f" of {time(rtt[at])}" if rtt[at] > 0 else ""
+            each = f" of {mean_rtt(table, at)}" if rtt[at] > 0 else ""
             end += (
                 f"First raise the initial window to {larger}: {before} round trips{each} become "
                 f"{after}, by the model of short transfers; or keep"
@@ -306,7 +306,7 @@ def timeout(gains: Gains) -> list[str]:
         end = f": {count:,} timeout{'' if count == 1 else 's'}"
         if table["t0_s"][at] > 0:
             end += f", T0 = {time(table['t0_s'][at])}"
-        end += f", at an RTT of {time(rtt[at])}. First " if rtt[at] > 0 else ". First "
+        end += f", at an RTT of {mean_rtt(table, at)}. First " if rtt[at] > 0 else ". First "
         rid = _gives(gains, at, none[at], "without timeouts")
         if table["max_backoff"][at] >= OUTAGE:
             end += (
@@ -355,7 +355,7 @@ def bottleneck(gains: Gains) -> list[str]:
         if queue >= FULL_QUEUE:
             end += (
                 f". Its queue makes the mean RTT {times(queue)} the minimum, "
-                f"{time(table['rtt_mean_s'][at])} instead of {time(least[at])}. A smaller buffer "
+                f"{mean_rtt(table, at)} instead of {time(least[at])}. A smaller buffer "
                 "or "
                 "AQM (fq_codel) avoids that and costs hardly any rate"
             )

@@ -138,7 +138,9 @@ def _network(seen: Seen) -> Iterator[Entry]:
     lost = "retransmissions that were needed, over all packets sent"
     if seen.correlated:
         lost = "losses are correlated: this independent loss makes as many loss indications"
-    if seen.elsewhere >= 0 and seen.lost:
+    if seen.behind_queue and seen.lone:
+        lost = "BBR keeps its rate: all losses are taken to be random"
+    elif seen.elsewhere >= 0 and seen.lost:
         lost = f"{percent(seen.elsewhere)} of the losses came while the link's queue was not full"
     elif seen.full or seen.elsewhere >= 0:
         lost = "they came while the link was full: all losses are taken to be queue drops"
@@ -164,6 +166,8 @@ def _buffer(seen: Seen, at: str) -> Entry:
         return Entry(at, "buffer", "unlimited", "nothing was lost: all packets fitted")
     if math.isnan(seen.link_bps) and seen.explained:
         return Entry(at, "buffer", "1bdp", "the capture does not show it; hardly used at this rate")
+    if seen.behind_queue:
+        return Entry(at, "buffer", "1bdp", "a capture of the receiver does not show the queue")
     link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps
     queued = round((seen.rtt_high_s - seen.rtt_min_s) * link / (8 * seen.packet)) + 1
     if not seen.overflows and queued < seen.rtt_min_s * link / (8 * seen.packet):

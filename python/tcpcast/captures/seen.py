@@ -155,12 +155,19 @@ class Seen:
     @property
     def lost(self) -> float:
         """The random loss of the scenario: the loss that the queue does not explain."""
+        if self.behind_queue and self.lone:
+            return lost_of_all(self.table)
         if self.elsewhere >= LEAST_ELSEWHERE:
             every = lost_of_all(self.table) if self._recovering else self.lost_independently
             return self.elsewhere * every
         if self.full or self.elsewhere >= 0:
             return 0.0
         return self.lost_independently if self.correlated else lost_of_all(self.table)
+
+    @property
+    def behind_queue(self) -> bool:
+        """True if the capture is of the receiver: round trips from there have no queue."""
+        return bool((self.table["tap_side"] == "receiver").all())
 
     @property
     def steady(self) -> bool:
@@ -265,7 +272,7 @@ def seen_in(kept: Capture) -> Seen:
     # A recovery of BBR goes on through many losses; those of several flows are mostly the queue's.
     which = "retransmissions" if found.lone else "loss_indications"
     elsewhere = math.nan
-    if found.full or found.link_bps > 0:
+    if not found.behind_queue and (found.full or found.link_bps > 0):
         elsewhere = _elsewhere(queued_at_losses_s(kept, which), high - least)
     return replace(found, rtt_min_s=least, rtt_high_s=high, elsewhere=elsewhere)
 

@@ -43,8 +43,10 @@ FIRST = (
 def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     """Return the table of directions; ``limits`` names the places in ``limited_by``.
 
-    ``rtt_mean_s`` is the mean over time of the sender's samples. They begin and end at the tap;
-    where that is not at the sender, the round trip between the two at its best is added.
+    ``rtt_mean_s`` is the mean over time of the sender's samples. They begin and end at the tap. For
+    a tap away from the sender, the minimum round trip between the two is added, and the mean
+    queueing delay there, by timestamps. Without timestamps that delay is unseen, and
+    ``rtt_lower_bound`` is true.
     """
     table: Table = {
         name: values if isinstance(values, np.ndarray) else texts(values)
@@ -56,7 +58,10 @@ def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
     table["start"] = moments(found["start_ns"])
     table["limited_by"] = texts(limits)[found["limited_by"]]
     away = np.isin(table["tap_side"], ("middle", "receiver"))
-    table["rtt_mean_s"] = table["rtt_over_time_s"] + np.where(away, table["tap_to_sender_s"], 0.0)
+    queued = table["queue_delay_s"]
+    between = table["tap_to_sender_s"] + np.nan_to_num(queued)
+    table["rtt_mean_s"] = table["rtt_over_time_s"] + np.where(away, between, 0.0)
+    table["rtt_lower_bound"] = away & np.isnan(queued) & np.isfinite(table["rtt_mean_s"])
     return {name: table[name] for name in dict.fromkeys((*FIRST, *table))}
 
 

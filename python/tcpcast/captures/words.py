@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tcpcast.captures.table import Table
 
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 
@@ -33,6 +37,12 @@ def size(octets: float) -> str:
 def time(seconds: float) -> str:
     """Return ``83.7 ms`` or ``1.2 s``."""
     return f"{digits(seconds)} s" if seconds >= 1 else f"{digits(seconds * 1e3)} ms"
+
+
+def mean_rtt(table: Table, at: int) -> str:
+    """Return the mean RTT of a row: ``83.7 ms``, or ``at least ...`` for a lower bound."""
+    bound = "at least " if table["rtt_lower_bound"][at] else ""
+    return f"{bound}{time(table['rtt_mean_s'][at])}"
 
 
 def percent(share: float) -> str:

@@ -121,7 +121,8 @@ def _loss(row: Row) -> str:
 
 
 def _rtt(row: Row) -> str:
-    parts = [f"mean {_ms(row['rtt_mean_s'])} ms"] if _known(row["rtt_mean_s"]) else []
+    bound = "at least " if row["rtt_lower_bound"] else ""
+    parts = [f"mean {bound}{_ms(row['rtt_mean_s'])} ms"] if _known(row["rtt_mean_s"]) else []
     if _known(row["rtt_min_s"]):
         parts.append(
             f"from the tap: min {_ms(row['rtt_min_s'])}, median {_ms(row['rtt_p50_s'])}, "

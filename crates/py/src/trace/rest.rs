@@ -25,6 +25,9 @@ fn ends(end: Endpoint) -> Named {
     (end.address.to_string(), end.port)
 }
 
+/// No packet acknowledges more bytes; a larger step is of another connection.
+const MOST_ACKED: u64 = 1 << 20;
+
 /// What is known of connections and directions that have no row.
 #[derive(Default)]
 pub(super) struct Rest {
@@ -52,6 +55,9 @@ pub(super) struct Rest {
     td: u64,
     to: u64,
     timeouts: u64,
+    /// Directions whose data were acknowledged but not captured, and these bytes.
+    uncaptured: u64,
+    uncaptured_bytes: u64,
 }
 
 impl Rest {
@@ -69,6 +75,15 @@ impl Rest {
             let all: u64 = report.directions.iter().map(|one| one.counts.packets).sum();
             self.evicted += 1;
             self.evicted_single += u64::from(all == 1);
+        }
+        let [first, second] = &*report.directions;
+        for (data, acks) in [(first, second), (second, first)] {
+            let bytes = data.counts.missing_bytes;
+            let plausible = (2..acks.counts.packets * MOST_ACKED).contains(&bytes);
+            if data.counts.data_packets == 0 && plausible {
+                self.uncaptured += 1;
+                self.uncaptured_bytes += bytes;
+            }
         }
     }
 
@@ -134,6 +149,8 @@ impl Rest {
             ("td", self.td),
             ("to", self.to),
             ("timeouts", self.timeouts),
+            ("uncaptured", self.uncaptured),
+            ("uncaptured_bytes", self.uncaptured_bytes),
         ];
         for (name, count) in counts {
             dict.set_item(name, count)?;

@@ -69,10 +69,8 @@ impl Flow {
         let unanswered = self.next > self.acknowledged;
         if advances {
             sample = self.acknowledge(segment, number, wait);
-        } else if wait.by_receiver() && !self.wait().by_receiver() {
-            if let Some(journal) = &mut self.journal {
-                journal.rounds.opened(segment.time, wait);
-            }
+        } else {
+            self.hears_again(segment, wait);
         }
         let options = &segment.options;
         if options.sack_blocks > 0 {
@@ -93,6 +91,19 @@ impl Flow {
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if bare && !advances && number == self.acknowledged && unanswered && same {
             self.duplicate(segment);
+        }
+    }
+
+    /// Nothing new is acknowledged; `wait`: what the sender waited for until now.
+    #[inline]
+    fn hears_again(&mut self, segment: &Segment, wait: Wait) {
+        let opens = wait.by_receiver() && !self.wait().by_receiver();
+        let Some(journal) = &mut self.journal else { return };
+        if segment.payload > 0 {
+            journal.rounds.asked();
+        }
+        if opens {
+            journal.rounds.opened(segment.time, wait);
         }
     }
 

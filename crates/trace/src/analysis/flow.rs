@@ -338,10 +338,12 @@ impl Flow {
         self.recovery.sent_new(segment.time, alone, outlook.sack && self.board.bytes() == 0);
         // Only after a pause is it asked what was waited for.
         let wait = if alone { self.wait() } else { Wait::Open };
+        // A window that is full ends with any segment: the sender may have more.
+        let room = self.misread || end + u64::from(self.largest) <= self.edge;
         self.short = segment.payload != self.largest && segment.payload % self.largest.max(1) > 0
             || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if let Some(journal) = &mut self.journal {
-            let (time, near, short) = (segment.time, outlook.near, self.short);
+            let (time, near, short) = (segment.time, outlook.near, self.short && room);
             let (timed, heard) = (!self.recovery.fast(), self.recovery.last_heard());
             journal.signs.sent_new(&Fresh { time, start, end, heard, near, short });
             journal.rounds.sent_new(&New { time, end, alone, timed, wait, near });

@@ -181,7 +181,12 @@ fn spent(row: &Round, path: &Path) -> Times {
         (_, _, true) => Limit::SendBuffer,
         _ => Limit::CongestionWindow,
     };
-    add(rest, parts.rest);
+    // A burst that is paced: the buffer is not what the sender waits for.
+    let sending = Nanos::from(row.sending_us) * 1000;
+    let paced = rest == Limit::SendBuffer && 2 * sending <= parts.rest;
+    let burst = if paced { sending } else { 0 };
+    add(Limit::CongestionWindow, burst);
+    add(rest, parts.rest - burst);
     times
 }
 

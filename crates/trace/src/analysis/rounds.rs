@@ -14,6 +14,8 @@ use crate::segment::Nanos;
 
 /// A sender with data and an open window answers an acknowledgement within this time.
 const PROMPT: Nanos = 3_000_000;
+/// The tap is away from the sender from this round trip on.
+pub(super) const AWAY: Nanos = 1_000_000;
 
 /// What kept the sender from sending more while it waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,8 @@ pub struct Round {
     pub(super) flight_least: u32,
     /// The receiver's largest window, bytes.
     pub window_bytes: u32,
+    /// Time between new data within [`PROMPT`] of each other, µs: the sender was sending, and did not wait.
+    pub(super) sending_us: u32,
     /// What most of its time went into.
     pub limited_by: Limit,
     /// A queue stood while acknowledgements came at the path's rate.
@@ -118,6 +122,7 @@ impl Round {
         self.flight_bytes = self.flight_bytes.max(next.flight_bytes);
         self.flight_least = self.flight_least.min(next.flight_least);
         self.window_bytes = self.window_bytes.max(next.window_bytes);
+        self.sending_us = self.sending_us.saturating_add(next.sending_us);
     }
 
     /// Until its timed segment was acknowledged, s.
@@ -187,6 +192,8 @@ pub(super) struct Rounds {
     round: Round,
     /// All before this are accounted for.
     mark: Nanos,
+    /// Time of the last new data.
+    last_new: Nanos,
     /// What the timed segment ends with.
     target: u64,
     /// It is not acknowledged yet.
@@ -196,7 +203,7 @@ pub(super) struct Rounds {
     /// Bytes in flight after the segments sent together with the timed one.
     transit: u64,
     quiet: Quiet,
-    /// The last acknowledgement brought data.
+    /// The receiver sent data since the last acknowledgement, or with it: perhaps a request.
     asked: bool,
     idle: Nanos,
     samples: u64,
@@ -222,6 +229,11 @@ impl Rounds {
     /// New data are sent.
     #[inline]
     pub(super) fn sent_new(&mut self, new: &New) {
+        let gap = new.time.saturating_sub(self.last_new);
+        self.last_new = new.time;
+        if gap <= PROMPT {
+            self.round.sending_us += (gap / 1000) as u32;
+        }
         if self.round.rounds == 0 {
             self.mark = new.time;
         } else if new.alone {
@@ -246,7 +258,9 @@ impl Rounds {
     /// were in flight, the application had written before.
     fn after_short(&mut self, new: &New) {
         let short = std::mem::take(&mut self.quiet.short);
-        if new.alone || self.asked || !new.answers(self.mark) {
+        // Away from the sender, all is acknowledged at the tap while acknowledgements are in flight to it.
+        let alone = new.alone && new.near <= AWAY;
+        if alone || self.asked || !new.answers(self.mark) {
             self.round.parts.application += short;
         } else {
             self.round.parts.rest += short;
@@ -344,6 +358,11 @@ impl Rounds {
         self.samples += 1;
         self.sample_sum += u128::from(sample);
         self.correlation.add(sample as f64, self.transit as f64);
+    }
+
+    /// The receiver sends data without an acknowledgement of new data.
+    pub(super) fn asked(&mut self) {
+        self.asked = true;
     }
 
     /// The receiver opened the window that the sender had waited for.

@@ -99,9 +99,11 @@ impl Rows {
     }
 }
 
-const NUMBERS: usize = 18;
+const NUMBERS: usize = 19;
 /// Of seven bits each, a number takes so many at most.
 const MOST_BYTES: usize = 10;
+/// Unit in which the time of sending is kept, µs.
+const SENDING_UNIT: u32 = 128;
 
 /// A row by numbers that are small most often; `before`: the time of the row before it.
 fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
@@ -126,6 +128,7 @@ fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
         row.flight_bytes.into(),
         row.flight_bytes.wrapping_sub(row.flight_least).into(),
         row.window_bytes.into(),
+        (row.sending_us / SENDING_UNIT).into(),
     ]
 }
 
@@ -134,7 +137,7 @@ fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
     let [time, lasted, sent_bytes, acked_bytes, rest @ ..] = numbers;
     let [application, receiver_window, closed, slow_start, recovery, timeout, open, rest @ ..] =
         rest;
-    let [rtt_sum, rtt_samples, rounds, retransmissions, flight, least, window] = rest;
+    let [rtt_sum, rtt_samples, rounds, retransmissions, flight, least, window, sending] = rest;
     let (time, lasted) = (before.wrapping_add(unfolded(time)), unfolded(lasted));
     Round {
         time,
@@ -157,6 +160,7 @@ fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
         flight_bytes: flight as u32,
         flight_least: (flight as u32).wrapping_sub(least as u32),
         window_bytes: window as u32,
+        sending_us: (sending as u32).wrapping_mul(SENDING_UNIT),
         ..Round::default()
     }
 }
@@ -189,7 +193,7 @@ mod tests {
 
     prop_compose! {
         fn anything()(
-            numbers in prop::array::uniform18(prop_oneof![0_u64..300, 0_u64..1 << 40, any::<u64>()]),
+            numbers in prop::array::uniform19(prop_oneof![0_u64..300, 0_u64..1 << 40, any::<u64>()]),
         ) -> Round {
             Round { rounds: 1, ..round(numbers, 0) }
         }

@@ -1,6 +1,7 @@
 //! Signs of the cause that single packets show: data that no acknowledgement triggered, even gaps between them, and
 //! the delay of timestamps at a receiver.
 
+use super::rounds::AWAY;
 use crate::segment::Nanos;
 
 /// A sender with data and an open window reacts to an acknowledgement within this time. Data that follow none were
@@ -8,12 +9,16 @@ use crate::segment::Nanos;
 const REACTION: Nanos = 1_500_000;
 /// New data that follow within this time belong to one burst: a pacing timer releases several packets at once.
 const BURST: Nanos = 500_000;
-/// The tap is away from the sender from this round trip on, so that timestamps show the delay in between.
-const AWAY: Nanos = 1_000_000;
 /// Tick of the timestamps of Linux, BSD and others.
 const TICK: i64 = 1_000_000;
 /// A clock whose rate differs by more has another tick.
 const CLOCK_TOLERANCE: f64 = 0.01;
+/// No queue grows by more than this share of the time.
+const MOST_GROWN: f64 = 0.2;
+/// The least delay is measured again after this time, as clocks drift.
+const STRETCH: Nanos = 60_000_000_000;
+/// Two clocks drift apart by at most 100 ppm: in a stretch by this time.
+const DRIFT: i64 = 6_000_000;
 
 /// Sums over the new data of a direction.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +32,8 @@ pub(super) struct Signs {
     gaps: u64,
     pace_sum: f64,
     pace_squares: f64,
-    clock: Clock,
+    /// Only if the tap is away from the sender.
+    clock: Option<Box<Clock>>,
 }
 
 /// New data, as they were sent.
@@ -70,11 +76,11 @@ impl Signs {
         }
     }
 
-    /// A data segment with the timestamp `value`; `near`: the round trip between the tap and the sender.
+    /// A data segment with the timestamp `value`; `near`: the least round trip between the tap and the sender.
     #[inline]
     pub(super) fn stamped(&mut self, time: Nanos, value: u32, near: Nanos) {
         if near > AWAY {
-            self.clock.add(time, value);
+            self.clock.get_or_insert_default().add(time, value);
         }
     }
 
@@ -87,7 +93,7 @@ impl Signs {
             short_segments: self.short_segments,
             pacing_gaps: self.gaps,
             pacing_variation: (mean > 0.0).then(|| variance.max(0.0).sqrt() / mean),
-            queue_s: self.clock.delay_s(),
+            queue_s: self.clock.as_deref().and_then(|clock| clock.delay_s()),
         }
     }
 }
@@ -97,6 +103,18 @@ impl Signs {
 struct Clock {
     first: Option<(Nanos, u32)>,
     last: (Nanos, u32),
+    stretch: Stretch,
+    /// Delay without a queue, as of the last stretch.
+    base: Option<i64>,
+    /// Delays above it.
+    sum: f64,
+    count: u64,
+}
+
+/// Delays within [`STRETCH`], not corrected for the drift of the clocks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    until: Nanos,
     least: i64,
     sum: f64,
     count: u64,
@@ -107,21 +125,42 @@ impl Clock {
         let (since, from) = *self.first.get_or_insert((time, value));
         let ticks = i64::from(value.wrapping_sub(from) as i32);
         let delay = (time.wrapping_sub(since) as i64).saturating_sub(ticks * TICK);
-        self.least = self.least.min(delay);
-        self.sum += delay as f64;
-        self.count += 1;
+        if time >= self.stretch.until {
+            self.close();
+            self.stretch =
+                Stretch { until: time.saturating_add(STRETCH), least: delay, ..Stretch::default() };
+        }
+        let stretch = &mut self.stretch;
+        stretch.least = stretch.least.min(delay);
+        stretch.sum += delay as f64;
+        stretch.count += 1;
         self.last = (time, value);
     }
 
+    /// Ends a stretch. The least delay may be longer than before because the clocks drift, or because a queue stands:
+    /// the drift is limited.
+    fn close(&mut self) {
+        let Stretch { least, sum, count, .. } = self.stretch;
+        if count > 0 {
+            let base = least.min(self.base.map_or(least, |base| base.saturating_add(DRIFT)));
+            self.sum += sum - base as f64 * count as f64;
+            self.count += count;
+            self.base = Some(base);
+        }
+    }
+
     /// Mean delay above the least, s; `None` if the timestamps have another tick.
-    fn delay_s(&self) -> Option<f64> {
+    fn delay_s(mut self) -> Option<f64> {
+        self.close();
         let (since, from) = self.first?;
         let elapsed = self.last.0.saturating_sub(since) as f64;
         let ticked = i64::from(self.last.1.wrapping_sub(from) as i32) * TICK;
-        let mean = self.sum / self.count.max(1) as f64 - self.least as f64;
-        // A queue at the end shifts the rate, too.
-        let off = (ticked as f64 - elapsed).abs() - mean;
-        (elapsed > 0.0 && off <= CLOCK_TOLERANCE * elapsed).then_some(mean / 1e9)
+        // Timestamps are rounded down, by half a tick on average.
+        let mean = (self.sum / self.count.max(1) as f64 - TICK as f64 / 2.0).max(0.0);
+        // A queue that grows to the end shifts the rate by twice its mean.
+        let off = (ticked as f64 - elapsed).abs();
+        let tick = off <= 2.0 * mean + CLOCK_TOLERANCE * elapsed && off <= MOST_GROWN * elapsed;
+        (elapsed > 0.0 && tick).then_some(mean / 1e9)
     }
 }
 
@@ -179,10 +218,24 @@ mod tests {
             let queued = if n < 500 { 0 } else { 20_000_000 };
             signs.stamped(u64::from(n) * 5_000_000 + queued, 5 * n, 40_000_000);
         }
-        assert!(signs.report().queue_s.is_some_and(|queue| (queue - 0.01).abs() < 1e-6));
+        assert!(signs.report().queue_s.is_some_and(|queue| (queue - 0.0095).abs() < 1e-6));
         let mut coarse = Signs::default();
         (0..1000_u32).for_each(|n| coarse.stamped(u64::from(n) * 5_000_000, n / 2, 40_000_000));
         assert_eq!(coarse.report().queue_s, None);
         assert_eq!(Signs::default().report().queue_s, None);
+    }
+
+    #[test]
+    fn clocks_that_drift_make_no_queue() {
+        // 50 ppm in an hour are 180 ms.
+        let mut drifting = Signs::default();
+        let mut queued = Signs::default();
+        for n in 0..36_000_u64 {
+            let (value, time) = ((100 * n) as u32, n * 100_005_000);
+            drifting.stamped(time, value, 40_000_000);
+            queued.stamped(time + u64::from(n >= 100) * 300_000_000, value, 40_000_000);
+        }
+        assert!(drifting.report().queue_s.is_some_and(|queue| queue < 0.002));
+        assert!(queued.report().queue_s.is_some_and(|queue| queue > 0.1));
     }
 }

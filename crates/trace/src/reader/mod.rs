@@ -30,6 +30,8 @@ use std::path::Path;
 struct Frame {
     time: Nanos,
     link: Link,
+    /// Number of its interface, if the file has several.
+    interface: Option<u32>,
     /// Bytes it had on the wire, as the capture says.
     original: u32,
     /// Bytes of it that the capture has, as it says itself.
@@ -76,7 +78,7 @@ pub struct Reader<R: Read> {
     back: Option<Nanos>,
     repeats: Repeats,
     interfaces: Interfaces,
-    /// The interface of the last frame, if its header has it.
+    /// The interface of the last frame, if its header or its block has it.
     interface: Option<u32>,
     segment: Segment,
     summary: Summary,
@@ -200,7 +202,7 @@ impl<R: Read> Reader<R> {
     fn dissect(&mut self, frame: &Frame) -> Result<(), Skip> {
         let bytes = &self.buffer.view()[frame.from..frame.to];
         if self.summary.has_interfaces {
-            self.interface = frame.link.interface(bytes);
+            self.interface = frame.link.interface(bytes).or(frame.interface);
         }
         let segment = &mut self.segment;
         let result = frame::dissect(frame.link, bytes, frame.original, segment);

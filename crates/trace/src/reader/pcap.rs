@@ -113,6 +113,7 @@ impl Pcap {
         buffer.ensure(length.min(CAPACITY));
         let to = length.min(buffer.view().len());
         let (from, length) = (self.record_header, length as u64);
-        Ok(Some(Frame { time, link: self.link, original, kept, from, to, length }))
+        let (link, interface) = (self.link, None);
+        Ok(Some(Frame { time, link, interface, original, kept, from, to, length }))
     }
 }

@@ -178,6 +178,7 @@ impl Pcapng {
             some => some,
         };
         self.interfaces.push(Interface { link, snaplen, clock, dropped: 0 });
+        summary.has_interfaces |= self.interfaces.len() > 1;
         Ok(())
     }
 
@@ -263,6 +264,7 @@ impl Pcapng {
         Frame {
             time: self.last,
             link,
+            interface: (self.interfaces.len() > 1).then_some(packet.interface),
             original: packet.original,
             kept: packet.kept,
             from: BLOCK_HEADER + packet.from,

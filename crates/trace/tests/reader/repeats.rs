@@ -51,3 +51,19 @@ fn a_clock_that_was_set_back_makes_no_copies() {
     let (segments, summary) = read(&bytes);
     assert_eq!((segments.len(), summary.skipped.repeated, summary.backwards), (1000, 0, 1));
 }
+
+#[test]
+fn packets_on_two_interfaces_of_a_pcapng_count_once() {
+    let mut bytes = section(LITTLE);
+    bytes.extend(interface(LITTLE, 101, &[]));
+    bytes.extend(interface(LITTLE, 101, &[]));
+    for number in 0..100 {
+        for (at, later) in [(0, 0), (1, 10)] {
+            let frame = &packet(number)[..60];
+            bytes.extend(packet_block(LITTLE, at, micros(number) + later, frame));
+        }
+    }
+    let (segments, summary) = read(&bytes);
+    assert_eq!((segments.len(), summary.skipped.other_interface), (100, 100));
+    assert_eq!(summary.other_interfaces, "1");
+}

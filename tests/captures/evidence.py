@@ -1,0 +1,83 @@
+"""Print the evidence of captures with a known cause as CSV, the data of ``test_causes.py``.
+
+``python tests/captures/evidence.py FOLDER... > tests/captures/evidence.csv``, for folders as
+``verdicts.py`` reads them. It leaves out captures whose verdict is wrong.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import numpy as np
+from tcpcast.captures import trace, verdict
+from tcpcast.captures.verdict import Evidence
+from verdicts import heaviest, verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FLAGS = ("away", "repaired", "bbr", "whole")
+WORDS = ("limited_by",)
+LIMITS = (
+    *("application", "receiver_window", "send_buffer", "slow_start", "congestion_window"),
+    *("loss_recovery", "timeout", "bottleneck", "unknown"),
+)
+
+
+def written(seen: Evidence, at: int) -> dict[str, Any]:
+    """Return the evidence of a row as plain values with three digits."""
+    row: dict[str, Any] = {}
+    for field in fields(Evidence):
+        if field.name == "shares":
+            row |= {f"share_{name}": f"{seen.shares[name][at]:.3g}" for name in LIMITS}
+        elif field.name in WORDS:
+            row[field.name] = str(seen.limited_by[at])
+        else:
+            row[field.name] = f"{float(getattr(seen, field.name)[at]):.3g}"
+    return row
+
+
+def evidence(rows: list[dict[str, str]]) -> Evidence:
+    """Return the evidence in rows of the table."""
+
+    def column(name: str) -> np.ndarray[Any, Any]:
+        if name in WORDS:
+            return np.array([row[name] for row in rows])
+        values = np.array([float(row[name]) for row in rows])
+        return values > 0 if name in FLAGS else values
+
+    columns: dict[str, Any] = {
+        field.name: column(field.name) for field in fields(Evidence) if field.name != "shares"
+    }
+    return Evidence(shares={name: column(f"share_{name}") for name in LIMITS}, **columns)
+
+
+def measured(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield a row per capture of a folder whose verdict is right."""
+    for each in verdicts(folder):
+        if not each.right:
+            continue
+        name = f"{each.scenario}-{each.tap}"
+        with patch.object(verdict, "decided", wraps=verdict.decided) as decided:
+            capture = trace(folder / f"{name}.pcap.gz")
+        (seen,) = decided.call_args.args
+        at = heaviest(capture)
+        cause = str(capture.connections["cause"][at])
+        yield {"capture": name, "cause": cause} | written(seen, at)
+
+
+def main(folders: list[str]) -> None:
+    """Print the table."""
+    rows = [row for folder in folders for row in measured(Path(folder))]
+    writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

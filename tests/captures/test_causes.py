@@ -1,0 +1,25 @@
+"""Rules of causes, on the evidence of captures of a Linux kernel with a known cause.
+
+``evidence.csv`` is written by ``evidence.py``.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from evidence import evidence
+from tcpcast.captures.verdict import decided
+
+ROWS = list(csv.DictReader((Path(__file__).parent / "evidence.csv").open(encoding="utf-8")))
+
+
+def test_measured_evidence_gives_the_true_cause() -> None:
+    found = decided(evidence(ROWS)).tolist()
+    wrong = [
+        (row["capture"], row["cause"], cause)
+        for row, cause in zip(ROWS, found, strict=True)
+        if row["cause"] != cause
+    ]
+    assert not wrong
+    assert len(ROWS) > 100
