@@ -105,6 +105,7 @@ impl Requests {
         seconds("pauses_s", |one| one.pauses)?;
         seconds("repair_s", |one| one.repair)?;
         seconds("held_s", |one| one.held)?;
+        seconds("delayed_s", |one| one.delayed)?;
         dict.set_item("after_losses", column(py, &all, |(_, one)| one.after_losses))?;
         dict.set_item("overlaps", column(py, &all, |(_, one)| one.overlaps))?;
         Ok(dict)

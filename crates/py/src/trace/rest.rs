@@ -23,6 +23,9 @@ pub(super) struct Rest {
     /// Connections let go of because too many were alive; of these, those of one packet.
     evicted: u64,
     evicted_single: u64,
+    /// Keepalive probes of all directions, and those without an answer.
+    keep_alives: u64,
+    keep_alives_unanswered: u64,
     /// Directions with data that have no row.
     directions: u64,
     packets: u64,
@@ -45,6 +48,10 @@ impl Rest {
         self.empty_directions += count;
         self.empty_packets += packets;
         self.empty_connections += u64::from(count == 2);
+        for one in &report.directions {
+            self.keep_alives += one.counts.keep_alives;
+            self.keep_alives_unanswered += one.keep_alives_unanswered;
+        }
         if report.end == End::Evicted {
             let all: u64 = report.directions.iter().map(|one| one.counts.packets).sum();
             self.evicted += 1;
@@ -71,6 +78,8 @@ impl Rest {
             ("empty_connections", self.empty_connections),
             ("empty_directions", self.empty_directions),
             ("empty_packets", self.empty_packets),
+            ("keep_alives", self.keep_alives),
+            ("keep_alives_unanswered", self.keep_alives_unanswered),
             ("evicted", self.evicted),
             ("evicted_single", self.evicted_single),
             ("directions", self.directions),

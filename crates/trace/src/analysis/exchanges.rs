@@ -17,6 +17,10 @@ const REACTION: Nanos = 1_500_000;
 /// Least and most time of a delayed acknowledgement: Linux delays by 40 ms and more, Windows and BSD by up to 200 ms;
 /// RFC 1122, section 4.2.3.2, allows less than 500 ms.
 const DELAYED: std::ops::Range<Nanos> = 20_000_000..500_000_000;
+/// Segments that a sender may have in flight at first (RFC 6928).
+const INITIAL_WINDOW: u64 = 10;
+/// The tap is away from an end from this round trip on.
+const AWAY: Nanos = 1_000_000;
 /// Pacing spreads a window over a round trip, so that gaps longer than this part of one are the server's.
 const PACED_PART: Nanos = 4;
 
@@ -39,8 +43,10 @@ pub struct Exchange {
     pub pauses: Nanos,
     /// Time until data arrived that had to be retransmitted.
     pub repair: Nanos,
-    /// Time for which a small segment waited for a delayed acknowledgement (RFC 896).
+    /// Time for which a small segment waited for the acknowledgement of an earlier one (RFC 896).
     pub held: Nanos,
+    /// The part of that time for which the receiver delayed its acknowledgement (RFC 1122, section 4.2.3.2).
+    pub delayed: Nanos,
     /// Packets retransmitted, of both directions.
     pub retransmissions: u32,
     /// The connection had lost packets of the server before.
@@ -59,6 +65,8 @@ pub(crate) struct Standing {
     moved: Nanos,
     /// Last segment from the other end.
     heard: Nanos,
+    /// The last segment was not a full one: nothing more was to be sent.
+    short: bool,
     retransmissions: u64,
 }
 
@@ -78,6 +86,7 @@ impl Flow {
             sent: self.last_sent,
             moved: self.last_data.unwrap_or(0),
             heard: self.recovery.last_heard(),
+            short: self.short,
             retransmissions: self.counts.retransmissions,
         }
     }
@@ -135,14 +144,24 @@ impl Turned<'_> {
         near + near / 4 + REACTION
     }
 
-    /// How long a delayed acknowledgement held back this small segment, if one did: nothing else was in flight, and
-    /// the segment left at once when the acknowledgement came.
-    fn held(&self) -> Option<Nanos> {
+    /// How long this small segment waited for the acknowledgement of the data before it (RFC 896), and how much of
+    /// that is a delayed acknowledgement: nothing else was in flight, and it left when the acknowledgement came.
+    /// `bytes`: payload of the message, this segment included.
+    fn held(&self, bytes: u64) -> Option<(Nanos, Nanos)> {
         let Standing { sent, moved, .. } = *self.before;
+        let flow = &self.flows[self.from];
+        let since = self.segment.time.saturating_sub(moved);
+        let prompt = since <= self.reaction() && since + REACTION >= self.to(self.from);
+        if !(self.before.rests() && prompt && flow.short && moved > sent) {
+            return None;
+        }
         let delay = moved.saturating_sub(sent).saturating_sub(self.to(1 - self.from));
-        let prompt = self.segment.time.saturating_sub(moved) <= self.reaction();
-        let small = self.flows[self.from].short;
-        (self.before.rests() && prompt && small && DELAYED.contains(&delay)).then_some(delay)
+        let delayed = if DELAYED.contains(&delay) { delay } else { 0 };
+        // Otherwise the congestion window may have held it.
+        let small = bytes <= INITIAL_WINDOW * u64::from(flow.largest);
+        let nagle = small && flow.counts.retransmissions == 0;
+        let held = self.segment.time.saturating_sub(sent);
+        (delayed > 0 || nagle).then_some((held, delayed))
     }
 
     /// Whether neither an acknowledgement nor pacing explains when the segment was sent, `gap` after the last one.
@@ -207,7 +226,7 @@ impl Exchanges {
     fn asks(&mut self, turned: &Turned<'_>) {
         let time = turned.segment.time;
         if self.turn == Turn::Client {
-            self.current.held += turned.held().unwrap_or(0);
+            self.holds(turned);
             self.asked = time;
             return;
         }
@@ -244,14 +263,34 @@ impl Exchanges {
             }
             Turn::Server => {
                 let gap = time.saturating_sub(self.answered);
-                if let Some(held) = turned.held() {
-                    self.current.held += held;
-                } else if turned.unprompted(gap) {
-                    self.current.pauses += gap;
+                if !self.holds(turned) && turned.unprompted(gap) {
+                    self.lags(turned, gap);
                 }
             }
         }
         self.answered = time;
+    }
+
+    /// Adds the time for which a segment within a message waited for an acknowledgement; whether it did.
+    fn holds(&mut self, turned: &Turned<'_>) -> bool {
+        let all = turned.flows[turned.from].counts.unique_bytes;
+        let held = turned.held(all.saturating_sub(self.bytes[turned.from]));
+        let (whole, delayed) = held.unwrap_or_default();
+        self.current.held += whole;
+        self.current.delayed += delayed;
+        held.is_some()
+    }
+
+    /// Neither an acknowledgement nor pacing explains a gap within the response: the server had nothing to send before,
+    /// or the end of what it had sent was lost before the tap.
+    fn lags(&mut self, turned: &Turned<'_>, gap: Nanos) {
+        let round = turned.to(0) + turned.to(1);
+        if turned.before.short {
+            self.current.pauses += gap;
+        } else if turned.to(turned.from) > AWAY && gap > round * 2 {
+            self.current.repair += gap;
+            self.current.retransmissions += 1;
+        }
     }
 
     /// Data below the highest, while some were not acknowledged.
