@@ -83,7 +83,7 @@ def _evidence(row: Row) -> str:
         separable = row["requests"] - row["not_separable"]
         share = row[f"with_{cause}"] / separable
         return (
-            f": it delays {percent(share)} of the requests, by {time(row[f'{cause}_s'])} on "
+            f": it delays {percent(share)} of the requests{_how(cause)}, by {time(row[f'{cause}_s'])} on "
             f"average over all; without it the median would be "
             f"{time(row[f'without_{cause}_p50_s'])} instead of {time(row['last_byte_p50_s'])}"
             f"{_delayed(row) if cause == service.HELD else ''}"
@@ -98,6 +98,12 @@ def _evidence(row: Row) -> str:
     if cause == service.SERVER:
         return f": {time(row['server_s'])} of the mean {time(mean)}"
     return ""
+
+
+def _how(cause: str) -> str:
+    if cause == service.HELD:
+        return ""
+    return ", which wait for lost packets or are sent with a window that losses have reduced"
 
 
 def _round_trips(row: Row) -> list[str]:
