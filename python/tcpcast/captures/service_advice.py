@@ -83,8 +83,8 @@ def _evidence(row: Row) -> str:
         separable = row["requests"] - row["not_separable"]
         share = row[f"with_{cause}"] / separable
         return (
-            f": it delays {percent(share)} of the requests{_how(cause)}, by {time(row[f'{cause}_s'])} on "
-            f"average over all; without it the median would be "
+            f": it delays {percent(share)} of the requests{_how(cause)}, by "
+            f"{time(row[f'{cause}_s'])} on average over all; without it the median would be "
             f"{time(row[f'without_{cause}_p50_s'])} instead of {time(row['last_byte_p50_s'])}"
             f"{_delayed(row) if cause == service.HELD else ''}"
         )
