@@ -155,7 +155,7 @@ def test_failed_connections_come_first(capsys: pytest.CaptureFixture[str]) -> No
     said = text(capture, capsys)
     assert said.startswith(
         "<bytes>: 21 TCP segments in 5 connections, 4 of them without data "
-        "failed: 5 of 5 connections failed: 3 unanswered, 1 refused, 1 reset. "
+        "! 5 of 5 connections failed: 3 unanswered, 1 refused, 1 reset. "
         "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs over 3.00 s without an "
         "answer."
     )
@@ -167,6 +167,18 @@ def test_failed_connections_come_first(capsys: pytest.CaptureFixture[str]) -> No
     table = capture.failed
     assert table["tries"].tolist() == [3, 3, 3, 1, 0]
     assert table["by"].tolist() == ["server"] * 5
+
+
+def test_a_rst_after_all_data_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    written = Written()
+    talk = Connection(written, 50_000)
+    done = talk.request(talk.open(0) + 10, server_ms=5)
+    talk.send(done + 100, 0, RST)
+    capture = trace(written.to_bytes())
+    assert (capture.rest["reset"], capture.rest["reset_without_loss"]) == (1, 1)
+    said = text(capture, capsys)
+    assert "! 1 of 1 connection closed by a RST without loss of data." in said
+    assert "failed" not in said
 
 
 def test_no_failure_is_reported_without_one(capsys: pytest.CaptureFixture[str]) -> None:

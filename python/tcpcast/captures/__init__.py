@@ -84,7 +84,8 @@ class Capture:
         ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are of the others.
         ``empty_connections``, ``empty_directions`` and ``empty_packets`` carry no data;
         ``unanswered``, ``refused``, ``half_open``, ``reset`` and ``silent`` connections failed
-        as in the table ``failed``; ``keep_alives`` are probes of idle connections,
+        as in the table ``failed``, ``reset_without_loss`` of the reset ones after a FIN or after
+        all data were acknowledged; ``keep_alives`` are probes of idle connections,
         ``keep_alives_unanswered`` those without an answer;
         ``evicted`` connections were let go of because more than ``max_connections`` were alive,
         ``evicted_single`` of them after one packet.

@@ -57,11 +57,15 @@ def failed(found: Mapping[str, Any]) -> Table:
 
 def summary(counts: Mapping[str, int], connections: int) -> str:
     """Return one sentence on all connections that failed; empty if none did."""
-    found = [f"{counts[kind]:,} {text}" for kind, text in KINDS.items() if counts.get(kind)]
-    if not found:
-        return ""
-    whole = sum(counts.get(kind, 0) for kind in KINDS)
-    return f"{whole:,} of {connections:,} connection{_s(connections)} failed: {', '.join(found)}"
+    failures = {kind: counts.get(kind, 0) for kind in KINDS}
+    over = counts.get("reset_without_loss", 0)
+    failures["reset"] -= over
+    found = [f"{count:,} {KINDS[kind]}" for kind, count in failures.items() if count]
+    of_all = f"of {connections:,} connection{_s(connections)}"
+    said = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(found)}"] if found else []
+    if over:
+        said.append(f"{over:,} {'more' if found else of_all} closed by a RST without loss of data")
+    return "; ".join(said)
 
 
 def explained(table: Table, most: int = MOST_LINES) -> list[str]:
@@ -123,8 +127,8 @@ def _silent(row: Row, _: Table) -> str:
     other = "client" if row["by"] == "server" else "server"
     return (
         f"the {row['by']} fell silent {STAGES[str(row['stage'])]}: the {other} sent the same data "
-        f"{int(row['tries']):,} times in {time(float(row['waited_s']))} without an answer. The "
-        "path broke, the host went down, or a firewall forgot the connection"
+        f"{int(row['tries']):,} times without an answer, the last {time(float(row['waited_s']))} "
+        "after the first retransmission. The path broke, the host went down, or a firewall forgot the connection"
     )
 
 

@@ -147,9 +147,9 @@ def _failures(capture: Capture) -> list[Part]:
     parts: list[Part] = []
     said = summary(capture.rest, capture.connection_count)
     if said:
-        parts.append(Paragraph(f"{said}.", "warning", "failed: "))
-        parts += [Paragraph(f"{line}.", "", "        ") for line in explained(capture.failed)]
-    alive = [Paragraph(f"{line}.", "", "alive: ") for line in keepalives(capture.rest)]
+        parts.append(Paragraph(f"{said}.", "warning", "! "))
+        parts += [Paragraph(f"{line}.", "", "  ") for line in explained(capture.failed)]
+    alive = [Paragraph(f"{line}.", "", "  ") for line in keepalives(capture.rest)]
     return [*parts, *alive]
 
 

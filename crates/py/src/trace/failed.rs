@@ -24,6 +24,8 @@ struct Row {
 pub(super) struct Failed {
     rows: Vec<Row>,
     counts: [u64; FAILURES.len()],
+    /// Resets after all data were acknowledged, or after a FIN.
+    without_loss: u64,
 }
 
 /// The ways in which connections fail, and the name of the number of such connections.
@@ -41,6 +43,8 @@ impl Failed {
         let Some(fate) = report.fate else { return };
         let place = FAILURES.iter().position(|(failure, _)| *failure == fate.failure);
         place.into_iter().for_each(|place| self.counts[place] += 1);
+        let over = matches!(fate.stage, Stage::Idle | Stage::AfterFin);
+        self.without_loss += u64::from(fate.failure == Failure::Reset && over);
         if self.rows.len() < MOST_FAILED {
             self.rows.push(Row {
                 number: report.number,
@@ -54,7 +58,8 @@ impl Failed {
 
     /// The number of connections of each kind.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        FAILURES.iter().map(|(_, name)| *name).zip(self.counts)
+        let names = FAILURES.iter().map(|(_, name)| *name);
+        names.zip(self.counts).chain([("reset_without_loss", self.without_loss)])
     }
 
     /// A row for each, in the order of their first segments.

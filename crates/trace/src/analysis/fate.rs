@@ -53,7 +53,7 @@ pub struct Fate {
     pub stage: Stage,
     /// How often the other end tried: SYNs, SYN-ACKs, or transmissions without an answer; 0 for a RST.
     pub tries: u64,
-    /// From the first try to the last, ns; for a RST, how long the connection was quiet before it, or before the
+    /// From the first try to the last, or for data from the first retransmission, ns; for a RST, how long the connection was quiet before it, or before the
     /// request that it answers.
     pub waited: Nanos,
 }
@@ -95,15 +95,19 @@ impl Flow {
         1 + self.counts.syn_retransmissions
     }
 
-    /// Transmissions of data since the other end was last heard, and for how long; none if all is acknowledged.
+    /// Transmissions of the last data since the other end was last heard, and the time from the first retransmission
+    /// to the last; none if all is acknowledged.
     fn unanswered(&self) -> (u64, Nanos) {
         let heard = self.recovery.last_heard();
-        let waited = self.last_sent.saturating_sub(heard);
         let Some(journal) = self.journal.as_ref().filter(|_| self.acknowledged < self.next) else {
             return (0, 0);
         };
+        let offset = journal.retransmitted.last().map(|again| again.offset);
         let since = journal.retransmitted.iter().rev().take_while(|again| again.time > heard);
-        (since.count() as u64 + 1, waited)
+        let mut same = since.filter(|again| Some(again.offset) == offset);
+        let Some(last) = same.next() else { return (0, 0) };
+        let (count, first) = same.fold((2, last.time), |(count, _), again| (count + 1, again.time));
+        (count, last.time.saturating_sub(first))
     }
 
     /// A segment that only asks whether the other end is there.
