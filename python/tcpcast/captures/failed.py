@@ -128,7 +128,8 @@ def _silent(row: Row, _: Table) -> str:
     return (
         f"the {row['by']} fell silent {STAGES[str(row['stage'])]}: the {other} sent the same data "
         f"{int(row['tries']):,} times without an answer, the last {time(float(row['waited_s']))} "
-        "after the first retransmission. The path broke, the host went down, or a firewall forgot the connection"
+        "after the first retransmission. The path broke, the host went down, or a firewall forgot "
+        "the connection"
     )
 
 
