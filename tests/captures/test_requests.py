@@ -113,7 +113,9 @@ def test_overlapping_requests_are_counted_and_left_out(
     capture = trace(written.to_bytes())
     assert capture.services["not_separable"].tolist() == [6]
     assert np.isclose(1e3 * capture.services["last_byte_p50_s"][0], 35, atol=0.01)
-    assert "overlap others on their connection" in text(capture, capsys)
+    assert "overlap others on their connection (pipelining or several streams)" in text(
+        capture, capsys
+    )
 
 
 def test_tables_of_requests_go_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,9 @@ STAGES = {
 }
 """How far a connection had come."""
 
+WITHOUT_LOSS = ("idle", "after_fin")
+"""Stages at which a reset loses no data."""
+
 IDLE_S = 10.0
 """Idle time before a reset request, from which on an idle timeout is the likely reason."""
 MOST_LINES = 5
@@ -79,12 +82,18 @@ def explained(table: Table, most: int = MOST_LINES) -> list[str]:
     for at, (key, server) in enumerate(zip(keys, servers, strict=True)):
         order.setdefault((*key, server), []).append(at)
     worst = list(KINDS)
-    groups = sorted(order.values(), key=lambda rows: (worst.index(keys[rows[0]][0]), -len(rows)))
+
+    def rank(rows: list[int]) -> tuple[int, bool, int]:
+        failure, _, stage = keys[rows[0]]
+        return worst.index(failure), stage in WITHOUT_LOSS, -len(rows)
+
+    groups = sorted(order.values(), key=rank)
     lines = [
         _line({name: column[rows] for name, column in table.items()}) for rows in groups[:most]
     ]
     if len(groups) > most:
-        lines.append(f"{len(groups) - most:,} more kinds: see --table failed")
+        left = len(groups) - most
+        lines.append(f"{left:,} more kind{_s(left)} of failure: --table failed lists them")
     return lines
 
 
@@ -125,6 +134,12 @@ def _half_open(_: Row, table: Table) -> str:
 
 def _silent(row: Row, _: Table) -> str:
     other = "client" if row["by"] == "server" else "server"
+    if row["stage"] == "idle":
+        return (
+            f"the {row['by']} did not answer {int(row['tries']):,} keepalive probes of the {other},"
+            f" silent for {time(float(row['waited_s']))}. The host went down, the path "
+            "broke, or a firewall forgot the connection"
+        )
     return (
         f"the {row['by']} fell silent {STAGES[str(row['stage'])]}: the {other} sent the same data "
         f"{int(row['tries']):,} times without an answer, the last {time(float(row['waited_s']))} "

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import services as service
-from tcpcast.captures.words import percent, size, time
+from tcpcast.captures.words import percent, size, time, times
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
@@ -91,7 +91,7 @@ def _evidence(row: Row) -> str:
     if cause == service.NETWORK:
         return (
             f": {time(row['network_s'])} of the mean {time(mean)}, which is "
-            f"{row['network_s'] / row['rtt_s']:.2g} times the shortest RTT of {time(row['rtt_s'])}"
+            f"{times(row['network_s'] / row['rtt_s'])} the shortest RTT of {time(row['rtt_s'])}"
             if row["rtt_s"] > 0
             else ""
         )

@@ -31,6 +31,8 @@ SLOWEST = 0.95
 """The slowest requests are those above this quantile."""
 ENOUGH = 20
 """Requests from which on the slowest are looked at separately."""
+LEAST_RTT_S = 50e-6
+"""Round trips shorter than this are within a machine or a rack: both ends are near the tap."""
 NEAR_SHARE = 0.1
 """A tap is at an end that takes at most this share of the round trip."""
 
@@ -109,7 +111,7 @@ def _mean(values: Column) -> float:
 def _tap(good: Table) -> str:
     """Return the end that the tap is at, by the shortest round trips to both."""
     client, rtt = _quantile(good["to_client_s"], 0.5), _quantile(good["rtt_s"], 0.5)
-    if not rtt > 0:
+    if not rtt >= LEAST_RTT_S:
         return UNKNOWN
     if client <= NEAR_SHARE * rtt:
         return "client"

@@ -220,8 +220,9 @@ def _reasons(capture: Capture, most: int) -> list[Part]:
     """Return why each of the worst directions was slow, or all that is known of a connection."""
     connections = capture.connections
     order = worst_first(connections)
-    order = order[(connections["service"][order] < 0) | (capture.connection_count == 1)]
     alone = capture.connection_count == 1
+    if not alone:
+        order = order[~_said_elsewhere(capture)[order]]
     if alone:
         large = connections["bytes"] >= WORTH_DETAIL * connections["bytes"].max()
         order = order[large[order]]
@@ -235,6 +236,14 @@ def _reasons(capture: Capture, most: int) -> list[Part]:
         elif said:
             parts += [BLANK, title, Paragraph(said, "", "  ")]
     return parts
+
+
+def _said_elsewhere(capture: Capture) -> Figures:
+    """Return which directions share a verdict, or failed after a single data packet."""
+    connections = capture.connections
+    failed = np.isin(connections["connection"], capture.failed["connection"])
+    few: Figures = failed & (connections["data_packets"] == 1)
+    return (connections["service"] >= 0) | few
 
 
 def _model_bps(shown: Table) -> Figures:

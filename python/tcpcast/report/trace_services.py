@@ -72,11 +72,12 @@ def _latency(row: Table) -> str:
     unanswered = int(row["unanswered"])
     overlapping = int(row["not_separable"]) - unanswered
     if unanswered:
-        text += f" {unanswered:,} requests have no response in the capture."
+        few = "request has" if unanswered == 1 else "requests have"
+        text += f" {unanswered:,} {few} no response in the capture."
     if overlapping:
         text += (
-            f" {overlapping:,} requests overlap others on their connection (pipelining or several "
-            "streams): their latency cannot be separated, and they are not included."
+            f" Requests that overlap others on their connection (pipelining or several streams) and"
+            f" cannot be separated: {overlapping:,}, not included."
         )
     return text.strip()
 

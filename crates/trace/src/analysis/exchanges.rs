@@ -65,8 +65,6 @@ pub(crate) struct Standing {
     moved: Nanos,
     /// Last segment from the other end.
     heard: Nanos,
-    /// The last segment was not a full one: nothing more was to be sent.
-    short: bool,
     retransmissions: u64,
 }
 
@@ -86,7 +84,6 @@ impl Flow {
             sent: self.last_sent,
             moved: self.last_data.unwrap_or(0),
             heard: self.recovery.last_heard(),
-            short: self.short,
             retransmissions: self.counts.retransmissions,
         }
     }
@@ -114,6 +111,8 @@ pub(crate) struct Exchanges {
     /// Last needed transmission of the request, and of the response.
     asked: Nanos,
     answered: Nanos,
+    /// The last segment of the response was a full one: the server may have had more to send.
+    full: bool,
     /// Payload of both directions before the current exchange.
     bytes: [u64; 2],
     kept: Vec<Exchange>,
@@ -144,6 +143,18 @@ impl Turned<'_> {
         near + near / 4 + REACTION
     }
 
+    /// Whether the segment ends with a full packet. Packets may be smaller than the MSS by the path's MTU, but not much.
+    fn full(&self) -> bool {
+        let [flow, other] = [self.from, 1 - self.from].map(|end| &self.flows[end]);
+        let stamps = flow.announced.timestamps && other.announced.timestamps;
+        let mss = other
+            .announced
+            .mss
+            .map_or(0, |mss| u32::from(mss).saturating_sub(if stamps { 12 } else { 0 }));
+        let full = if flow.largest >= mss / 5 * 4 { flow.largest } else { mss };
+        self.segment.payload >= full && self.segment.payload % full.max(1) == 0
+    }
+
     /// How long this small segment waited for the acknowledgement of the data before it (RFC 896), and how much of
     /// that is a delayed acknowledgement: nothing else was in flight, and it left when the acknowledgement came.
     /// `bytes`: payload of the message, this segment included.
@@ -152,14 +163,14 @@ impl Turned<'_> {
         let flow = &self.flows[self.from];
         let since = self.segment.time.saturating_sub(moved);
         let prompt = since <= self.reaction() && since + REACTION >= self.to(self.from);
-        if !(self.before.rests() && prompt && flow.short && moved > sent) {
+        if !(self.before.rests() && prompt && !self.full() && moved > sent) {
             return None;
         }
         let delay = moved.saturating_sub(sent).saturating_sub(self.to(1 - self.from));
         let delayed = if DELAYED.contains(&delay) { delay } else { 0 };
         // Otherwise the congestion window may have held it.
-        let small = bytes <= INITIAL_WINDOW * u64::from(flow.largest);
-        let nagle = small && flow.counts.retransmissions == 0;
+        let early = bytes <= INITIAL_WINDOW * u64::from(flow.largest);
+        let nagle = early && flow.counts.retransmissions == 0;
         let held = self.segment.time.saturating_sub(sent);
         (delayed > 0 || nagle).then_some((held, delayed))
     }
@@ -185,6 +196,7 @@ impl Exchanges {
             current: Exchange::default(),
             asked: sent,
             answered: 0,
+            full: false,
             bytes: [0; 2],
             kept: Vec::new(),
             most,
@@ -269,6 +281,7 @@ impl Exchanges {
             }
         }
         self.answered = time;
+        self.full = turned.full();
     }
 
     /// Adds the time for which a segment within a message waited for an acknowledgement; whether it did.
@@ -285,7 +298,7 @@ impl Exchanges {
     /// or the end of what it had sent was lost before the tap.
     fn lags(&mut self, turned: &Turned<'_>, gap: Nanos) {
         let round = turned.to(0) + turned.to(1);
-        if turned.before.short {
+        if !self.full {
             self.current.pauses += gap;
         } else if turned.to(turned.from) > AWAY && gap > round * 2 {
             self.current.repair += gap;

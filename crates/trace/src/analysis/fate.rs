@@ -10,6 +10,9 @@ use crate::segment::{Flags, Nanos, Segment};
 /// losses.
 const SILENT: u64 = 3;
 
+/// From this number of keepalive probes without an answer on, the other end is silent.
+const IGNORED: u64 = 2;
+
 /// How a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -51,7 +54,7 @@ pub struct Fate {
     pub by: usize,
     /// How far the connection had come.
     pub stage: Stage,
-    /// How often the other end tried: SYNs, SYN-ACKs, or transmissions without an answer; 0 for a RST.
+    /// How often the other end tried: SYNs, SYN-ACKs, transmissions or probes without an answer; 0 for a RST.
     pub tries: u64,
     /// From the first try to the last, or for data from the first retransmission, ns; for a RST, how long the connection was quiet before it, or before the
     /// request that it answers.
@@ -150,16 +153,33 @@ impl Seen<'_> {
 
     /// An end that does not answer data of the other one.
     fn silent(&self) -> Option<Fate> {
+        self.ignored().or_else(|| {
+            (0..2).find_map(|end| {
+                let (tries, waited) = self.flows[end].unanswered();
+                let spoke = self.flows[1 - end].counts.packets > 0;
+                let stage = self.stage(false);
+                (spoke && tries > SILENT).then_some(Fate {
+                    failure: Failure::Silent,
+                    by: 1 - end,
+                    stage,
+                    tries,
+                    waited,
+                })
+            })
+        })
+    }
+
+    /// An end that answers none of the last questions for life.
+    fn ignored(&self) -> Option<Fate> {
         (0..2).find_map(|end| {
-            let (tries, waited) = self.flows[end].unanswered();
-            let spoke = self.flows[1 - end].counts.packets > 0;
-            let stage = self.stage(false);
-            (spoke && tries > SILENT).then_some(Fate {
+            let flow = &self.flows[end];
+            let (tries, waited) = (flow.ignored_asks(), flow.last_sent);
+            (flow.ignored() && tries >= IGNORED).then_some(Fate {
                 failure: Failure::Silent,
                 by: 1 - end,
-                stage,
+                stage: Stage::Idle,
                 tries,
-                waited,
+                waited: waited.saturating_sub(flow.recovery.last_heard()),
             })
         })
     }

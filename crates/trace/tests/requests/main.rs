@@ -212,6 +212,30 @@ fn a_pause_within_a_response_is_the_server_s() {
     assert_near(only.pauses, 500.0);
 }
 
+#[test]
+fn writes_smaller_than_the_mss_end_what_the_server_had() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    for part in 0..3 {
+        talk.data(130.0 + 60.0 * f64::from(part), SERVER, 700);
+        talk.ack(130.0 + 60.0 * f64::from(part), CLIENT);
+    }
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_near(only.pauses, 120.0);
+}
+
+#[test]
+fn a_gap_after_a_full_segment_is_a_lost_tail() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(130.0, SERVER, MSS);
+    talk.ack(130.0, CLIENT);
+    talk.data(400.0, SERVER, 300);
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_near(only.repair, 270.0);
+    assert_eq!((only.pauses, only.retransmissions), (0, 1));
+}
+
 fn fate(talk: Talk) -> Fate {
     talk.report().fate.expect("it failed")
 }
@@ -337,6 +361,8 @@ fn keepalives_are_answered_or_not() {
         }
     }
     let report = talk.report();
+    let silent = report.fate.expect("the server is silent");
+    assert_eq!((silent.failure, silent.by, silent.stage), (Failure::Silent, SERVER, Stage::Idle));
     let client = &report.directions[0];
     assert_eq!((client.counts.keep_alives, client.keep_alives_unanswered), (4, 2));
 }
