@@ -41,7 +41,7 @@ class Connection:
     numbers: list[int] = field(default_factory=lambda: [1000, 5000])
 
     def open(self, ms: float) -> float:
-        """Write the handshake, and return when it is over."""
+        """Write the handshake, and return its end."""
         answered = ms + self.away[1]
         self.send(ms, 0, SYN)
         self.send(answered, 1, SYN | ACK)

@@ -271,14 +271,7 @@ def trace(
         There is no such file, it cannot be read, or is no capture; ``trail_points`` or
         ``max_connections`` is out of range.
     """
-    if max_connections is not None and not 1 <= max_connections <= _MOST_KEPT:
-        raise CaptureError(
-            f"max_connections = {show(max_connections)}: write 65536, or at most {_MOST_KEPT}"
-        )
-    if not 0 <= trail_points <= _MOST_KEPT:
-        raise CaptureError(
-            f"trail_points = {show(trail_points)}: write 0 for none, or at most {_MOST_KEPT}"
-        )
+    _check_limits(trail_points, max_connections)
     content = isinstance(source, bytes)
     file = _name(source)
     try:
@@ -329,6 +322,17 @@ def trace(
         services=served,
         failed=failed(found["failed"]),
     )
+
+
+def _check_limits(trail_points: int, max_connections: int | None) -> None:
+    if max_connections is not None and not 1 <= max_connections <= _MOST_KEPT:
+        raise CaptureError(
+            f"max_connections = {show(max_connections)}: write 65536, or at most {_MOST_KEPT}"
+        )
+    if not 0 <= trail_points <= _MOST_KEPT:
+        raise CaptureError(
+            f"trail_points = {show(trail_points)}: write 0 for none, or at most {_MOST_KEPT}"
+        )
 
 
 def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:

@@ -39,7 +39,7 @@ WITHOUT_LOSS = ("idle", "after_fin")
 """Stages at which a reset loses no data."""
 
 IDLE_S = 10.0
-"""Idle time before a reset request, from which on an idle timeout is the likely reason."""
+"""Idle time before a reset request, at and above which an idle timeout is the likely reason."""
 MOST_LINES = 5
 """Kinds of failures with a line of their own; more are in the table ``failed``."""
 
@@ -167,14 +167,14 @@ _REASONS = {
     ("in_response", "client"): ". The client stopped reading: a cancelled request, or its timeout",
     ("in_response", "server"): ". The server aborted the response: look at its log at that time",
     ("handshake", "client"): ". The client gave up, or scans ports",
-    ("before_data", "server"): ". The server accepted it and closed at once: a limit of "
+    ("before_data", "server"): ". The server accepted it and closed immediately: a limit of "
     "connections or an access list",
     ("idle", "client"): ". No data are lost: a client that closes by RST (SO_LINGER 0), or a "
     "health check",
     ("idle", "server"): ". No data are lost: an idle timeout, or a server that closes by RST",
     ("after_fin", "client"): ". No data of the client are lost: it closed before it had read all",
 }
-"""What a reset at a point means, by the side that sent it."""
+"""Likely reasons of a reset at a point, by the side that sent it."""
 
 _SENTENCES = {
     "unanswered": _unanswered,

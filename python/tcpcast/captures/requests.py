@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 INITIAL_WINDOW = 10
 """Segments of a response that a window not reduced by losses sends in one flight (RFC 6928)."""
 STRETCHED = 0.1
-"""Round trips by which a response is longer than those before any loss, from which on losses had
+"""Round trips by which a response is longer than those before any loss, at and above which losses had
 reduced the window. Measured with 2 % loss: 0.3 to 0.5, and 1 for another flight; without: 0.01."""
 ENOUGH = 3
 """Requests before any loss that show how long responses are otherwise."""
@@ -87,7 +87,7 @@ def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
 
 
 def _parts(found: Mapping[str, Any], whole: Column, to_client: Column, to_server: Column) -> Table:
-    """Return the four parts; without round trips server and network cannot be told apart."""
+    """Return the four parts; without round trips server and network cannot be separated."""
     unknown = np.isnan(to_client + to_server)
     left = whole.copy()
     parts: Table = {}

@@ -42,24 +42,24 @@ REMEDIES = {
 }
 
 DELAYED = 0.25
-"""Share of the held time for which acks were delayed, from which on delayed acks are named."""
+"""Share of the held time for which acks were delayed, at and above which delayed acks are named."""
 MANY_CONNECTIONS = 1.5
 """Requests per connection up to which each request is said to open a connection."""
 SEVERAL = 1.5
-"""Round trips in the network from which on a response takes several."""
+"""Round trips in the network at and above which a response takes several."""
 SLOWER = 1.5
-"""Mean of the slowest requests over the mean of all, from which on they are described."""
+"""Mean of the slowest requests over the mean of all, at and above which they are described."""
 
 TAPS = {
     "client": "The tap is at the clients: the server's time includes queues on the path, and a "
     "packet lost before the tap shows only as a gap or by a later ack.",
-    "server": "The tap is at the server: its time is exact; requests that were lost on the way are "
+    "server": "The tap is at the server: its time is exact; requests that were lost on the path are "
     "seen only when they are retransmitted.",
     "middle": "The tap is between the ends: the server's time includes queues between the tap and "
     "the server, and packets lost before the tap show only as gaps.",
     "unknown": "",
 }
-"""What each tap can separate."""
+"""Parts that each tap can separate."""
 
 
 def sentences(table: Table) -> list[str]:

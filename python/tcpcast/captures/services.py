@@ -25,12 +25,12 @@ LEAST_REQUESTS = 3
 LONGEST_RESPONSE = 1 << 20
 """Median response in bytes, beyond which connections are transfers and have a verdict each."""
 NOTICEABLE = 0.1
-"""Share of the median latency that losses or held segments add, from which on they are the cause:
+"""Share of the median latency that losses or held segments add, at and above which they are the cause:
 they can be avoided, a round trip and the server's work cannot."""
 SLOWEST = 0.95
 """The slowest requests are those above this quantile."""
 ENOUGH = 20
-"""Requests from which on the slowest are looked at separately."""
+"""Requests at and above which the slowest are looked at separately."""
 LEAST_RTT_S = 50e-6
 """Round trips shorter than this are within a machine or a rack: both ends are near the tap."""
 NEAR_SHARE = 0.1
@@ -119,7 +119,7 @@ def _tap(good: Table) -> str:
 
 
 def _cause(row: dict[str, Any]) -> str:
-    """Return what an ordinary request waits for: first causes that can be avoided."""
+    """Return the cause of an ordinary latency: first those that can be avoided."""
     median = row["last_byte_p50_s"]
     for part in (RETRANSMISSION, HELD):
         if median - row[f"without_{part}_p50_s"] >= NOTICEABLE * median > 0:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 EXPLAINED = 3
 """Number of services with a verdict."""
 LEAST_SHARE = 0.005
-"""Share of the mean latency from which on a part is named."""
+"""Share of the mean latency at and above which a part is named."""
 
 
 def service_parts(services: Table, most: int | None) -> list[Part]:
-    """Return a table of services, and a verdict on those with most requests."""
+    """Return a table of services, and a verdict on the busiest."""
     count = services["server"].size
     if not count:
         return []

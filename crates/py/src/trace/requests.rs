@@ -6,7 +6,7 @@ use tcpcast_trace::{ConnectionReport, Endpoint, Exchange};
 
 use super::{column, signed};
 
-/// Requests kept one by one, of all connections together.
+/// Requests with a row, over all connections.
 const MOST_REQUESTS: usize = 1 << 19;
 
 /// An end by its address and port.

@@ -327,8 +327,7 @@ impl Flow {
     ) -> DirectionReport {
         // At the receiver, acknowledgements pass before the rest of the initial window has arrived.
         let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.over);
-        let ignored = self.ignored_asks();
-        let mut blank = None;
+        let (mut blank, ignored) = (None, self.ignored_asks());
         let journal = self.journal.as_deref_mut();
         let journal = journal.unwrap_or_else(|| blank.insert(Journal::default()));
         let least = journal.sender.least();

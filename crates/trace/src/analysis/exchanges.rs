@@ -51,7 +51,7 @@ pub struct Exchange {
     pub retransmissions: u32,
     /// The connection had lost packets of the server before.
     pub after_losses: bool,
-    /// Client and server did not wait for each other: the times are not those of one request.
+    /// Client and server did not wait for each other: its times belong to several requests.
     pub overlaps: bool,
 }
 
@@ -97,12 +97,12 @@ impl Flow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Turn {
     #[default]
-    Nobody,
+    NoRequest,
     Client,
     Server,
 }
 
-/// What happens on a connection with data in both directions.
+/// Exchanges of a connection with data in both directions.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchanges {
     client: usize,
@@ -192,7 +192,7 @@ impl Exchanges {
         let sent = if sender { turned.before.sent } else { flow.last_sent };
         let mut found = Box::new(Self {
             client,
-            turn: Turn::Nobody,
+            turn: Turn::NoRequest,
             current: Exchange::default(),
             asked: sent,
             answered: 0,
@@ -242,7 +242,7 @@ impl Exchanges {
             self.asked = time;
             return;
         }
-        // It had not received the response that was under way.
+        // It had not received the whole response.
         let overlaps = turned.flows[1 - self.client].outstanding() && self.turn == Turn::Server;
         self.current.overlaps |= overlaps;
         self.finish(turned.flows, turned.budget, u64::from(turned.segment.payload));
@@ -261,7 +261,7 @@ impl Exchanges {
     fn responds(&mut self, turned: &Turned<'_>) {
         let time = turned.segment.time;
         match self.turn {
-            Turn::Nobody => return,
+            Turn::NoRequest => return,
             Turn::Client => {
                 self.turn = Turn::Server;
                 self.current.first_byte = time.saturating_sub(self.current.time);
@@ -295,7 +295,7 @@ impl Exchanges {
     }
 
     /// Neither an acknowledgement nor pacing explains a gap within the response: the server had nothing to send before,
-    /// or the end of what it had sent was lost before the tap.
+    /// or its last packets were lost before the tap.
     fn lags(&mut self, turned: &Turned<'_>, gap: Nanos) {
         let round = turned.to(0) + turned.to(1);
         if !self.full {
@@ -321,13 +321,13 @@ impl Exchanges {
         *last = time;
     }
 
-    /// The exchange is over; `next`: payload of the client that already belongs to the next one.
+    /// The exchange ends; `next`: payload of the client that already belongs to the next one.
     fn finish(&mut self, flows: &[Flow; 2], budget: &Budget, next: u64) {
         let mut all = [0, 1].map(|end: usize| flows[end].counts.unique_bytes);
         all[self.client] = all[self.client].saturating_sub(next);
         let [before, after] = [self.bytes, all];
         self.bytes = all;
-        if self.turn == Turn::Nobody {
+        if self.turn == Turn::NoRequest {
             return;
         }
         let mut found = take(&mut self.current);
@@ -346,7 +346,7 @@ impl Exchanges {
 
     /// Whether the last request has no response; `None` before the first request.
     pub(crate) fn waits(&self) -> Option<bool> {
-        (self.turn != Turn::Nobody).then_some(self.turn == Turn::Client)
+        (self.turn != Turn::NoRequest).then_some(self.turn == Turn::Client)
     }
 
     /// How long the connection was idle before the current request.

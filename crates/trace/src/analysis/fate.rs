@@ -31,7 +31,7 @@ pub enum Failure {
 /// How far a connection had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The handshake was under way.
+    /// The handshake had not ended.
     Handshake,
     /// No data had been sent.
     BeforeData,
@@ -48,7 +48,7 @@ pub enum Stage {
 /// How and when a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// What happened.
+    /// Kind of failure.
     pub failure: Failure,
     /// Place of the end that answered with a RST, or that did not answer, in the report's directions.
     pub by: usize,
@@ -77,7 +77,7 @@ pub(crate) struct Ending {
     cut: Option<Box<Cut>>,
 }
 
-/// A connection before its FIN or RST, or in the end.
+/// A connection before its FIN or RST, or at the end of the capture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) flows: &'a [Flow; 2],
@@ -113,7 +113,7 @@ impl Flow {
         (count, last.time.saturating_sub(first))
     }
 
-    /// A segment that only asks whether the other end is there.
+    /// A keepalive probe (RFC 9293, section 3.8.4).
     #[cold]
     pub(super) fn asks_for_life(&mut self, time: Nanos) {
         self.counts.keep_alives += 1;
@@ -122,12 +122,12 @@ impl Flow {
         self.last_sent = time;
     }
 
-    /// Whether the last question for life has no answer yet.
+    /// Whether the last keepalive probe has no answer yet.
     fn ignored(&self) -> bool {
         self.asked && self.next == self.acknowledged && self.recovery.last_heard() < self.last_sent
     }
 
-    /// Questions for life without an answer.
+    /// Keepalive probes without an answer.
     pub(super) fn ignored_asks(&self) -> u64 {
         u64::from(self.missed_asks) + u64::from(self.ignored())
     }
@@ -169,7 +169,7 @@ impl Seen<'_> {
         })
     }
 
-    /// An end that answers none of the last questions for life.
+    /// An end that does not answer keepalive probes.
     fn ignored(&self) -> Option<Fate> {
         (0..2).find_map(|end| {
             let flow = &self.flows[end];

@@ -87,7 +87,7 @@ pub(crate) struct Flow {
     pub(super) last_sent: Nanos,
     last_ip_id: u16,
     rising_ids: i8,
-    /// It has asked whether the other end is there, and how often without an answer.
+    /// It has sent keepalive probes, and the number of those without an answer.
     pub(super) asked: bool,
     pub(super) missed_asks: u32,
     pub(super) largest: u32,

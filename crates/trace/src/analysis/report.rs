@@ -264,7 +264,7 @@ pub struct DirectionReport {
     pub side: Side,
     /// Counts.
     pub counts: Counts,
-    /// Of the segments that ask whether the peer is there, those without an answer.
+    /// Keepalive probes without an answer.
     pub keep_alives_unanswered: u64,
     /// What the sender of the data announced.
     pub announced: Announced,

@@ -139,7 +139,7 @@ fn a_request_before_the_end_of_a_response_overlaps_it() {
 
 #[test]
 fn a_response_before_the_end_of_the_request_overlaps_it() {
-    // At the client, the second request leaves while the first response is on its way.
+    // At the client, the second request leaves before the first response arrives.
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     let asked = talk.next[CLIENT];
