@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 INITIAL_WINDOW = 10
 """Segments of a response that a window not reduced by losses sends in one flight (RFC 6928)."""
 STRETCHED = 0.1
-"""Round trips by which a response is longer than those before any loss, at and above which losses had
-reduced the window. Measured with 2 % loss: 0.3 to 0.5, and 1 for another flight; without: 0.01."""
+"""Round trips by which a response takes longer than before any loss, if losses have reduced the
+window. Measured with 2 % loss: 0.3 to 0.5, and 1 for another flight; without: 0.01."""
 ENOUGH = 3
 """Requests before any loss that show how long responses are otherwise."""
 LONG = 0.9

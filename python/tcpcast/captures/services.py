@@ -25,10 +25,8 @@ LEAST_REQUESTS = 3
 LONGEST_RESPONSE = 1 << 20
 """Median response in bytes, beyond which connections are transfers and have a verdict each."""
 NOTICEABLE = 0.1
-"""Share of the median latency that losses or held segments add, at and above which they are the cause:
-they can be avoided, a round trip and the server's work cannot."""
-SLOWEST = 0.95
-"""The slowest requests are those above this quantile."""
+"""Least share of the median latency that losses or held segments add, if they are the cause: they
+can be avoided, a round trip and the server's work cannot."""
 ENOUGH = 20
 """Requests at and above which the slowest are looked at separately."""
 LEAST_RTT_S = 50e-6
