@@ -176,7 +176,7 @@ pub(crate) fn read_trace(
         follow(stream, after, limits, &interrupted)
     });
     let mut found = found.map_err(|unread| unread.into_py(py))?;
-    let (failed, [talks, requests]) = (found.failed.to_py(py)?, found.requests.to_py(py)?);
+    let (failed, [talks, requests]) = (found.failed.table(py)?, found.requests.tables(py)?);
     let rows = &found.rows;
     let dict = PyDict::new(py);
     dict.set_item("connections", directions(py, rows)?)?;
@@ -232,7 +232,7 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("late_packets", |row| row.direction.counts.late_packets),
     ("zero_window_probes", |row| row.direction.counts.zero_window_probes),
     ("keep_alives", |row| row.direction.counts.keep_alives),
-    ("keep_alives_unanswered", |row| row.direction.keep_alives_unanswered),
+    ("keep_alives_unanswered", |row| row.direction.counts.keep_alives_unanswered),
     ("capture_duplicates", |row| row.direction.counts.capture_duplicates),
     ("missing_bytes", |row| row.direction.counts.missing_bytes),
     ("super_segments", |row| row.direction.counts.super_segments),

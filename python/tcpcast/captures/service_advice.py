@@ -53,8 +53,8 @@ SLOWER = 1.5
 TAPS = {
     "client": "The tap is at the clients: the server's time includes queues on the path, and a "
     "packet lost before the tap shows only as a gap or by a later ack.",
-    "server": "The tap is at the server: its time is exact; requests that were lost on the path are "
-    "seen only when they are retransmitted.",
+    "server": "The tap is at the server: its time is exact; requests that were lost on the path "
+    "are seen only when they are retransmitted.",
     "middle": "The tap is between the ends: the server's time includes queues between the tap and "
     "the server, and packets lost before the tap show only as gaps.",
     "unknown": "",

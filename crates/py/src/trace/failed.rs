@@ -63,7 +63,7 @@ impl Failed {
     }
 
     /// A row for each, in the order of their first segments.
-    pub(super) fn to_py<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    pub(super) fn table<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.rows.sort_unstable_by_key(|row| row.number);
         let rows = &self.rows;
         let dict = PyDict::new(py);

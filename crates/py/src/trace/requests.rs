@@ -63,7 +63,7 @@ impl Requests {
     }
 
     /// The table of connections with requests, and that of requests; `talk` is a row of the former.
-    pub(super) fn to_py<'py>(&mut self, py: Python<'py>) -> PyResult<[Bound<'py, PyDict>; 2]> {
+    pub(super) fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<[Bound<'py, PyDict>; 2]> {
         self.talks.sort_unstable_by_key(|talk| talk.number);
         Ok([self.talks_to_py(py)?, self.requests_to_py(py)?])
     }

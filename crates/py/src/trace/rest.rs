@@ -50,7 +50,7 @@ impl Rest {
         self.empty_connections += u64::from(count == 2);
         for one in &report.directions {
             self.keep_alives += one.counts.keep_alives;
-            self.keep_alives_unanswered += one.keep_alives_unanswered;
+            self.keep_alives_unanswered += one.counts.keep_alives_unanswered;
         }
         if report.end == End::Evicted {
             let all: u64 = report.directions.iter().map(|one| one.counts.packets).sum();

@@ -327,7 +327,7 @@ impl Flow {
     ) -> DirectionReport {
         // At the receiver, acknowledgements pass before the rest of the initial window has arrived.
         let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.over);
-        let (mut blank, ignored) = (None, self.ignored_asks());
+        let mut blank = None;
         let journal = self.journal.as_deref_mut();
         let journal = journal.unwrap_or_else(|| blank.insert(Journal::default()));
         let least = journal.sender.least();
@@ -351,7 +351,6 @@ impl Flow {
             destination,
             side,
             counts: self.counts,
-            keep_alives_unanswered: ignored,
             announced: self.announced,
             causes: journal.causes,
             spurious: journal.spurious,

@@ -117,7 +117,7 @@ impl Flow {
     #[cold]
     pub(super) fn asks_for_life(&mut self, time: Nanos) {
         self.counts.keep_alives += 1;
-        self.missed_asks += u32::from(self.ignored());
+        self.counts.keep_alives_unanswered = self.ignored_asks();
         self.asked = true;
         self.last_sent = time;
     }
@@ -128,8 +128,8 @@ impl Flow {
     }
 
     /// Keepalive probes without an answer.
-    pub(super) fn ignored_asks(&self) -> u64 {
-        u64::from(self.missed_asks) + u64::from(self.ignored())
+    pub(crate) fn ignored_asks(&self) -> u64 {
+        self.counts.keep_alives_unanswered + u64::from(self.ignored())
     }
 }
 

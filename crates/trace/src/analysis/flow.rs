@@ -87,9 +87,8 @@ pub(crate) struct Flow {
     pub(super) last_sent: Nanos,
     last_ip_id: u16,
     rising_ids: i8,
-    /// It has sent keepalive probes, and the number of those without an answer.
+    /// It has sent keepalive probes.
     pub(super) asked: bool,
-    pub(super) missed_asks: u32,
     pub(super) largest: u32,
     /// Payload of a full segment that aggregated frames show without the SYNs; 0 if none did.
     pub(super) guessed: u32,

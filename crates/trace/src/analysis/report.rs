@@ -92,6 +92,8 @@ pub struct Counts {
     pub zero_window_probes: u64,
     /// Segments that only ask whether the peer is there.
     pub keep_alives: u64,
+    /// Those of them without an answer.
+    pub keep_alives_unanswered: u64,
     /// Frames captured twice.
     pub capture_duplicates: u64,
     /// Bytes that were acknowledged though the capture does not have them.
@@ -264,8 +266,6 @@ pub struct DirectionReport {
     pub side: Side,
     /// Counts.
     pub counts: Counts,
-    /// Keepalive probes without an answer.
-    pub keep_alives_unanswered: u64,
     /// What the sender of the data announced.
     pub announced: Announced,
     /// Retransmissions by cause.

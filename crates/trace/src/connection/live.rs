@@ -180,6 +180,9 @@ impl Connection {
         let [mut first, mut second] = flows;
         let [a, b] = beginning.ends;
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
+        for flow in [&mut first, &mut second] {
+            flow.counts.keep_alives_unanswered = flow.ignored_asks();
+        }
         let syn_captured = first.isn.is_some() || second.isn.is_some();
         let mut directions = [first.report(a, b, &tap, 0), second.report(b, a, &tap, 1)];
         let kept = |direction: &DirectionReport| {

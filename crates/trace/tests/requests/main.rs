@@ -364,5 +364,5 @@ fn keepalives_are_answered_or_not() {
     let silent = report.fate.expect("the server is silent");
     assert_eq!((silent.failure, silent.by, silent.stage), (Failure::Silent, SERVER, Stage::Idle));
     let client = &report.directions[0];
-    assert_eq!((client.counts.keep_alives, client.keep_alives_unanswered), (4, 2));
+    assert_eq!((client.counts.keep_alives, client.counts.keep_alives_unanswered), (4, 2));
 }
