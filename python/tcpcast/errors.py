@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,8 +20,33 @@ class UnitError(TcpcastError, ValueError):
     """A quantity that cannot be read, such as a bare ``10mbps``."""
 
 
+class Fault(NamedTuple):
+    """One fault of a scenario: the dotted key, "" for none, and what is wrong with its value."""
+
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        """Return the line of a message."""
+        return f"{self.key}: {self.message}" if self.key else self.message
+
+
 class ScenarioError(TcpcastError, ValueError):
-    """A scenario that cannot be answered: an unknown key, a value out of range, a contradiction."""
+    """A scenario that cannot be answered: an unknown key, a value out of range, a contradiction.
+
+    Parameters
+    ----------
+    *faults
+        One line of the message each; a text is a fault without a key.
+    """
+
+    def __init__(self, *faults: Fault | str) -> None:
+        super().__init__("\n".join(map(str, faults)))
+        self.faults = [f if isinstance(f, Fault) else Fault("", f) for f in faults]
+
+    def renamed(self, names: Mapping[str, str]) -> ScenarioError:
+        """Return the error with other names of keys, such as those of options."""
+        return ScenarioError(*(f._replace(key=names.get(f.key, f.key)) for f in self.faults))
 
 
 class CaptureError(TcpcastError, ValueError):

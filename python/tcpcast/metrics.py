@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 
 class Described(NamedTuple):
-    """A metric in words: its unit as answers name it, and what it is."""
+    """A metric in words: its unit as answers name it, and what it is.
+
+    A ratio is a share, at most 1, unless it ``exceeds_one``.
+    """
 
     unit: str
     meaning: str
+    exceeds_one: bool = False
+
+    @property
+    def most(self) -> float:
+        """The largest possible value."""
+        return 1.0 if self.unit == "1" and not self.exceeds_one else math.inf
 
 
 METRICS: dict[str, Described] = {
@@ -39,6 +49,7 @@ METRICS: dict[str, Described] = {
         "the sources' rate if the shared link were infinitely fast, over its rate; the rate "
         "of arriving transfers over it; of `fair-share` and `overload-bound` N B/(C I), for "
         "which files take no time",
+        exceeds_one=True,
     ),
     "utilisation": Described(
         "1",

@@ -119,13 +119,15 @@ def parse_rate(value: object) -> float:
     return _bounded(rate, value, Decimal(1), LARGEST_RATE, ("1bit", "10000gbit"))
 
 
-def parse_duration(value: object) -> float:
+def parse_duration(value: object, *, example: str = "50ms") -> float:
     """Read a time: ``"50ms"``, ``"1s"``, ``"2min"``.
 
     Parameters
     ----------
     value
         A text with one of the units ns, us, ms, s, min, h; a plain 0 needs none.
+    example
+        The time that an error suggests; its unit is suggested for a number without one.
 
     Returns
     -------
@@ -137,7 +139,7 @@ def parse_duration(value: object) -> float:
     UnitError
         No unit, an unknown one, a negative time, one above 1e8 s.
     """
-    number, unit = _split(value, "time", '"50ms"', zero_needs_no_unit=True)
+    number, unit = _split(value, "time", f'"{example}"', zero_needs_no_unit=True)
     if unit and unit not in TIME_UNITS:
         raise UnitError(_wrong_time(value, number, unit))
     seconds = number * TIME_UNITS[unit or "s"]

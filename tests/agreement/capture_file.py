@@ -14,8 +14,11 @@ NANOSECOND_MAGIC = 0xA1B23C4D
 RAW_IP = 101
 FILE_HEADER, RECORD_HEADER = 24, 16
 HEADERS = 40
-RECORD = struct.Struct(f"<IIII{HEADERS}s")
 ADDRESSES_PORTS_NUMBERS = struct.Struct(">12xIIHHII8x")
+RECORD_START = struct.Struct("<IIII")
+SYN = 2
+OFFSET_NS = 10**9
+"""Added to times by captures of classic stacks whose round trips take at most 500 ms."""
 ADDRESS_BITS = 0xFFFFFF
 """Of an address, those that are of the source and not of the network."""
 
@@ -50,13 +53,28 @@ class Written:
 
 
 def read_capture(content: bytes, packet_bytes: int) -> list[Captured]:
-    """Return the packets of a capture; a wrong header or a cut record is an error."""
+    """Return the packets of a capture without the handshakes that the writer adds.
+
+    A wrong header or a cut record is an error.
+    """
     magic, major, minor, _, _, _, link = struct.unpack_from("<IHHiIII", content)
     assert (magic, major, minor, link) == (NANOSECOND_MAGIC, 2, 4, RAW_IP)
-    found = []
-    for seconds, nanoseconds, kept, length, header in RECORD.iter_unpack(content[FILE_HEADER:]):
+    found, opened, at = [], set(), FILE_HEADER
+    while at < len(content):
+        seconds, nanoseconds, kept, length = RECORD_START.unpack_from(content, at)
+        header = content[at + RECORD_HEADER : at + RECORD_HEADER + kept]
+        at += RECORD_HEADER + kept
+        assert len(header) == kept
+        if header[33] & SYN:
+            continue
         assert kept == HEADERS
-        found.append(_read(header, seconds * 10**9 + nanoseconds, length, packet_bytes))
+        time_ns = seconds * 10**9 + nanoseconds - OFFSET_NS
+        packet = _read(header, time_ns, length, packet_bytes)
+        if (packet.flow, packet.connection) in opened:
+            found.append(packet)
+        else:  # the acknowledgement of the SYN-ACK
+            assert not packet.is_data
+            opened.add((packet.flow, packet.connection))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.answer import Refusal
 from tcpcast.cli.run import exit_code
 from tcpcast.engines.fixed_point import convergence
 from tcpcast.engines.fixed_point.configuration import offered_load
@@ -136,6 +137,17 @@ def test_each_class_has_its_own_fixed_point() -> None:
         for metric, share in (("connection_rate_bps", 0.1), ("rtt_mean_s", 0.05)):
             assert found[metric][at] == within(exact[metric][at], share)
     assert found["rtt_mean_s"][1] > found["rtt_mean_s"][0] + 0.05
+
+
+def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
+    """The stack max-plus-reno was suggested, and its answer withheld."""
+    bulk = tcpcast.load("bufferbloat", changes={"traffic.flows": 4, "run.replications": 1})
+    for scenario in (tcpcast.load("two-classes"), bulk):
+        (found,) = tcpcast.run(scenario, ["fixed-point"])
+        assert isinstance(found.not_applicable, Refusal)
+        assert [each.engine for each in found.not_applicable.suggestions] == ["packet"]
+    (found,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
+    assert "bulk flows differ from those that are followed" in (found.partial or "")
 
 
 def test_bulk_flows_with_buffers_of_their_own() -> None:

@@ -45,6 +45,13 @@ def check(cases: list[tuple[int, float]], **tables: Any) -> None:
             assert abs(error) <= LIMITS[metric], told
 
 
+def test_a_population_that_is_simulated_whole_is_no_check_of_packet() -> None:
+    small = tcpcast.load("web-10mbit", changes={"run.connections": 500, "run.warmup": "1s"})
+    for flows, warned in ((134, True), (100, False)):
+        (found,) = tcpcast.run(small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"])
+        assert any("equal figures of both are no check" in w for w in found.warnings) == warned
+
+
 @pytest.mark.parametrize(("sources", "load"), [(10_000, 0.8), (100_000, 1.2), (100_000, 2.0)])
 def test_it_agrees_with_exact_simulation(sources: int, load: float) -> None:
     check([(sources, load)], **SHORT)

@@ -10,7 +10,14 @@ import pytest
 from tcpcast.answer import Answer, Metric, Note
 from tcpcast.cli import main
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.plan import Plan, plan_rate, plan_rate_quality, plan_users, verification
+from tcpcast.plan import (
+    Plan,
+    plan_quality,
+    plan_rate,
+    plan_rate_quality,
+    plan_users,
+    verification,
+)
 from tcpcast.plan.growth import growing
 from tcpcast.plan.verification import run_warnings
 from tcpcast.report.plan import plan_parts
@@ -43,6 +50,14 @@ def simulator(monkeypatch: pytest.MonkeyPatch, law: Law) -> list[Scenario]:
         tables = {"by_class": table} if len(rates) > 1 else {}
         share = {"share": np.array([0.9]), "goodput_bps": values[:1]}
         tables["file_goodput"] = share | {"low": values[:1] * 0.99, "high": values[:1] * 1.01}
+        if len(rates) > 1:
+            tables["file_goodput_by_class"] = {
+                "name": np.array(list(rates)),
+                "share": np.full(len(rates), 0.9),
+                "goodput_bps": values,
+                "low": values * 0.99,
+                "high": values * 1.01,
+            }
         return [Answer("packet", metrics=metrics, tables=tables)]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -97,11 +112,40 @@ def test_classes_that_cannot_grow(capsys: Capture) -> None:
         plan_users(load("two-classes"), rate_bps=1e5, grows="middle")
     with pytest.raises(DomainError, match="no classes; leave it out"):
         plan_users(load("web-10mbit"), rate_bps=1e5, grows="near")
-    with pytest.raises(NotApplicable, match="needs on/off traffic"):
+    with pytest.raises(NotApplicable, match='needs traffic of kind "on-off"'):
         plan_users(load("lossy-path"), rate_bps=1e5)
     arguments = ["plan", "users", "two-classes", "--share", "95%", "--above", "1mbit"]
-    assert main([*arguments, "--class", "near"]) == 2
-    assert "--class: belongs to --rate" in capsys.readouterr().err
+    assert main([*arguments, "--class", "middle"]) == 2
+    assert 'write "near" or "far"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("grows", "sources", "far"), [(None, 200, 80), ("near", 160, 40)])
+def test_classes_grow_until_a_share_of_the_slowest_files_is_too_slow(
+    grows: str | None, sources: int, far: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = simulator(monkeypatch, by_number)
+    plan = plan_quality(load("two-classes"), share=0.9, above_bps=100e3, grows=grows)
+    assert plan.value == pytest.approx(sources, rel=0.03)
+    assert plan.scenario is not None
+    assert counts(plan.scenario)["far"] == pytest.approx(far, rel=0.05)
+    assert any(note.endswith("The class with the lowest goodput counts.") for note in plan.notes)
+    assert "share_above" not in plan.tables["curve"]  # the table of all files has no classes
+    assert min(s.senders for s in seen) == (2 if grows is None else 41)
+    with pytest.raises(DomainError, match=r"even with one source of (each class|near)"):
+        plan_quality(load("two-classes"), share=0.9, above_bps=20e6, grows=grows)
+
+
+def test_the_rate_for_the_slowest_files_of_several_classes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def law(scenario: Scenario) -> dict[str, float]:
+        near = 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)
+        return {"near": near, "far": near / 2}
+
+    simulator(monkeypatch, law)
+    plan = plan_rate_quality(load("two-classes"), share=0.9, above_bps=0.5e6)
+    assert plan.simulated == pytest.approx(12.5e6, rel=0.02)
+    assert "Of several classes, the one with the lowest goodput counts." in plan.notes
 
 
 def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,8 +187,8 @@ def test_a_rate_without_interval_refuses_nothing(monkeypatch: pytest.MonkeyPatch
 
 def test_refusals_name_the_command(capsys: Capture) -> None:
     quality = ["--share", "95%", "--above", "1mbit"]
-    assert main(["plan", "rate", "two-classes", *quality]) == 2
-    assert "plan rate needs one class of senders" in capsys.readouterr().err
+    assert main(["plan", "rate", "lossy-path", *quality]) == 2
+    assert 'plan rate needs traffic of kind "on-off"' in capsys.readouterr().err
 
 
 def test_the_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,8 +249,6 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
         plan_quality(loop(), share=0.9, above_bps=1e5, engine="engset")
     with pytest.raises(NotApplicable, match="on-off"):
         plan_quality(tcpcast.load("lossy-path"), share=0.9, above_bps=1e5)
-    with pytest.raises(NotApplicable, match="2: write a scenario for each class"):
-        plan_quality(tcpcast.load("two-classes"), share=0.9, above_bps=1e5)
     unlimited = loop({"network.bottleneck": {"rate": "unlimited"}})
     with pytest.raises(NotApplicable, match=r"network\.bottleneck\.rate"):
         plan_quality(unlimited, share=0.9, above_bps=1e5)
@@ -445,19 +443,6 @@ def test_a_check_of_too_many_sources_is_not_begun(
         "not checked by simulation: at most 160 sources are simulated one by one"
         in plan.warnings[-1]
     )
-
-
-def test_mean_field_says_up_to_where_it_is_packet(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
-        del engines, options
-        return [table_of(scenario, LAWS["hyperbola"], 0.02)]
-
-    monkeypatch.setattr(verification, "answer", run)
-    few = loop({"mean_field.flows": 100})
-    plan = plan_quality(few, share=0.95, above_bps=2e5, engine="mean-field")
-    assert plan.notes[-1].startswith("Up to 100 sources mean-field simulates each")
-    many = plan_quality(few, share=0.95, above_bps=1e4, engine="mean-field")
-    assert not many.notes[-1].startswith("Up to")
 
 
 # ---------------------------------------------------------------- against the packet engine

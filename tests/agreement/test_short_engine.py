@@ -15,7 +15,7 @@ from tcpcast.models.cardwell import cardwell_latency
 from tcpcast.models.domain import outside
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.report.json import encode
-from tcpcast.scenario import Link, load
+from tcpcast.scenario import Link, Scenario, load
 from tcpcast.scenario.link import PathLink
 
 if TYPE_CHECKING:
@@ -108,6 +108,15 @@ def test_short_without_loss_is_the_growth_of_the_window() -> None:
     assert found.tables["by_size"]["completion_time_s"] == pytest.approx([0.2, 0.3])
     assert found.tables["by_losses"]["losses"].tolist() == [0, 0]
     assert found.regime == "round trips"
+
+
+@pytest.mark.parametrize(("packets", "regime"), [(20, "round trips"), (100_000, "bottleneck")])
+def test_the_link_takes_the_time_of_a_long_transfer(packets: int, regime: str) -> None:
+    tables = {
+        "network": {"rtt": "40ms", "bottleneck": {"rate": "100mbit", "buffer": "1bdp"}},
+        "traffic": {"kind": "transfers", "size": [f"{packets}pkt"], "count": 20},
+    }
+    assert short(Scenario.from_dict(tables), None).regime == regime
 
 
 def test_delayed_acks_wait_for_their_timer() -> None:

@@ -236,7 +236,22 @@ def test_small_files_on_connections_of_their_own_never_leave_slow_start(tmp_path
     table = tcpcast.trace(tmp_path / "sender.pcap").connections
     assert table["src"].size > 50
     assert set(table["limited_by"]) == {"slow_start"}
-    assert np.isnan(table["idle_s"]).all(), "nothing says where the tap is"
+    assert set(table["tap_side"]) == {"sender"}
+    assert np.isfinite(table["idle_s"]).all()
+
+
+def test_a_written_capture_announces_the_window_to_the_models(tmp_path: Path) -> None:
+    """Without a window limit PFTK predicts 2.4 times this rate."""
+    tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 1_000_000}
+    network = {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt", "loss": "0.1%"}}
+    changes = {"receiver_window": 16, "stack": "rfc-newreno"}
+    document = ALONE | {"network": network, "tcp": changes, "probes": {"pcap": [tap]}}
+    tcpcast.run(changed(document, {"traffic.flows": 1}), ["packet"])
+    table = tcpcast.trace(tmp_path / "sender.pcap").connections
+    assert table["syn_captured"].tolist() == [True]
+    assert (table["mss_bytes"][0], table["w_max_pkts"][0]) == (1460, 16)
+    assert table["handshake_rtt_s"][0] == pytest.approx(0.040, rel=0.03)
+    assert table["pftk_pps"][0] == pytest.approx(table["send_rate_pps"][0], rel=0.10)
 
 
 @pytest.mark.parametrize("loop", ["one flow"], indirect=True)

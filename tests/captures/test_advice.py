@@ -52,12 +52,16 @@ PLAIN: dict[str, Any] = {
     "zero_windows": 0,
     "zero_window_probes": 0,
     "acks": 5_000,
+    "duplicate_acks": 0,
+    "missing_acks": np.nan,
     "window_updates": 0,
     "duration_s": 100.0,
     "sack": True,
     "syn_captured": True,
 }
 """A direction with every column that a sentence is made of."""
+
+LOSSLESS: dict[str, Any] = {"loss_indication_ratio": 0.0, "td": 0, "to": 0, "retransmissions": 0}
 
 
 def direction(limited_by: str, **columns: Any) -> Table:
@@ -100,7 +104,7 @@ def test_the_application_is_no_fault_of_the_network() -> None:
     said = sentence("application", throughput_bps=100_000.0)
     assert "The network is not the limit" in said
     assert kbps(said, "PFTK allows") == pytest.approx(pftk() * 8, rel=0.01)
-    without = sentence("application", loss_indication_ratio=0.0)
+    without = sentence("application", **LOSSLESS)
     assert "Nothing was lost" in without
     assert kbps(without) == pytest.approx(8 * 100_000 / 0.1 / 1000)
     slower = sentence("application", throughput_bps=100_000.0, bottleneck_rate_bps=300_000.0)
@@ -274,11 +278,14 @@ def test_bbr_is_promised_nothing_of_less_loss() -> None:
 
 
 def test_where_nothing_was_lost_no_model_of_loss_speaks() -> None:
-    said = sentence("congestion_window", loss_indication_ratio=0.0)
+    said = sentence("congestion_window", **LOSSLESS)
     assert "Nothing was lost in the capture" in said
     assert "PFTK" not in said
-    marked = sentence("congestion_window", loss_indication_ratio=0.0, ecn_echoes=4)
+    marked = sentence("congestion_window", **LOSSLESS, ecn_echoes=4)
     assert "ECN" in marked
+    again = sentence("congestion_window", loss_indication_ratio=0.0)
+    assert "Nothing was lost" not in again
+    assert "100 retransmissions" in again
 
 
 @pytest.mark.parametrize(
@@ -397,3 +404,13 @@ def test_no_change_gives_the_same_rate(p: float, rtt: float, b: float, window: f
     assert gains.loss_limited() == 1
     assert gains.several_flows(1)[0] == 1
     assert gains.after(gains.pftk()).tolist() == [600_000.0]
+
+
+@pytest.mark.parametrize(
+    ("missing", "per_ack", "seen"),
+    [(531, 4.0, True), (0, 4.0, False), (531, 2.0, False), (50_000, 4.0, False)],
+)
+def test_a_return_path_that_loses_acks_is_named(missing: float, per_ack: float, seen: bool) -> None:
+    found = {"missing_acks": missing, "packets_per_ack": per_ack, "acks": 377}
+    said = sentence("congestion_window", **found, data_packets=1658, duplicate_acks=0)
+    assert ("531 acknowledgements are missing" in said) is seen

@@ -13,6 +13,7 @@ from tcpcast.path.effort import (
     simulated_s,
     transfers,
 )
+from tcpcast.path.options import PathOptions, points
 from tcpcast.statistics import FEWEST_UNITS
 
 
@@ -37,6 +38,25 @@ def test_where_the_link_limits_losses_are_not_waited_for() -> None:
     assert simulated_s(path(1e-4, link_pps=1000)) == DURATION_S
     assert simulated_s(path(1e-4, link_pps=1000, stack="linux-bbr")) == DURATION_S
     assert simulated_s(path(0.01)) == DURATION_S
+
+
+@pytest.mark.parametrize(
+    ("stack", "seconds"),
+    [("linux-reno", 24 * 104 * 0.2), ("linux-cubic", DURATION_S), ("linux-bbr", DURATION_S)],
+)
+def test_a_run_has_enough_cycles_of_its_windows(stack: str, seconds: float) -> None:
+    """Windows of 208 packets and round trips of 200 ms: 4 flows of Reno were marked too short."""
+    link_pps = 50e6 / 12e3
+    flows = PathToSimulate(
+        rtt_s=0.1, loss_ratio=0, link_pps=link_pps, flows=4, stack=stack, buffer_pkts=417
+    )
+    assert simulated_s(flows) == pytest.approx(seconds, rel=0.01)
+
+
+def test_the_buffer_of_a_path_counts_in_its_cycles() -> None:
+    options = PathOptions(rtt="100ms", rate="50mbit", flows="4", buffer="2bdp")
+    (point,) = points(options, None)
+    assert options.path(point).buffer_pkts == 834 == 2 * 417
 
 
 def test_long_transfers_are_fewer() -> None:

@@ -46,6 +46,7 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         (one(Metric(float("inf"))), "returned inf for goodput_bps; .* is left out"),
         (one(Metric(1.0, 0.5, float("inf"))), "returned inf for goodput_bps"),
         (one(Metric(-5.0)), "returned -5.0 for goodput_bps; it is never below 0"),
+        (one(Metric(5.0), "loss_ratio"), "returned 5.0 for loss_ratio; it is a share of 1"),
         (one(Metric(1.0), "a" * 10**6), 'named a metric "a+...; a name has at most 60 characters'),
         (one(Metric(1.0, unit="a" * 10**6), "own"), "named a unit .* at most 60 characters"),
         (one(Metric("a" * 10**6)), r"returned \"a+\.\.\. for goodput_bps"),  # type: ignore[arg-type]
@@ -95,6 +96,35 @@ def test_numbers_of_numpy_and_lists_will_do(monkeypatch: pytest.MonkeyPatch) -> 
     assert type(found["goodput_bps"]) is type(found["heaps"]) is float
     assert found.metrics["heaps"].unit == "heap"
     assert found.tables["steps"]["t_s"].shape == (2,)
+
+
+def test_an_engine_is_checked_without_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_flow(scenario: tcpcast.Scenario) -> None:
+        print("not for standard output")
+        if scenario.senders > 1:
+            raise NotApplicable("it has one flow")
+
+    def never(*_: Any) -> Answer:
+        raise AssertionError
+
+    row = entry(never, monkeypatch, check=one_flow)
+    row.check(tcpcast.load("bufferbloat"))
+    with pytest.raises(NotApplicable, match="it has one flow"):
+        row.check(tcpcast.load("data-centre"))
+    with pytest.raises(EnvironmentFault, match="failed: AssertionError"):
+        entry(never, monkeypatch, check=never).check(tcpcast.load("bufferbloat"))
+    with pytest.raises(NotApplicable, match="no check without a run"):
+        entry(lambda *_: None, monkeypatch).check(tcpcast.load("bufferbloat"))
+
+
+def test_a_model_accepts_what_gives_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Callable[..., float] = lambda rtt_s: 1 / rtt_s  # noqa: E731
+    point = metadata.EntryPoint("own", "own:function", outside.MODELS)
+    monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
+    row = outside.entry(point)
+    row.check(tcpcast.load("lossy-path"))
+    with pytest.raises(NotApplicable):
+        row.check(tcpcast.load("two-classes"))
 
 
 def test_where_it_failed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,7 @@ def test_what_users_at_a_quality_are_asked_and_drawn(
     assert asked == {
         "share": 0.95,
         "above_bps": 2e5,
+        "grows": None,
         "engine": "packet",
         "verify": False,
         "users": 134,
@@ -332,7 +333,7 @@ def test_verification_exit_codes(
         (["buffer", "web-10mbit", "--loss", "much"], ["--loss", "1%"]),
         (["buffer", "web-10mbit", "--loss", "0%"], ["loss"]),
         (["users", "web-10mbit", "--rate", "10gbit"], ["rate"]),
-        (["buffer", "lossy-path"], ["on/off"]),
+        (["buffer", "lossy-path"], ["which no buffer changes"]),
         (["buffers"], ["plan buffers", "buffer"]),
         (["buffer", "web-10mbit", "--set", "traffic.sauces=2"], ["traffic.sauces", "sources"]),
         ([*QUALITY, "--set", "probes.goodput_least=3pkt"], ["probes.goodput_least", "every file"]),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import http.client
+import json
 import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import time
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from queue import Queue
@@ -34,6 +38,61 @@ def test_the_start_url_is_printed_at_once_and_ctrl_c_ends_it() -> None:
     assert process.returncode == 0
     assert out == b""
     assert err.decode().splitlines() == ["tcpcast: serving the page; Ctrl-C ends it"]
+
+
+NAMES = {
+    "a lone surrogate": b"%ED%A0%80.pcap",
+    "bytes that are not UTF-8": b"%FF%FE.pcap",
+    "a line break": b"a%0D%0ASet-Cookie:%20b=c.pcap",
+    "nothing": b"",
+    "a path": b"..%2F..%2Fetc%2Fpasswd",
+}
+
+
+def test_names_of_uploads_are_harmless() -> None:
+    command = [sys.executable, "-m", "tcpcast", "serve", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        url = urllib.parse.urlsplit(process.stdout.readline().decode().strip())
+        try:
+            cookie = requested(url, b"GET", url.query.encode(), {})[1]["set-cookie"].split(";")[0]
+            headers = {"Cookie": cookie, "Origin": f"http://{url.netloc}"}
+            for what, name in NAMES.items():
+                path = b"/api/captures?name=" + name
+                status, found, body = requested(url, b"POST", path, headers, b"no capture")
+                assert status == 202, (what, body)
+                assert "set-cookie" not in found
+                job = json.loads(body)["id"]
+                while body and json.loads(body).get("state", "running") == "running":
+                    time.sleep(0.05)
+                    body = requested(url, b"GET", f"/api/jobs/{job}".encode(), headers)[2]
+                message = json.loads(body)["error"]["message"]
+                assert message.isprintable(), (what, message)
+                assert "tcpcast-serve" not in message
+        finally:
+            process.send_signal(signal.SIGINT)
+            err = process.communicate(timeout=60)[1]
+    assert err.decode().splitlines() == ["tcpcast: serving the page; Ctrl-C ends it"]
+
+
+def requested(
+    url: urllib.parse.SplitResult,
+    method: bytes,
+    path: bytes,
+    headers: dict[str, str],
+    body: bytes = b"",
+) -> tuple[int, dict[str, str], bytes]:
+    """Send a request whose path is not checked by a client; return status, headers and body."""
+    path = path if path.startswith(b"/") else b"/?" + path
+    lines = [f"Host: {url.netloc}", "Connection: close", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    head = b"%s %s HTTP/1.1\r\n%s\r\n\r\n" % (method, path, "\r\n".join(lines).encode())
+    with socket.create_connection((url.hostname or "", url.port or 0), timeout=60) as link:
+        link.sendall(head + body)
+        response = http.client.HTTPResponse(link)
+        response.begin()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        return response.status, found, response.read()
 
 
 def test_the_browser_is_started_without_the_token(

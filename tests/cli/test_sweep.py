@@ -62,6 +62,14 @@ def test_the_table_of_the_file_is_swept_and_printed(file: str, capsys: Capture) 
     ]  # fmt: skip
 
 
+def test_a_comma_in_quotes_is_part_of_a_value(plain: str, capsys: Capture) -> None:
+    arguments = ["sweep", plain, "--engine", "pftk", "--json"]
+    assert main([*arguments, "--vary", 'name="a,b","c"']) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["a,b", "c"]
+    assert main([*arguments, "--vary", 'name="a,b"']) == 2
+    assert "is one value" in capsys.readouterr().err
+
+
 def test_vary_adds_keys_and_lists(plain: str, capsys: Capture) -> None:
     options = ["--vary", "network.bottleneck.loss=1%, 2%", "--engine", "pftk,mathis", "--json"]
     assert main(["sweep", plain, "--vary", "traffic.flows=1..4 lin 4", *options]) == 0

@@ -1,4 +1,4 @@
-"""The table of what other programs count otherwise, from the lists that a test holds whole."""
+"""The tables of what other programs count otherwise, from the lists that tests hold whole."""
 
 from __future__ import annotations
 
@@ -40,3 +40,28 @@ def _row(row: dict[str, str]) -> list[str]:
     source = row["from"] if number == 1 else f"{row['from']} ({number})"
     tools = [row[tool] for tool in ("tcpcast", "tcptrace", "tshark", "third")]
     return [f"`{row['capture']}`", source, row["figure"], *tools]
+
+
+EXPERTS = ROOT / "tests" / "captures"
+"""``expert_counts.csv`` and ``expert_reasons.csv``, checked by ``test_expert_tools.py``."""
+
+
+def experts() -> str:
+    """Return a row per capture of all three programs' counts, and the reasons of differences."""
+    with (EXPERTS / "expert_counts.csv").open(encoding="utf-8", newline="") as content:
+        found = list(csv.DictReader(content))
+    figures = list(dict.fromkeys(("zero windows", *(row["figure"] for row in found))))
+    lines = [["capture", *figures, "reasons"], ["---", *["---:"] * len(figures), "---"]]
+    for capture in dict.fromkeys(row["capture"] for row in found):
+        its = {row["figure"]: row for row in found if row["capture"] == capture}
+        cells = [_three(its[figure]) if figure in its else "" for figure in figures]
+        reasons = dict.fromkeys(row["reason"] for row in its.values() if row["reason"])
+        lines.append([f"`{capture.partition('.')[0]}`", *cells, ", ".join(reasons)])
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("|  |", "| |")
+    with (EXPERTS / "expert_reasons.csv").open(encoding="utf-8", newline="") as content:
+        why = [f"- **{row['reason']}**: {row['why']}\n" for row in csv.DictReader(content)]
+    return f"{table}\n{''.join(why)}"
+
+
+def _three(row: dict[str, str]) -> str:
+    return " / ".join(row[tool] or "–" for tool in ("tcpcast", "tshark", "tcptrace"))

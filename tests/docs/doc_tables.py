@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from doc_api import MODULES, api
-from doc_differences import differences
+from doc_differences import differences, experts
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
@@ -373,6 +373,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "sizes": sizes,
     "precisions": precisions,
     "trace.differences": differences,
+    "trace.experts": experts,
 }
 for _name in TABLES_OF_KEYS:
     TABLES[f"keys.{_name}"] = lambda name=_name: keys(name)  # type: ignore[misc]

@@ -60,6 +60,9 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'network.bottleneck.rate: "10mbps" may mean bits or bytes',
         ),
         ("network.rtt=50", 'network.rtt: 50 has no unit; write "50ms"'),
+        ("tcp.host_noise=zero", 'tcp.host_noise: "zero" is not a time; write "0.1ms"'),
+        ("run.duration=60", 'run.duration: 60 has no unit; write "60s"'),
+        ("run.max_wall=soon", 'run.max_wall: "soon" is not a time; write "60s"'),
         ("network.rtt=50MB", 'network.rtt: "50MB" is not a time'),
         ("network.packet=1500", 'network.packet: 1500 has no unit; write "1500B"'),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -53,3 +54,19 @@ def test_a_wrong_argument_is_named(
 def test_names_serve_where_objects_do() -> None:
     by_name = tcpcast.run("one-path", "pftk")
     assert by_name[0].metrics == ANSWER.metrics
+
+
+def test_faults_of_a_scenario_are_values() -> None:
+    changes = {"network.rtt": "50: ms", "network.bottleneck.rate": "fast"}
+    with pytest.raises(tcpcast.ScenarioError) as caught:
+        tcpcast.load("web-10mbit", changes=changes)
+    faults = caught.value.faults
+    assert {fault.key for fault in faults} == set(changes)
+    assert str(caught.value).splitlines() == [f"{key}: {message}" for key, message in faults]
+    renamed = caught.value.renamed({"network.rtt": "--rtt"})
+    assert {fault.key for fault in renamed.faults} == {"--rtt", "network.bottleneck.rate"}
+    copied = pickle.loads(pickle.dumps(caught.value))  # errors of other processes
+    assert copied.faults == faults
+    with pytest.raises(tcpcast.ScenarioError) as caught:
+        tcpcast.load("web-10mbit", changes={"network.rtt.ms": 5})
+    assert caught.value.faults[0].key == "network.rtt.ms"

@@ -5,7 +5,6 @@ use crate::own::LossFeedback;
 use crate::recursion::{Left, Route, Router};
 use std::collections::VecDeque;
 use tcpcast_sim::clock::{NEVER, Nanos, transmission_time, transmitter};
-use tcpcast_sim::hops;
 use tcpcast_sim::probe::SourceRecord;
 use tcpcast_sim::random::{Named, Purpose, Stream};
 use tcpcast_sim::tcp::MaxPlus;
@@ -46,8 +45,8 @@ impl Path {
                 + class.back
                 + ingress.delay
                 + ack(ingress.rate_bps)
-                + hops::time_back(&config.before, config)
-                + hops::time_back(&config.after, config),
+                + config.time_back(&config.before)
+                + config.time_back(&config.after),
         }
     }
 

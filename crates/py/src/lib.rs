@@ -367,10 +367,10 @@ impl Simulation {
     /// Write the n-th capture to an open file's path from now on, as the first replication goes on.
     fn begin_capture(&mut self, index: usize, path: PathBuf) -> PyResult<()> {
         let packet_bytes = self.config.packet_bytes;
-        let windows = self.config.receiver_windows();
         let file = BufWriter::new(File::create(path)?);
         let capture = self.runs.capture_mut(index).ok_or_else(no_capture)?;
-        Ok(capture.write_to(Box::new(file), packet_bytes, windows)?)
+        let announced = self.config.announced(capture.tap());
+        Ok(capture.write_to(Box::new(file), packet_bytes, announced)?)
     }
 
     /// Write what is left of the n-th capture; says whether more packets passed than it keeps.

@@ -314,6 +314,7 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("window_reduction", |row| row.direction.limitation.window_reduction),
     ("pacing_variation", |row| row.direction.evidence.pacing_variation),
     ("queue_delay_s", |row| row.direction.evidence.queue_s),
+    ("missing_acks", |row| row.direction.missing_answers.map(|count| count as f64)),
 ];
 
 const FLAGS: &[Column<Row, bool>] = &[

@@ -1,13 +1,12 @@
 //! What a run is given: plain numbers, checked by whoever made them.
 
-use crate::clock::Nanos;
+use crate::clock::{Nanos, transmission_time};
 use crate::cross::CrossConfig;
 use crate::jitter::JitterConfig;
 use crate::loss::{BottleneckLoss, LinkLoss, LossModel, LossPlace};
-use crate::probe::{ClassWindow, ProbeConfig};
+use crate::probe::{AddedHandshake, Announced, ProbeConfig, Tap};
 use crate::queue::{LinkRate, QueueConfig};
 use crate::tcp::TcpConfig;
-use crate::tcp::modern::Handshake;
 use crate::traffic::Traffic;
 use serde::Deserialize;
 
@@ -194,19 +193,51 @@ impl RunConfig {
         self.classes.iter().any(of)
     }
 
-    /// The receiver windows that captures of the run show, by class.
+    /// Time of an acknowledgement over these hops, without waiting.
     #[must_use]
-    pub fn receiver_windows(&self) -> Vec<ClassWindow> {
+    pub fn time_back(&self, hops: &[HopConfig]) -> Nanos {
+        hops.iter().map(|hop| transmission_time(self.ack_bytes, hop.rate_bps) + hop.delay).sum()
+    }
+
+    /// Times of packets without data, of an acknowledgement's length, over the unloaded path: from the
+    /// sender of a class to the tap, and back.
+    fn unloaded_path(&self, class: &ClassConfig, tap: Tap) -> [Nanos; 2] {
+        let own =
+            |link: &AccessConfig| transmission_time(self.ack_bytes, link.rate_bps) + link.delay;
+        let over = |bps: Option<u64>| transmission_time(self.ack_bytes, bps);
+        let before = own(&class.ingress) + self.time_back(&self.before);
+        let (forward, back) = (over(self.bottleneck_bps), over(self.return_bps()));
+        match tap {
+            Tap::Sender => [0, 0],
+            Tap::BottleneckIn => [before, before + class.back],
+            Tap::BottleneckOut => [before + forward, before + class.back + back],
+            Tap::Receiver => {
+                let after = own(&class.egress) + self.time_back(&self.after);
+                [before + forward + after + class.forward, before + class.back + back + after]
+            }
+        }
+    }
+
+    /// Round-trip time of packets without data over the unloaded path.
+    pub(crate) fn unloaded_rtt(&self, class: &ClassConfig) -> Nanos {
+        self.unloaded_path(class, Tap::Receiver).iter().sum()
+    }
+
+    /// Properties of each class's connections that a capture at `tap` shows.
+    #[must_use]
+    pub fn announced(&self, tap: Tap) -> Vec<Announced> {
         let row = |end: &mut u32, class: &ClassConfig| {
             *end += class.sources;
             let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
-            let opening = tcp.modern.as_ref().filter(|modern| modern.handshake != Handshake::None);
-            Some(ClassWindow {
+            let modern = tcp.modern.as_ref();
+            let (rtt, [forward, back]) = (self.unloaded_rtt(class), self.unloaded_path(class, tap));
+            let added = AddedHandshake { rtt, forward, back };
+            Some(Announced {
                 end: *end,
                 packets: tcp.receiver_window,
-                handshake: opening.is_some(),
-                sack: opening.is_some_and(|modern| modern.stack.detection.uses_sack()),
-                ecn: opening.is_some_and(|modern| modern.stack.ecn),
+                sack: modern.is_some_and(|modern| modern.stack.detection.uses_sack()),
+                ecn: modern.is_some_and(|modern| modern.stack.ecn),
+                added: (!tcp.has_handshake()).then_some(added),
             })
         };
         self.classes.iter().scan(0, row).collect()

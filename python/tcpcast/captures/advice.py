@@ -90,6 +90,7 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
                 f"Limited by: {what}{share}{rest}"
                 for share, rest in zip(shares, remedy(Gains.of(part)), strict=True)
             ]
+    said = np.where(said == "", said, said + np.array(findings.return_path(table), dtype=object))
     if not services:
         return said
     shared = np.array(["", *sentences(services)], dtype=object)[table["service"] + 1]

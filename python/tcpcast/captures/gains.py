@@ -74,6 +74,12 @@ class Gains:
             rtt_min_s=table["rtt_min_s"] + np.where(away, table["tap_to_sender_s"], 0.0),
         )
 
+    @property
+    def lossless(self) -> Column:
+        """Return the rows without a retransmission and without a loss indication."""
+        table = self.table
+        return np.asarray(table["retransmissions"] + table["td"] + table["to"] == 0)
+
     def pftk_pps(self, **changed: Any) -> Column:
         """Return PFTK (31) with some inputs replaced, packets/s."""
         rate = np.full(self.fed.size, np.nan)

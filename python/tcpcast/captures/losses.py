@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.flows import since
+
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table
 
@@ -47,7 +49,8 @@ def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
     rtt = path_rtt_s(table)
     # Rows of both tables are in the order of directions, and of time within.
     of_rounds, of_losses = (_bounds(part["direction"], size) for part in (rounds, losses))
-    times, lost = (part["time"].astype(np.int64) * 1e-9 for part in (rounds, losses))
+    origin = table["start"][:1]
+    times, lost = (since(part["time"], origin) for part in (rounds, losses))
     for at in np.flatnonzero(np.diff(of_losses) > 0).tolist():
         its = slice(of_rounds[at], of_rounds[at + 1])
         when = lost[of_losses[at] : of_losses[at + 1]]
@@ -104,17 +107,18 @@ def sharing(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
     }
     if not 2 <= rows.size <= MOST_SHARING:
         return found
-    begin = table["start"][rows].astype(np.int64) * 1e-9
+    origin = table["start"].min()
+    begin = since(table["start"][rows], origin)
     end = begin + table["duration_s"][rows]
     first, last, rtt = begin.max(), end.min(), float(np.nanmax(table["rtt_mean_s"][rows]))
     if not last - first > LEAST_BINS * BIN_RTTS * rtt:
         return found
     bins = np.arange(first, last, BIN_RTTS * rtt)
     its = np.isin(rounds["direction"], rows)
-    times = rounds["time"][its].astype(np.int64) * 1e-9
+    times = since(rounds["time"][its], origin)
     acked, _ = np.histogram(times, bins, weights=rounds["acked_bytes"][its])
     lost = np.isin(losses["direction"], rows)
-    when, whose = losses["time"][lost].astype(np.int64) * 1e-9, losses["direction"][lost]
+    when, whose = since(losses["time"][lost], origin), losses["direction"][lost]
     if acked.std() <= CONSTANT * acked.mean() and _together(when, whose, 2 * rtt) >= TOGETHER:
         found["sharing_flows"][rows] = rows.size
         found["sharing_bps"][rows] = acked.mean() * 8 / (BIN_RTTS * rtt)

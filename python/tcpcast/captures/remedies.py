@@ -73,7 +73,8 @@ def application(gains: Gains) -> list[str]:
         if by_loss > WORTH * now:
             end += f". With data always available PFTK allows {rate(by_loss)}"
         elif not gains.fed[at] and by_window > WORTH * now and table["window_max_bytes"][at] > 0:
-            end += f". Nothing was lost: a window per RTT allows up to {rate(by_window)}"
+            why = "Nothing was lost" if gains.lossless[at] else "No model of loss applies"
+            end += f". {why}: a window per RTT allows up to {rate(by_window)}"
         ends.append(end + ".")
     return ends
 
@@ -160,8 +161,10 @@ def _larger_window(
         goal, needed = (loss, by_loss[at]) if first else (link, by_link[at])
         if not math.isfinite(goal):
             ends.append(
-                f"{start}. First raise {window}, {how}: nothing was lost and the link was never "
-                f"full, so twice the window gives twice the rate, {rate(2 * now)}."
+                f"{start}. First raise {window}, {how}: "
+                f"{'nothing was lost' if gains.lossless[at] else 'no model of loss applies'} "
+                "and the link was never full, so twice the window gives twice the rate, "
+                f"{rate(2 * now)}."
             )
         elif goal <= WORTH * now or not needed > largest[at]:
             why = (
@@ -274,6 +277,12 @@ def _beyond(gains: Gains, at: int, model: str, factor: float) -> str:
 
 
 def _no_loss(gains: Gains, at: int) -> str:
+    if not gains.lossless[at]:
+        again = int(gains.table["retransmissions"][at])
+        return (
+            f". The capture has {again:,} retransmission{'' if again == 1 else 's'}, but no loss "
+            "indication, RTT or window for a model. A longer capture shows more."
+        )
     if gains.table["ecn_echoes"][at] > 0:
         return ". Nothing was lost, but the path marked packets (ECN). First look at its queue."
     return (

@@ -305,5 +305,7 @@ def refined(table: Table) -> Table:
         changed["limited_by"][rows] = np.array([name[6:] for name in names])[most]
     unseen = np.isin(causes, UNSEEN)
     control = np.where(unseen, UNKNOWN, table["looks_like"])
-    link = np.where(unseen, np.nan, table["bottleneck_rate_bps"])
+    seen = table["bottleneck_rate_bps"]
+    # The link carried the goodput; np.maximum keeps NaN.
+    link = np.where(unseen, np.nan, np.maximum(seen, np.nan_to_num(table["goodput_bps"])))
     return changed | {"looks_like": control, "bottleneck_rate_bps": link}

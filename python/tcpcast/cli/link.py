@@ -225,7 +225,7 @@ def _scenario(
         else:
             scenario = Scenario.from_dict(apply_changes(_plain(changed), changed))
     except ScenarioError as fault:
-        raise ScenarioError("\n".join(map(_by_option, str(fault).splitlines()))) from None
+        raise fault.renamed(OPTIONS) from None
     _check(scenario)
     return scenario
 
@@ -241,12 +241,6 @@ def _plain(changed: Mapping[str, Any]) -> dict[str, Any]:
         "tcp": {"receiver_window": 1000},
         "run": {"duration": "1s"},
     }
-
-
-def _by_option(line: str) -> str:
-    """Name the option instead of the key that a message begins with."""
-    key, colon, rest = line.partition(":")
-    return f"{OPTIONS.get(key, key)}{colon}{rest}"
 
 
 def _check(scenario: Scenario) -> None:
@@ -269,7 +263,7 @@ def _check(scenario: Scenario) -> None:
     if network.packet_bytes > LONGEST_PACKET:
         faults.append(f'network.packet: too long for a link; write at most "{LONGEST_PACKET}B"')
     if faults:
-        raise ScenarioError("\n".join(faults))
+        raise ScenarioError(*faults)
 
 
 def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: bool) -> LinkOutcome:

@@ -53,7 +53,12 @@ _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     context: typer.Context,
     file: File,
-    loss: Annotated[str, typer.Option(metavar="RATIO", help="Largest loss.")] = "1%",
+    loss: Annotated[
+        str | None, typer.Option(metavar="RATIO", help="Largest loss; 1% if left out.")
+    ] = None,
+    utilisation: Annotated[
+        str | None, typer.Option(metavar="RATIO", help="Instead: least utilisation of the link.")
+    ] = None,
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
@@ -65,17 +70,21 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Find the smallest buffer for a loss target, and compare other rules.
+    """Find the smallest buffer for a loss or a utilisation, and compare other rules.
 
-    The paper's rule, the 600 ms rule and the bandwidth-delay rule stand side by side.
+    The paper's rule, the 600 ms rule and the bandwidth-delay rule stand side by side. Bulk flows,
+    several classes and a utilisation are answered by simulation.
     """
     report = _report(context, html, markdown, force=force)
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
 
-    target = read_option("--loss", parse_ratio, loss)
+    if loss is not None and utilisation is not None:
+        raise TcpcastError("--loss: --utilisation is another target; leave one of the two out")
+    name, text = ("loss", loss or "1%") if utilisation is None else ("utilisation", utilisation)
+    target = read_option(f"--{name}", parse_ratio, text)
     scenario = _scenario("buffer", file, changes, seed)
-    how = {"loss": target, "verify": verify, **_connections(changes)}
+    how = {name: target, "verify": verify, **_connections(changes)}
     shown = _shown("packet", plot, form, as_json=as_json, force=force)
     _answer(plan_buffer, scenario, how, threads, report, **shown)
 
@@ -120,9 +129,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     if rate is None:
         from tcpcast.plan import plan_quality
 
-        if grows is not None:
-            raise TcpcastError("--class: belongs to --rate; --share is for one class of users")
-        quality = {"engine": engine, **_quality(share, above), "verify": verify}
+        quality = {"engine": engine, "grows": grows, **_quality(share, above), "verify": verify}
         scenario = _scenario("quality", file, changes, seed)
         _answer(plan_quality, scenario, quality, threads, report, **shown)
         return

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from tcpcast.sweeps.results import Results
 
     Levels = dict[str, list[float]]
+
+_COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+"""A comma outside of double quotes."""
 
 EXAMPLE = 'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR'
 _VARY_HELP = (
@@ -208,14 +212,14 @@ def _assignment(typed: str) -> tuple[str, Any]:
     if ".." in text:
         return key, _unquoted(text)
     ((_, value),) = parse_assignments([f"{key}={text}"]).items()
-    if isinstance(value, list) or (key in Sweep.model_fields and "," not in text):
+    parts = [part.strip() for part in _COMMA.split(text)]
+    if isinstance(value, list) or (key in Sweep.model_fields and len(parts) == 1):
         return key, value
-    if "," not in text:
+    if len(parts) == 1:
         raise TcpcastError(
             f"--vary: {show(typed)} is one value; write --set {key}={text}, or several: "
             f"--vary {key}={text},..."
         )
-    parts = [part.strip() for part in text.split(",")]
     return key, [parse_assignments([f"{key}={part}"])[key] for part in parts]
 
 

@@ -4,7 +4,8 @@ A package offers an engine in the group ``tcpcast.engines``: a callable ``answer
 -> Answer``. A model of one path stands in ``tcpcast.models``: a callable that returns the packets
 that one flow sends per second, from inputs that it names, any of :data:`INPUTS`. Both are asked by
 the name of the entry point, and may have an attribute ``applies``, to what they apply in words;
-an engine may have ``metrics``, the unit of each metric of its own.
+an engine may have ``metrics``, the unit of each metric of its own, and ``check``, which raises
+NotApplicable for a scenario that the engine does not cover.
 """
 
 from __future__ import annotations
@@ -52,9 +53,22 @@ class OutsideEntry(EngineEntry):
         function: Callable[..., Any] = self.point.load()
         return function
 
-    def check(self, scenario: Scenario) -> None:  # noqa: ARG002 - no engine outside has a check
-        """Raise NotApplicable: what the engine accepts is unknown without a run."""
-        raise NotApplicable("the engine has no check without a run")
+    def check(self, scenario: Scenario) -> None:
+        """Raise NotApplicable unless the engine accepts a scenario, without a run.
+
+        A model of one path accepts what gives its inputs. An engine has an attribute ``check``, a
+        callable that raises the same; without it, what the engine accepts is unknown.
+        """
+        if self.is_model:
+            from tcpcast.engines.formula.feed import path_inputs  # noqa: PLC0415 - imports numpy
+
+            path_inputs(self.point.name, scenario, None)
+            return
+        accepts = getattr(self.load(), "check", None)
+        if not callable(accepts):
+            raise NotApplicable("the engine has no check without a run")
+        with self._guarded():
+            accepts(scenario)
 
     def ask(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
         """Answer a scenario.
@@ -85,11 +99,17 @@ class OutsideEntry(EngineEntry):
 
     def _given(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Any:
         function = self.load()
+        with self._guarded():
+            if self.is_model:
+                return _of_path(self.point.name, function, scenario, measured)
+            return function(scenario, options)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Call the package: its prints go to standard error, its errors are bounded."""
         try:
             with _prints_to_stderr():
-                if self.is_model:
-                    return _of_path(self.point.name, function, scenario, measured)
-                return function(scenario, options)
+                yield
         except TcpcastError as fault:
             if has_short_text(fault):
                 raise

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import UNITS, Answer, Metric
 from tcpcast.errors import TcpcastError
+from tcpcast.metrics import METRICS
 from tcpcast.units import show
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ LONGEST_NAME = 60
 """Most characters of the names of metrics, tables, columns and units."""
 _LONGEST_TEXT = 500
 """Most characters of a warning or an error."""
+
+_ROUNDING = 1e-9
+"""A share may be larger than 1 by this much."""
 
 _DICTS = ("metrics", "tables", "provenance", "domain")
 _TEXTS = ("warnings", "unwritten")
@@ -119,6 +123,8 @@ def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     value = _number(name, metric.value)
     if value < 0 and name in UNITS:
         raise TcpcastError(f"returned {value} for {name}; it is never below 0")
+    if name in METRICS and value > METRICS[name].most * (1 + _ROUNDING):
+        raise TcpcastError(f"returned {value} for {name}; it is a share of 1, never above it")
     ends = [None if end is None else _number(name, end) for end in (metric.low, metric.high)]
     low, high = ends
     if (low is None) != (high is None) or (low is not None and high is not None and low > high):

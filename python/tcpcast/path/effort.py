@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tcpcast.engines.formula.feed import LEAST_LOSS
-from tcpcast.models.cubic import cubic_response
+from tcpcast.engines.packet.convergence import FEWEST_CYCLES
+from tcpcast.models.cubic import DECREASE, SCALE, cubic_response
 from tcpcast.scenario.todays_tcp import RATE_BASED, control_of, is_todays
 from tcpcast.units import LARGEST_TIME
 
@@ -48,8 +49,8 @@ MAX_WALL_OF_TODAY = "120s"
 class PathToSimulate:
     """A path, as far as the effort of its simulation depends on it.
 
-    ``link_pps`` is the rate of the link in packets per second, inf without a limit; ``stack`` a
-    preset's name.
+    ``link_pps`` is the rate of the link in packets per second, inf without a limit, and
+    ``buffer_pkts`` its buffer; ``stack`` is a preset's name.
     """
 
     rtt_s: float
@@ -57,6 +58,7 @@ class PathToSimulate:
     link_pps: float
     flows: int
     stack: str
+    buffer_pkts: float = 0.0
 
     @cached_property
     def loss_limited_pps(self) -> float:
@@ -78,6 +80,22 @@ class PathToSimulate:
         """Packets per second that all flows send, about; inf where nothing limits them."""
         return min(self.link_pps, self.loss_limited_pps)
 
+    @property
+    def cycle_s(self) -> float:
+        """Time from one loss of a flow to its next one at a full buffer; 0 where none is lost so.
+
+        Reno's window grows by one packet per round trip, by half of the largest one in all; CUBIC
+        needs its time K (RFC 9438, section 4.2) or as long as Reno, whichever is shorter.
+        """
+        control = control_of(self.stack)
+        full_pkts = self.link_pps * self.rtt_s + self.buffer_pkts
+        if control in RATE_BASED or not math.isfinite(full_pkts):
+            return 0.0
+        window = full_pkts / self.flows
+        reno_s = window / 2 * full_pkts / self.link_pps
+        cubic_s = (window * (1 - DECREASE) / SCALE) ** (1 / 3)
+        return min(reno_s, cubic_s) if control == "cubic" else reno_s
+
 
 def simulated_s(path: PathToSimulate) -> float:
     """Return how long a simulation of flows that never end takes, in simulated seconds."""
@@ -89,7 +107,9 @@ def simulated_s(path: PathToSimulate) -> float:
     affordable = MOST_PACKETS / pps if 0 < pps < math.inf else math.inf
     if path.loss_limited_pps < path.link_pps:
         enough = LOSSES / (path.loss_limited_pps * path.loss_ratio)
-        seconds = min(max(seconds, math.ceil(min(enough, affordable))), longest)
+    else:
+        enough = FEWEST_CYCLES * path.cycle_s
+    seconds = min(max(seconds, math.ceil(min(enough, affordable))), longest)
     if not is_todays(path.stack):
         return seconds
     return max(LEAST_SHARE * seconds, min(seconds, affordable))

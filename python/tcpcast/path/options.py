@@ -96,15 +96,24 @@ class PathOptions:
     def path(self, point: Mapping[str, str]) -> PathToSimulate:
         """Return what says how long a simulation takes, at one point of the ranges."""
         from tcpcast.path.effort import PathToSimulate
+        from tcpcast.scenario.link import read_buffer
         from tcpcast.scenario.todays_tcp import DEFAULT_STACK
         from tcpcast.units import parse_duration, parse_rate
 
+        rtt_s, rate_bps = parse_duration(point["rtt"]), parse_rate(point.get("rate", "unlimited"))
+        buffer, packet_bytes, buffer_pkts = _buffer(point), self.packet_bytes, 0.0
+        if buffer is not None:
+            link_buffer = read_buffer(buffer)
+            buffer_pkts = link_buffer.packets(
+                packet_bytes=packet_bytes, rate_bps=rate_bps, rtt_s=rtt_s
+            )
         return PathToSimulate(
-            rtt_s=parse_duration(point["rtt"]),
+            rtt_s=rtt_s,
             loss_ratio=_read_loss(point.get("loss", "0%")),
-            link_pps=parse_rate(point.get("rate", "unlimited")) / (8 * self.packet_bytes),
+            link_pps=rate_bps / (8 * packet_bytes),
             flows=int(point.get("flows", "1")),
             stack=self.stack or DEFAULT_STACK,
+            buffer_pkts=buffer_pkts,
         )
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
@@ -270,13 +279,7 @@ def _scenario(tables: Mapping[str, Any]) -> Scenario:
     try:
         return Scenario.from_dict(tables)
     except ScenarioError as fault:
-        raise ScenarioError("\n".join(map(_by_option, str(fault).splitlines()))) from None
-
-
-def _by_option(line: str) -> str:
-    """Name the option instead of the key that a message begins with."""
-    key, colon, rest = line.partition(":")
-    return f"{OPTIONS.get(key, key)}{colon}{rest}"
+        raise fault.renamed(OPTIONS) from None
 
 
 def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:

@@ -1,10 +1,11 @@
-"""The smallest buffer for a loss: the TCP-Engset rule beside the rules of thumb (section 5.4.1)."""
+"""The smallest buffer for a loss or a utilisation, and rules of thumb (section 5.4.1)."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
 from tcpcast.plan.curve import between, curve_of, whole
-from tcpcast.plan.nearest import model_notes, nearest
+from tcpcast.plan.nearest import by_simulation_alone, model_notes, nearest
 from tcpcast.plan.result import Plan
-from tcpcast.plan.search import Goal, solve
+from tcpcast.plan.search import Found, Goal, points, solve
 from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import VERIFY_CONNECTIONS, Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MOST_SOURCES
@@ -43,7 +44,12 @@ BDP_RTT_S = 0.3
 RULE_LOAD = 1.1
 """The open-loop load from which the rule is warned of; the paper applies it at 1."""
 
+MOST_PRODUCTS = 64
+"""The largest buffer of the search, in bandwidth-delay products or packets per sender."""
+
 ROUNDING = 1e-9
+
+_BUFFER = "network.bottleneck.buffer"
 
 _NOTE_ON_GRID = (
     "The grid is that of section 5.4.1: this link alone, a receiver window of 44 packets, as "
@@ -57,26 +63,70 @@ _NOTE_ON_GRID = (
 
 _NOTE_ON_ROOT = (
     "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long flows that are not in "
-    "step; here n is the number of sources."
+    "step; here n is the number of senders."
 )
 
 
-def plan_buffer(
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """The bottleneck, as the rules of thumb use it."""
+
+    packet_bits: int
+    delta_s: float
+    beta: float
+    senders: int
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> _Link:
+        """Return the bottleneck of a scenario, with one BDP in packets.
+
+        Raises
+        ------
+        NotApplicable
+            It is unlimited, or a policer.
+        """
+        bottleneck = scenario.network.bottleneck
+        if bottleneck.polices:
+            raise NotApplicable("plan buffer needs a queue, and the bottleneck is a policer")
+        if math.isinf(bottleneck.rate_bps):
+            raise NotApplicable(
+                'plan buffer needs a link with a rate; write network.bottleneck.rate = "10mbit"'
+            )
+        bits = 8 * scenario.network.packet_bytes
+        delta_s = bits / bottleneck.rate_bps
+        return cls(bits, delta_s, scenario.rtt_s / delta_s, scenario.senders)
+
+    @property
+    def start_pkts(self) -> int:
+        """The buffer at which a search without a model begins."""
+        return max(round(self.beta), 1)
+
+    @property
+    def most_pkts(self) -> int:
+        """The largest buffer of a search without a model."""
+        return MOST_PRODUCTS * max(self.start_pkts, self.senders)
+
+
+def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     scenario: Scenario,
     *,
     loss: float = 0.01,
+    utilisation: float | None = None,
     verify: bool = False,
     connections: int = VERIFY_CONNECTIONS,
     options: RunOptions | None = None,
 ) -> Plan:
-    """Return the smallest bottleneck buffer that keeps the loss at a target.
+    """Return the smallest bottleneck buffer that keeps the loss, or the utilisation, at a target.
 
     Parameters
     ----------
     scenario
-        On/off sources, as the ``engset`` engine takes them; its own buffer plays no part.
+        Its own buffer plays no part. Whatever the ``engset`` engine does not cover, such as bulk
+        flows and several classes, is answered by simulation alone.
     loss
-        The loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
+        The largest loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
+    utilisation
+        Instead: the least utilisation of the bottleneck, above 0 and below 1, by simulation alone.
     verify
         Also search the buffer by simulation, from the rule's, and simulate the one that is found;
         with today's TCP, which the rule does not have, in any case.
@@ -92,58 +142,140 @@ def plan_buffer(
         ``rules`` (rule, buffer_pkts, size_bytes, delay_s), with the 600 ms and bandwidth-delay
         rules beside it, and BDP/sqrt(n) of Appenzeller, Keslassy and McKeown (2004); ``grid``, the
         rule over the file sizes and round trips of section 5.4.1, with a column for each way to
-        round the number of sources; ``simulated`` (buffer_pkts, loss_ratio, low, high); ``curve``
-        (buffer_pkts, loss_ratio), the model's, for a figure.
+        round the number of sources, and only with the model; ``simulated`` (buffer_pkts, the
+        metric, low, high); ``curve`` (buffer_pkts, the metric), the model's, for a figure.
 
     Raises
     ------
     NotApplicable
-        The model, or the simulation, does not cover the scenario.
+        The bottleneck has no rate or no queue, or the simulation does not cover the scenario.
     DomainError
-        A loss that is not above 0 and below 1.
+        A target that is not above 0 and below 1, or one that no buffer reaches.
     """
-    if all(group.traffic.kind == "bulk" for group in scenario.populations):
-        raise NotApplicable(
-            "this plan is for on/off users, and bulk flows fill any buffer; compare several: "
-            "tcpcast sweep FILE --vary network.bottleneck.buffer=0.5bdp,1bdp,2bdp"
-        )
-    if not 0 < loss < 1:
-        written = units.format_ratio(loss)
-        raise DomainError(f"loss: {written} is no target; write one above 0% and below 100%")
+    metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
+    _check(scenario, metric, target)
+    link = _Link.of(scenario)
     modelled, nearby = nearest(scenario)
-    inputs = engset_inputs(modelled)
+    inputs, alone = _inputs(modelled, metric)
+    plan = Plan(
+        question=f"smallest buffer for a {_words(metric)} of {units.format_ratio(target)}",
+        value=math.nan,
+        unit="packet",
+        target=(metric, target),
+    )
+    if inputs is None:
+        plan.notes += [by_simulation_alone(alone), _NOTE_ON_ROOT]
+        plan.tables["rules"] = _rules(link, {})
+    else:
+        _by_model(plan, scenario, (modelled, inputs, link), nearby)
+    if verify or nearby or inputs is None:
+        runs = Simulations(scenario, _BUFFER, "{:.0f}pkt".format, metric, connections, options)
+        verify_by_simulation(plan, runs, partial(_search, runs, plan, link), "buffer_pkts")
+        if plan.leads_by_simulation and plan.simulated is not None:
+            plan.recommendation = _size_text(link, round(plan.simulated))
+    plan.tables["curve"] = _curve(plan, link, inputs)
+    return plan
+
+
+def _words(metric: str) -> str:
+    return "loss" if metric == "loss_ratio" else "utilisation"
+
+
+def _check(scenario: Scenario, metric: str, target: float) -> None:
+    written = f"{_words(metric)}: {units.format_ratio(target)}"
+    if not 0 < target < 1:
+        raise DomainError(f"{written} is no target; write one above 0% and below 100%")
+    loss = scenario.network.bottleneck.loss
+    if metric == "loss_ratio" and loss is not None and target <= loss.mean_ratio():
+        raise DomainError(
+            f"{written} includes network.bottleneck.loss, {units.format_ratio(loss.mean_ratio())}, "
+            "which no buffer changes; write a larger target, or leave that loss out"
+        )
+
+
+def _inputs(scenario: Scenario, metric: str) -> tuple[EngsetInputs | None, str]:
+    """Return the model's inputs, or None and why the simulation answers alone."""
+    if metric != "loss_ratio":
+        return None, "the TCP-Engset rule is for a loss, not for a utilisation"
+    try:
+        return engset_inputs(scenario), ""
+    except NotApplicable as fault:
+        return None, str(fault)
+
+
+def _by_model(
+    plan: Plan, scenario: Scenario, model: tuple[Scenario, EngsetInputs, _Link], nearby: str
+) -> None:
+    """Put the buffer of the rule into a plan, with the other rules."""
+    assert plan.target is not None
+    loss = plan.target[1]
+    modelled, inputs, link = model
     result = inputs.solve()
     exact = result.buffer_for_loss(loss)
-    value = max(_whole(exact), 1)
+    plan.value = value = max(_whole(exact), 1)
     grid = _rule_grid(inputs, loss)
     there = replace(inputs, buffer_pkts=float(value)).solve()
     overload = _load_warnings(result.offered_load)
-    key = "network.bottleneck.buffer"
-    plan = Plan(
-        question=f"smallest buffer for a loss of {units.format_ratio(loss)}",
-        value=value,
-        unit="packet",
-        tables={"rules": _rules(inputs, exact, grid), "grid": grid},
-        recommendation=_size_text(inputs, value),
-        notes=[_NOTE_ON_ROOT, _NOTE_ON_GRID],
-        warnings=[*model_notes([*engset_warnings(modelled, there), *overload], leads=not nearby)],
-        untrusted=nearby or _doubts(scenario, overload, {key: f"{value}pkt"}),
-        target=("loss_ratio", loss),
+    of_model = {
+        "TCP-Engset, this scenario (eq. 13)": exact,
+        "TCP-Engset, largest of the grid, N rounded up": _most(grid["buffer_ceil_pkts"]),
+        "the same as B = Q ln(U/L)": _most(grid["plain_ceil_pkts"]),
+    }
+    plan.tables |= {"rules": _rules(link, of_model), "grid": grid}
+    plan.recommendation = _size_text(link, value)
+    plan.notes += [_NOTE_ON_ROOT, _NOTE_ON_GRID]
+    plan.warnings += model_notes([*engset_warnings(modelled, there), *overload], leads=not nearby)
+    plan.untrusted = nearby or _doubts(scenario, overload, {_BUFFER: f"{value}pkt"})
+
+
+def _search(runs: Simulations, plan: Plan, link: _Link) -> Found | None:
+    """Return the buffer by simulation; the smallest one if it meets the target as well.
+
+    Raises
+    ------
+    DomainError
+        No buffer meets the target, and no model says otherwise.
+    """
+    assert plan.target is not None
+    metric, target = plan.target
+    most = 1024 * int(plan.value) if plan.has_model else link.most_pkts
+    goal = Goal(target=target, smallest=True, most=most)
+    if metric == "utilisation":
+        goal = replace(goal, rises=True, limit=1.0)
+    start = plan.value if plan.has_model else link.start_pkts
+    found = solve(runs, goal, start)
+    if found is not None or plan.has_model:
+        return found
+    if most in runs.answers:
+        raise _unreached(runs, goal)
+    smallest = runs.at(1) if 1 in runs.answers else None
+    return None if smallest is None else Found(1, 1, 1, there=smallest)
+
+
+def _unreached(runs: Simulations, goal: Goal) -> DomainError:
+    """Return the refusal of a target that no buffer of the search meets."""
+    best = min(points(runs, goal), key=lambda point: point.metric)
+    metric = runs.measure(best.value)
+    missed = "above" if goal.rises else "below"
+    return DomainError(
+        f"{_words(runs.metric)}: {units.format_ratio(goal.target)} is {missed} what buffers of up "
+        f"to {goal.most:,} packets give ({units.format_ratio(float(f'{metric:.3g}'))} with "
+        f"{best.value:,.0f} packets); give another target"
     )
-    if verify or nearby:
-        runs = Simulations(scenario, key, "{:.0f}pkt".format, "loss_ratio", connections, options)
-        goal = Goal(target=loss, smallest=True, most=1024 * value)
-        verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "buffer_pkts")
-        if nearby and plan.simulated is not None:
-            plan.recommendation = _size_text(inputs, round(plan.simulated))
+
+
+def _curve(plan: Plan, link: _Link, inputs: EngsetInputs | None) -> Table:
+    """Return the model's metric around the answer; NaN without a model."""
+    assert plan.target is not None
+
+    def loss_ratio(pkts: float) -> float | None:
+        if inputs is None:
+            return None
+        return replace(inputs, buffer_pkts=float(pkts)).solve().loss_ratio
+
+    centre = plan.value if plan.has_model else plan.simulated or link.start_pkts
     simulated = plan.tables.get("simulated", {}).get("buffer_pkts", ())
-    plan.tables["curve"] = curve_of(
-        "buffer_pkts",
-        whole(between(value, simulated)),
-        "loss_ratio",
-        lambda pkts: replace(inputs, buffer_pkts=float(pkts)).solve().loss_ratio,
-    )
-    return plan
+    return curve_of("buffer_pkts", whole(between(centre, simulated)), plan.target[0], loss_ratio)
 
 
 def _doubts(scenario: Scenario, overload: list[str], changes: dict[str, Any]) -> str:
@@ -152,15 +284,14 @@ def _doubts(scenario: Scenario, overload: list[str], changes: dict[str, Any]) ->
     return disowned("engset", scenario, changes)
 
 
-def _size_text(inputs: EngsetInputs, value: int) -> str:
+def _size_text(link: _Link, value: int) -> str:
     """Return the answer in bytes and in milliseconds, beside the BDP and BDP/sqrt(n)."""
-    path = inputs.path
     counted = f"{value:,} packet{'' if value == 1 else 's'}"
-    size, time = bytes_text(value * path.packet_bits / 8), 1e3 * value * path.delta_s
-    root = path.beta / math.sqrt(inputs.sources)
+    size, time = bytes_text(value * link.packet_bits / 8), 1e3 * value * link.delta_s
+    root = link.beta / math.sqrt(link.senders)
     return (
         f"{counted} are {size}, and {units.digits(time)} ms at the link's rate. The BDP is "
-        f"{units.digits(path.beta)} packets, BDP/sqrt(n) {units.digits(root)}."
+        f"{units.digits(link.beta)} packets, BDP/sqrt(n) {units.digits(root)}."
     )
 
 
@@ -174,17 +305,14 @@ def _load_warnings(load: float) -> list[str]:
     ]
 
 
-def _rules(inputs: EngsetInputs, exact: float, grid: Table) -> Table:
+def _rules(link: _Link, of_model: dict[str, float]) -> Table:
     """Lay the rules side by side: buffer, and the delay it can add."""
-    path = inputs.path
     rules = {
-        "TCP-Engset, this scenario (eq. 13)": exact,
-        "TCP-Engset, largest of the grid, N rounded up": _most(grid["buffer_ceil_pkts"]),
-        "the same as B = Q ln(U/L)": _most(grid["plain_ceil_pkts"]),
-        "600 ms of the link": QUEUEING_DELAY_S / path.delta_s,
-        "bandwidth x 300 ms": BDP_RTT_S / path.delta_s,
-        "bandwidth x this round trip": path.beta,
-        "the same by the root of the sources": path.beta / math.sqrt(inputs.sources),
+        **of_model,
+        "600 ms of the link": QUEUEING_DELAY_S / link.delta_s,
+        "bandwidth x 300 ms": BDP_RTT_S / link.delta_s,
+        "bandwidth x this round trip": link.beta,
+        "the same by the root of the senders": link.beta / math.sqrt(link.senders),
     }
     buffers = np.array(
         [_whole(pkts) if math.isfinite(pkts) else math.nan for pkts in rules.values()]
@@ -192,8 +320,8 @@ def _rules(inputs: EngsetInputs, exact: float, grid: Table) -> Table:
     return {
         "rule": np.array(list(rules)),
         "buffer_pkts": buffers,
-        "size_bytes": buffers * (path.packet_bits / 8),
-        "delay_s": buffers * path.delta_s,
+        "size_bytes": buffers * (link.packet_bits / 8),
+        "delay_s": buffers * link.delta_s,
     }
 
 

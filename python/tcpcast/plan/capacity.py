@@ -14,7 +14,7 @@ from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve import between, curve_of, whole
 from tcpcast.plan.growth import RATE, growing, slowest_rate
-from tcpcast.plan.nearest import PRESET, model_notes, nearest
+from tcpcast.plan.nearest import PRESET, by_simulation_alone, model_notes, nearest
 from tcpcast.plan.path import percent
 from tcpcast.plan.population import quality, simulations
 from tcpcast.plan.result import Plan
@@ -89,7 +89,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     _check_positive(rate_bps)
     model = _model(scenario, rate_bps, _peak_of_one, "one source alone gets")
     plan = _plan(f"most sources at a mean rate of {_rate_text(rate_bps)}", "sources", rate_bps)
-    plan.notes += [*growth.notes(), *model.notes]
+    plan.notes += [*growth.notes("mean rate"), *model.notes]
     if model.inputs is not None:
         _users_by_model(plan, scenario, model, rate_bps, growth.key)
     if verify or model.nearby:
@@ -175,7 +175,7 @@ def plan_rate(
         scenario = scenario.with_changes({_LINK: FASTEST})
     model = _model(scenario, rate_bps, partial(_peak, scenario), "an unlimited bottleneck gives")
     plan = _plan(f"bottleneck rate for a mean rate of {_rate_text(rate_bps)}", "bit/s", rate_bps)
-    plan.notes += [*_classes_note(scenario), *model.notes]
+    plan.notes += [*_classes_note(scenario, "mean rate"), *model.notes]
     least = _least_rate(scenario)
     if model.inputs is not None:
         _rate_by_model(plan, scenario, model, rate_bps, least)
@@ -205,7 +205,7 @@ def plan_rate_quality(
     Parameters
     ----------
     scenario
-        One class of on/off sources. Of its bottleneck only the rate is varied.
+        On/off sources. Of its bottleneck only the rate is varied.
     share, above_bps
         As in :func:`plan_quality`.
     options
@@ -220,12 +220,12 @@ def plan_rate_quality(
     Raises
     ------
     NotApplicable
-        Several classes, or traffic that is not on/off.
+        No class has on/off traffic.
     DomainError
         A share or rate outside its domain, or a goodput that no bottleneck rate gives.
     """
     start = scenario.network.bottleneck.rate_bps
-    sources = scenario.populations[0].count
+    sources = growing(scenario, None, "plan rate").total
     if math.isinf(start):
         start = min(sources * above_bps, LARGEST_RATE_BPS)
         scenario = scenario.with_changes({_LINK: FASTEST})
@@ -234,10 +234,11 @@ def plan_rate_quality(
         question=f"bottleneck rate with {asked.words}",
         value=math.nan,
         unit="bit/s",
+        notes=_classes_note(scenario, "goodput"),
         target=("goodput_bps", above_bps),
     )
     runs = simulations(asked, "packet", lambda _: asked.changes(sources), options)
-    runs.key, runs.text = _LINK, units.format_rate
+    runs.key, runs.text, runs.place = _LINK, units.format_rate, None
     least = math.ceil(_least_rate(scenario))
     goal = Goal(target=above_bps, rises=True, smallest=True, least=least)
     fastest = (units.parse_rate(FASTEST), f"{percent(share)} of files reach without a bottleneck")
@@ -255,7 +256,12 @@ def _rate_by_model(
     inputs = model.inputs
     assert inputs is not None
     at = partial(_at, scenario, inputs)
-    value = math.ceil(_smallest_rate(lambda c: at(c).rate_bps >= rate_bps * (1 - ROUNDING), least))
+
+    def reaches(link_bps: float) -> bool:
+        return at(link_bps).rate_bps >= rate_bps * (1 - ROUNDING)
+
+    found, missed = _first_rate(reaches, least)
+    value = math.ceil(found)
     rates = [round(c) for c in (value * (1 - STEP), value, value * (1 + STEP)) if c >= least]
     results = [at(c) for c in rates]
     plan.value = value
@@ -263,6 +269,12 @@ def _rate_by_model(
     plan.warnings += model.warnings(results[rates.index(value)])
     there = {_LINK: units.format_rate(value)}
     plan.untrusted = model.nearby or disowned("engset", scenario, there)
+    if missed is not None:
+        text = (
+            "the formula's mean rate rises in steps and falls between them: some faster links, up "
+            f"to {_rate_text(missed)}, miss the target again"
+        )
+        plan.warnings += model_notes([text], leads=not model.nearby)
     if value <= math.ceil(least):
         plan.warnings.append(
             "a slower bottleneck would do, but there the packet alone takes the whole round-trip "
@@ -284,7 +296,7 @@ class _Model:
     @property
     def notes(self) -> list[str]:
         """Return the reason for an answer without the model."""
-        return [] if self.inputs is not None else [f"By simulation alone: {self.nearby}."]
+        return [] if self.inputs is not None else [by_simulation_alone(self.nearby)]
 
     def warnings(self, result: EngsetResult) -> list[Note]:
         """Return the model's warnings, the least important ones if the simulation answers."""
@@ -356,9 +368,9 @@ def _centre(plan: Plan, simulated: Any) -> float:
     return plan.simulated or (float(np.median(simulated)) if len(simulated) else 1.0)
 
 
-def _classes_note(scenario: Scenario) -> list[str]:
+def _classes_note(scenario: Scenario, figure: str) -> list[str]:
     few = len(scenario.populations) == 1
-    return [] if few else ["Of several classes, the one with the lowest mean rate counts."]
+    return [] if few else [f"Of several classes, the one with the lowest {figure} counts."]
 
 
 def _peak_of_one(inputs: EngsetInputs) -> float:
@@ -423,13 +435,33 @@ def _least_rate(scenario: Scenario) -> float:
     return bits / min(rooms) * (1 + ROUNDING)
 
 
+def _first_rate(reaches: Callable[[float], bool], least: float) -> tuple[float, float | None]:
+    """Return the smallest rate that reaches, and the largest one above it that does not, if any.
+
+    The formula's rate is a saw-tooth: the points of the curve show where it crosses the target.
+    """
+    value = _smallest_rate(reaches, least)
+    links = between(value, least=least, most=LARGEST_RATE_BPS)
+    good = np.array([reaches(link) for link in links.tolist()])
+    first = int(np.argmax(good))
+    if first and links[first] < value:
+        value = _bisected(reaches, float(links[first - 1]), float(links[first]))
+    elif links[first] < value:
+        value = float(links[0])
+    missed = links[~good & (links > value)]
+    return value, float(missed[-1]) if missed.size else None
+
+
 def _smallest_rate(reaches: Callable[[float], bool], least: float) -> float:
-    """Return the smallest rate that reaches; the largest one does."""
-    high = least
+    """Return a rate that reaches, next to one that does not; the largest one does."""
+    low = high = least
     while not reaches(high):
         low, high = high, min(2 * high, LARGEST_RATE_BPS)
-    if high == least:
-        return least
+    return _bisected(reaches, low, high)
+
+
+def _bisected(reaches: Callable[[float], bool], low: float, high: float) -> float:
+    """Return where a rate begins to reach, between one that does not and one that does."""
     while high > low * (1 + ROUNDING):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if reaches(middle) else (middle, high)

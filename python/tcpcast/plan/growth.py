@@ -59,8 +59,16 @@ class Growth:
             return {self.key: int(total)}
         return {f"class.{name}.sources": count for name, count in self.split(total).items()}
 
-    def notes(self) -> list[str]:
-        """Return which class grows, and whose rate counts."""
+    @property
+    def fewest(self) -> str:
+        """The smallest population, in words."""
+        if len(self.counts) > 1:
+            return "one source of each class"
+        name = next(iter(self.counts))
+        return f"one source of {name}" if self.others else "one source alone"
+
+    def notes(self, figure: str) -> list[str]:
+        """Return which class grows, and that the class with the lowest figure counts."""
         if len(self.counts) + len(self.others) == 1:
             return []
         each = [f"{name} {count:,}" for name, count in self.counts.items()]
@@ -71,7 +79,7 @@ class Growth:
             )
         stay = ", ".join(f"{name} stays at {count:,}" for name, count in self.others.items())
         return [
-            f"{'; '.join(filter(None, [grows, stay]))}. The class with the lowest mean rate counts."
+            f"{'; '.join(filter(None, [grows, stay]))}. The class with the lowest {figure} counts."
         ]
 
     def text(self, total: float) -> str:
@@ -96,7 +104,7 @@ def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
     counts = {each.name: each.count for each in people if each.traffic.kind == "on-off"}
     if not counts:
         raise NotApplicable(
-            f"{plan} needs on/off traffic; the scenario's is {people[0].traffic.kind}"
+            f'{plan} needs traffic of kind "on-off"; the scenario\'s is "{people[0].traffic.kind}"'
         )
     if name is not None and not scenario.classes:
         raise DomainError("--class: the scenario has no classes; leave it out")

@@ -85,7 +85,7 @@ def check_keys(question: str, changes: Mapping[str, Any], scenario: Scenario) ->
     """
     for key, value in _leaves(changes):
         why = _why(question, _of_bottleneck(key, scenario))
-        if why == _SOURCES and question == "users" and len(scenario.classes) > 1:
+        if why == _SOURCES and len(scenario.classes) > 1:
             continue  # the proportion of the classes, or a class that does not grow
         if why is None and question == "quality" and key == "run.replications":
             why = _too_few(value)

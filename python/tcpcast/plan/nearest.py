@@ -54,6 +54,11 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
     return scenario.with_changes(changes | instead), why
 
 
+def by_simulation_alone(why: str) -> str:
+    """Return the note of an answer without the model."""
+    return f"By simulation alone: {why}."
+
+
 def model_notes(warnings: Iterable[str], *, leads: bool) -> list[Note]:
     """Return warnings of the model; remarks if the simulation leads and they affect little."""
     return [Note(text, kind="model" if leads else "remark") for text in warnings]

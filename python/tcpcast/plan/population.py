@@ -11,9 +11,9 @@ import numpy as np
 from tcpcast import units
 from tcpcast.answer import Metric
 from tcpcast.engines import REGISTRY
-from tcpcast.engines.formula.feed import one_class
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
+from tcpcast.plan.growth import growing
 from tcpcast.plan.path import percent, rate_text
 from tcpcast.plan.search import Found, Goal, solve_between
 from tcpcast.plan.verification import Simulations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
+    from tcpcast.plan.growth import Growth
+    from tcpcast.plan.result import Table
     from tcpcast.plan.verification import Stopped
     from tcpcast.scenario import Scenario
 
@@ -55,10 +57,10 @@ NEAR = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What is asked: that a ``share`` of all files exceed ``above_bps``; of which traffic."""
+    """The target: a ``share`` of the files of each class exceeds ``above_bps``."""
 
     scenario: Scenario
-    traffic: OnOff
+    growth: Growth
     share: float
     above_bps: float
     engine: str
@@ -79,25 +81,38 @@ class Quality:
         return MOST_EXACT if self.engine == "packet" else MOST_SOURCES
 
     @property
-    def key(self) -> str:
-        """Where the scenario has the number of its users."""
-        people = self.scenario.populations[0].name
-        return f"class.{people}.sources" if self.scenario.classes else "traffic.sources"
+    def least(self) -> int:
+        """The smallest population: one source of each class that grows."""
+        return len(self.growth.counts)
 
     @property
     def goal(self) -> Goal:
         """What the search is for."""
-        return Goal(target=self.above_bps, most=self.most)
+        return Goal(target=self.above_bps, least=self.least, most=self.most)
 
     @property
     def link(self) -> dict[str, float]:
-        """Return C, I and B as the mean-value models take them."""
+        """Return C, I and B as the mean-value models take them: I and B of a mean source."""
         network = self.scenario.network
+        off_s, size_pkts = self._mean_source()
         return {
             "link_pps": network.bottleneck.rate_bps / (8 * network.packet_bytes),
-            "mean_off_s": self.traffic.off.mean_value(),
-            "mean_size_pkts": max(1.0, self.traffic.size.mean_value()),
+            "mean_off_s": off_s,
+            "mean_size_pkts": size_pkts,
         }
+
+    def _mean_source(self) -> tuple[float, float]:
+        """Return an OFF time and a size whose ratio is the mean load of a source that grows."""
+        counts, total = self.growth.counts, self.growth.total
+        means = [
+            (counts[each.name] / total, each.traffic.off.mean_value(), _mean_size(each.traffic))
+            for each in self.scenario.populations
+            if each.name in counts and isinstance(each.traffic, OnOff)
+        ]
+        if len(means) == 1:
+            return means[0][1:]
+        mean_off_s = math.fsum(share * off_s for share, off_s, _ in means)
+        return mean_off_s, mean_off_s * math.fsum(f * size / off_s for f, off_s, size in means)
 
     @property
     def threshold(self) -> float:
@@ -106,7 +121,7 @@ class Quality:
 
     def read(self, found: Answer) -> Metric | None:
         """Return the goodput that the share of the files exceeds, None where none was seen."""
-        table = found.tables.get("file_goodput")
+        table = lowest_goodputs(found)
         if table is None or found.withheld:
             return None
         (rows,) = np.nonzero(np.isclose(table["share"], self.share))
@@ -131,7 +146,7 @@ class Quality:
         return found
 
     def _least_s(self, sources: float, replications: int) -> int:
-        cycles = FEWEST_FILES * self.traffic.off.mean_value() / sources
+        cycles = FEWEST_FILES * self.link["mean_off_s"] / sources
         return math.ceil((self.scenario.run.warmup_s or 0.0) + 1.2 * cycles / replications)
 
     def packets(self, sources: int) -> float:
@@ -143,13 +158,30 @@ class Quality:
         return min(1.0, sources / self.threshold) * link["link_pps"] * seconds
 
 
-def quality(
+def _mean_size(traffic: OnOff) -> float:
+    return max(1.0, traffic.size.mean_value())
+
+
+def lowest_goodputs(found: Answer) -> Table | None:
+    """Return what shares of the files exceed; of several classes, each share's lowest goodput."""
+    by_class = found.tables.get("file_goodput_by_class")
+    if by_class is None:
+        return found.tables.get("file_goodput")
+    rows = []
+    for share in np.unique(by_class["share"])[::-1]:
+        (of_share,) = np.nonzero(by_class["share"] == share)
+        rows.append(int(of_share[np.argmin(by_class["goodput_bps"][of_share])]))
+    return {name: by_class[name][rows] for name in ("share", "goodput_bps", "low", "high")}
+
+
+def quality(  # noqa: PLR0913 - what is asked
     scenario: Scenario,
     share: float,
     above_bps: float,
     engine: str | None,
     *,
     plan: str = "plan users",
+    grows: str | None = None,
 ) -> Quality:
     """Return the question, with the engine that is asked where none was named.
 
@@ -158,16 +190,16 @@ def quality(
     NotApplicable, DomainError, UnknownEngine
         See :func:`tcpcast.plan.plan_quality`.
     """
-    people = one_class(plan, scenario, "on-off")
+    growth = growing(scenario, grows, plan)
     if math.isinf(scenario.network.bottleneck.rate_bps):
         raise NotApplicable(f"{plan} needs a shared link; write network.bottleneck.rate")
     if not 0 < share < 1:
         raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
     if not (above_bps > 0 and math.isfinite(above_bps)):
         raise DomainError(f"above_bps must be above 0 and finite, not {above_bps!r}; write 500kbit")
-    assert isinstance(people.traffic, OnOff)  # one_class has seen to it
-    exact = Quality(scenario, people.traffic, share, above_bps, "packet")
-    if engine is None and scenario.is_todays:  # a scaled population has classic stacks alone
+    exact = Quality(scenario, growth, share, above_bps, "packet")
+    # A scaled population has one class, of a classic stack.
+    if engine is None and (scenario.is_todays or len(scenario.populations) > 1):
         return exact
     return replace(exact, engine=_engine(engine, exact.threshold))
 
@@ -194,7 +226,7 @@ def simulations(
     """Return what simulates populations by an engine; ``beside`` says what else changes there."""
     return Simulations(
         asked.scenario,
-        asked.key,
+        asked.growth.key,
         int,
         "goodput_bps",
         asked.scenario.run.connections or 0,
@@ -204,6 +236,7 @@ def simulations(
         tables=("file_goodput",),
         name=asked.reached,
         beside=beside,
+        place=asked.growth.changes,
     )
 
 
@@ -214,7 +247,7 @@ def search(asked: Quality, runs: Simulations) -> Found:
 
 def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:
     """Return a population that keeps the quality and a larger one that does not."""
-    low = start = min(max(1, round(asked.threshold)), asked.most)
+    low = start = min(max(asked.least, round(asked.threshold)), asked.most)
     _check_alone(asked, runs)
     if runs.measure(start) >= asked.above_bps:
         high = _beyond(asked)
@@ -224,18 +257,18 @@ def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:
             low, high = high, min(math.ceil(1.5 * high), asked.most)
         return low, high
     while True:
-        if low == 1:
+        if low == asked.least:
             raise DomainError(_out_of_reach(asked, runs))
         near = runs.measure(low) > asked.above_bps / NEAR
-        high, low = low, max(1, low // 2 if near else low // 8)
+        high, low = low, max(asked.least, low // 2 if near else low // 8)
         if runs.measure(low) >= asked.above_bps:
             return low, high
 
 
 def _check_alone(asked: Quality, runs: Simulations) -> None:
-    """Refuse at once what one source alone does not have: that takes the least time to see."""
+    """Refuse at once what the fewest sources do not have: that takes the least time to see."""
     try:
-        if runs.measure(1) < asked.above_bps:
+        if runs.measure(asked.least) < asked.above_bps:
             raise DomainError(_out_of_reach(asked, runs))
     except NotApplicable:  # an engine that has no answer for one may have some for many
         return
@@ -246,7 +279,7 @@ def _beyond(asked: Quality) -> int:
     half_pps = asked.above_bps / 2 / (8 * asked.scenario.network.packet_bytes)
     link = asked.link
     excess = link["mean_size_pkts"] / (half_pps * link["mean_off_s"])
-    return math.ceil(min(max(asked.threshold * (1 + excess), 2), asked.most))
+    return math.ceil(min(max(asked.threshold * (1 + excess), asked.least + 1), asked.most))
 
 
 def _never_ends(asked: Quality) -> str:
@@ -258,15 +291,16 @@ def _never_ends(asked: Quality) -> str:
 
 
 def _out_of_reach(asked: Quality, runs: Simulations) -> str:
-    alone = runs.at(1)
+    alone = runs.at(asked.least)
     assert alone is not None
     noise = ""
     if alone.high is not None and alone.high >= asked.above_bps:
         noise = f" (up to {rate_text(alone.high)} by the 95 % interval: a longer run decides)"
+    beyond = share_above(runs.answers[asked.least], asked.above_bps)
+    reach = "" if math.isnan(beyond) else f", and {percent(beyond)} of them reach the target"
     return (
         f"{percent(asked.share)} of the files do not reach {rate_text(asked.above_bps)} even with "
-        f"one source alone: they reach {rate_text(alone.value)}{noise}, and "
-        f"{percent(share_above(runs.answers[1], asked.above_bps))} of them reach the target; give "
+        f"{asked.growth.fewest}: they reach {rate_text(alone.value)}{noise}{reach}; give "
         "a lower rate or a smaller share of the files (small ones end in slow start), or shorten "
         "the round trip"
     )
@@ -289,8 +323,11 @@ def known(asked: Quality, runs: Simulations, stop: Stopped) -> Found:
 
 
 def share_above(found: Answer, above_bps: float) -> float:
-    """Return the share of the files above a rate, between the rates of the table."""
+    """Return the share of the files above a rate, between the rates of the table; NaN without.
+
+    Of several classes, whose files the table has together, it is NaN, too.
+    """
     tail = found.tables.get("file_goodput_tail")
-    if tail is None:
+    if tail is None or "file_goodput_by_class" in found.tables:
         return math.nan
     return float(np.interp(math.log(above_bps), np.log(tail["goodput_bps"]), tail["by_file"]))

@@ -15,6 +15,7 @@ from tcpcast.plan.population import (
     VERIFIED,
     Quality,
     known,
+    lowest_goodputs,
     quality,
     search,
     share_above,
@@ -31,7 +32,6 @@ from tcpcast.plan.verification import (
     undecided,
     verify_by_simulation,
 )
-from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     *,
     share: float,
     above_bps: float,
+    grows: str | None = None,
     engine: str | None = None,
     verify: bool = False,
     options: RunOptions | None = None,
@@ -76,7 +77,7 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     Parameters
     ----------
     scenario
-        One class of on/off sources on a bottleneck with a rate; how many they are plays no part.
+        On/off sources on a bottleneck with a rate; how many they are plays no part.
         Each population is simulated for as long as its run says, longer where that gives fewer
         than :data:`FEWEST_FILES` files, in at least :data:`SEARCHED` replications, each
         population with another seed. All simulations together end when its ``run.max_wall`` ends.
@@ -85,6 +86,8 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         sent to the last one delivered, is to be above ``above_bps``.
     above_bps
         bit/s of IP packets, above 0.
+    grows
+        As in :func:`plan_users`; the class whose files are slowest has to keep the target.
     engine
         One of :data:`ENGINES`. None takes ``packet`` where the threshold C I / B is at most
         :data:`EXACT_SOURCES`, and above it ``mean-field``.
@@ -111,7 +114,7 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     Raises
     ------
     NotApplicable
-        Several classes, traffic that is not on/off, no rate; what the engine does not cover; a
+        Traffic that is not on/off, no rate; what the engine does not cover; a
         fixed point that its tests withhold, of a population that the search needs;
         ``run.max_wall`` reached before anything is known. Later than that the plan has what is
         known, and is ``partial``.
@@ -124,7 +127,7 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         Broken off before anything is known. Later than that the plan has what is known, and is
         ``interrupted``.
     """
-    asked = quality(scenario, share, above_bps, engine)
+    asked = quality(scenario, share, above_bps, engine, grows=grows)
     options = bounded(options, scenario)
     runs = simulations(asked, asked.engine, asked.changes, options)
     about = simulations(asked, asked.engine, lambda sources: asked.changes(sources, 1), options)
@@ -178,24 +181,23 @@ def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
         notes=[*_notes(asked, list(told)), *scatter_notes(found)],
         warnings=[*run_warnings(answers.values(), SHOWN), *_not_whole(answers, found.value)],
         partial=any(each.partial for each in told.values()),
+        recommendation="" if found.undecided else asked.growth.text(found.value),
         scenario=None
         if found.undecided
-        else asked.scenario.with_changes({asked.key: int(found.value)}),
+        else asked.scenario.with_changes(asked.growth.changes(found.value)),
     )
 
 
 def _curve(asked: Quality, told: dict[float, Answer]) -> Table:
     sources = np.array(list(told), dtype=np.int64)
     answers = list(told.values())
-    above = [share_above(each, asked.above_bps) for each in answers]
-    found: Table = {
-        "sources": sources,
-        "load": sources / asked.threshold,
-        "share_above": np.array(above),
-    }
-    shares = answers[0].tables["file_goodput"]["share"]
-    for at, share in enumerate(shares.tolist()):
-        exceeded = [each.tables["file_goodput"]["goodput_bps"][at] for each in answers]
+    found: Table = {"sources": sources, "load": sources / asked.threshold}
+    if len(asked.scenario.populations) == 1:
+        above = [share_above(each, asked.above_bps) for each in answers]
+        found["share_above"] = np.array(above)
+    goodputs = [lowest_goodputs(each) or {} for each in answers]
+    for at, share in enumerate(goodputs[0]["share"].tolist()):
+        exceeded = [table["goodput_bps"][at] for table in goodputs]
         found[f"g_{100 * share:.4g}_bps"] = np.array(exceeded, dtype=np.float64)
     for column, name in METRICS.items():
         metrics = (each.metrics.get(name) for each in answers)
@@ -208,7 +210,7 @@ def _intervals(told: dict[float, Answer]) -> Table:
     answers = list(told.values())
     ends = ("low", "high")
     found: Table = {"sources": np.array(list(told), dtype=np.int64)}
-    goodputs = [each.tables["file_goodput"] for each in answers]
+    goodputs = [lowest_goodputs(each) or {} for each in answers]
     for at, share in enumerate(goodputs[0]["share"].tolist()):
         for end in ends:
             told_of = [table[end][at] if end in table else math.nan for table in goodputs]
@@ -223,27 +225,23 @@ def _intervals(told: dict[float, Answer]) -> Table:
 
 def _notes(asked: Quality, populations: list[float]) -> list[str]:
     link = asked.link
+    others = ["cross traffic"] if asked.scenario.cross else []
+    others += ["classes that stay"] if asked.growth.others else []
+    outside = f"; {' and '.join(others)} not included" if others else ""
+    mean = len(asked.scenario.populations) == 1
+    above = f"share above: of the files, above {rate_text(asked.above_bps)}"
     return [
         f"{asked.engine} simulated {len(populations)} populations from {populations[0]:,.0f} to "
         f"{populations[-1]:,.0f}, each with another seed. A curve is fitted to those about the "
         "answer; the range contains the answers of other seeds at 95 %.",
         "Goodput of a file: its IP bits over the time from the first packet sent to the last one "
         f"delivered. g {100 * asked.share:.4g}: {percent(asked.share)} of the files reach it; "
-        "mean: bits of all files over all their time; share above: of the files, above "
-        f"{rate_text(asked.above_bps)}.",
+        f"mean: bits of all files over all their time{f'; {above}' if mean else ''}.",
         f"The load is relative to the threshold C I / B = {asked.threshold:,.0f}: "
         f"{link['link_pps']:,.0f} packets/s x {units.digits(link['mean_off_s'])} s / "
-        f"{units.digits(link['mean_size_pkts'])} "
-        f"packets{'; cross traffic is not in it' if asked.scenario.cross else ''}.",
-        *_note_on_mean_field(asked, next((n for n in populations if n > 1), 1)),
+        f"{units.digits(link['mean_size_pkts'])} packets{outside}.",
+        *asked.growth.notes("goodput"),
     ]
-
-
-def _note_on_mean_field(asked: Quality, smallest: float) -> list[str]:
-    flows = (asked.scenario.mean_field or MeanField()).flows
-    if asked.engine != "mean-field" or smallest > flows:
-        return []
-    return [f"Up to {flows:,} sources mean-field simulates each source, as packet does."]
 
 
 def _not_whole(answers: dict[float, Answer], value: float) -> list[str]:

@@ -34,8 +34,8 @@ TRIES = 12
 INNER = (0.2, 0.8)
 """Where in the bracket the search looks next, at the least and at the most."""
 
-AT_ITSELF = 1e-3
-"""A largest value that is not whole is not reached, but approached up to this share."""
+APART_FROM_END = 1e-3
+"""Relative distance of the search from a largest value that is not whole: it is excluded."""
 
 CLOSE = 0.1
 """A run this near to the answer, as a share of its interval, is as good as one at the answer."""
@@ -89,6 +89,9 @@ class Goal:
         The ends of what may be asked for; of values that are not whole, ``most`` itself is not.
     power
         About how steeply the value depends on the metric: of which power of it.
+    limit
+        Largest possible value of a metric that rises towards it, such as a utilisation. The search
+        then uses the distance from the limit, which falls by a power of the value.
     """
 
     target: float
@@ -98,6 +101,7 @@ class Goal:
     least: float = 1.0
     most: float = math.inf
     power: float = 1.0
+    limit: float = math.inf
 
     def is_before(self, metric: float) -> bool:
         """Say whether the crossing lies above the value at which the metric is this much."""
@@ -115,7 +119,8 @@ class Goal:
 
     def between(self, low: float, high: float, at: tuple[float, float]) -> float:
         """Return where in a bracket to look next, by the metric at its ends."""
-        logs = [math.log(max(metric / self.target, FAINT)) for metric in at]
+        aim = self._away(self.target)
+        logs = [math.log(max(self._away(metric) / aim, FAINT)) for metric in at]
         share = logs[0] / (logs[0] - logs[1]) if logs[0] != logs[1] else 0.5
         share = min(max(share, INNER[0]), INNER[1])
         if not self.whole:
@@ -124,7 +129,7 @@ class Goal:
 
     def inside(self, value: float) -> float:
         """Return the value next to one that may be asked for."""
-        most = self.most if self.whole else self.most * (1 - AT_ITSELF)
+        most = self.most if self.whole else self.most * (1 - APART_FROM_END)
         return max(self.least, min(value, most))
 
     def rounded(self, value: float) -> float:
@@ -135,20 +140,36 @@ class Goal:
 
     def point(self, value: float, metric: Metric) -> Point:
         """Return a point of a curve that falls, whichever way the metric goes."""
-        faint = FAINT * self.target
-        value_low_high = (metric.value, metric.low, metric.high)
-        middle, low, high = (None if m is None else max(m, faint) for m in value_low_high)
-        assert middle is not None
-        if not self.rises:
-            return Point(value, middle, low, high)
-        turned = [None if m is None else self.target**2 / m for m in (high, low)]
-        return Point(value, self.target**2 / middle, *turned)
+        ends = (metric.high, metric.low) if self.rises else (metric.low, metric.high)
+        low, high = (None if end is None else self._falling(end) for end in ends)
+        return Point(value, self._falling(metric.value), low, high)
 
     def metric(self, middle: float, low: float, high: float) -> Metric:
         """Return the metric of a point of such a curve; all in units of the target."""
+        if self.limit < math.inf:
+            middle, high, low = (
+                self.limit - self._away(self.target) * m for m in (middle, low, high)
+            )
+            return Metric(middle, low, high)
         if self.rises:
             middle, low, high = 1 / middle, 1 / high, 1 / low
         return Metric(self.target * middle, self.target * low, self.target * high)
+
+    def ratio(self, metric: float) -> float:
+        """Return by which factor a metric misses the target, at least 1."""
+        here, aim = self._away(metric), self._away(self.target)
+        return max(here / aim, aim / here) if here > 0 else math.inf
+
+    def _away(self, metric: float) -> float:
+        """Return the metric's distance from its limit, without a limit the metric itself."""
+        return self.limit - metric if self.limit < math.inf else metric
+
+    def _falling(self, metric: float) -> float:
+        """Return the metric on a scale on which it falls, and the target keeps its value."""
+        faint = FAINT * self.target
+        if self.limit < math.inf:
+            return max(self.target * self._away(metric) / self._away(self.target), faint)
+        return self.target**2 / max(metric, faint) if self.rises else max(metric, faint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +232,7 @@ def _bracket(runs: Simulations, goal: Goal, start: float) -> tuple[float, float]
     """Go outwards from the start, by larger and larger steps, until the target was passed."""
     at, here = start, runs.measure(start)
     up = goal.is_before(here)
-    ratio = max(here / goal.target, goal.target / here) if here > 0 else math.inf
-    factor = min(max(min(ratio, FAR) ** goal.power, NEAR), FAR)
+    factor = min(max(min(goal.ratio(here), FAR) ** goal.power, NEAR), FAR)
     for _ in range(TRIES):
         other = goal.step(at, factor, up=up)
         if other == at:
@@ -297,10 +317,16 @@ def _is_confirmed(runs: Simulations, goal: Goal, low: float, high: float) -> boo
         attempt(runs, first)
         attempt(runs, last)
         near = [point for point in points(runs, goal) if first <= point.value <= last]
-        sides = [p.is_above if p.value <= low else p.is_below for p in near]
-        if not all(is_on_its_side(goal.target) for is_on_its_side in sides):
+        if not all(_agrees(point, goal.target, above=point.value <= low) for point in near):
             return False
     return True
+
+
+def _agrees(point: Point, target: float, *, above: bool) -> bool:
+    """Return True if a run next to decisive ends is on its side, by its interval if it has one."""
+    if point.low is None or point.high is None:
+        return (point.metric > target) == above
+    return point.is_above(target) if above else point.is_below(target)
 
 
 def _next_to(goal: Goal, value: float, step: float) -> float:

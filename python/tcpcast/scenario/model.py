@@ -52,8 +52,8 @@ from tcpcast.scenario.table import (
     Reading,
     Table,
     fault,
-    fault_lines,
     faults,
+    faults_of,
     reading,
 )
 from tcpcast.scenario.tcp import Tcp
@@ -159,8 +159,8 @@ class Scenario(Table):
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             of_classes = "traffic" not in source and kind_of_traffic(source) is not None
-            lines = fault_lines(error, _entry_names(source), of_classes=of_classes)
-            raise ScenarioError("\n".join(lines)) from None
+            found = faults_of(error, _entry_names(source), of_classes=of_classes)
+            raise ScenarioError(*found) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
         self._given = _Given(source, folder, context)

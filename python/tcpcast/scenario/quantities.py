@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import (
@@ -47,15 +48,15 @@ WINDOW_SCHEMA: dict[str, Any] = {
 }
 
 
-def _positive_time(value: object) -> float:
-    seconds = units.parse_duration(value)
+def _positive_time(value: object, example: str = "50ms") -> float:
+    seconds = units.parse_duration(value, example=example)
     if seconds == 0:
         raise UnitError(f'{units.show(value)} must be above 0; write "1s"')
     return seconds
 
 
 def _limit_time(value: object) -> float:
-    return math.inf if value == "unlimited" else _positive_time(value)
+    return math.inf if value == "unlimited" else _positive_time(value, _RUN_TIME)
 
 
 def _format_limit(seconds: float) -> str:
@@ -121,6 +122,9 @@ Rate = Annotated[
 ]
 """bit/s; inf for an unlimited link."""
 
+_RUN_TIME = "60s"
+"""The example of a time in the order of a run."""
+
 Duration = Annotated[
     float,
     BeforeValidator(units.parse_duration),
@@ -136,6 +140,22 @@ PositiveDuration = Annotated[
     WithJsonSchema(TIME_SCHEMA),
 ]
 """Seconds, above 0."""
+
+Lateness = Annotated[
+    float,
+    BeforeValidator(partial(units.parse_duration, example="0.1ms")),
+    PlainSerializer(units.format_duration, return_type=str),
+    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": 0}]}),
+]
+"""Seconds in the order of a host's lateness, 0 included."""
+
+RunTime = Annotated[
+    float,
+    BeforeValidator(partial(_positive_time, example=_RUN_TIME)),
+    PlainSerializer(units.format_duration, return_type=str),
+    WithJsonSchema(TIME_SCHEMA),
+]
+"""Seconds in the order of a run, above 0."""
 
 TimeLimit = Annotated[
     float,

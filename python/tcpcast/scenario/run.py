@@ -23,6 +23,7 @@ from tcpcast.scenario.quantities import (
     TIME_SCHEMA,
     PositiveDuration,
     Ratio,
+    RunTime,
     Size,
     TimeLimit,
     counted,
@@ -61,7 +62,7 @@ def _read_warmup(value: object) -> float | str:
     if value == "mser-5":
         return "mser-5"
     try:
-        return units.parse_duration(value)
+        return units.parse_duration(value, example="10s")
     except ValueError as error:
         raise ValueError(f'{error}, or "mser-5" to find it from the queue') from None
 
@@ -155,7 +156,7 @@ class Run(Table):
         examples=[200000],
         description="transfers completed after the warm-up, per replication",
     )
-    duration: PositiveDuration | None = Field(
+    duration: RunTime | None = Field(
         default=None,
         examples=["300s"],
         description="simulated time, warm-up included, per replication",
@@ -265,6 +266,7 @@ def _read_share(value: object) -> float:
 
 Share = Annotated[
     Ratio,
+    RunTime,
     BeforeValidator(_read_share),
     WithJsonSchema(RATIO_SCHEMA),
 ]

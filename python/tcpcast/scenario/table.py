@@ -1,7 +1,7 @@
 """What every table of a scenario has in common: unknown keys refused, faults said in plain words.
 
 A fault is one line: the dotted key, what is wrong, what to write instead. Each table words the
-faults of its own keys, since it alone knows which keys it has; ``fault_lines`` puts the dotted
+faults of its own keys, since it alone knows which keys it has; ``faults_of`` puts the dotted
 path before them.
 """
 
@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
+from tcpcast.errors import Fault
 from tcpcast.scenario import names
 from tcpcast.scenario.toml import write_value
 from tcpcast.units import show
@@ -159,10 +160,10 @@ EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
 """The names of the entries of lists of tables, by the list's place; None where one has none."""
 
 
-def fault_lines(
+def faults_of(
     error: ValidationError, names: EntryNames | None = None, *, of_classes: bool = False
-) -> list[str]:
-    """Write the faults of a scenario, one line each.
+) -> list[Fault]:
+    """Return the faults of a scenario.
 
     Parameters
     ----------
@@ -175,9 +176,9 @@ def fault_lines(
 
     Returns
     -------
-    list of str
-        ``dotted.key: what is wrong; what to write``. A fault that a class inherited from the top
-        level is told once.
+    list of Fault
+        What is wrong with each dotted key, and what to write. A fault that a class inherited from
+        the top level is told once. The last one has no key where there are too many.
     """
     found: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = union_members()
@@ -185,13 +186,14 @@ def fault_lines(
         found[tuple(part for part in e["loc"] if part not in members), e["msg"]] = None
     if of_classes:
         found = {key: None for key in found if key[0][:1] != ("traffic",)}
-    lines = []
-    for location, message in found:
-        if (_inherited_from(location), message) not in found:
-            lines.append(f"{_dotted(location, names or {})}: {message}")
-    if len(lines) > _MOST_LINES:
-        lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES} more"]
-    return lines
+    listed = [
+        Fault(_dotted(location, names or {}), message)
+        for location, message in found
+        if (_inherited_from(location), message) not in found
+    ]
+    if len(listed) > _MOST_LINES:
+        listed[_MOST_LINES:] = [Fault("", f"and {len(listed) - _MOST_LINES} more")]
+    return listed
 
 
 def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:

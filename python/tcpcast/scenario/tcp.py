@@ -26,6 +26,7 @@ from tcpcast.scenario.quantities import (
     TIME_SCHEMA,
     WINDOW_SCHEMA,
     Duration,
+    Lateness,
     PositiveDuration,
     Window,
     counted,
@@ -259,7 +260,7 @@ class Tcp(Table):
         "rto: the timeout since it last sent, after which cwnd is at most the initial window (RFC "
         "5681, section 4.1); or never",
     )
-    host_noise: Duration = Field(
+    host_noise: Lateness = Field(
         examples=["0.1ms"],
         description="mean lateness of a host with a packet or a pacing timer, exponential: real "
         "hosts are late by scheduling, interrupts and timers; 0s for hosts without noise",

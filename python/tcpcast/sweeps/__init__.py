@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import forks
 from tcpcast.engines import REGISTRY, any_simulates, check_names
 from tcpcast.engines.registry import Formula
-from tcpcast.errors import DomainError, EnvironmentFault, ScenarioError, TcpcastError
+from tcpcast.errors import DomainError, EnvironmentFault, Fault, ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
 from tcpcast.sweeps.earlier import Earlier
@@ -222,25 +222,24 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
             raise ScenarioError(f"sweep.{axis.key}: a sweep does not vary itself; leave it out")
         for value in every(axis, TRIED):
             # Where other keys take part in a fault, they change what it says.
-            always: dict[str, None] | None = None
+            always: dict[Fault, None] | None = None
             for beside in ends:
-                lines = _own_faults(base, axis.key, {**beside, axis.key: value})
+                faults = _own_faults(base, axis.key, {**beside, axis.key: value})
                 always = dict.fromkeys(
-                    lines if always is None else (x for x in always if x in lines)
+                    faults if always is None else (each for each in always if each in faults)
                 )
                 if not always:
                     break
             if always:
-                raise ScenarioError("\n".join(f"sweep.{line}" for line in always))
+                raise ScenarioError(*(f._replace(key=f"sweep.{f.key}") for f in always))
 
 
-def _own_faults(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with a key when all these are changed, a line a fault."""
+def _own_faults(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[Fault]:
+    """Return the faults of a key when all these are changed."""
     try:
         base.with_changes(changes)
-    except ScenarioError as fault:
-        lines = str(fault).splitlines()
-        return [line for line in lines if _is_about(line.partition(":")[0], key)]
+    except ScenarioError as error:
+        return [fault for fault in error.faults if _is_about(fault.key, key)]
     return []
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tcpcast.answer import kind_of, refused, unit_of
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY, RunOptions, answer
-from tcpcast.errors import Names, TcpcastError
+from tcpcast.errors import Names, ScenarioError, TcpcastError
 from tcpcast.report.prediction import limit
 from tcpcast.report.quantity import interval_text, label, scale_of, value_text
 from tcpcast.report.summary import MOST_WARNINGS, caveats, describe, worst
@@ -274,8 +274,10 @@ def _by_field(asked: Question, act: Callable[[], Said]) -> Said:
     except FieldError:
         raise
     except TcpcastError as fault:
-        first = str(fault).splitlines()[0]
-        key, _, rest = first.partition(": ")
+        if isinstance(fault, ScenarioError):
+            key, rest = fault.faults[0]
+        else:
+            key, _, rest = str(fault).partition(": ")
         field = next((f for f in asked.fields if key in f.keys), None)
         text = _in_words(asked, str(fault) if field is None else f"{field.label}: {rest}")
         raise FieldError("" if field is None else field.name, text) from None

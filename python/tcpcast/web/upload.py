@@ -39,6 +39,7 @@ def read(path: str, name: str) -> dict[str, Any]:
     CaptureError
         No capture; the message has its name in place of the path.
     """
+    name = name.replace("\n", "\\n").replace("\t", "\\t")  # one line, whatever it contains
     try:
         capture = trace(path)
     except CaptureError as fault:

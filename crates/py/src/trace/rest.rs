@@ -48,7 +48,7 @@ impl Rest {
         self.empty_directions += count;
         self.empty_packets += packets;
         self.empty_connections += u64::from(count == 2);
-        for one in &report.directions {
+        for one in report.directions.iter() {
             self.keep_alives += one.counts.keep_alives;
             self.keep_alives_unanswered += one.counts.keep_alives_unanswered;
         }

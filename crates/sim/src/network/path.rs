@@ -1,7 +1,6 @@
 //! The path of a class of sources: links of their own on both sides of the bottleneck.
 
 use super::access::AccessLink;
-use super::hops;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::jitter::HostNoise;
@@ -82,10 +81,10 @@ impl Path {
             ingress,
             egress,
             forward: class.forward,
-            to_return: egress.ack_time + egress.delay + hops::time_back(&config.after, config),
+            to_return: egress.ack_time + egress.delay + config.time_back(&config.after),
             answer_to_event: 0,
             egress_to_event: 0,
-            back: class.back + ingress.delay + hops::time_back(&config.before, config),
+            back: class.back + ingress.delay + config.time_back(&config.before),
             plain: plain(&class.ingress) && plain(&class.egress),
             plain_egress: false,
             ingress_loses_behind: loses_behind(&class.ingress),
@@ -105,21 +104,16 @@ impl Path {
     }
 
     /// Whether a modern sender closes its connections, and what a handshake has told it: how long
-    /// packets without data take there and back on the empty path, those of an acknowledgement's
+    /// packets without data take there and back on the unloaded path, those of an acknowledgement's
     /// length.
     fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
-        let bottleneck = transmission_time(config.ack_bytes, config.bottleneck_bps);
-        let back = transmission_time(config.ack_bytes, config.return_bps());
-        let hops = hops::time_back(&config.before, config) + hops::time_back(&config.after, config);
-        let own = |link: &AccessLink| link.ack_time + link.delay;
-        let links = hops + own(&self.ingress) + own(&self.egress);
         modern.syn_bytes = config.ack_bytes;
         if modern.stack.receiving.reading == Reading::EachPacket && config.brings_many(class) {
             modern.stack.receiving.reading = Reading::EachInstant;
         }
         modern.closes = class.traffic.closes();
-        modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
+        modern.rtt = config.unloaded_rtt(class);
     }
 
     /// Makes both hosts as late as class number `at` has its hosts.

@@ -1,7 +1,7 @@
 //! Captures of chosen links, as a network engineer would take them.
 
-use crate::clock::Nanos;
-use crate::packet::{Kind, Packet};
+use crate::clock::{Nanos, SECOND};
+use crate::packet::{Kind, Label, Packet};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -48,22 +48,39 @@ pub struct Capture {
 struct Writing {
     file: CaptureWriter<Box<dyn Sink>>,
     payload: u32,
-    windows: Vec<ClassWindow>,
+    classes: Vec<Announced>,
+    /// Longest time from the first packet of an added handshake to the first data packet.
+    lead: Nanos,
+    /// Added to the time of each packet, because no time of a capture is negative.
+    offset: Nanos,
+    /// Number of the newest connection per source, 0 before the first one.
+    newest: Vec<u32>,
 }
 
-/// The window that the receivers of a class's sources advertise.
+/// Properties that the connections of a class announce when they open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClassWindow {
+pub struct Announced {
     /// The source after the last one of the class.
     pub end: u32,
-    /// The receiver window in packets.
+    /// Receiver window in packets.
     pub packets: u32,
-    /// Its connections open with a handshake.
-    pub handshake: bool,
-    /// And use SACK.
+    /// True if both ends permit SACK.
     pub sack: bool,
-    /// And offer ECN.
+    /// True if the connections offer ECN.
     pub ecn: bool,
+    /// Handshake that the capture adds to each connection, `None` if the run simulates one.
+    pub added: Option<AddedHandshake>,
+}
+
+/// Times of a handshake over the unloaded path: it ends when the sender sends its first data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddedHandshake {
+    /// Round-trip time of the path.
+    pub rtt: Nanos,
+    /// Time from the sender to the tap.
+    pub forward: Nanos,
+    /// Time from the tap to the sender.
+    pub back: Nanos,
 }
 
 /// What a packet shows beside its number and kind, where it carries more than these.
@@ -81,6 +98,9 @@ pub struct Shown {
     pub codepoint: u8,
 }
 
+/// A packet that passes the tap, before it has its place in the order.
+type Passing = (Nanos, Packet, Shown);
+
 /// A packet that passed; the order is that of time, then of telling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Passed {
@@ -92,6 +112,8 @@ struct Passed {
 
 /// IPv4 and TCP headers without options.
 const HEADERS: u32 = 40;
+/// Unit of the timestamp option's values.
+const MILLISECOND: Nanos = 1_000_000;
 /// The timestamp option, and what fills its words.
 const TIMESTAMP_BYTES: u32 = 12;
 
@@ -112,7 +134,7 @@ impl Capture {
     }
 
     /// Writes the capture to `sink` from now on; `packet_bytes` is the length of a data packet with
-    /// its headers, `windows` the receivers', a row a class in the order of the sources.
+    /// its headers, `classes` has one row per class in the order of the sources.
     ///
     /// # Errors
     /// What the sink returns.
@@ -120,24 +142,38 @@ impl Capture {
         &mut self,
         sink: Box<dyn Sink>,
         packet_bytes: u32,
-        windows: Vec<ClassWindow>,
+        classes: Vec<Announced>,
     ) -> io::Result<()> {
         let file = CaptureWriter::new(sink)?;
-        self.writing = Some(Writing { file, payload: packet_bytes - HEADERS, windows });
+        let added = || classes.iter().filter_map(|class| class.added);
+        let lead = added().map(|added| added.rtt + added.back).max().unwrap_or(0);
+        // Equal at each tap, and whole seconds, so that times remain easy to compare with the run's.
+        let longest = added().map(|added| 2 * added.rtt).max().unwrap_or(0);
+        let offset = longest.next_multiple_of(SECOND);
+        let payload = packet_bytes - HEADERS;
+        self.writing = Some(Writing { file, payload, classes, lead, offset, newest: Vec::new() });
         Ok(())
+    }
+
+    /// The tap of the capture.
+    #[must_use]
+    pub fn tap(&self) -> Tap {
+        self.tap
     }
 
     /// A packet passes a tap at time `at`; none will be told of that passes before `settled`.
     pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet, shown: Shown, settled: Nanos) {
-        if tap != self.tap || self.writing.is_none() {
-            return;
+        let Some(writing) = &mut self.writing else { return };
+        let handshake = (tap == Tap::Sender).then(|| writing.opening(at, packet, shown)).flatten();
+        let settled = settled.saturating_add(writing.offset - writing.lead);
+        let passes = (tap == self.tap).then_some((at + writing.offset, *packet, shown));
+        for (at, packet, shown) in handshake.into_iter().flatten().chain(passes) {
+            self.told += 1;
+            if self.written < self.most {
+                self.waiting.push(Reverse(Passed { at, told: self.told, packet, shown }));
+            }
         }
-        self.told += 1;
-        if self.written < self.most {
-            let passed = Passed { at, told: self.told, packet: *packet, shown };
-            self.waiting.push(Reverse(passed));
-            self.write_before(settled);
-        }
+        self.write_before(settled);
     }
 
     fn write_before(&mut self, settled: Nanos) {
@@ -174,23 +210,57 @@ impl Capture {
 }
 
 impl Writing {
+    fn class(&self, source: u32) -> Option<&Announced> {
+        let class = self.classes.partition_point(|class| class.end <= source);
+        // Sources of transfers are made as they are needed, behind all others.
+        self.classes.get(class).or(self.classes.last())
+    }
+
+    /// SYN, SYN-ACK and ACK, with their times at the tap, if the sender sends `packet` as the first
+    /// of a connection whose handshake is not simulated. The receiver opens the connection, as in
+    /// simulated handshakes.
+    fn opening(&mut self, at: Nanos, packet: &Packet, shown: Shown) -> Option<[Passing; 3]> {
+        let AddedHandshake { rtt, forward, back } = self.class(packet.source())?.added?;
+        let source = packet.source() as usize;
+        if self.newest.len() <= source {
+            self.newest.resize(source + 1, 0);
+        }
+        if self.newest[source] >= packet.connection() {
+            return None;
+        }
+        self.newest[source] = packet.connection();
+        let at = at + self.offset;
+        let of = |kind, number, timestamps| {
+            let label = Label::new(kind, 0);
+            let packet = Packet::new(packet.source(), packet.connection(), number, label);
+            let options = Options { timestamps, ..Options::default() };
+            (packet, Shown { options, ..Shown::default() })
+        };
+        // Timestamps count milliseconds.
+        let before = |value: u32, time| value.wrapping_sub((time / MILLISECOND) as u32);
+        let sent = shown.options.timestamps.map(|(value, _)| (before(value, rtt), value));
+        let syn = of(Kind::Ack, 0, sent.map(|(value, _)| (value, 0)));
+        let syn_ack = of(Kind::Data, 0, sent.map(|(value, _)| (value, value)));
+        let ack = of(Kind::Ack, 1, sent.map(|(value, now)| (now, value)));
+        let times = [at - rtt - back, at - rtt + forward, at - back];
+        let all = [syn, syn_ack, ack];
+        Some(std::array::from_fn(|n| (times[n], all[n].0, all[n].1)))
+    }
+
     fn packet(&mut self, passed: &Passed) -> io::Result<()> {
         let Passed { at, packet, shown, .. } = passed;
-        let class = self.windows.partition_point(|class| class.end <= packet.source());
+        let class = self.class(packet.source()).copied();
         // Timestamps take their bytes of each packet's payload.
         let stamped = shown.options.timestamps.is_some();
         let payload = self.payload - if stamped { TIMESTAMP_BYTES } else { 0 };
-        // Sources of transfers are made as they are needed, behind all others.
-        let class = self.windows.get(class).or(self.windows.last());
         let window = class.map_or(u32::MAX, |class| class.packets).saturating_mul(payload);
-        let opening = class.filter(|class| class.handshake);
-        let window_scale = opening.map_or(0, |_| scale(window));
+        let window_scale = scale(window);
         let mut segment = segment(packet, shown, payload);
         if packet.number() == 0 && shown.flags & FIN == 0 {
             let ecn = class.is_some_and(|class| class.ecn);
             open(&mut segment, packet.kind(), ecn);
             segment.window = window.min(65_535) as u16;
-            segment.options.syn = opening.map(|class| SynOptions {
+            segment.options.syn = class.map(|class| SynOptions {
                 mss: self.payload as u16,
                 window_scale,
                 sack_permitted: class.sack,
@@ -299,10 +369,10 @@ mod tests {
         }
     }
 
-    /// Two sources of a class with 10 packets, and one of a class with 2.
-    fn windows() -> Vec<ClassWindow> {
-        let of =
-            |end, packets| ClassWindow { end, packets, handshake: false, sack: false, ecn: false };
+    /// Two sources of a class with 10 packets, and one of a class with 2, whose handshakes are
+    /// simulated.
+    fn classes() -> Vec<Announced> {
+        let of = |end, packets| Announced { end, packets, sack: false, ecn: false, added: None };
         vec![of(2, 10), of(3, 2)]
     }
 
@@ -321,7 +391,7 @@ mod tests {
     fn packets_are_written_in_order_as_they_are_settled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 4), Shared::default());
         capture.pass(Tap::Sender, 1, &packet(1), Shown::default(), 0);
-        capture.write_to(Box::new(file.clone()), 1500, windows()).unwrap();
+        capture.write_to(Box::new(file.clone()), 1500, classes()).unwrap();
         for (at, settled) in [(20, 10), (12, 11), (15, 12), (30, 16)] {
             capture.pass(Tap::Sender, at, &packet(1), Shown::default(), settled);
             capture.pass(Tap::Receiver, at, &packet(1), Shown::default(), settled);
@@ -335,7 +405,7 @@ mod tests {
     #[test]
     fn each_class_has_its_own_receiver_window() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
-        capture.write_to(Box::new(file.clone()), 1500, windows()).unwrap();
+        capture.write_to(Box::new(file.clone()), 1500, classes()).unwrap();
         for source in 0..3 {
             let at = Nanos::from(source);
             let packet = packet(1).of_source(source);
@@ -352,7 +422,7 @@ mod tests {
     #[test]
     fn a_handshake_says_how_windows_are_scaled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
-        let class = ClassWindow { end: 1, packets: 200, handshake: true, sack: true, ecn: false };
+        let class = Announced { end: 1, packets: 200, sack: true, ecn: false, added: None };
         capture.write_to(Box::new(file.clone()), 1500, vec![class]).unwrap();
         for number in 0..2 {
             let at = Nanos::from(number);
@@ -367,10 +437,41 @@ mod tests {
         assert_eq!(u32::from(window) << 3, 200 * 1460);
     }
 
+    /// In the middle of a path of 80 ms: 12 ms from the sender, 18 ms back.
+    #[test]
+    fn a_handshake_that_is_not_simulated_comes_before_the_first_packet() {
+        let (mut capture, file) = (Capture::new(Tap::BottleneckIn, 10), Shared::default());
+        let ms = |time: Nanos| time * MILLISECOND;
+        let added = Some(AddedHandshake { rtt: ms(80), forward: ms(12), back: ms(18) });
+        let class = Announced { end: 1, packets: 100, sack: false, ecn: false, added };
+        capture.write_to(Box::new(file.clone()), 1500, vec![class]).unwrap();
+        for (at, number) in [(0, 1), (5, 2)] {
+            let settled = at + 1;
+            capture.pass(Tap::Sender, at, &packet(number), Shown::default(), settled);
+            let later = at + 13 * MILLISECOND;
+            capture.pass(Tap::BottleneckIn, later, &packet(number), Shown::default(), settled);
+        }
+        assert!(!capture.end().unwrap());
+        let bytes = file.0.lock().unwrap();
+        let mut rest = &bytes[24..];
+        let mut found = Vec::new();
+        while let [a, b, c, d, e, f, g, h, kept, ..] = *rest {
+            let (seconds, nanos) = (u32::from_le_bytes([a, b, c, d]), [e, f, g, h]);
+            let time = Nanos::from(seconds) * SECOND + Nanos::from(u32::from_le_bytes(nanos));
+            let (header, behind) = rest[16..].split_at(usize::from(kept));
+            found.push((time, header[33]));
+            rest = behind;
+        }
+        let times: Vec<Nanos> = found.iter().map(|each| each.0).collect();
+        assert_eq!(times, [ms(902), ms(932), ms(982), ms(1013), ms(1013) + 5]);
+        let flags: Vec<u8> = found.iter().map(|each| each.1).collect();
+        assert_eq!(flags, [SYN, SYN | ACK, ACK, ACK, ACK]);
+    }
+
     #[test]
     fn nothing_is_kept_beyond_what_is_written() {
         let mut capture = Capture::new(Tap::Sender, 10);
-        capture.write_to(Box::new(Shared::default()), 1500, windows()).unwrap();
+        capture.write_to(Box::new(Shared::default()), 1500, classes()).unwrap();
         for at in 0..10_000 {
             capture.pass(Tap::Sender, at, &packet(1), Shown::default(), at.saturating_sub(5));
             assert!(capture.waiting.len() <= 6);
@@ -381,7 +482,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_at_the_end() {
         let mut capture = Capture::new(Tap::Sender, 100);
-        capture.write_to(Box::new(Full(100)), 1500, windows()).unwrap();
+        capture.write_to(Box::new(Full(100)), 1500, classes()).unwrap();
         (0..50).for_each(|at| capture.pass(Tap::Sender, at, &packet(1), Shown::default(), at));
         assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }

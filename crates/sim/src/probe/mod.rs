@@ -21,7 +21,7 @@ mod totals;
 mod trace;
 mod transfers;
 
-pub use capture::{Capture, ClassWindow, Shown, Sink, Tap};
+pub use capture::{AddedHandshake, Announced, Capture, Shown, Sink, Tap};
 pub use counters::{CLASS_CELLS, ClassCell, Counters, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell};
 pub use course::Course;
 pub use cross::{CrossCounters, CrossEvent, FluidSums, StreamCounters};

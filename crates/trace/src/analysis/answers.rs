@@ -44,6 +44,9 @@ impl Flow {
         if !self.begun {
             self.begin(first(segment.acknowledgement));
         }
+        if let Some(journal) = &mut self.journal {
+            journal.answers.read(segment);
+        }
         let number = unwrapped(self.next, segment.acknowledgement);
         if !self.anchored {
             self.anchored = true;
@@ -319,7 +322,7 @@ impl Flow {
 
     /// What is said of this direction in the end.
     pub(crate) fn report(
-        mut self,
+        &mut self,
         source: Endpoint,
         destination: Endpoint,
         tap: &Tap,
@@ -327,9 +330,8 @@ impl Flow {
     ) -> DirectionReport {
         // At the receiver, acknowledgements pass before the rest of the initial window has arrived.
         let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.over);
-        let mut blank = None;
-        let journal = self.journal.as_deref_mut();
-        let journal = journal.unwrap_or_else(|| blank.insert(Journal::default()));
+        let mut blank = None::<Journal>;
+        let journal = self.journal.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
         let least = journal.sender.least();
         let side = tap.side(from, least);
         let mut found = journal.rounds.finish(self.last_data.unwrap_or(0), wait);
@@ -370,6 +372,7 @@ impl Flow {
             loss_times: take(&mut journal.loss_times),
             retransmitted: take(&mut journal.retransmitted),
             omitted: journal.omitted,
+            missing_answers: journal.answers.missing(),
             trail: trail.unwrap_or_default(),
             slow_start: found.slow_start,
             limitation,

@@ -274,6 +274,9 @@ impl Flow {
         if !self.anchored {
             self.reach_back(start, segment.time);
         }
+        if packets == 1 {
+            self.largest = self.largest.max(segment.payload);
+        }
         let old = self.next;
         if end > old {
             self.advance(segment, (start.max(old), end), packets, outlook);
@@ -336,10 +339,7 @@ impl Flow {
         self.recovery.sent_new(segment.time, alone, outlook.sack && self.board.bytes() == 0);
         // Only after a pause is it asked what was waited for.
         let wait = if alone { self.wait() } else { Wait::Open };
-        if packets == 1 {
-            self.largest = self.largest.max(segment.payload);
-        }
-        self.short = segment.payload % self.largest.max(1) > 0
+        self.short = segment.payload != self.largest && segment.payload % self.largest.max(1) > 0
             || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if let Some(journal) = &mut self.journal {
             let (time, near, short) = (segment.time, outlook.near, self.short);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::flight::Sent;
 use super::indications::{FirstTimeout, Indication, Indications, PaperRule};
 use super::intervals::{Interval, Intervals};
+use super::numbering::Numbering;
 use super::recovery::{Cause, Verdict};
 use super::report::{Causes, Retransmission, RoundTrips, Spurious};
 use super::rounds::{Found, Rounds};
@@ -72,6 +73,7 @@ pub(super) struct Journal {
     pub(super) timestamps: Spread,
     pub(super) rounds: Rounds,
     pub(super) signs: Signs,
+    pub(super) answers: Numbering,
     pub(super) indications: Indications,
     paper: PaperRule,
     pub(super) t0: FirstTimeout,

@@ -17,6 +17,7 @@ mod indications;
 mod intervals;
 mod journal;
 mod limits;
+mod numbering;
 mod offload;
 mod recovery;
 mod report;

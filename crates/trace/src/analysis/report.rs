@@ -53,7 +53,7 @@ pub struct ConnectionReport {
     /// How many of these are not kept.
     pub omitted_exchanges: u64,
     /// Both directions; the first is that of who opened it or, without a SYN, of its first segment.
-    pub directions: [DirectionReport; 2],
+    pub directions: Box<[DirectionReport; 2]>,
 }
 
 /// Plain counts of a direction. What was captured twice is in `capture_duplicates` only.
@@ -304,6 +304,8 @@ pub struct DirectionReport {
     pub retransmitted: Vec<Retransmission>,
     /// How many of these two are not kept.
     pub omitted: u64,
+    /// Segments of the other end that the capture lacks, by their IP identifications; `None` if these do not count.
+    pub missing_answers: Option<u64>,
     /// Points of a time-sequence plot, if they were asked for.
     pub trail: Vec<Point>,
     /// How its window grew in slow start.

@@ -134,7 +134,8 @@ impl RoundTrips {
 /// The mean over time of samples that arrive several at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OverTime {
-    stretch: u64,
+    /// Time at which the current stretch ends; the first one begins with the first sample.
+    end: Nanos,
     sum: f64,
     samples: u32,
     means: f64,
@@ -145,18 +146,25 @@ impl OverTime {
     /// Fetches it from memory.
     #[inline(always)]
     pub(super) fn fetch(&self) -> u64 {
-        self.stretch
+        self.end
     }
 
     #[inline]
     pub(super) fn add(&mut self, time: Nanos, sample: Nanos) {
-        let stretch = time / STRETCH;
-        if stretch != self.stretch {
-            self.close();
-            self.stretch = stretch;
+        if time >= self.end {
+            self.open(time);
         }
         self.sum += sample as f64;
         self.samples = self.samples.saturating_add(1);
+    }
+
+    /// Opens the stretch of `time`, a whole number of stretches after the first sample.
+    #[cold]
+    fn open(&mut self, time: Nanos) {
+        let before = if self.end == 0 { time } else { self.end };
+        self.close();
+        let whole = (time - before) / STRETCH * STRETCH;
+        self.end = before.saturating_add(whole).saturating_add(STRETCH);
     }
 
     fn close(&mut self) {
@@ -230,6 +238,18 @@ mod tests {
         (0..100).for_each(|n| over_time.add(n * MS, 10 * MS));
         over_time.add(250 * MS, 30 * MS);
         assert!((over_time.mean_s().unwrap() - 0.020).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_mean_over_time_does_not_depend_on_the_time_of_day() {
+        let mean = |begin: Nanos| {
+            let mut over_time = OverTime::default();
+            (0..90).for_each(|n| over_time.add(begin + n * n * MS, n * MS));
+            over_time.mean_s()
+        };
+        for begin in [1, 100, 137, 249, 250, 1_000_137] {
+            assert_eq!(mean(begin * MS), mean(0));
+        }
     }
 
     #[test]

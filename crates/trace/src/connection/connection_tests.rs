@@ -127,9 +127,27 @@ impl Trace {
     /// The direction of the data of the only connection.
     fn report(self) -> DirectionReport {
         let [report] = <[_; 1]>::try_from(self.reports()).expect("one connection");
-        let [data, _] = report.directions;
+        let [data, _] = *report.directions;
         data
     }
+}
+
+/// A short segment comes first, then the one before it, which repeats it: the hole is a packet.
+#[test]
+fn a_segment_that_fills_a_larger_hole_is_one_packet() {
+    let mut trace = Trace::new();
+    trace.handshake(100.0, 100.1);
+    let mut short = trace.packet(101.0, 1, 1);
+    short.payload = PACKET / 3;
+    trace.push(&short);
+    let mut whole = trace.packet(300.0, 0, 1);
+    whole.payload += PACKET / 3;
+    trace.push(&whole);
+    let mut ack = trace.segment(400.0, RECEIVER);
+    ack.acknowledgement = ack.acknowledgement.wrapping_add(PACKET + PACKET / 3);
+    trace.push(&ack);
+    let counts = trace.report().counts;
+    assert_eq!((counts.data_packets, counts.acknowledged_packets), (2, 2));
 }
 
 /// A path of 100 ms, seen at the sender: ten packets, the first four acknowledged.
@@ -649,7 +667,7 @@ proptest! {
         let mut reports = connections.finished();
         reports.extend(connections.finish());
         let mut counted = 0;
-        for direction in reports.iter().flat_map(|report| &report.directions) {
+        for direction in reports.iter().flat_map(|report| &*report.directions) {
             let counts = &direction.counts;
             counted += counts.packets - counts.aggregated + counts.capture_duplicates;
             prop_assert!(counts.unique_bytes <= counts.bytes);
@@ -932,7 +950,7 @@ fn both_ends_open_at_once_with_data() {
         trace.push(&ack);
     }
     let [report] = <[_; 1]>::try_from(trace.reports()).expect("one connection");
-    for direction in report.directions {
+    for direction in *report.directions {
         let Counts { unique_bytes, missing_bytes, syn_retransmissions, .. } = direction.counts;
         assert_eq!((unique_bytes, missing_bytes, syn_retransmissions), (110, 0, 0));
         assert_eq!((direction.indications.to(), direction.indications.to_paper), (0, 0));
@@ -979,7 +997,7 @@ fn one_packet_is_little_and_counts_like_any_other() {
 
 fn one_data_packet(report: &ConnectionReport) -> u64 {
     assert!(matches!(report.end, End::Evicted | End::Open));
-    let [data, back] = &report.directions;
+    let [data, back] = &*report.directions;
     assert_eq!((data.counts.bytes, back.counts.packets), (1000, 0));
     data.counts.data_packets
 }

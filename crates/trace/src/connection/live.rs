@@ -171,20 +171,26 @@ impl Connection {
     }
 
     /// What is said of it, now that it has come to this end. `copies`: frames captured twice, from each end.
-    pub(super) fn report(self, end: End, copies: [u64; 2], budget: &Budget) -> ConnectionReport {
+    pub(super) fn report(
+        mut self: Box<Self>,
+        end: End,
+        copies: [u64; 2],
+        budget: &Budget,
+    ) -> ConnectionReport {
         let (fate, swaps) = (self.ending.fate(end, &self.seen()), self.opener == Some(1));
         let client = self.client() ^ usize::from(swaps);
-        let Self { beginning, flows, tap, exchanges, .. } = self;
-        let (exchanges, omitted_exchanges) =
-            exchanges.map_or_else(Default::default, |found| found.report(&flows, budget));
-        let [mut first, mut second] = flows;
+        let (exchanges, omitted_exchanges) = self
+            .exchanges
+            .take()
+            .map_or_else(Default::default, |found| found.report(&self.flows, budget));
+        let Self { beginning, flows: [first, second], tap, last, .. } = &mut *self;
         let [a, b] = beginning.ends;
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
-        for flow in [&mut first, &mut second] {
+        for flow in [&mut *first, &mut *second] {
             flow.counts.keep_alives_unanswered = flow.ignored_asks();
         }
         let syn_captured = first.isn.is_some() || second.isn.is_some();
-        let mut directions = [first.report(a, b, &tap, 0), second.report(b, a, &tap, 1)];
+        let mut directions = Box::new([first.report(a, b, tap, 0), second.report(b, a, tap, 1)]);
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };
@@ -196,7 +202,7 @@ impl Connection {
             number: beginning.number,
             first_frame: beginning.frame,
             first: beginning.time,
-            last: self.last,
+            last: *last,
             syn_captured,
             end,
             handshake_rtt_s: tap.handshake().map(|whole| whole as f64 / 1e9),

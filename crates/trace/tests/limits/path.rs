@@ -183,7 +183,7 @@ impl Capture {
         let [report] =
             <[ConnectionReport; 1]>::try_from(self.connections.finish().collect::<Vec<_>>())
                 .expect("one connection");
-        let [data, _] = report.directions;
+        let [data, _] = *report.directions;
         data
     }
 }

@@ -27,7 +27,7 @@ const DIFFERENT: [(&str, &str); 10] = [
 /// The directions of a capture by their ends; a pair of ports may have had several connections.
 fn directions(path: &Path) -> HashMap<[String; 4], Vec<DirectionReport>> {
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
-    for direction in reports(path).into_iter().flat_map(|report| report.directions) {
+    for direction in reports(path).into_iter().flat_map(|report| *report.directions) {
         let (from, to) = (direction.source, direction.destination);
         let ends = [
             from.address.to_string(),
@@ -93,7 +93,7 @@ fn frames_captured_twice_are_not_sent_again() {
         [("tt-hardware-dups.pcap", 486, 483, 0), ("arkime-retrans.pcap", 48, 8, 0)]
     {
         let all = reports(&folder.join(file));
-        let directions = all.iter().flat_map(|report| &report.directions);
+        let directions = all.iter().flat_map(|report| &*report.directions);
         let busiest = directions.max_by_key(|direction| direction.counts.bytes).unwrap();
         let counts = busiest.counts;
         assert_eq!(counts.capture_duplicates, duplicates, "{file}");
@@ -108,7 +108,7 @@ fn probes_of_a_closed_window_are_no_loss() {
         [("tt-urgent.pcap", 47, 5), ("tt-zwnd.pcap", 6, 0), ("zeek-206b.pcap", 0, 108)]
     {
         let all = reports(&folder.join(file));
-        let directions = all.iter().flat_map(|report| &report.directions);
+        let directions = all.iter().flat_map(|report| &*report.directions);
         let busiest = directions.max_by_key(|direction| direction.counts.bytes).unwrap();
         let counts = busiest.counts;
         assert_eq!((counts.zero_window_probes, counts.retransmissions), (probes, again), "{file}");
@@ -124,7 +124,7 @@ fn the_container_does_not_matter() {
         let path = folder.join("variants").join(file);
         let Some(truth) = number(&row, "own_data").filter(|_| path.is_file()) else { continue };
         let all = reports(&path);
-        let directions = all.iter().flat_map(|report| &report.directions);
+        let directions = all.iter().flat_map(|report| &*report.directions);
         let Some(busiest) = directions.max_by_key(|direction| direction.counts.bytes) else {
             panic!("{file}: nothing found")
         };

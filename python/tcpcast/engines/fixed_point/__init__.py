@@ -24,6 +24,7 @@ from tcpcast.engines.fixed_point.configuration import (
     offered_load,
     references,
     weights,
+    why_without_point,
 )
 from tcpcast.engines.fixed_point.convergence import Tested, tested
 from tcpcast.engines.packet import Clock, figures, tables
@@ -136,7 +137,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
             "reference_flows": _figures(estimates),
         }
         answer.tables = {name: table for name, table in found.items() if table}
-        _conclude(answer, estimates, verdict, offered_load(scenario))
+        _conclude(answer, estimates, verdict, scenario)
     _say_how_it_ended(answer, ended)
     answer.provenance = _provenance(scenario, table, run)
     return answer
@@ -160,18 +161,17 @@ def _weighted_goodputs(found: Goodputs, weights: list[float]) -> Goodputs:
     return slots, slot, groups, bucket, factors * count
 
 
-def _conclude(answer: Answer, estimates: Estimates, verdict: Tested, load: float) -> None:
+def _conclude(answer: Answer, estimates: Estimates, verdict: Tested, scenario: Scenario) -> None:
     answer.metrics = figures.metrics(estimates)
     failed = f" ({'; '.join(verdict.failed)})" if verdict.failed else ""
-    if load > 1:
+    why = why_without_point(scenario)
+    doubt = "no fixed point"
+    if offered_load(scenario) > 1:
         doubt = "above the threshold"
-        answer.partial = (
-            f"no fixed point holds above the threshold{failed}: the sources ask for {load:.3g} "
-            "times what the link carries, and there the schemes do not keep to Little's law; "
-            f"{INSTEAD}"
-        )
+        answer.partial = f"no fixed point holds above the threshold{failed}: {why}; {INSTEAD}"
+    elif failed and why:
+        answer.partial = f"no fixed point was reached{failed}: {why}; {INSTEAD}"
     elif failed:
-        doubt = "no fixed point"
         answer.partial = (
             f"no fixed point was reached{failed}: write another scheme, more steps, more "
             f"references or a longer run; or {INSTEAD}"

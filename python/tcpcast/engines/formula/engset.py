@@ -176,8 +176,7 @@ def _on_off(scenario: Scenario) -> OnOff:
     populations = scenario.populations
     if len(populations) > 1:
         raise NotApplicable(
-            f"TCP-Engset has one class of sources; the scenario has {len(populations)}: write a "
-            "scenario for each class"
+            f"TCP-Engset has one class of sources; the scenario has {len(populations)}"
         )
     traffic = populations[0].traffic
     if not isinstance(traffic, OnOff):

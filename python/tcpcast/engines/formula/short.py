@@ -21,6 +21,7 @@ from tcpcast.engines.formula.feed import (
     transfer_warnings,
 )
 from tcpcast.engines.formula.inputs import step
+from tcpcast.engines.formula.rates import BOTTLENECK
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.cardwell import connection_latency_s
 from tcpcast.models.domain import LOSSES, PATH, RECOVERIES
@@ -125,10 +126,17 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             *transfer_warnings(scenario),
             *_warnings(transfer),
         ],
-        regime=ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
+        regime=_regime(sizes.sum() / transfer.link_pps, lossless.sum(), expected.sum()),
         steps=steps,
         domain=_domain(scenario, fed, sizes),
     )
+
+
+def _regime(transmission_s: float, lossless_s: float, expected_s: float) -> str:
+    """Return what takes most of the time: losses, transmission by the link, or round trips."""
+    if 2 * lossless_s <= expected_s:
+        return LOSS_RECOVERY
+    return BOTTLENECK if 2 * transmission_s > lossless_s else ROUND_TRIPS
 
 
 def _check_losses(size_pkts: float, loss: float) -> None:

@@ -16,6 +16,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.answer import Note
 from tcpcast.engines.advice import stack_changes
 from tcpcast.engines.mean_field.configuration import (
     path_too_long_s,
@@ -106,6 +107,14 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     if each > 1:
         tell_of_all(answer, scenario, each)
         answer.warnings += [*_warnings(scenario, each), *_of_full_queues(scenario, answer)]
+    else:
+        answer.warnings.append(
+            Note(
+                f"each of up to {_most_exact(scenario):,} sources is simulated, as packet does: "
+                "equal figures of both are no check; write a smaller mean_field.flows",
+                kind="remark",
+            )
+        )
     return answer
 
 
@@ -138,7 +147,12 @@ def _scaled(scenario: Scenario) -> tuple[Scenario, Configure]:
 
 def _each(scenario: Scenario) -> float:
     """Return the number of sources that each simulated source stands for."""
-    return max(1.0, scenario.senders / (scenario.mean_field or MeanField()).flows)
+    return max(1.0, scenario.senders / _most_exact(scenario))
+
+
+def _most_exact(scenario: Scenario) -> int:
+    """Return up to how many sources each of them is simulated."""
+    return (scenario.mean_field or MeanField()).flows
 
 
 def _obstacles(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:

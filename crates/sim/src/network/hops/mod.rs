@@ -174,12 +174,6 @@ pub fn stages_of(config: &RunConfig) -> usize {
     if config.has_hops() { forward + usize::from(config.return_link.is_some()) } else { 0 }
 }
 
-/// Time that acknowledgements take over these hops: that of one on each link, and the propagation.
-#[must_use]
-pub fn time_back(hops: &[HopConfig], config: &RunConfig) -> Nanos {
-    hops.iter().map(|hop| transmission_time(config.ack_bytes, hop.rate_bps) + hop.delay).sum()
-}
-
 /// Time that a data packet takes from the first hop to where packets of different sources meet.
 #[must_use]
 pub fn time_to_meeting(config: &RunConfig) -> Nanos {

@@ -1,0 +1,130 @@
+"""Buffers that no formula covers: bulk flows, several classes, a target of utilisation."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from tcpcast.answer import Answer, Metric
+from tcpcast.cli import main
+from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.plan import plan_buffer, verification
+from tcpcast.report.plan import plan_parts
+from tcpcast.report.text import text as as_text
+from tcpcast.scenario import Scenario, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Capture = pytest.CaptureFixture[str]
+
+BULK = {
+    "network": {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "1bdp"}},
+    "traffic": {"kind": "bulk", "flows": 4},
+    "tcp": {"stack": "linux-cubic"},
+    "run": {"duration": "40s", "warmup": "10s", "replications": 4},
+}
+
+
+def bulk() -> Scenario:
+    return Scenario.from_dict(BULK)
+
+
+def simulator(
+    monkeypatch: pytest.MonkeyPatch, metric: str, law: Callable[[int], float]
+) -> list[int]:
+    """Put a law of the buffer in the simulator's place."""
+    seen: list[int] = []
+
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del engines, options
+        buffer = round(scenario.network.bottleneck.buffer.amount)
+        seen.append(buffer)
+        value = law(buffer)
+        error = 0.01 * (1 - value if metric == "utilisation" else value)
+        return [Answer("packet", metrics={metric: Metric(value, value - error, value + error)})]
+
+    monkeypatch.setattr(verification, "answer", run)
+    return seen
+
+
+def test_the_buffer_that_fills_the_link_with_bulk_flows() -> None:
+    plan = plan_buffer(bulk(), utilisation=0.95)
+    assert plan.simulated is not None
+    # BDP/sqrt(n) of Appenzeller et al. is 33 packets; CUBIC reduces its window by less than half.
+    assert 5 <= plan.simulated <= 12
+    assert plan.leads_by_simulation
+    assert plan.target == ("utilisation", 0.95)
+    assert "grid" not in plan.tables
+    assert plan.tables["rules"]["buffer_pkts"].tolist() == [1000, 500, 67, 34]
+    text = as_text(plan_parts(plan, bulk()), 100)
+    assert "Smallest buffer for a utilisation of 95%" in text
+    assert "by the model" not in text
+
+
+def test_the_distance_to_a_full_link_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
+    plan = plan_buffer(bulk(), utilisation=0.99)
+    assert plan.simulated == pytest.approx(50, abs=1)
+    assert plan.there is not None
+    assert plan.there.value == pytest.approx(0.99, abs=2e-4)
+    assert len(seen) <= 14
+    assert plan.to_json()["leading"]["by"] == "simulation"
+
+
+def test_the_loss_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulator(monkeypatch, "loss_ratio", lambda pkts: 1 / pkts)
+    plan = plan_buffer(load("two-classes"), loss=0.01)
+    assert plan.simulated == pytest.approx(100, abs=1)
+    assert math.isnan(plan.value)
+    assert any(note.startswith("By simulation alone: TCP-Engset") for note in plan.notes)
+
+
+def test_the_smallest_buffer_may_be_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulator(monkeypatch, "loss_ratio", lambda pkts: 0.001 / pkts)
+    plan = plan_buffer(bulk(), loss=0.01)
+    assert (plan.simulated, plan.simulated_low, plan.simulated_high) == (1, 1, 1)
+
+
+def test_a_step_between_two_buffers_is_their_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 1 packet the flows drift, and without an interval; the answer was undecided."""
+
+    def law(pkts: int) -> float:
+        return 1 - 0.09 / (pkts - 3) if pkts > 4 else 0.2 * pkts
+
+    simulator(monkeypatch, "utilisation", law)
+    simulated = vars(verification)["answer"]
+
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        (found,) = simulated(scenario, engines, options)
+        if found["utilisation"] < 0.3:
+            found.metrics["utilisation"] = Metric(found["utilisation"])
+        return [found]
+
+    monkeypatch.setattr(verification, "answer", run)
+    plan = plan_buffer(bulk(), utilisation=0.9)
+    assert (plan.simulated, plan.simulated_low, plan.simulated_high) == (5, 5, 5)
+
+
+def test_targets_that_no_buffer_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulator(monkeypatch, "utilisation", lambda _: 0.5)
+    with pytest.raises(DomainError, match=r"95% is above what buffers of up to .* give \(50%"):
+        plan_buffer(bulk(), utilisation=0.95)
+    with pytest.raises(DomainError, match="utilisation: 100% is no target"):
+        plan_buffer(bulk(), utilisation=1.0)
+    lossy = bulk().with_changes({"network.bottleneck.loss": "1%"})
+    with pytest.raises(DomainError, match=r"loss: 1% includes network\.bottleneck\.loss, 1%"):
+        plan_buffer(lossy, loss=0.01)
+    with pytest.raises(NotApplicable, match="needs a queue"):
+        plan_buffer(load("policed-line"))
+    with pytest.raises(NotApplicable, match="needs a link with a rate"):
+        plan_buffer(load("one-path").with_changes({"network.bottleneck.rate": "unlimited"}))
+
+
+def test_the_target_on_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
+    assert main(["plan", "buffer", "bufferbloat", "--utilisation", "99%"]) == 0
+    assert "Smallest buffer for a utilisation of 99%" in capsys.readouterr().out
+    assert main(["plan", "buffer", "bufferbloat", "--utilisation", "99%", "--loss", "1%"]) == 2
+    assert "leave one of the two out" in capsys.readouterr().err
