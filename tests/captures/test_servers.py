@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tcpcast.captures import Capture, trace
+from tcpcast.captures.failed import explained
 from verdicts import Verdict, heaviest, verdicts
 
 FOLDERS = [parent / "shared/captures/offload" for parent in Path(__file__).resolve().parents]
@@ -108,7 +109,24 @@ def test_a_forwarding_host_is_read_on_one_interface() -> None:
 def test_a_syn_without_an_answer_is_reported() -> None:
     capture = read("synretry-client")
     assert capture.rest["unanswered"] == 1
-    assert any("4 SYNs: sent a SYN without an answer" in text for text in capture.warnings)
+    (line,) = explained(capture.failed)
+    assert "10.77.2.1:59564 > 10.77.1.99:80: 4 SYNs over 3.05 s without an answer" in line
+
+
+def test_keepalives_are_answered() -> None:
+    rest = read("keepalive-client").rest
+    assert (rest["keep_alives"], rest["keep_alives_unanswered"]) == (8, 0)
+
+
+@pytest.mark.parametrize(("tap", "first_byte_ms"), [("snd", 34.2), ("mid", 34.2), ("rcv", 35.4)])
+def test_a_service_has_one_latency_at_each_tap(tap: str, first_byte_ms: float) -> None:
+    """At the server's tap, the shortest round trip to the client is added."""
+    services = read(f"pg-{tap}").services
+    assert services["requests"].tolist() == [126]
+    assert 1e3 * services["first_byte_p50_s"][0] == pytest.approx(first_byte_ms, abs=0.1)
+    assert 1e3 * services["last_byte_p50_s"][0] == pytest.approx(38.6, abs=0.5)
+    assert 1e3 * services["rtt_s"][0] == pytest.approx(31, abs=0.1)
+    assert services["cause"].tolist() == ["server"]
 
 
 def test_the_mean_rtt_at_a_receiver_has_the_queue() -> None:

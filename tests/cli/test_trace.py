@@ -183,7 +183,7 @@ def test_json_has_the_interface_s_form(capsys: Output) -> None:
     found = json.loads(capsys.readouterr().out)
     assert list(found) == ["captures"]
     assert [list(one) for one in found["captures"]] == [
-        ["file", "warnings", "rest", "connections"]
+        ["file", "warnings", "rest", "services", "failed", "connections"]
     ] * 2
     (row,) = found["captures"][0]["connections"]
     assert list(row)[: len(INTERFACE)] == INTERFACE

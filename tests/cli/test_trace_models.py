@@ -55,7 +55,8 @@ def test_json_has_the_models_beside_the_connections(capsys: Output) -> None:
     assert trace(TRANSFER, "--models", "--json") == 0
     (found,) = json.loads(capsys.readouterr().out)["captures"]
     assert list(found) == [
-        "file", "warnings", "rest", "connections", "models", "model_intervals", "model_errors",
+        "file", "warnings", "rest", "services", "failed", "connections",
+        "models", "model_intervals", "model_errors",
     ]  # fmt: skip
     capture = tcpcast.trace(TRANSFER)
     assert found["models"][0]["pftk_pps"] == capture.models()["pftk_pps"][0]

@@ -1,6 +1,9 @@
 //! Captures: from a file to columns, one row a direction that carries data.
 
 mod beside;
+mod failed;
+mod names;
+mod requests;
 mod rest;
 mod source;
 mod trail;
@@ -12,10 +15,13 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     Between, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, LIMITS,
-    Limit, Limits, Passage, Reader, Round, Side, Summary,
+    Limits, Passage, Reader, Round, Summary,
 };
 
 use beside::{Beside, between};
+use failed::Failed;
+use names::{cause, end, limit, side};
+use requests::Requests;
 use rest::Rest;
 pub(crate) use source::Source;
 use source::{Unread, Watched, look, open};
@@ -48,6 +54,8 @@ struct Found {
     summary: Summary,
     connections: u64,
     rest: Rest,
+    failed: Failed,
+    requests: Requests,
     events: usize,
     rounds: usize,
     omitted: u64,
@@ -59,8 +67,10 @@ struct Found {
 }
 
 impl Found {
-    fn take(&mut self, report: ConnectionReport) {
+    fn take(&mut self, mut report: ConnectionReport) {
         self.rest.count(&report);
+        self.failed.take(&report);
+        self.requests.take(&mut report);
         for (way, mut direction) in report.directions.into_iter().enumerate() {
             if direction.counts.data_packets == 0 {
                 continue;
@@ -165,7 +175,8 @@ pub(crate) fn read_trace(
         let after = after.as_ref().map(open).transpose().map_err(Unread::After)?;
         follow(stream, after, limits, &interrupted)
     });
-    let found = found.map_err(|unread| unread.into_py(py))?;
+    let mut found = found.map_err(|unread| unread.into_py(py))?;
+    let (failed, [talks, requests]) = (found.failed.table(py)?, found.requests.tables(py)?);
     let rows = &found.rows;
     let dict = PyDict::new(py);
     dict.set_item("connections", directions(py, rows)?)?;
@@ -180,8 +191,15 @@ pub(crate) fn read_trace(
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
     dict.set_item("connection_count", found.connections)?;
-    dict.set_item("rest", found.rest.to_py(py)?)?;
-    dict.set_item("failed", found.rest.examples().to_vec())?;
+    let rest = found.rest.to_py(py)?;
+    for (name, count) in found.failed.counts() {
+        rest.set_item(name, count)?;
+    }
+    dict.set_item("rest", rest)?;
+    dict.set_item("failed", failed)?;
+    dict.set_item("talks", talks)?;
+    dict.set_item("requests", requests)?;
+    dict.set_item("omitted_requests", found.requests.omitted)?;
     dict.set_item("max_connections", most)?;
     dict.set_item("omitted_events", found.omitted)?;
     dict.set_item("omitted_rounds", found.omitted_rounds)?;
@@ -214,6 +232,7 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("late_packets", |row| row.direction.counts.late_packets),
     ("zero_window_probes", |row| row.direction.counts.zero_window_probes),
     ("keep_alives", |row| row.direction.counts.keep_alives),
+    ("keep_alives_unanswered", |row| row.direction.counts.keep_alives_unanswered),
     ("capture_duplicates", |row| row.direction.counts.capture_duplicates),
     ("missing_bytes", |row| row.direction.counts.missing_bytes),
     ("super_segments", |row| row.direction.counts.super_segments),
@@ -441,48 +460,4 @@ fn rounds<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
     count("retransmissions", |round| u64::from(round.retransmissions))?;
     dict.set_item("limited_by", column(py, &all, |(_, round)| round.limited_by as u8))?;
     Ok(dict)
-}
-
-fn limit(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Application => "application",
-        Limit::ReceiverWindow => "receiver_window",
-        Limit::SendBuffer => "send_buffer",
-        Limit::SlowStart => "slow_start",
-        Limit::CongestionWindow => "congestion_window",
-        Limit::LossRecovery => "loss_recovery",
-        Limit::Timeout => "timeout",
-        Limit::Bottleneck => "bottleneck",
-        Limit::Unknown => "unknown",
-    }
-}
-
-fn side(side: Side) -> &'static str {
-    match side {
-        Side::Sender => "sender",
-        Side::Receiver => "receiver",
-        Side::Middle => "middle",
-        Side::Unknown => "unknown",
-    }
-}
-
-fn end(end: End) -> &'static str {
-    match end {
-        End::Open => "open",
-        End::Closed => "closed",
-        End::Reset => "reset",
-        End::Evicted => "evicted",
-    }
-}
-
-fn cause(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Duplicates => "duplicates",
-        Cause::Sack => "sack",
-        Cause::Rack => "rack",
-        Cause::Timeout { .. } => "timeout",
-        Cause::AfterTimeout => "after-timeout",
-        Cause::TailLossProbe => "tail-loss-probe",
-        Cause::Unexplained => "unexplained",
-    }
 }

@@ -11,8 +11,9 @@ mod segment;
 
 pub use analysis::{
     Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
-    Evidence, INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS, Limit, Limitation, Mark,
-    Point, Retransmission, Round, RoundTrips, Side, SlowStart, Spurious,
+    Evidence, Exchange, Failure, Fate, INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS,
+    Limit, Limitation, Mark, Point, Retransmission, Round, RoundTrips, Side, SlowStart, Spurious,
+    Stage,
 };
 pub use between::{Between, ClockOffset, Found, Passage};
 pub use connection::{Connections, Limits};

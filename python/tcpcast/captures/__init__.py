@@ -19,11 +19,13 @@ from tcpcast.captures.advice import advice
 from tcpcast.captures.beside import modelled
 from tcpcast.captures.between import doubts, overall, passed
 from tcpcast.captures.control import looks_like
-from tcpcast.captures.failed import failures
+from tcpcast.captures.failed import failed
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.growth import growing
 from tcpcast.captures.models import model_errors, model_intervals, models
+from tcpcast.captures.requests import requests
+from tcpcast.captures.services import of_rows, services
 from tcpcast.captures.table import Table, columns, events, intervals, rounds
 from tcpcast.captures.verdict import judged, refined
 from tcpcast.errors import CaptureError
@@ -64,6 +66,14 @@ class Capture:
     rounds
         Each round, from the sending of one segment to its acknowledgement, and what limited it;
         at most 2048 of a direction, beyond which several that follow each other are one.
+    requests
+        Each request and its response: latency at the client, and its parts.
+    services
+        A row per server address and port with three separable requests or more: latency of all its
+        requests, and the cause; ``service`` in ``connections`` is a row of it, or -1.
+    failed
+        Each connection that failed: ``failure`` is ``unanswered`` (SYNs), ``refused``,
+        ``half_open``, ``silent`` or ``reset``; at most 16,384, all are counted in ``rest``.
     frames, segments
         Frames read, and TCP segments among them.
     connection_count
@@ -73,8 +83,10 @@ class Capture:
         have a row each: ``directions``, ``packets``, ``data_packets``, ``bytes``,
         ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are of the others.
         ``empty_connections``, ``empty_directions`` and ``empty_packets`` carry no data;
-        the SYN of ``unanswered`` connections got no answer and that of ``refused`` ones a RST,
-        ``reset`` ones got a RST later;
+        ``unanswered``, ``refused``, ``half_open``, ``reset`` and ``silent`` connections failed
+        as in the table ``failed``, ``reset_without_loss`` of the reset ones after a FIN or after
+        all data were acknowledged; ``keep_alives`` are probes of idle connections,
+        ``keep_alives_unanswered`` those without an answer;
         ``evicted`` connections were let go of because more than ``max_connections`` were alive,
         ``evicted_single`` of them after one packet. ``uncaptured`` directions were acknowledged
         without any of their data in the capture, ``uncaptured_bytes`` bytes.
@@ -105,6 +117,9 @@ class Capture:
     rest: dict[str, int] = field(default_factory=dict)
     between: Table = field(default_factory=dict)
     trail: Table = field(default_factory=dict)
+    requests: Table = field(default_factory=dict)
+    services: Table = field(default_factory=dict)
+    failed: Table = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line: what was read."""
@@ -118,9 +133,9 @@ class Capture:
         """Return why each direction was slow, and what to change first: a sentence a row.
 
         The figures in it are those of models fed with what was measured. A sentence is made when it
-        is asked for, since there may be many.
+        is asked for, since there may be many. Directions of a service have its verdict.
         """
-        return advice(self.connections)
+        return advice(self.connections, self.services)
 
     def groups(self, by: str = "pair", rtt_s: float | None = None) -> Table:
         """Return a row for several flows together.
@@ -257,14 +272,7 @@ def trace(
         There is no such file, it cannot be read, or is no capture; ``trail_points`` or
         ``max_connections`` is out of range.
     """
-    if max_connections is not None and not 1 <= max_connections <= _MOST_KEPT:
-        raise CaptureError(
-            f"max_connections = {show(max_connections)}: write 65536, or at most {_MOST_KEPT}"
-        )
-    if not 0 <= trail_points <= _MOST_KEPT:
-        raise CaptureError(
-            f"trail_points = {show(trail_points)}: write 0 for none, or at most {_MOST_KEPT}"
-        )
+    _check_limits(trail_points, max_connections)
     content = isinstance(source, bytes)
     file = _name(source)
     try:
@@ -284,6 +292,9 @@ def trace(
     rounds_found = rounds(found["rounds"], found["limits"])
     lost = events(found["loss_indications"])
     connections |= _verdicts(connections, rounds_found, lost)
+    asked = requests(found["talks"], found["requests"])
+    served = services(asked)
+    connections["service"] = of_rows(connections, asked, served)
     warnings = [*found["warnings"], *_warnings(connections, found)]
     second = found.get("between")
     between: Table = {}
@@ -308,7 +319,21 @@ def trace(
         rest=found["rest"],
         between=between,
         trail=events(found["trail"]),
+        requests=asked,
+        services=served,
+        failed=failed(found["failed"]),
     )
+
+
+def _check_limits(trail_points: int, max_connections: int | None) -> None:
+    if max_connections is not None and not 1 <= max_connections <= _MOST_KEPT:
+        raise CaptureError(
+            f"max_connections = {show(max_connections)}: write 65536, or at most {_MOST_KEPT}"
+        )
+    if not 0 <= trail_points <= _MOST_KEPT:
+        raise CaptureError(
+            f"trail_points = {show(trail_points)}: write 0 for none, or at most {_MOST_KEPT}"
+        )
 
 
 def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
@@ -367,7 +392,9 @@ def document(captures: Iterable[Capture]) -> dict[str, Any]:
                 "warnings": list(capture.warnings),
                 **({"between": list(rows(capture.between))} if capture.between else {}),
                 "rest": dict(capture.rest),
-                "connections": list(advised_rows(capture.connections)),
+                "services": list(rows(capture.services)),
+                "failed": list(rows(capture.failed)),
+                "connections": list(advised_rows(capture.connections, capture.services)),
             }
             for capture in captures
         ]
@@ -383,13 +410,13 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
             yield dict(zip(table, row, strict=True))
 
 
-def advised_rows(connections: Table) -> Iterator[dict[str, Any]]:
+def advised_rows(connections: Table, services: Table) -> Iterator[dict[str, Any]]:
     """Yield each row of ``connections`` with plain values, and with ``advice`` as its last."""
     for first in range(0, connections["src"].size, ROWS_AT_A_TIME):
         part = {
             name: column[first : first + ROWS_AT_A_TIME] for name, column in connections.items()
         }
-        yield from rows(part | {"advice": advice(part)})
+        yield from rows(part | {"advice": advice(part, services)})
 
 
 def plain(column: np.ndarray[Any, Any]) -> list[Any]:
@@ -411,7 +438,6 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
             first, _, rest = several.partition(" ")
             lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
 
-    lines += failures(found["rest"], found["failed"])
     say(int(connections["capture_duplicates"].sum()), "frames captured twice: counted once")
     say(
         int(connections["missing_bytes"].sum()),
@@ -442,4 +468,5 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     say(found["without_trail"], "directions without the trail requested: there are too many")
     say(found["omitted_events"], "events (retransmissions, losses) counted but not listed")
     say(found["omitted_rounds"], "rounds not listed")
+    say(found["omitted_requests"], "requests counted nowhere: there are too many")
     return lines

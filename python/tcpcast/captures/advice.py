@@ -12,6 +12,7 @@ import numpy as np
 
 from tcpcast.captures import findings, remedies, verdict
 from tcpcast.captures.gains import Gains
+from tcpcast.captures.service_advice import sentences
 from tcpcast.captures.words import percent
 
 if TYPE_CHECKING:
@@ -64,10 +65,11 @@ ALSO = 0.2
 """Least share of the time of a second limit that is named."""
 
 
-def advice(table: Table) -> np.ndarray[Any, Any]:
+def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
     """Return the advice for each row of ``connections``; empty where no limit is known.
 
     The cause decides. Where it is a state of the sender, the sentence names the share of the time.
+    Directions of connections with requests have the verdict on their service.
     """
     count = table["src"].size
     said = np.full(count, "", dtype=object)
@@ -88,7 +90,11 @@ def advice(table: Table) -> np.ndarray[Any, Any]:
                 f"Limited by: {what}{share}{rest}"
                 for share, rest in zip(shares, remedy(Gains.of(part)), strict=True)
             ]
-    return np.where(said == "", said, said + np.array(findings.return_path(table), dtype=object))
+    said = np.where(said == "", said, said + np.array(findings.return_path(table), dtype=object))
+    if not services:
+        return said
+    shared = np.array(["", *sentences(services)], dtype=object)[table["service"] + 1]
+    return np.where(table["service"] >= 0, shared, said)
 
 
 def _evident(table: Table) -> np.ndarray[Any, Any]:

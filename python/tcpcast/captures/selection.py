@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.between import overall
+from tcpcast.captures.services import of_rows, services
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture
@@ -17,7 +18,16 @@ DIRECTION = "direction"
 """The column of a table that is a row of ``connections``."""
 
 
-TABLES = ("connections", "intervals", "rounds", "retransmissions", "loss_indications")
+TABLES = (
+    "connections",
+    "requests",
+    "services",
+    "failed",
+    "intervals",
+    "rounds",
+    "retransmissions",
+    "loss_indications",
+)
 """The tables that every capture has."""
 
 
@@ -45,6 +55,12 @@ def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) ->
         if DIRECTION in table
     }
     connections = {name: column[rows] for name, column in capture.connections.items()}
+    for name in ("requests", "failed"):
+        table = getattr(capture, name)
+        kept = np.isin(table["connection"], connections["connection"])
+        changed[name] = {key: column[kept] for key, column in table.items()}
+    changed["services"] = services(changed["requests"])
+    connections["service"] = of_rows(connections, changed["requests"], changed["services"])
     if capture.between:
         changed["between"] = overall(connections)
     return dataclasses.replace(

@@ -50,8 +50,8 @@ TableName = Annotated[
     typer.Option(
         "--table",
         metavar="NAME",
-        help="Print another table as CSV, or JSON: intervals, rounds, retransmissions or "
-        "loss_indications.",
+        help="Print another table as CSV, or JSON: requests, services, failed, "
+        "intervals, rounds, retransmissions or loss_indications.",
     ),
 ]
 Which = Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.advice import LIMITS, advice
+from tcpcast.captures.failed import summary
 from tcpcast.captures.words import rate
 from tcpcast.products import dot
 from tcpcast.report.document import Column, Heading, Paragraph, Share, ends_text
@@ -33,6 +34,9 @@ def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
     table = together(captures)
     yield Paragraph(_counted(table, len(captures)))
     for capture in captures:
+        failures = summary(capture.rest, capture.connection_count)
+        if failures:
+            yield Paragraph(f"{capture.file}: {failures}.", "warning", "! ")
         if capture.damaged or capture.interrupted:
             yield Paragraph(f"{capture.file} was read in part", "warning", "! ")
     if not table["src"].size:
@@ -43,19 +47,31 @@ def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
         yield Paragraph("Shares of the time of all directions.", "aside")
         yield from (Share(_called(limit), share) for limit, share in found if share >= LEAST_SHARE)
         yield Heading("What to change first")
-        yield from _changes(table, [limit for limit, _ in found])
+        yield from _changes(table, all_services(captures), [limit for limit, _ in found])
     yield Heading("The worst transfers")
     yield from _worst(table, most, several=len(captures) > 1)
 
 
 def together(captures: Sequence[Capture]) -> Table:
-    """Return the directions of all captures in one table, with the ``file`` of each."""
-    tables = [
-        {"file": np.full(capture.connections["src"].size, capture.file), **capture.connections}
-        for capture in captures
-    ]
+    """Return the directions of all captures in one table, with the ``file`` of each.
+
+    ``service`` is a row of :func:`all_services`.
+    """
+    tables, before = [], 0
+    for capture in captures:
+        table = capture.connections
+        service = np.where(table["service"] < 0, -1, table["service"] + before)
+        file = np.full(table["src"].size, capture.file)
+        tables.append({"file": file, **table, "service": service})
+        before += capture.services["server"].size
     shared = [name for name in tables[0] if all(name in table for table in tables)]
     return {name: np.concatenate([table[name] for table in tables]) for name in shared}
+
+
+def all_services(captures: Sequence[Capture]) -> Table:
+    """Return the services of all captures in one table."""
+    tables = [capture.services for capture in captures]
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
 def limit_shares(table: Table) -> list[tuple[str, float]]:
@@ -92,7 +108,7 @@ def _counted(table: Table, files: int) -> str:
     )
 
 
-def _changes(table: Table, limits: Sequence[str]) -> Iterator[Part]:
+def _changes(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
     """Yield what to change for the limits of most time: advice on the longest direction."""
     told = 0
     for limit in limits:
@@ -106,7 +122,7 @@ def _changes(table: Table, limits: Sequence[str]) -> Iterator[Part]:
         ends = ends_text(str(part["src"][0]), str(part["dst"][0])) + where
         told += 1
         yield Paragraph(f"{count}{ends}", lead=f"{told}. {_called(limit).capitalize()}: ")
-        yield Paragraph(str(advice(part)[0]))
+        yield Paragraph(str(advice(part, services)[0]))
     if not told:
         yield Paragraph("No capture shows what the senders waited for.")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tcpcast.captures import advised_rows, rows
 from tcpcast.captures.advice import SHORT, advice, shares
+from tcpcast.captures.failed import explained, keepalives, summary
 from tcpcast.captures.selection import tables
 from tcpcast.report import csv
 from tcpcast.report.between import between_parts
@@ -18,6 +19,7 @@ from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import counts, figures, rate_scale
 from tcpcast.report.trace_detail import detail_parts
 from tcpcast.report.trace_groups import group_parts
+from tcpcast.report.trace_services import service_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +45,9 @@ def capture_parts(
     ``most`` rows are shown, all without it; of ``groups`` of flows, if there are any, instead of
     directions.
     """
-    parts: list[Part] = [Paragraph(_headline(capture), "heading")]
+    parts: list[Part] = [Paragraph(_headline(capture), "heading"), *_failures(capture)]
+    if groups is None:
+        parts += service_parts(capture.services, most)
     if capture.connections["src"].size:
         if groups is not None:
             parts += [BLANK, *group_parts(groups, most)]
@@ -76,7 +80,7 @@ def csv_lines(
     for at, (capture, one) in enumerate(zip(captures, found, strict=True)):
         if at == 0:
             yield csv.line(["file", *one, *(["advice"] if advised else [])])
-        for row in advised_rows(one) if advised else rows(one):
+        for row in advised_rows(one, capture.services) if advised else rows(one):
             yield csv.line([capture.file, *row.values()])
 
 
@@ -96,9 +100,12 @@ def json_lines(
         if capture.between:
             head["between"] = list(rows(capture.between))
         head["rest"] = capture.rest
+        if name == "connections":
+            head |= {each: list(rows(getattr(capture, each))) for each in ("services", "failed")}
         yield f'{json.dumps(head)[:-1]}, "{name}": ['
         found = tables(capture)[name]
-        yield from _objects(advised_rows(found) if name == "connections" else rows(found))
+        advised = name == "connections"
+        yield from _objects(advised_rows(found, capture.services) if advised else rows(found))
         if groups is not None:
             yield '], "groups": ['
             yield from _objects(rows(groups[at]))
@@ -133,6 +140,17 @@ def _headline(capture: Capture) -> str:
     said += "" if count == 1 else "s"
     without = capture.rest.get("empty_connections", 0)
     return said + (f", {without:,} of them without data" if without > 0 else "")
+
+
+def _failures(capture: Capture) -> list[Part]:
+    """Return a sentence on connections that failed, then one for each kind; and on keepalives."""
+    parts: list[Part] = []
+    said = summary(capture.rest, capture.connection_count)
+    if said:
+        parts.append(Paragraph(f"{said}.", "warning", "! "))
+        parts += [Paragraph(f"{line}.", "", "  ") for line in explained(capture.failed)]
+    alive = [Paragraph(f"{line}.", "", "  ") for line in keepalives(capture.rest)]
+    return [*parts, *alive]
 
 
 def _table(connections: Table, most: int | None) -> list[Part]:
@@ -203,18 +221,29 @@ def _reasons(capture: Capture, most: int) -> list[Part]:
     connections = capture.connections
     order = worst_first(connections)
     alone = capture.connection_count == 1
+    if not alone:
+        order = order[~_said_elsewhere(capture)[order]]
     if alone:
         large = connections["bytes"] >= WORTH_DETAIL * connections["bytes"].max()
         order = order[large[order]]
     part = {name: column[order[:most]] for name, column in connections.items()}
     parts: list[Part] = []
-    for row, said in zip(rows(part), advice(part).tolist(), strict=True):
+    said_of = advice(part, capture.services)
+    for row, said in zip(rows(part), said_of.tolist(), strict=True):
         title = Paragraph(row["src"] + ARROW + row["dst"], "heading")
         if alone:
             parts += [BLANK, *([title] if order.size > 1 else []), *detail_parts(row, said)]
         elif said:
             parts += [BLANK, title, Paragraph(said, "", "  ")]
     return parts
+
+
+def _said_elsewhere(capture: Capture) -> Figures:
+    """Return which directions share a verdict, or failed after a single data packet."""
+    connections = capture.connections
+    failed = np.isin(connections["connection"], capture.failed["connection"])
+    few: Figures = failed & (connections["data_packets"] == 1)
+    return (connections["service"] >= 0) | few
 
 
 def _model_bps(shown: Table) -> Figures:

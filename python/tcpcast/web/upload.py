@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import trace
 from tcpcast.captures.advice import LIMITS
+from tcpcast.captures.failed import explained, summary
 from tcpcast.captures.words import percent, rate, time
 from tcpcast.errors import CaptureError
 from tcpcast.visible import visible
@@ -46,13 +47,15 @@ def read(path: str, name: str) -> dict[str, Any]:
     table = capture.connections
     order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MOST_ROWS]
     sentences = capture.advice()
+    failures = [*filter(None, [summary(capture.rest, capture.connection_count)])]
+    failures += explained(capture.failed)
     return {
         "file": visible(name),
         "segments": capture.segments,
         "connections": capture.connection_count,
         "directions": int(table["src"].size),
         "damaged": capture.damaged,
-        "warnings": [visible(text.replace(path, name)) for text in capture.warnings],
+        "warnings": [visible(text.replace(path, name)) for text in (*failures, *capture.warnings)],
         "rows": [_row(table, int(at), str(sentences[at])) for at in order],
     }
 

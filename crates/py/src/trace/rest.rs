@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cmp::Reverse;
-use tcpcast_trace::{ConnectionReport, DirectionReport, End, Endpoint};
+use tcpcast_trace::{ConnectionReport, DirectionReport, End};
 
 use super::{Found, Row};
 
@@ -11,19 +11,6 @@ use super::{Found, Row};
 const MOST_ROWS: usize = 1 << 16;
 /// So many more may come before those with the least data go.
 const SPARE: usize = MOST_ROWS / 4;
-
-/// Places of the ways in which connections fail.
-const UNANSWERED: usize = 0;
-const REFUSED: usize = 1;
-
-/// An end by its address and port.
-type Named = (String, u16);
-/// Both ends of a connection, and how many SYNs it sent.
-pub(super) type Failed = (Named, Named, u64);
-
-fn ends(end: Endpoint) -> Named {
-    (end.address.to_string(), end.port)
-}
 
 /// No packet acknowledges more bytes; a larger step is of another connection.
 const MOST_ACKED: u64 = 1 << 20;
@@ -36,15 +23,12 @@ pub(super) struct Rest {
     /// Directions without data, of all connections.
     empty_directions: u64,
     empty_packets: u64,
-    /// Connections whose SYN was not answered, or answered by a RST; those that a RST cut later.
-    unanswered: u64,
-    refused: u64,
-    reset: u64,
-    /// The first that was not answered, and the first that was refused.
-    examples: [Option<Failed>; 2],
     /// Connections let go of because too many were alive; of these, those of one packet.
     evicted: u64,
     evicted_single: u64,
+    /// Keepalive probes of all directions, and those without an answer.
+    keep_alives: u64,
+    keep_alives_unanswered: u64,
     /// Directions with data that have no row.
     directions: u64,
     packets: u64,
@@ -70,7 +54,10 @@ impl Rest {
         self.empty_directions += count;
         self.empty_packets += packets;
         self.empty_connections += u64::from(count == 2);
-        self.count_failed(report);
+        for one in report.directions.iter() {
+            self.keep_alives += one.counts.keep_alives;
+            self.keep_alives_unanswered += one.counts.keep_alives_unanswered;
+        }
         if report.end == End::Evicted {
             let all: u64 = report.directions.iter().map(|one| one.counts.packets).sum();
             self.evicted += 1;
@@ -85,35 +72,6 @@ impl Rest {
                 self.uncaptured_bytes += bytes;
             }
         }
-    }
-
-    /// Counts a connection that failed.
-    fn count_failed(&mut self, report: &ConnectionReport) {
-        let [opened, answer] = &*report.directions;
-        let established =
-            report.handshake_rtt_s.is_some() || answer.announced != Default::default();
-        let asked = report.syn_captured && !established;
-        let only_syns = opened.counts.packets == 1 + opened.counts.syn_retransmissions;
-        let (count, kind) = match report.end {
-            End::Reset if asked => (&mut self.refused, REFUSED),
-            End::Reset => {
-                self.reset += 1;
-                return;
-            }
-            _ if asked && only_syns && answer.counts.packets == 0 => {
-                (&mut self.unanswered, UNANSWERED)
-            }
-            _ => return,
-        };
-        *count += 1;
-        let ends = (ends(opened.source), ends(opened.destination));
-        let syns = 1 + opened.counts.syn_retransmissions;
-        self.examples[kind].get_or_insert((ends.0, ends.1, syns));
-    }
-
-    /// The first connection that failed in each way: its ends, and how many SYNs it sent.
-    pub(super) fn examples(&self) -> &[Option<Failed>; 2] {
-        &self.examples
     }
 
     fn add(&mut self, direction: &DirectionReport) {
@@ -135,9 +93,8 @@ impl Rest {
             ("empty_connections", self.empty_connections),
             ("empty_directions", self.empty_directions),
             ("empty_packets", self.empty_packets),
-            ("unanswered", self.unanswered),
-            ("refused", self.refused),
-            ("reset", self.reset),
+            ("keep_alives", self.keep_alives),
+            ("keep_alives_unanswered", self.keep_alives_unanswered),
             ("evicted", self.evicted),
             ("evicted_single", self.evicted_single),
             ("directions", self.directions),

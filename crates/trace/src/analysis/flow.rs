@@ -84,9 +84,11 @@ pub(crate) struct Flow {
     pub(super) short: bool,
     pub(super) first_data: Option<Nanos>,
     pub(super) last_data: Option<Nanos>,
-    last_sent: Nanos,
+    pub(super) last_sent: Nanos,
     last_ip_id: u16,
     rising_ids: i8,
+    /// It has sent keepalive probes.
+    pub(super) asked: bool,
     pub(super) largest: u32,
     /// Payload of a full segment that aggregated frames show without the SYNs; 0 if none did.
     pub(super) guessed: u32,
@@ -160,12 +162,11 @@ impl Flow {
             self.data(segment, start, outlook);
         } else if !flags.any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
             let closed = self.window == 0 && self.counts.zero_windows > 0;
-            let count = if closed {
-                &mut self.counts.zero_window_probes
+            if closed {
+                self.counts.zero_window_probes += 1;
             } else {
-                &mut self.counts.keep_alives
-            };
-            *count += 1;
+                self.asks_for_life(segment.time);
+            }
         }
         if flags.any(Flags::FIN) {
             self.control(segment, start + u64::from(segment.payload));
@@ -380,9 +381,11 @@ impl Flow {
             return true;
         }
         let idle = segment.time.saturating_sub(self.last_sent);
-        self.last_sent = segment.time;
         let asks = one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
-        self.counts.keep_alives += u64::from(asks);
+        if asks {
+            self.asks_for_life(segment.time);
+        }
+        self.last_sent = segment.time;
         asks
     }
 

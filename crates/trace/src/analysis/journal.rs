@@ -34,7 +34,7 @@ impl Budget {
     }
 
     /// Grants one more, if there is one.
-    fn take(&self) -> bool {
+    pub(super) fn take(&self) -> bool {
         let less = |left: usize| left.checked_sub(1);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }

@@ -7,6 +7,8 @@
 
 mod answers;
 mod duplicates;
+mod exchanges;
+mod fate;
 mod flight;
 mod flow;
 mod growth;
@@ -30,10 +32,14 @@ mod strays;
 mod trail;
 
 pub(crate) use duplicates::{Recent, SAME_IDS, copies};
+pub(crate) use exchanges::{Exchanges, Standing, Turned};
+pub(crate) use fate::{Ending, Seen};
 pub(crate) use flow::{Flow, Outlook};
 pub(crate) use journal::Budget;
 pub(crate) use side::Tap;
 
+pub use exchanges::Exchange;
+pub use fate::{Failure, Fate, Stage};
 pub use indications::{DEPTHS, Indication, Indications};
 pub use intervals::{INTERVAL_S, Interval};
 pub use limits::{LIMITS, Limit, Limitation};

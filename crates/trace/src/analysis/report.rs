@@ -1,5 +1,7 @@
 //! What is said about a connection in the end.
 
+use super::exchanges::Exchange;
+use super::fate::Fate;
 use super::indications::{Indication, Indications};
 use super::intervals::Interval;
 use super::limits::Limitation;
@@ -42,6 +44,14 @@ pub struct ConnectionReport {
     pub end: End,
     /// From the SYN to the acknowledgement of its answer, s: the whole path, wherever the tap is.
     pub handshake_rtt_s: Option<f64>,
+    /// How it failed, if it did.
+    pub fate: Option<Fate>,
+    /// Place in `directions` of the client: the opener or, without a SYN, the end with the higher port.
+    pub client: usize,
+    /// Requests and their responses in order, as many as are kept.
+    pub exchanges: Vec<Exchange>,
+    /// How many of these are not kept.
+    pub omitted_exchanges: u64,
     /// Both directions; the first is that of who opened it or, without a SYN, of its first segment.
     pub directions: Box<[DirectionReport; 2]>,
 }
@@ -82,6 +92,8 @@ pub struct Counts {
     pub zero_window_probes: u64,
     /// Segments that only ask whether the peer is there.
     pub keep_alives: u64,
+    /// Those of them without an answer.
+    pub keep_alives_unanswered: u64,
     /// Frames captured twice.
     pub capture_duplicates: u64,
     /// Bytes that were acknowledged though the capture does not have them.

@@ -1,6 +1,9 @@
 //! A connection while it lives.
 
-use crate::analysis::{Budget, ConnectionReport, DirectionReport, End, Flow, Outlook, Tap};
+use crate::analysis::{
+    Budget, ConnectionReport, DirectionReport, End, Ending, Exchanges, Fate, Flow, Outlook, Seen,
+    Standing, Tap, Turned,
+};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
 /// How a connection begins.
@@ -25,6 +28,9 @@ pub(super) struct Connection {
     tap: Tap,
     /// Who opened it, if that was captured.
     opener: Option<usize>,
+    ending: Ending,
+    /// Only with data in both directions.
+    exchanges: Option<Box<Exchanges>>,
     /// Events that are kept one by one of a direction.
     most_events: usize,
 }
@@ -37,6 +43,8 @@ impl Connection {
             flows: [Flow::default(), Flow::default()],
             tap: Tap::default(),
             opener: None,
+            ending: Ending::default(),
+            exchanges: None,
             most_events,
         }
     }
@@ -80,15 +88,60 @@ impl Connection {
     #[inline]
     pub(super) fn push(&mut self, segment: &Segment, budget: &Budget) {
         let from = self.from(segment);
+        if segment.flags.any(Flags::FIN | Flags::RST) {
+            self.end_by(segment, from);
+        }
         self.last = self.last.max(segment.time);
         self.tap.read(segment, from);
         let answered = self.outlook(1 - from, budget);
         self.flows[1 - from].hears(segment, &answered);
         let outlook = self.outlook(from, budget);
+        let before = self.flows[from].standing();
         self.flows[from].sends(segment, &outlook);
+        if segment.payload > 0 {
+            self.exchange(segment, from, &before, budget);
+        }
         if segment.flags.any(Flags::SYN) && self.opener.is_none() {
             self.opener = Some(if segment.flags.any(Flags::ACK) { 1 - from } else { from });
         }
+    }
+
+    #[cold]
+    fn end_by(&mut self, segment: &Segment, from: usize) {
+        let mut ending = std::mem::take(&mut self.ending);
+        ending.read(segment, from, &self.seen());
+        self.ending = ending;
+    }
+
+    /// The opener or, without a SYN, the end with the higher port.
+    fn client(&self) -> usize {
+        let [first, second] = self.beginning.ends;
+        self.opener.unwrap_or(usize::from(second.port > first.port))
+    }
+
+    fn seen(&self) -> Seen<'_> {
+        Seen {
+            flows: &self.flows,
+            exchanges: self.exchanges.as_deref(),
+            opener: self.opener,
+            client: self.client(),
+            first: self.beginning.time,
+            last: self.last,
+        }
+    }
+
+    /// A data segment may begin or end a request or a response. Bulk data of one end are none.
+    #[inline]
+    fn exchange(&mut self, segment: &Segment, from: usize, before: &Standing, budget: &Budget) {
+        let both = self.flows[1 - from].counts.data_packets > 0;
+        if self.exchanges.is_none() && !both && !before.rests() {
+            return;
+        }
+        let client = self.client();
+        let turned = Turned { segment, from, before, flows: &self.flows, tap: &self.tap, budget };
+        let most = self.most_events;
+        let known = || Exchanges::new(client, most, &turned);
+        self.exchanges.get_or_insert_with(known).read(&turned);
     }
 
     /// What the flow of data from the end `from` has to know.
@@ -124,16 +177,25 @@ impl Connection {
         copies: [u64; 2],
         budget: &Budget,
     ) -> ConnectionReport {
-        let Self { beginning, flows: [first, second], tap, opener, last, .. } = &mut *self;
+        let (fate, swaps) = (self.ending.fate(end, &self.seen()), self.opener == Some(1));
+        let client = self.client() ^ usize::from(swaps);
+        let (exchanges, omitted_exchanges) = self
+            .exchanges
+            .take()
+            .map_or_else(Default::default, |found| found.report(&self.flows, budget));
+        let Self { beginning, flows: [first, second], tap, last, .. } = &mut *self;
         let [a, b] = beginning.ends;
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
+        for flow in [&mut *first, &mut *second] {
+            flow.counts.keep_alives_unanswered = flow.ignored_asks();
+        }
         let syn_captured = first.isn.is_some() || second.isn.is_some();
         let mut directions = Box::new([first.report(a, b, tap, 0), second.report(b, a, tap, 1)]);
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };
-        budget.release(directions.iter().map(kept).sum());
-        if *opener == Some(1) {
+        budget.release(directions.iter().map(kept).sum::<usize>() + exchanges.len());
+        if swaps {
             directions.swap(0, 1);
         }
         ConnectionReport {
@@ -144,6 +206,10 @@ impl Connection {
             syn_captured,
             end,
             handshake_rtt_s: tap.handshake().map(|whole| whole as f64 / 1e9),
+            fate: fate.map(|fate| Fate { by: fate.by ^ usize::from(swaps), ..fate }),
+            client,
+            exchanges,
+            omitted_exchanges,
             directions,
         }
     }

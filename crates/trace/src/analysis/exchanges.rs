@@ -1,0 +1,362 @@
+//! Requests and responses: data of the client, then data of the server, in turn.
+//!
+//! A request begins with new data of the client after a response, and its response with the next new data of the
+//! server. The two are separable if the client had received all before it sent the request, and the server had
+//! received the request before it responded: the acknowledgement numbers tell. With pipelining, or several streams in
+//! a connection, they are not, and the exchange is marked.
+
+use std::mem::take;
+
+use super::flow::Flow;
+use super::journal::Budget;
+use super::side::Tap;
+use crate::segment::{Nanos, Segment};
+
+/// An end with data reacts to a segment from the other one within this time.
+const REACTION: Nanos = 1_500_000;
+/// Least and most time of a delayed acknowledgement: Linux delays by 40 ms and more, Windows and BSD by up to 200 ms;
+/// RFC 1122, section 4.2.3.2, allows less than 500 ms.
+const DELAYED: std::ops::Range<Nanos> = 20_000_000..500_000_000;
+/// Segments that a sender may have in flight at first (RFC 6928).
+const INITIAL_WINDOW: u64 = 10;
+/// The tap is away from an end from this round trip on.
+const AWAY: Nanos = 1_000_000;
+/// Pacing spreads a window over a round trip, so that gaps longer than this part of one are the server's.
+const PACED_PART: Nanos = 4;
+
+/// A request and its response. Times are those of the tap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// First byte of the request, ns since 1970.
+    pub time: Nanos,
+    /// Payload of the request.
+    pub request_bytes: u64,
+    /// Payload of the response; 0 if there is none.
+    pub response_bytes: u64,
+    /// From the first byte of the request to the first byte of the response.
+    pub first_byte: Nanos,
+    /// From the first byte of the request to the last byte of the response, retransmissions included.
+    pub last_byte: Nanos,
+    /// From the end of the request to the first byte of the response: the server, and the round trip to it.
+    pub answer: Nanos,
+    /// Gaps within the response in which the server had nothing to send.
+    pub pauses: Nanos,
+    /// Time until data arrived that had to be retransmitted.
+    pub repair: Nanos,
+    /// Time for which a small segment waited for the acknowledgement of an earlier one (RFC 896).
+    pub held: Nanos,
+    /// The part of that time for which the receiver delayed its acknowledgement (RFC 1122, section 4.2.3.2).
+    pub delayed: Nanos,
+    /// Packets retransmitted, of both directions.
+    pub retransmissions: u32,
+    /// The connection had lost packets of the server before.
+    pub after_losses: bool,
+    /// Client and server did not wait for each other: its times belong to several requests.
+    pub overlaps: bool,
+}
+
+/// State of a direction before a segment of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    next: u64,
+    acknowledged: u64,
+    /// Last data sent, and the last acknowledgement of new data, if it came later.
+    sent: Nanos,
+    moved: Nanos,
+    /// Last segment from the other end.
+    heard: Nanos,
+    retransmissions: u64,
+}
+
+impl Standing {
+    /// Nothing was in flight, after data had been.
+    pub(crate) fn rests(&self) -> bool {
+        self.next == self.acknowledged && self.sent > 0
+    }
+}
+
+impl Flow {
+    #[inline(always)]
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            next: self.next,
+            acknowledged: self.acknowledged,
+            sent: self.last_sent,
+            moved: self.last_data.unwrap_or(0),
+            heard: self.recovery.last_heard(),
+            retransmissions: self.counts.retransmissions,
+        }
+    }
+
+    fn outstanding(&self) -> bool {
+        self.acknowledged < self.next
+    }
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Turn {
+    #[default]
+    NoRequest,
+    Client,
+    Server,
+}
+
+/// Exchanges of a connection with data in both directions.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchanges {
+    client: usize,
+    turn: Turn,
+    current: Exchange,
+    /// Last needed transmission of the request, and of the response.
+    asked: Nanos,
+    answered: Nanos,
+    /// The last segment of the response was a full one: the server may have had more to send.
+    full: bool,
+    /// Payload of both directions before the current exchange.
+    bytes: [u64; 2],
+    kept: Vec<Exchange>,
+    most: usize,
+    omitted: u64,
+}
+
+/// A data segment, and both directions after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turned<'a> {
+    pub(crate) segment: &'a Segment,
+    pub(crate) from: usize,
+    pub(crate) before: &'a Standing,
+    pub(crate) flows: &'a [Flow; 2],
+    pub(crate) tap: &'a Tap,
+    pub(crate) budget: &'a Budget,
+}
+
+impl Turned<'_> {
+    /// Round trip between the tap and an end.
+    fn to(&self, end: usize) -> Nanos {
+        self.tap.round_trip(end).unwrap_or(0)
+    }
+
+    /// The sender answers within this time at the tap; a quarter of the round trip is left for queues.
+    fn reaction(&self) -> Nanos {
+        let near = self.to(self.from);
+        near + near / 4 + REACTION
+    }
+
+    /// Whether the segment ends with a full packet. Packets may be smaller than the MSS by the path's MTU, but not much.
+    fn full(&self) -> bool {
+        let [flow, other] = [self.from, 1 - self.from].map(|end| &self.flows[end]);
+        let stamps = flow.announced.timestamps && other.announced.timestamps;
+        let mss = other
+            .announced
+            .mss
+            .map_or(0, |mss| u32::from(mss).saturating_sub(if stamps { 12 } else { 0 }));
+        let full = if flow.largest >= mss / 5 * 4 { flow.largest } else { mss };
+        self.segment.payload >= full && self.segment.payload % full.max(1) == 0
+    }
+
+    /// How long this small segment waited for the acknowledgement of the data before it (RFC 896), and how much of
+    /// that is a delayed acknowledgement: nothing else was in flight, and it left when the acknowledgement came.
+    /// `bytes`: payload of the message, this segment included.
+    fn held(&self, bytes: u64) -> Option<(Nanos, Nanos)> {
+        let Standing { sent, moved, .. } = *self.before;
+        let flow = &self.flows[self.from];
+        let since = self.segment.time.saturating_sub(moved);
+        let prompt = since <= self.reaction() && since + REACTION >= self.to(self.from);
+        if !(self.before.rests() && prompt && !self.full() && moved > sent) {
+            return None;
+        }
+        let delay = moved.saturating_sub(sent).saturating_sub(self.to(1 - self.from));
+        let delayed = if DELAYED.contains(&delay) { delay } else { 0 };
+        // Otherwise the congestion window may have held it.
+        let early = bytes <= INITIAL_WINDOW * u64::from(flow.largest);
+        let nagle = early && flow.counts.retransmissions == 0;
+        let held = self.segment.time.saturating_sub(sent);
+        (delayed > 0 || nagle).then_some((held, delayed))
+    }
+
+    /// Whether neither an acknowledgement nor pacing explains when the segment was sent, `gap` after the last one.
+    fn unprompted(&self, gap: Nanos) -> bool {
+        let quiet = self.segment.time.saturating_sub(self.before.heard);
+        let round = self.to(0) + self.to(1);
+        quiet > self.reaction() && gap > REACTION + round / PACED_PART
+    }
+}
+
+impl Exchanges {
+    /// Both ends have sent data, or the client again after a pause. `before`: what stood before the current segment
+    /// from the end `from`.
+    pub(crate) fn new(client: usize, most: usize, turned: &Turned<'_>) -> Box<Self> {
+        let flow = &turned.flows[client];
+        let sender = turned.from == client;
+        let sent = if sender { turned.before.sent } else { flow.last_sent };
+        let mut found = Box::new(Self {
+            client,
+            turn: Turn::NoRequest,
+            current: Exchange::default(),
+            asked: sent,
+            answered: 0,
+            full: false,
+            bytes: [0; 2],
+            kept: Vec::new(),
+            most,
+            omitted: 0,
+        });
+        if sent > 0 {
+            found.turn = Turn::Client;
+            found.current.time = flow.first_data.unwrap_or(sent);
+            found.repairs_a_lone_request(flow, sender);
+        }
+        found
+    }
+
+    /// Of a request before, only the last transmission is known.
+    fn repairs_a_lone_request(&mut self, flow: &Flow, sender: bool) {
+        if !sender && flow.counts.retransmissions > 0 {
+            self.current.repair = self.asked.saturating_sub(self.current.time);
+            self.current.retransmissions = flow.counts.retransmissions as u32;
+        }
+    }
+
+    /// A data segment.
+    pub(crate) fn read(&mut self, turned: &Turned<'_>) {
+        let flow = &turned.flows[turned.from];
+        let resent = flow.counts.retransmissions - turned.before.retransmissions;
+        if flow.next > turned.before.next {
+            if turned.from == self.client {
+                self.asks(turned);
+            } else {
+                self.responds(turned);
+            }
+        } else if turned.before.acknowledged < turned.before.next {
+            self.repeats(turned, resent > 0);
+        }
+        self.current.retransmissions += resent as u32;
+    }
+
+    /// New data of the client.
+    fn asks(&mut self, turned: &Turned<'_>) {
+        let time = turned.segment.time;
+        if self.turn == Turn::Client {
+            self.holds(turned);
+            self.asked = time;
+            return;
+        }
+        // It had not received the whole response.
+        let overlaps = turned.flows[1 - self.client].outstanding() && self.turn == Turn::Server;
+        self.current.overlaps |= overlaps;
+        self.finish(turned.flows, turned.budget, u64::from(turned.segment.payload));
+        let server = &turned.flows[1 - self.client];
+        self.current = Exchange {
+            time,
+            overlaps,
+            after_losses: server.counts.retransmissions > 0,
+            ..Exchange::default()
+        };
+        self.asked = time;
+        self.turn = Turn::Client;
+    }
+
+    /// New data of the server.
+    fn responds(&mut self, turned: &Turned<'_>) {
+        let time = turned.segment.time;
+        match self.turn {
+            Turn::NoRequest => return,
+            Turn::Client => {
+                self.turn = Turn::Server;
+                self.current.first_byte = time.saturating_sub(self.current.time);
+                self.current.answer = time.saturating_sub(self.asked);
+                let early = turned.flows[self.client].outstanding();
+                self.current.overlaps |= early;
+                // The end of the response before is not known, either.
+                if let Some(last) = self.kept.last_mut().filter(|_| early) {
+                    last.overlaps = true;
+                }
+            }
+            Turn::Server => {
+                let gap = time.saturating_sub(self.answered);
+                if !self.holds(turned) && turned.unprompted(gap) {
+                    self.lags(turned, gap);
+                }
+            }
+        }
+        self.answered = time;
+        self.full = turned.full();
+    }
+
+    /// Adds the time for which a segment within a message waited for an acknowledgement; whether it did.
+    fn holds(&mut self, turned: &Turned<'_>) -> bool {
+        let all = turned.flows[turned.from].counts.unique_bytes;
+        let held = turned.held(all.saturating_sub(self.bytes[turned.from]));
+        let (whole, delayed) = held.unwrap_or_default();
+        self.current.held += whole;
+        self.current.delayed += delayed;
+        held.is_some()
+    }
+
+    /// Neither an acknowledgement nor pacing explains a gap within the response: the server had nothing to send before,
+    /// or its last packets were lost before the tap.
+    fn lags(&mut self, turned: &Turned<'_>, gap: Nanos) {
+        let round = turned.to(0) + turned.to(1);
+        if !self.full {
+            self.current.pauses += gap;
+        } else if turned.to(turned.from) > AWAY && gap > round * 2 {
+            self.current.repair += gap;
+            self.current.retransmissions += 1;
+        }
+    }
+
+    /// Data below the highest, while some were not acknowledged.
+    fn repeats(&mut self, turned: &Turned<'_>, resent: bool) {
+        let time = turned.segment.time;
+        let client = turned.from == self.client;
+        let last = match self.turn {
+            Turn::Client if client => &mut self.asked,
+            Turn::Server if !client => &mut self.answered,
+            _ => return,
+        };
+        if resent {
+            self.current.repair += time.saturating_sub(*last);
+        }
+        *last = time;
+    }
+
+    /// The exchange ends; `next`: payload of the client that already belongs to the next one.
+    fn finish(&mut self, flows: &[Flow; 2], budget: &Budget, next: u64) {
+        let mut all = [0, 1].map(|end: usize| flows[end].counts.unique_bytes);
+        all[self.client] = all[self.client].saturating_sub(next);
+        let [before, after] = [self.bytes, all];
+        self.bytes = all;
+        if self.turn == Turn::NoRequest {
+            return;
+        }
+        let mut found = take(&mut self.current);
+        let server = 1 - self.client;
+        found.request_bytes = after[self.client].saturating_sub(before[self.client]);
+        if self.turn == Turn::Server {
+            found.response_bytes = after[server].saturating_sub(before[server]);
+            found.last_byte = self.answered.saturating_sub(found.time);
+        }
+        if self.kept.len() < self.most && budget.take() {
+            self.kept.push(found);
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    /// Whether the last request has no response; `None` before the first request.
+    pub(crate) fn waits(&self) -> Option<bool> {
+        (self.turn != Turn::NoRequest).then_some(self.turn == Turn::Client)
+    }
+
+    /// How long the connection was idle before the current request.
+    pub(crate) fn idle(&self) -> Nanos {
+        if self.answered > 0 { self.current.time.saturating_sub(self.answered) } else { 0 }
+    }
+
+    /// The exchanges in order, and the number of those beyond the limit.
+    pub(crate) fn report(mut self, flows: &[Flow; 2], budget: &Budget) -> (Vec<Exchange>, u64) {
+        self.finish(flows, budget, 0);
+        (self.kept, self.omitted)
+    }
+}

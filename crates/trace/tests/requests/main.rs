@@ -1,0 +1,368 @@
+//! Requests and failed connections of captures written segment by segment. Times are ms at the tap.
+
+use std::net::IpAddr;
+
+use tcpcast_trace::{
+    ConnectionReport, Connections, Endpoint, Exchange, Failure, Fate, Flags, Options, Segment,
+    Stage,
+};
+
+const MSS: u32 = 1000;
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+const MS: f64 = 1e6;
+
+/// A connection as a tap sees it: round trips between the tap and both ends, and the numbers that both have reached.
+struct Talk {
+    connections: Connections,
+    next: [u32; 2],
+    frame: u64,
+}
+
+impl Talk {
+    /// `away`: round trips to client and server.
+    fn new(away: [f64; 2]) -> Self {
+        let mut talk = Self { connections: Connections::default(), next: [1000, 5000], frame: 0 };
+        talk.flags(0.0, CLIENT, Flags::SYN, 0);
+        talk.flags(away[SERVER], SERVER, Flags::SYN | Flags::ACK, 0);
+        talk.flags(away[SERVER] + away[CLIENT], CLIENT, Flags::ACK, 0);
+        talk
+    }
+
+    /// New data, or a segment without data that takes a number if it is a SYN or FIN.
+    fn flags(&mut self, ms: f64, from: usize, flags: u8, payload: u32) {
+        let acknowledgement = self.next[1 - from];
+        self.segment(ms, from, flags, payload, self.next[from], acknowledgement);
+        self.next[from] += payload + u32::from(flags & (Flags::SYN | Flags::FIN) != 0);
+    }
+
+    fn data(&mut self, ms: f64, from: usize, payload: u32) {
+        self.flags(ms, from, Flags::ACK, payload);
+    }
+
+    fn ack(&mut self, ms: f64, from: usize) {
+        self.data(ms, from, 0);
+    }
+
+    fn segment(&mut self, ms: f64, from: usize, flags: u8, payload: u32, at: u32, ack: u32) {
+        self.frame += 1;
+        let ends = [40_000, 80].map(|port| Endpoint { address: IpAddr::from([10, 0, 0, 1]), port });
+        let mss = (flags & Flags::SYN != 0).then_some(MSS as u16);
+        self.connections.push(&Segment {
+            frame: self.frame,
+            time: (ms * MS) as u64 + 1_000_000_000_000,
+            source: ends[from],
+            destination: ends[1 - from],
+            ip_id: None,
+            ttl: 64,
+            ecn: 0,
+            ip_bytes: 40 + payload,
+            payload,
+            sequence: at,
+            acknowledgement: ack,
+            flags: Flags(flags),
+            window: 60_000,
+            options: Options { mss, ..Options::default() },
+            fragment: false,
+        });
+    }
+
+    fn report(self) -> ConnectionReport {
+        self.connections.finish().next().expect("a connection")
+    }
+
+    fn exchanges(self) -> Vec<Exchange> {
+        self.report().exchanges
+    }
+}
+
+fn ms(time: u64) -> f64 {
+    time as f64 / MS
+}
+
+fn assert_near(found: u64, expected: f64) {
+    assert!((ms(found) - expected).abs() < 0.01, "{} for {expected}", ms(found));
+}
+
+#[test]
+fn a_request_has_a_first_and_a_last_byte() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(135.0, SERVER, MSS);
+    talk.data(136.0, SERVER, 500);
+    talk.ack(136.0, CLIENT);
+    talk.data(200.0, CLIENT, 300);
+    talk.data(240.0, SERVER, 400);
+    let [first, second] = talk.exchanges().try_into().expect("two requests");
+    assert_eq!((first.request_bytes, first.response_bytes), (200, 1500));
+    assert_eq!((second.request_bytes, second.response_bytes), (300, 400));
+    assert_near(first.first_byte, 35.0);
+    assert_near(first.last_byte, 36.0);
+    assert_near(second.answer, 40.0);
+    assert!(!first.overlaps && !second.overlaps);
+    assert_eq!((first.repair, first.held, first.pauses), (0, 0, 0));
+}
+
+#[test]
+fn bulk_data_of_one_end_are_no_request() {
+    let mut talk = Talk::new([30.0, 0.0]);
+    for round in 1..20 {
+        (0..10).for_each(|_| talk.data(30.0 * f64::from(round), SERVER, MSS));
+        talk.ack(30.0 * f64::from(round) + 29.0, CLIENT);
+    }
+    assert_eq!(talk.exchanges(), []);
+}
+
+#[test]
+fn a_greeting_of_the_server_is_no_response() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(40.0, SERVER, 50);
+    talk.ack(40.0, CLIENT);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(131.0, SERVER, 100);
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_near(only.first_byte, 31.0);
+    assert_eq!(only.response_bytes, 100);
+}
+
+#[test]
+fn a_request_before_the_end_of_a_response_overlaps_it() {
+    let mut talk = Talk::new([30.0, 0.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(101.0, SERVER, MSS);
+    let before = talk.next[SERVER] - MSS;
+    talk.segment(102.0, CLIENT, Flags::ACK, 200, talk.next[CLIENT], before);
+    talk.next[CLIENT] += 200;
+    talk.data(103.0, SERVER, MSS);
+    assert!(talk.exchanges().iter().all(|one| one.overlaps));
+}
+
+#[test]
+fn a_response_before_the_end_of_the_request_overlaps_it() {
+    // At the client, the second request leaves before the first response arrives.
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    let asked = talk.next[CLIENT];
+    talk.data(130.0, SERVER, 100);
+    talk.data(131.0, CLIENT, 200);
+    talk.segment(132.0, SERVER, Flags::ACK, 100, talk.next[SERVER], asked);
+    assert!(talk.exchanges().iter().all(|one| one.overlaps));
+}
+
+#[test]
+fn a_retransmission_delays_the_last_byte() {
+    let mut talk = Talk::new([30.0, 0.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(105.0, SERVER, MSS);
+    let lost = talk.next[SERVER];
+    talk.data(105.0, SERVER, 500);
+    talk.segment(135.0, CLIENT, Flags::ACK, 0, talk.next[CLIENT], lost);
+    let end = talk.next[CLIENT];
+    talk.segment(335.0, SERVER, Flags::ACK, 500, lost, end);
+    talk.ack(365.0, CLIENT);
+    talk.data(400.0, CLIENT, 200);
+    talk.data(405.0, SERVER, 500);
+    let [first, second] = talk.exchanges().try_into().expect("two requests");
+    assert_near(first.repair, 230.0);
+    assert_near(first.last_byte, 235.0);
+    assert_eq!((first.retransmissions, second.retransmissions), (1, 0));
+    assert!(!first.after_losses && second.after_losses);
+}
+
+#[test]
+fn a_small_segment_waits_for_a_delayed_acknowledgement() {
+    // Header and body are written separately; the server delays its acknowledgement by 40 ms.
+    for (near, far) in [(0.0, 30.0), (30.0, 0.0), (10.0, 20.0)] {
+        let mut talk = Talk::new([near, far]);
+        for start in [100.0, 1100.0] {
+            talk.data(start, CLIENT, 200);
+            talk.ack(start + far + 40.0, SERVER);
+            talk.data(start + far + 40.0 + near, CLIENT, 300);
+            talk.data(start + 2.0 * far + near + 45.0, SERVER, 500);
+            talk.ack(start + 2.0 * far + near + 46.0, CLIENT);
+        }
+        for found in talk.exchanges() {
+            assert_near(found.delayed, 40.0);
+            assert_near(found.held, 70.0);
+            assert_near(found.answer, 5.0 + far);
+        }
+    }
+}
+
+#[test]
+fn nagle_alone_costs_a_round_trip() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.ack(130.0, SERVER);
+    talk.data(130.0, CLIENT, 300);
+    talk.data(165.0, SERVER, 500);
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_near(only.held, 30.0);
+    assert_eq!(only.delayed, 0);
+}
+
+#[test]
+fn a_pause_within_a_response_is_the_server_s() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(130.0, SERVER, 300);
+    talk.ack(130.0, CLIENT);
+    talk.data(630.0, SERVER, 700);
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_near(only.pauses, 500.0);
+}
+
+#[test]
+fn writes_smaller_than_the_mss_end_what_the_server_had() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    for part in 0..3 {
+        talk.data(130.0 + 60.0 * f64::from(part), SERVER, 700);
+        talk.ack(130.0 + 60.0 * f64::from(part), CLIENT);
+    }
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_near(only.pauses, 120.0);
+}
+
+#[test]
+fn a_gap_after_a_full_segment_is_a_lost_tail() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(130.0, SERVER, MSS);
+    talk.ack(130.0, CLIENT);
+    talk.data(400.0, SERVER, 300);
+    let [only] = talk.exchanges().try_into().expect("one request");
+    assert_near(only.repair, 270.0);
+    assert_eq!((only.pauses, only.retransmissions), (0, 1));
+}
+
+fn fate(talk: Talk) -> Fate {
+    talk.report().fate.expect("it failed")
+}
+
+fn silent_talk() -> Talk {
+    Talk { connections: Connections::default(), next: [1000, 5000], frame: 0 }
+}
+
+#[test]
+fn syns_without_an_answer() {
+    let mut talk = silent_talk();
+    for at in [0.0, 1000.0, 3000.0] {
+        talk.segment(at, CLIENT, Flags::SYN, 0, 1000, 0);
+    }
+    let found = fate(talk);
+    assert_eq!((found.failure, found.by, found.tries), (Failure::Unanswered, SERVER, 3));
+    assert_near(found.waited, 3000.0);
+}
+
+#[test]
+fn a_rst_for_a_syn_is_a_refusal() {
+    let mut talk = silent_talk();
+    talk.segment(0.0, CLIENT, Flags::SYN, 0, 1000, 0);
+    talk.segment(30.0, SERVER, Flags::RST | Flags::ACK, 0, 0, 1001);
+    let found = fate(talk);
+    assert_eq!((found.failure, found.by), (Failure::Refused, SERVER));
+    assert_eq!(found.stage, Stage::Handshake);
+    assert_near(found.waited, 30.0);
+}
+
+#[test]
+fn a_syn_ack_without_an_acknowledgement_is_half_open() {
+    let mut talk = silent_talk();
+    talk.segment(0.0, CLIENT, Flags::SYN, 0, 1000, 0);
+    for at in [1.0, 1001.0] {
+        talk.segment(at, SERVER, Flags::SYN | Flags::ACK, 0, 5000, 1001);
+    }
+    let found = fate(talk);
+    assert_eq!((found.failure, found.by, found.tries), (Failure::HalfOpen, CLIENT, 2));
+}
+
+#[test]
+fn a_rst_has_a_side_and_a_stage() {
+    type Step = fn(&mut Talk);
+    let cases: [(usize, Stage, Step); 6] = [
+        (SERVER, Stage::BeforeData, |_| ()),
+        (SERVER, Stage::InRequest, |talk| talk.data(100.0, CLIENT, 200)),
+        (CLIENT, Stage::InResponse, |talk| {
+            talk.data(100.0, CLIENT, 200);
+            talk.data(131.0, SERVER, MSS);
+        }),
+        (SERVER, Stage::Idle, |talk| {
+            talk.data(100.0, CLIENT, 200);
+            talk.data(131.0, SERVER, MSS);
+            talk.ack(131.0, CLIENT);
+        }),
+        (CLIENT, Stage::AfterFin, |talk| talk.flags(100.0, SERVER, Flags::FIN | Flags::ACK, 0)),
+        (SERVER, Stage::InRequest, |talk| {
+            talk.data(100.0, CLIENT, 200);
+            talk.data(131.0, SERVER, MSS);
+            talk.data(300.0, CLIENT, 200);
+        }),
+    ];
+    for (by, stage, step) in cases {
+        let mut talk = Talk::new([0.0, 30.0]);
+        step(&mut talk);
+        talk.flags(500.0, by, Flags::RST, 0);
+        let found = fate(talk);
+        assert_eq!((found.failure, found.by, found.stage), (Failure::Reset, by, stage));
+    }
+}
+
+#[test]
+fn a_reset_request_says_how_long_the_connection_was_idle() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(131.0, SERVER, MSS);
+    talk.ack(131.0, CLIENT);
+    talk.data(60_131.0, CLIENT, 200);
+    talk.flags(60_161.0, SERVER, Flags::RST, 0);
+    assert_near(fate(talk).waited, 60_000.0);
+}
+
+#[test]
+fn a_peer_that_answers_nothing_is_silent() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(131.0, SERVER, MSS);
+    talk.ack(131.0, CLIENT);
+    let (at, ack) = (talk.next[CLIENT], talk.next[SERVER]);
+    talk.data(500.0, CLIENT, 200);
+    for time in [730.0, 1200.0, 2100.0] {
+        talk.segment(time, CLIENT, Flags::ACK, 200, at, ack);
+    }
+    let found = fate(talk);
+    assert_eq!((found.failure, found.by, found.tries), (Failure::Silent, SERVER, 4));
+    assert_eq!(found.stage, Stage::InRequest);
+    assert_near(found.waited, 2100.0 - 730.0);
+}
+
+#[test]
+fn a_connection_that_closes_has_not_failed() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(131.0, SERVER, MSS);
+    talk.flags(132.0, CLIENT, Flags::FIN | Flags::ACK, 0);
+    talk.flags(162.0, SERVER, Flags::FIN | Flags::ACK, 0);
+    talk.flags(163.0, CLIENT, Flags::RST, 0);
+    assert_eq!(talk.report().fate, None);
+}
+
+#[test]
+fn keepalives_are_answered_or_not() {
+    let mut talk = Talk::new([0.0, 30.0]);
+    talk.data(100.0, CLIENT, 200);
+    talk.data(131.0, SERVER, MSS);
+    talk.ack(131.0, CLIENT);
+    let (at, ack) = (talk.next[CLIENT] - 1, talk.next[SERVER]);
+    for (time, answered) in [(10e3, true), (20e3, true), (30e3, false), (40e3, false)] {
+        talk.segment(time, CLIENT, Flags::ACK, 0, at, ack);
+        if answered {
+            talk.ack(time + 30.0, SERVER);
+        }
+    }
+    let report = talk.report();
+    let silent = report.fate.expect("the server is silent");
+    assert_eq!((silent.failure, silent.by, silent.stage), (Failure::Silent, SERVER, Stage::Idle));
+    let client = &report.directions[0];
+    assert_eq!((client.counts.keep_alives, client.counts.keep_alives_unanswered), (4, 2));
+}

@@ -1,0 +1,136 @@
+"""Services: all requests to one address and port, their latency, and the cause of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tcpcast.captures.table import Table
+
+    Column = np.ndarray[Any, Any]
+
+RETRANSMISSION = "retransmission"
+HELD = "held"
+SERVER = "server"
+NETWORK = "network"
+UNKNOWN = "unknown"
+PARTS = (SERVER, NETWORK, RETRANSMISSION, HELD)
+"""Parts of a latency, in the order of the columns."""
+
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+LEAST_REQUESTS = 3
+"""Separable requests of a service that has a row, and whose connections share one verdict."""
+LONGEST_RESPONSE = 1 << 20
+"""Median response in bytes, beyond which connections are transfers and have a verdict each."""
+NOTICEABLE = 0.1
+"""Least share of the median latency that losses or held segments add, if they are the cause: they
+can be avoided, a round trip and the server's work cannot."""
+ENOUGH = 20
+"""Requests at and above which the slowest are looked at separately."""
+LEAST_RTT_S = 50e-6
+"""Round trips shorter than this are within a machine or a rack: both ends are near the tap."""
+NEAR_SHARE = 0.1
+"""A tap is at an end that takes at most this share of the round trip."""
+
+
+def services(requests: Table) -> Table:
+    """Return a row per service with enough separable requests, the most requests first."""
+    names, service = np.unique(requests["server"], return_inverse=True)
+    rows = [
+        _service(str(name), {key: column[service == at] for key, column in requests.items()})
+        for at, name in enumerate(names.tolist())
+    ]
+    kept = [row for row in rows if row["requests"] - row["not_separable"] >= LEAST_REQUESTS]
+    kept.sort(key=lambda row: (-row["requests"], row["server"]))
+    empty = _service("", {key: column[:0] for key, column in requests.items()})
+    return {key: np.array([row[key] for row in kept], dtype=_dtype(empty[key])) for key in empty}
+
+
+def _dtype(value: Any) -> Any:
+    return np.str_ if isinstance(value, str) else np.int64 if isinstance(value, int) else np.float64
+
+
+def of_rows(connections: Table, requests: Table, found: Table) -> Column:
+    """Return the row of ``services`` of each direction; -1 where it has its own verdict."""
+    shared = found["response_bytes_p50"] <= LONGEST_RESPONSE
+    place = {name: at for at, name in enumerate(found["server"].tolist()) if shared[at]}
+    numbers, firsts = np.unique(requests["connection"], return_index=True)
+    servers = requests["server"][firsts].tolist()
+    of_number = {
+        number: place.get(server, -1)
+        for number, server in zip(numbers.tolist(), servers, strict=True)
+    }
+    rows = [of_number.get(number, -1) for number in connections["connection"].tolist()]
+    return np.array(rows, dtype=np.int64)
+
+
+def _service(name: str, every: Table) -> dict[str, Any]:
+    """Return the row of one service."""
+    good = {key: column[every["separable"]] for key, column in every.items()}
+    whole = good["last_byte_s"]
+    row: dict[str, Any] = {
+        "server": name,
+        "connections": int(np.unique(every["connection"]).size),
+        "requests": int(every["server"].size),
+        "unanswered": int((every["response_bytes"] == 0).sum()),
+        "not_separable": int((~every["separable"]).sum()),
+        "request_bytes_p50": _quantile(good["request_bytes"], 0.5),
+        "response_bytes_p50": _quantile(good["response_bytes"], 0.5),
+    }
+    for what in ("first_byte", "last_byte"):
+        values = good[f"{what}_s"]
+        row |= {f"{what}_{at}_s": _quantile(values, share) for at, share in QUANTILES.items()}
+    row["mean_s"] = _mean(whole)
+    row |= {f"{part}_s": _mean(good[f"{part}_s"]) for part in PARTS}
+    row["delayed_ack_s"] = _mean(good["delayed_ack_s"])
+    row["rtt_s"] = _quantile(good["rtt_s"], 0.5)
+    row["tap"] = _tap(good)
+    for part in (RETRANSMISSION, HELD):
+        row[f"with_{part}"] = int((good[f"{part}_s"] > 0).sum())
+        row[f"without_{part}_p50_s"] = _quantile(whole - good[f"{part}_s"], 0.5)
+    slow = whole >= row["last_byte_p95_s"] if whole.size >= ENOUGH else np.zeros(0, dtype=bool)
+    row |= {
+        f"slowest_{part}_s": _mean(good[f"{part}_s"][slow] if slow.size else whole[:0])
+        for part in PARTS
+    }
+    return row | {"cause": _cause(row), "slowest_cause": _slowest_cause(row)}
+
+
+def _quantile(values: Column, share: float) -> float:
+    return float(np.quantile(values, share)) if values.size else float("nan")
+
+
+def _mean(values: Column) -> float:
+    return float(np.mean(values)) if values.size else float("nan")
+
+
+def _tap(good: Table) -> str:
+    """Return the end that the tap is at, by the shortest round trips to both."""
+    client, rtt = _quantile(good["to_client_s"], 0.5), _quantile(good["rtt_s"], 0.5)
+    if not rtt >= LEAST_RTT_S:
+        return UNKNOWN
+    if client <= NEAR_SHARE * rtt:
+        return "client"
+    return "server" if rtt - client <= NEAR_SHARE * rtt else "middle"
+
+
+def _cause(row: dict[str, Any]) -> str:
+    """Return the cause of an ordinary latency: first those that can be avoided."""
+    median = row["last_byte_p50_s"]
+    for part in (RETRANSMISSION, HELD):
+        if median - row[f"without_{part}_p50_s"] >= NOTICEABLE * median > 0:
+            return part
+    parts = {part: row[f"{part}_s"] for part in PARTS}
+    if not np.isfinite(sum(parts.values())):
+        return UNKNOWN
+    return max(parts, key=lambda part: parts[part])
+
+
+def _slowest_cause(row: dict[str, Any]) -> str:
+    """Return the part by which the slowest requests exceed the mean most; empty if too few."""
+    more = {part: row[f"slowest_{part}_s"] - row[f"{part}_s"] for part in PARTS}
+    if not np.isfinite(sum(more.values())):
+        return ""
+    return max(more, key=lambda part: more[part])
