@@ -281,6 +281,7 @@ def check(name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "s
     entry = REGISTRY.get(name)
     if entry is None:
         raise NotApplicable(f"there is no engine {name}")
+    entry.check_packets(scenario)
     if not isinstance(entry, Formula):
         entry.check(scenario)
     elif scenario.captured is not None:
@@ -301,6 +302,7 @@ def _ask(
     raise_what_was_dropped()
     started = time.perf_counter()
     try:
+        entry.check_packets(scenario)
         result = entry.ask(scenario, options, measured)
     except NotApplicable as reason:
         result = Answer(engine=name, not_applicable=Refusal(reason.reason, reason.suggestions))
