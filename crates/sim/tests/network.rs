@@ -39,6 +39,7 @@ fn access() -> AccessConfig {
 
 fn class(sources: u32, tcp: TcpConfig, rtt_ms: u64, traffic: Traffic) -> ClassConfig {
     ClassConfig {
+        packet_bytes: None,
         sources,
         ingress: access(),
         egress: access(),
@@ -338,7 +339,7 @@ fn managed_at(rate_bps: u64, discipline: disciplines::QueueConfig) -> QueueConfi
 }
 
 fn behind(rate: LinkRate, discipline: disciplines::QueueConfig) -> QueueConfig {
-    QueueConfig::Managed(ManagedConfig { discipline, rate, packet_bytes: 1500 })
+    QueueConfig::Managed(ManagedConfig { discipline, rate, limit_bytes: None })
 }
 
 /// All that may drop or mark what they hold, with ECN where they know it.

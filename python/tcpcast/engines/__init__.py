@@ -99,6 +99,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "every scenario with a bottleneck rate or a limited receiver window, except captures",
         SIMULATION,
         "within its 95 % intervals; the reference simulator of the others",
+        any_packets=True,
     ),
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",

@@ -293,7 +293,13 @@ class Scenario(Table):
 
     @property
     def buffer_pkts(self) -> float:
-        """Data packets the bottleneck holds, the one in transmission included; inf: unlimited."""
+        """Data packets the bottleneck holds, the one in transmission included; inf: unlimited.
+
+        A buffer in bytes holds more small packets: those of the class with the smallest count.
+        """
+        buffer = self.network.bottleneck.buffer
+        if self.own_packets and buffer.unit == "bytes" and not self.network.bottleneck.polices:
+            return float(buffer.amount // min(group.packet_bytes for group in self.populations))
         return self.network.buffer_pkts(self.network.bottleneck)
 
     def with_changes(self, changes: Mapping[str, Any]) -> Self:
