@@ -127,6 +127,7 @@ REGISTRY: dict[str, EngineEntry] = {
         MEASUREMENT,
         "within its 95 % intervals; not trusted if the machine was too busy",
         quick=False,
+        any_packets=True,
     ),
     "trace": EngineEntry(
         "tcpcast.engines.capture",
