@@ -78,7 +78,7 @@ def test_a_class_has_packets_of_its_own_size() -> None:
     assert (large.payload_bytes, small.payload_bytes) == (1448, 148)
     again = Scenario.from_dict(scenario(BULK).resolved())
     assert again.populations == [large, small]
-    # Half of what the round-trip time holds apart from transmission: 240 B or 1,540 B at 10 Mbit/s.
+    # Half of the propagation: the round-trip time less 240 B or 1,540 B at 10 Mbit/s.
     assert small.forward_delay_s == pytest.approx((0.050 - 8 * 240 / 10e6) / 2)
     assert large.forward_delay_s == pytest.approx((0.050 - 8 * 1540 / 10e6) / 2)
 

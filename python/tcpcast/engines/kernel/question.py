@@ -37,7 +37,7 @@ HANDSHAKE_AND_REST = 5.0
 MOST_FLOWS = 256
 SHORTEST_PACKET, LONGEST_PACKET = 88, 1984
 MOST_BYTES = 256 * 2**20
-"""What the link takes: senders, bytes of a full packet (the kernel sends segments of at least 48),
+"""Limits of the link: senders, bytes of a full packet (the kernel sends segments of at least 48),
 memory for packets."""
 
 AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"

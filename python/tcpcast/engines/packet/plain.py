@@ -320,7 +320,7 @@ Traffic = OnOff | Bulk | Transfers | Arrivals
 class ClassConfig(TypedDict):
     """A class of sources; ``scale`` is how many sources each stands for, if there is a scale.
 
-    ``packet_bytes`` is None if its packets are as long as those of the run.
+    ``packet_bytes`` is None if its packets have the length of the run.
     """
 
     sources: int

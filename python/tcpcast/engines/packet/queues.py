@@ -1,8 +1,8 @@
 """Queue disciplines as the simulator takes them, and which of them mark.
 
 A discipline whose departures are not known when packets arrive is a managed one: it may drop or
-mark what it holds. So is any in front of a link whose rate is not constant. If packets of classes
-have different sizes, fair queueing and buffers in bytes also need to know each packet's length.
+mark packets in the queue. So is any in front of a link whose rate is not constant. If packets of
+classes have different sizes, fair queueing and buffers in bytes are managed, too.
 """
 
 from __future__ import annotations
