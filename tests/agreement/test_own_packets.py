@@ -119,6 +119,7 @@ QUEUES: dict[str, dict[str, Any]] = {
     "pie": {"network.bottleneck.queue": "pie"},
     "head-drop": {"network.bottleneck.queue": "head-drop"},
     "bucket": {"network.bottleneck.rate": {"bucket": "10mbit", "burst": "3KB"}},
+    "opportunities": {"network.bottleneck.rate": {"opportunities": "1 2 3 4 5 7 8 9 10 12"}},
 }
 
 
@@ -182,7 +183,7 @@ def test_sizes_of_files_are_those_of_the_class() -> None:
     assert rates == pytest.approx(np.array([21 * 8 * LARGE, 67 * 8 * SMALL]) / on_s, rel=1e-9)
     assert not {"rates", "by_size"} & found.tables.keys()
     assert "shared_rate_bps" not in found.tables["states"]
-    # The goodput of a file is its bits over the time to its delivery, an ack before its ON time ends.
+    # The goodput of a file is its bits over the time to its delivery, before its ON time ends.
     told = found.tables["file_goodput_by_class"]
     for name, rate in zip(("large", "small"), rates, strict=True):
         median = told["goodput_bps"][(told["name"] == name) & (told["share"] == 0.5)]
