@@ -630,6 +630,7 @@ def groups(draw: st.DrawFn) -> dict[str, Any]:
         "ingress": draw(access_links()),
         "egress": draw(access_links()),
         "forward_ns": draw(st.integers(1_000_000, 50_000_000)),
+        "packet_bytes": None,
         "back_ns": draw(st.integers(0, 50_000_000)),
         "tcp": None,
         "host_noise_ns": 0,

@@ -14,6 +14,7 @@ from tcpcast.cli.run import exit_code
 from tcpcast.compare import class_figures
 from tcpcast.emulation.traffic import TrafficOutcome
 from tcpcast.engines import RunOptions
+from tcpcast.engines import answer as ask
 from tcpcast.engines.kernel import seconds
 from tcpcast.engines.kernel.question import question
 from tcpcast.scenario import Scenario
@@ -209,6 +210,36 @@ def test_flows_start_and_stop_with_their_class() -> None:
     # In its second it has a share; alone the other has all.
     assert 1e6 < flows["goodput_bps"][1] < 9.7e6
     assert flows["goodput_bps"].tolist()[0] > 4e6
+
+
+def test_packets_of_a_class_have_its_size() -> None:
+    """The link counts packets: their number times their size is what it carried."""
+    sizes = {"large": 1500, "small": 500}
+    classes = [{"name": name, "flows": 1, "packet": f"{n}B"} for name, n in sizes.items()]
+    scenario = asked(**{"class": classes, "run": {"duration": "8s", "warmup": "2s"}})
+    [answer] = ask(scenario, ["kernel"], RunOptions(accept_late=True))
+    if answer.not_applicable is not None and "this machine" in answer.not_applicable:
+        pytest.skip(answer.not_applicable)
+    carried = 0.0
+    for name, figures in class_figures(answer).items():
+        passed = figures["send_rate_pps"].value * (1 - figures["loss_ratio"].value)
+        carried += 8 * sizes[name] * passed
+        payload = figures["goodput_bps"].value / (8 * passed)
+        assert payload == pytest.approx(sizes[name] - 52, rel=0.05)
+    assert carried == pytest.approx(10e6 * answer.metrics["utilisation"].value, rel=0.02)
+
+
+def test_two_sizes_share_a_buffer_of_packets_as_in_the_simulator() -> None:
+    classes = [{"name": "large", "flows": 2}, {"name": "small", "flows": 2, "packet": "500B"}]
+    network = {"bottleneck": {"rate": "4mbit", "buffer": "40pkt"}}
+    run = {"duration": "20s", "warmup": "4s"}
+    scenario = asked(**{"class": classes, "network": network, "run": run})
+    shares = []
+    for answer in (measured(scenario), *tcpcast.run(scenario, ["packet"])):
+        large, small = (each["goodput_bps"].value for each in class_figures(answer).values())
+        shares.append(small / (large + small))
+    assert shares[0] == pytest.approx(shares[1], abs=0.1)
+    assert max(shares) < 0.4
 
 
 def test_a_bulk_flow_fills_the_link() -> None:

@@ -312,7 +312,7 @@ def test_the_simulator_is_told_of_active_queue_management() -> None:
         "managed": {
             "discipline": {"codel": codel},
             "rate": {"constant": 10_000_000},
-            "packet_bytes": 1500,
+            "limit_bytes": None,
         }
     }
     flows = told(kind="fq_codel", flows=64)["managed"]["discipline"]["fq-codel"]

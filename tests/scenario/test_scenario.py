@@ -595,7 +595,7 @@ def test_every_scenario_stays_itself(tables: dict[str, Any]) -> None:
     s = Scenario.from_dict(tables)
     stays_itself(s)
     for group in s.populations:
-        path = s.network.transmission_s(group.ingress, group.egress)
+        path = s.network.transmission_s(group.ingress, group.egress, group.packet_bytes)
         total = group.forward_delay_s + group.return_delay_s + path
         assert total == pytest.approx(group.rtt_s, rel=1e-12)
         assert group.forward_delay_s >= 0

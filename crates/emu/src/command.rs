@@ -118,8 +118,8 @@ impl LinkCommand {
             Port { side: Side::Far, address: FAR, forward: 0, back: 0 },
         ];
         let children = Children::new(lifeline).map_err(LinkError::Loop)?;
-        let (mut network, devices) =
-            Network::new(&ports, self.mtu, self.way).map_err(LinkError::Network)?;
+        let (mut network, devices) = Network::new(&ports, &vec![self.mtu; ports.len()], self.way)
+            .map_err(LinkError::Network)?;
         network.add_ipv6();
         let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
         let mut capture = capture.transpose().map_err(LinkError::Loop)?;

@@ -23,6 +23,7 @@ const RULE_B: InstantLoss = InstantLoss {
 fn class(sources: u32, traffic: Traffic) -> ClassConfig {
     let access = |rate_bps| AccessConfig { rate_bps, delay: SECOND / 100, limit: None, loss: None };
     ClassConfig {
+        packet_bytes: None,
         sources,
         ingress: access(Some(10_000_000)),
         egress: access(Some(7_000_000)),
@@ -175,7 +176,10 @@ fn check_exact(config: &RunConfig) {
     let mut exact = Replications::new(config, 1);
     exact.advance(until(200), 1, &Control::new(1));
     let mut runs = replications(config, &asked(Scheme::Rates, 1), 1);
-    let goal = Goal { until: 200 * SECOND - hops::time_to_meeting(config), ..until(200) };
+    let goal = Goal {
+        until: 200 * SECOND - hops::time_to_meeting(config, config.packet_bytes),
+        ..until(200)
+    };
     runs.advance(goal, 1, &Control::new(1));
     let (exact, found) = (exact.settle().unwrap()[0], runs.settle().unwrap()[0]);
     let wanted = dates(exact);

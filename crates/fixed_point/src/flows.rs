@@ -23,6 +23,8 @@ pub(super) struct Path {
     pub after: Route,
     /// From the destination back to the source, for acknowledgements.
     pub back: Nanos,
+    /// Bytes of a data packet.
+    pub packet_bytes: u32,
 }
 
 impl Path {
@@ -37,6 +39,7 @@ impl Path {
         Self {
             up: before.alone(),
             before,
+            packet_bytes: config.packet_bytes,
             forward: class.forward,
             after: Route::new(vec![last]),
             back: ack(egress.rate_bps)
@@ -89,7 +92,7 @@ impl Reference {
     pub(super) fn new(class: u16, path: &Path, seed: u64, replication: u32, id: u32) -> Self {
         let stream = |purpose| Stream::named(seed, replication, id, purpose);
         Self {
-            record: SourceRecord::new(class, false),
+            record: SourceRecord::new(class, path.packet_bytes, false),
             sender: MaxPlus::default(),
             connected: false,
             size: 0,
@@ -150,7 +153,7 @@ impl Cross {
     pub(super) fn new(class: u16, path: &Path, seed: u64, replication: u32, id: u32) -> Self {
         let stream = |purpose| Stream::named(seed, replication, id, purpose);
         Self {
-            record: SourceRecord::new(class, false),
+            record: SourceRecord::new(class, path.packet_bytes, false),
             window: crate::window::Window::default(),
             connected: false,
             on: false,

@@ -16,6 +16,7 @@ pub(super) struct OwnHops {
     first: usize,
     /// Each with the propagation behind it.
     hops: Vec<(OwnHop, Nanos)>,
+    packet_bytes: u32,
 }
 
 impl OwnHops {
@@ -27,7 +28,8 @@ impl OwnHops {
     ) -> Self {
         let hop =
             |(at, hop): (usize, &HopConfig)| (OwnHop::new(hop, config, replication, at), hop.delay);
-        Self { first, hops: (first..).zip(hops).map(hop).collect() }
+        let hops = (first..).zip(hops).map(hop).collect();
+        Self { first, hops, packet_bytes: config.packet_bytes }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -44,7 +46,8 @@ impl OwnHops {
         probes: &mut Probes,
     ) -> Result<Nanos, Nanos> {
         for (stage, (hop, delay)) in (self.first..).zip(&mut self.hops) {
-            match hop.offer(packet.source(), at, &mut probes.hops[stage]) {
+            let counters = &mut probes.hops[stage];
+            match hop.offer(packet.source(), self.packet_bytes, at, counters) {
                 Fate::Leaves(leaves) => at = leaves + *delay,
                 Fate::Lost { at, random } => {
                     probes.dropped_at_hop(stage, at, record, packet, random);

@@ -71,8 +71,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
         let stages = hops::stages_of(config);
-        let probes =
-            || Probes::new(&config.probes, config.classes.len(), config.packet_bytes, stages);
+        let probes = || Probes::new(&config.probes, config.classes.len(), stages);
         let behind = config.before.len() + 1;
         let mut run = Self {
             scheme: asked.scheme,
@@ -428,7 +427,7 @@ pub(super) fn draw_off_time(
 /// engine.
 fn late(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
     let alone = paths.iter().map(|path| path.up).min().unwrap_or(0);
-    let takes_time = alone + hops::time_to_meeting(config) > 0;
+    let takes_time = alone + hops::time_to_meeting(config, config.packet_bytes) > 0;
     if takes_time { 0 } else { link.time_when_idle().max(1) }
 }
 

@@ -366,11 +366,10 @@ impl Simulation {
 
     /// Write the n-th capture to an open file's path from now on, as the first replication goes on.
     fn begin_capture(&mut self, index: usize, path: PathBuf) -> PyResult<()> {
-        let packet_bytes = self.config.packet_bytes;
         let file = BufWriter::new(File::create(path)?);
         let capture = self.runs.capture_mut(index).ok_or_else(no_capture)?;
         let announced = self.config.announced(capture.tap());
-        Ok(capture.write_to(Box::new(file), packet_bytes, announced)?)
+        Ok(capture.write_to(Box::new(file), announced)?)
     }
 
     /// Write what is left of the n-th capture; says whether more packets passed than it keeps.

@@ -59,6 +59,7 @@ fn w134() -> (RunConfig, Goal) {
     let rate = u64::from(sources) * 10_000_000 / 134;
     let delay = propagation(SECOND / 20, [Some(100_000_000), Some(rate), Some(2_000_000)]);
     let class = ClassConfig {
+        packet_bytes: None,
         sources,
         ingress: access(Some(100_000_000)),
         egress: access(Some(2_000_000)),
@@ -125,6 +126,7 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) 
     let rate = argument(3, 100) * 1_000_000;
     let delay = propagation(rtt_ms * SECOND / 1000, [None, Some(rate), None]);
     let class = ClassConfig {
+        packet_bytes: None,
         sources: argument(2, 10),
         ingress: access(None),
         egress: access(None),
@@ -156,7 +158,7 @@ fn web() -> (RunConfig, Goal) {
     let managed = ManagedConfig {
         discipline: disciplines::QueueConfig::FqCodel(FqCodelConfig::default()),
         rate: LinkRate::Constant(config.bottleneck_bps),
-        packet_bytes: config.packet_bytes,
+        limit_bytes: None,
     };
     let mut classes = config.classes;
     for class in &mut classes {
@@ -175,6 +177,7 @@ fn short() -> (RunConfig, Goal) {
     let delay = (SECOND / 10 - taken) / 2;
     let transfers = argument(2, 50_000) * sizes.len() as u64;
     let class = ClassConfig {
+        packet_bytes: None,
         sources: 0,
         ingress: access(None),
         egress: access(None),
@@ -218,6 +221,7 @@ fn local_loop() -> (RunConfig, Goal) {
     let own = Some(10_000_000);
     let delay = propagation(SECOND / 10, [own, Some(rate), own]);
     let class = ClassConfig {
+        packet_bytes: None,
         sources: argument(2, 10_000),
         ingress: access(own),
         egress: access(own),

@@ -78,6 +78,8 @@ pub struct ClassConfig {
     /// that of other hops.
     #[serde(rename = "back_ns")]
     pub back: Nanos,
+    /// Bytes of their data packets with headers; `None` is as in the whole run.
+    pub packet_bytes: Option<u32>,
     /// What they send.
     pub traffic: Traffic,
     /// Their TCP, where it is not that of the run; of the same kind of sender.
@@ -187,6 +189,16 @@ impl RunConfig {
             && !self.after.iter().any(|hop| serialises(&hop.queue, hop.rate_bps))
     }
 
+    /// Bytes of a data packet of a class, with its headers.
+    pub(crate) fn packet_bytes_of(&self, class: &ClassConfig) -> u32 {
+        class.packet_bytes.unwrap_or(self.packet_bytes)
+    }
+
+    /// Returns true if a class has full packets of another length than the run.
+    pub(crate) fn has_own_lengths(&self) -> bool {
+        self.classes.iter().any(|class| self.packet_bytes_of(class) != self.packet_bytes)
+    }
+
     /// Whether any source has today's TCP.
     pub(crate) fn has_modern(&self) -> bool {
         let of = |class: &ClassConfig| class.tcp.as_ref().unwrap_or(&self.tcp).modern.is_some();
@@ -226,21 +238,20 @@ impl RunConfig {
     /// Properties of each class's connections that a capture at `tap` shows.
     #[must_use]
     pub fn announced(&self, tap: Tap) -> Vec<Announced> {
-        let row = |end: &mut u32, class: &ClassConfig| {
-            *end += class.sources;
+        let row = |class: &ClassConfig| {
             let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
             let modern = tcp.modern.as_ref();
             let (rtt, [forward, back]) = (self.unloaded_rtt(class), self.unloaded_path(class, tap));
             let added = AddedHandshake { rtt, forward, back };
-            Some(Announced {
-                end: *end,
+            Announced {
+                packet_bytes: self.packet_bytes_of(class),
                 packets: tcp.receiver_window,
                 sack: modern.is_some_and(|modern| modern.stack.detection.uses_sack()),
                 ecn: modern.is_some_and(|modern| modern.stack.ecn),
                 added: (!tcp.has_handshake()).then_some(added),
-            })
+            }
         };
-        self.classes.iter().scan(0, row).collect()
+        self.classes.iter().map(row).collect()
     }
 
     /// The streams of cross traffic at a hop, by their places among all.

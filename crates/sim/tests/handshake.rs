@@ -19,6 +19,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
     let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
     let access = AccessConfig { rate_bps: None, delay: 0, limit: None, loss: None };
     let class = ClassConfig {
+        packet_bytes: None,
         sources: 0,
         ingress: access.clone(),
         egress: access,

@@ -39,6 +39,7 @@ fn access() -> AccessConfig {
 
 fn class(sources: u32, tcp: TcpConfig, rtt_ms: u64, traffic: Traffic) -> ClassConfig {
     ClassConfig {
+        packet_bytes: None,
         sources,
         ingress: access(),
         egress: access(),
@@ -338,7 +339,7 @@ fn managed_at(rate_bps: u64, discipline: disciplines::QueueConfig) -> QueueConfi
 }
 
 fn behind(rate: LinkRate, discipline: disciplines::QueueConfig) -> QueueConfig {
-    QueueConfig::Managed(ManagedConfig { discipline, rate, packet_bytes: 1500 })
+    QueueConfig::Managed(ManagedConfig { discipline, rate, limit_bytes: None })
 }
 
 /// All that may drop or mark what they hold, with ECN where they know it.
@@ -624,6 +625,14 @@ fn with_losses_on_all_links() -> impl Strategy<Value = RunConfig> {
     })
 }
 
+/// Makes full packets of a class `bytes` long.
+fn set_length(class: &mut ClassConfig, bytes: u32) {
+    class.packet_bytes = Some(bytes);
+    if let Some(modern) = class.tcp.as_mut().and_then(|tcp| tcp.modern.as_mut()) {
+        modern.stack.mss = bytes - if modern.stack.timestamps { 52 } else { 40 };
+    }
+}
+
 /// Packets that a link with no other hop carried, by the time for which it was busy.
 fn carried(probes: &tcpcast_sim::probe::Probes, service: Nanos) -> u64 {
     probes.occupancy.busy() / service
@@ -683,9 +692,14 @@ proptest! {
         prop_assert_eq!(found(&config, 8, 1), found(&config, 8, 2));
     }
 
-    /// Packets are also conserved on links that lose them behind their queues.
+    /// Packets are also conserved on links that lose them behind their queues, and if every second
+    /// class has shorter ones.
     #[test]
-    fn packets_lost_on_any_link_are_counted(config in with_losses_on_all_links()) {
+    fn packets_lost_on_any_link_are_counted(
+        mut config in with_losses_on_all_links(),
+        length in 100_u32..=1500,
+    ) {
+        config.classes.iter_mut().skip(1).step_by(2).for_each(|class| set_length(class, length));
         prop_assert_eq!(found(&config, 2, 1), found(&config, 2, 2));
     }
 

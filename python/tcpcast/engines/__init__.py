@@ -99,6 +99,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "every scenario with a bottleneck rate or a limited receiver window, except captures",
         SIMULATION,
         "within its 95 % intervals; the reference simulator of the others",
+        any_packets=True,
     ),
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
@@ -126,6 +127,7 @@ REGISTRY: dict[str, EngineEntry] = {
         MEASUREMENT,
         "within its 95 % intervals; not trusted if the machine was too busy",
         quick=False,
+        any_packets=True,
     ),
     "trace": EngineEntry(
         "tcpcast.engines.capture",
@@ -281,6 +283,7 @@ def check(name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "s
     entry = REGISTRY.get(name)
     if entry is None:
         raise NotApplicable(f"there is no engine {name}")
+    entry.check_packets(scenario)
     if not isinstance(entry, Formula):
         entry.check(scenario)
     elif scenario.captured is not None:
@@ -303,6 +306,7 @@ def _ask(
     raise_what_was_dropped()
     started = time.perf_counter()
     try:
+        entry.check_packets(scenario)
         result = entry.ask(scenario, options, measured)
     except NotApplicable as reason:
         result = Answer(engine=name, not_applicable=Refusal(reason.reason, reason.suggestions))

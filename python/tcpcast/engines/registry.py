@@ -51,7 +51,8 @@ class EngineEntry:
     """A row of the registry; ``function`` of ``module`` takes a scenario and options.
 
     ``family`` is one of :data:`FAMILIES`; ``trust`` says when its values are to be trusted, for an
-    engine without a row in :data:`tcpcast.models.domain.DOMAINS`.
+    engine without a row in :data:`tcpcast.models.domain.DOMAINS`; ``any_packets`` is True if
+    packets of classes may have different sizes.
     """
 
     module: str
@@ -61,6 +62,7 @@ class EngineEntry:
     family: str
     trust: str = ""
     quick: bool = True
+    any_packets: bool = False
 
     def trusted_when(self, name: str) -> str:
         """Return when to trust the engine of this name: as its row says, or by its domain."""
@@ -71,6 +73,11 @@ class EngineEntry:
     def by_default(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
         """Say whether a run that names no engine asks this one."""
         return self.quick
+
+    def check_packets(self, scenario: Scenario) -> None:
+        """Raise NotApplicable if a class has packets of a size that the engine does not have."""
+        if not self.any_packets:
+            check_one_size("it", scenario)
 
     def load(self) -> Callable[..., Any]:
         """Import the engine; formulas and the simulator are not imported before they are used."""
@@ -172,6 +179,16 @@ class Formula(EngineEntry):
         if options.tables:
             answer.provenance["scenario"] = scenario.digest()
         return answer
+
+
+def check_one_size(who: str, scenario: Scenario) -> None:
+    """Raise NotApplicable if packets of a class have another size than ``network.packet``."""
+    keys = [f"class.{name}.packet" for name in scenario.own_packets]
+    if keys:
+        raise NotApplicable(
+            f"{keys[0]}: {who} has packets of one size, network.packet",
+            Suggestion(dict.fromkeys(keys)),
+        )
 
 
 @functools.cache

@@ -13,6 +13,7 @@ import numpy as np
 from tcpcast import units
 from tcpcast.engines.formula.engset import EngsetInputs, engset_inputs, engset_warnings
 from tcpcast.engines.formula.sizing import bytes_text
+from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
 from tcpcast.plan.curve import between, curve_of, whole
@@ -152,6 +153,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     DomainError
         A target that is not above 0 and below 1, or one that no buffer reaches.
     """
+    check_one_size("plan buffer", scenario)
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
     _check(scenario, metric, target)
     link = _Link.of(scenario)

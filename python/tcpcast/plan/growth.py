@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
+from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import DomainError, NotApplicable
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
     DomainError
         There is no such class, or its traffic is another.
     """
+    check_one_size(plan, scenario)
     people = scenario.populations
     counts = {each.name: each.count for each in people if each.traffic.kind == "on-off"}
     if not counts:

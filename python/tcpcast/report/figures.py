@@ -274,7 +274,7 @@ def _queue(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> Non
     )
     axes.set_yscale("log")
     _series(axes, answers, lambda t: _positive(t["queue_pkts"], t["time_above"]), "queue")
-    buffer_pkts = scenario.network.buffer_pkts(scenario.network.bottleneck)
+    buffer_pkts = scenario.buffer_pkts
     _frame(axes, answers, "queue", ("queue_pkts", "time_above"), 1.25 * buffer_pkts)
     if buffer_pkts <= axes.get_xlim()[1]:
         axes.axvline(buffer_pkts, color=REFERENCE, linewidth=1, linestyle=":", label="buffer")
@@ -336,12 +336,15 @@ def _rates(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> Non
         )
         for flow in np.unique(table["flow"][new])[:_MAX_FLOWS]
     }
-    bits = 8 * scenario.payload_bytes
-    scale = scale_of_unit("bit/s", bits * max(float(rate.max()) for _, rate in found.values()))
+    ends = np.cumsum([group.count for group in scenario.populations])
+    payloads = [8 * group.payload_bytes for group in scenario.populations]
+    bits = {flow: payloads[int(np.searchsorted(ends, flow, "right"))] for flow in found}
+    most = max(bits[flow] * float(rate.max()) for flow, (_, rate) in found.items())
+    scale = scale_of_unit("bit/s", most)
     for at, (flow, (edges, rate)) in enumerate(found.items()):
         look: dict[str, Any] = {"color": (*OBSERVED, *CALCULATED)[at], "label": f"flow {flow}"}
         look["linestyle"] = LINES[at % len(LINES)]
-        axes.stairs(rate * bits / scale.factor, edges, baseline=None, linewidth=1.2, **look)
+        axes.stairs(rate * bits[flow] / scale.factor, edges, baseline=None, linewidth=1.2, **look)
     axes.set_ylabel(f"payload sent for the first time ({scale.unit})")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)

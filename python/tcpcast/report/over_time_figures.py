@@ -125,7 +125,7 @@ def _queue(axes: Axes, answer: Answer, scenario: Scenario) -> None:
     table = answer.tables["queue_over_time"]
     _line(axes, answer, table, "queue_pkts", 1.0, _ALL)
     largest = _largest(table["queue_pkts"])
-    buffer_pkts = scenario.network.buffer_pkts(scenario.network.bottleneck)
+    buffer_pkts = scenario.buffer_pkts
     top = 1.15 * largest
     if buffer_pkts <= 2 * largest:
         axes.axhline(buffer_pkts, color=REFERENCE, linewidth=1, linestyle="--", label="buffer")

@@ -37,7 +37,8 @@ def size_text(packets: int, typed: Mapping[int, str]) -> str:
 
 def typed_sizes(scenario: Scenario | None) -> dict[int, str]:
     """Return the listed sizes of transfers that were typed in bytes, by their packets."""
-    groups = () if scenario is None else scenario.populations
+    # The same number of packets is another size in each class whose packets have their own.
+    groups = () if scenario is None or scenario.own_packets else scenario.populations
     listed = (p.traffic.sizes or [] for p in groups if p.traffic.kind == "transfers")
     return {
         int(size): exact_bytes(size.data_bytes)

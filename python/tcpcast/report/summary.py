@@ -164,7 +164,9 @@ def buffer_text(scenario: Scenario) -> str:
         return "unlimited buffer"
     if buffer.unit in {"seconds", "bytes"}:
         typed = exact_bytes(int(buffer.amount)) if buffer.unit == "bytes" else None
-        return f"buffer {typed or amount(buffer.amount, 's')}, {packets_text(scenario.buffer_pkts)}"
+        most = "at most " if typed and scenario.own_packets else ""
+        packets = f"{most}{packets_text(scenario.buffer_pkts)}"
+        return f"buffer {typed or amount(buffer.amount, 's')}, {packets}"
     unit = {"bdp": "BDP", "packets": "packets"}[buffer.unit]
     if buffer.unit == "packets" and buffer.amount == 1:
         unit = "packet"

@@ -16,10 +16,11 @@ from pydantic import (
 )
 
 from tcpcast import units
+from tcpcast.errors import UnitError
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.names import Name
-from tcpcast.scenario.network import NO_RTT, Network
-from tcpcast.scenario.quantities import Duration, PositiveDuration
+from tcpcast.scenario.network import HEADER_BYTES, NO_RTT, Network
+from tcpcast.scenario.quantities import Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.table import (
     Reading,
     Table,
@@ -59,6 +60,11 @@ class UserClass(Table):
     rtt: PositiveDuration | None = Field(
         default=None, examples=["200ms"], description="as network.rtt, for this class"
     )
+    packet: PacketSize | None = Field(
+        default=None,
+        examples=["200B"],
+        description="as network.packet, for this class; at most network.packet",
+    )
     start: Duration | None = Field(
         default=None,
         examples=["10s"],
@@ -89,11 +95,26 @@ def _read_with_own_payload(
     """Read a class; its sizes in bytes are divided by the payload that its own TCP leaves."""
     context, tcp = reading(info), as_table(value).get("tcp")
     timestamps = context.timestamps if tcp is None else has_timestamps(as_table(tcp))
-    if timestamps == context.timestamps or context.payload_bytes is None:
+    payload = context.payload_bytes
+    if payload is None:
         return handler(value)
-    payload = context.payload_bytes + (-TIMESTAMP_BYTES if timestamps else TIMESTAMP_BYTES)
+    packet = _packet_bytes(as_table(value).get("packet"))
+    if packet is None:
+        payload += TIMESTAMP_BYTES * (context.timestamps - timestamps)
+    else:
+        payload = packet - HEADER_BYTES - TIMESTAMP_BYTES * timestamps
+    if payload == context.payload_bytes or payload <= 0:
+        return handler(value)
     own = replace(context, payload_bytes=payload, timestamps=timestamps)
     return UserClass.model_validate(value, context=own)
+
+
+def _packet_bytes(typed: object) -> int | None:
+    """Return a packet size as typed; None if there is none, or a wrong one."""
+    try:
+        return None if typed is None else units.parse_bytes(typed)
+    except UnitError:
+        return None
 
 
 ClassEntry = Annotated[UserClass, WrapValidator(_read_with_own_payload)]
@@ -116,8 +137,14 @@ class Population:
     forward_delay_s: float
     return_delay_s: float
     tcp: Tcp
+    packet_bytes: int
     start_s: float = 0.0
     stop_s: float = math.inf
+
+    @property
+    def payload_bytes(self) -> int:
+        """Application bytes in a full data packet."""
+        return self.packet_bytes - self.tcp.header_bytes
 
     @property
     def has_span(self) -> bool:
@@ -253,14 +280,19 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
     """Find what is wrong with one class, given that each of its tables is right by itself."""
     found = _count_faults(user_class) + _span_faults(user_class)
     links = user_class.ingress, user_class.egress
+    packet = packet_of(user_class, network)
+    if packet > network.packet:
+        most = units.format_bytes(network.packet)
+        message = f'"{packet}B" is more than network.packet; write at most "{most}" here'
+        found.append(fault(message, "packet"))
     own_delays = any(link.delay is not None for link in links)
     if user_class.rtt is None and not own_delays and not network.is_timed:
         found.append(fault(NO_RTT, "rtt"))
     if user_class.rtt is not None:
-        problem = network.rtt_problem(user_class.rtt, *links, delays_count=own_delays)
+        problem = network.rtt_problem(user_class.rtt, *links, packet, delays_count=own_delays)
         if problem:
             found.append(fault(problem, "rtt"))
-    problem = None if found else network.return_problem(user_class.rtt, *links)
+    problem = None if found else network.return_problem(user_class.rtt, *links, packet)
     if problem:
         found.append(fault(f"network.return_delay: {problem}", "rtt"))
     for name, link in zip(("ingress", "egress"), links, strict=True):
@@ -318,6 +350,11 @@ def _count_faults(user_class: UserClass) -> list[Any]:
     return found
 
 
+def packet_of(user_class: UserClass, network: Network) -> int:
+    """Return the bytes of a data packet of a class, headers included."""
+    return network.packet if user_class.packet is None else user_class.packet
+
+
 def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
     """Resolve one class against the network, and the TCP of those that have none of their own."""
     traffic = user_class.traffic
@@ -327,7 +364,8 @@ def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
         count = getattr(user_class, COUNT_KEYS[traffic.kind]) or 0
         traffic = traffic.model_copy(update={"declared": count})
     ingress, egress = user_class.ingress, user_class.egress
-    rtt_s, there, back = network.timing(user_class.rtt, ingress, egress)
+    packet = packet_of(user_class, network)
+    rtt_s, there, back = network.timing(user_class.rtt, ingress, egress, packet)
     return Population(
         name=user_class.name,
         count=count,
@@ -338,6 +376,7 @@ def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
         forward_delay_s=there,
         return_delay_s=back,
         tcp=user_class.tcp or tcp,
+        packet_bytes=packet,
         start_s=user_class.start or 0.0,
         stop_s=math.inf if user_class.stop is None else user_class.stop,
     )
@@ -347,7 +386,8 @@ def sole_population(
     network: Network, traffic: OnOff | Bulk | Transfers | Captured, tcp: Tcp
 ) -> Population:
     """Return the one population of a scenario without classes."""
-    rtt_s, there, back = network.timing(network.rtt, network.ingress, network.egress)
+    packet, links = network.packet, (network.ingress, network.egress)
+    rtt_s, there, back = network.timing(network.rtt, *links, packet)
     return Population(
         name="all",
         count=traffic.at_once if isinstance(traffic, Transfers) else traffic.count,
@@ -358,6 +398,7 @@ def sole_population(
         forward_delay_s=there,
         return_delay_s=back,
         tcp=tcp,
+        packet_bytes=packet,
     )
 
 

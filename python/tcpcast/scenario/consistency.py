@@ -169,12 +169,17 @@ def _faults_of_return(scenario: Scenario) -> Iterator[InitErrorDetails]:
 
 def _faults_of_headers(scenario: Scenario) -> list[InitErrorDetails]:
     """Find packets that the headers fill, with the timestamps of today's TCP."""
-    packet_bytes = scenario.network.packet_bytes
-    headers = max(group.tcp.header_bytes for group in scenario.populations)
-    if packet_bytes > headers:
-        return []
-    message = f"{packet_bytes} B have no room for {headers} B of headers; write more"
-    return [fault(message, "network", "packet")]
+    found: dict[tuple[str | int, ...], InitErrorDetails] = {}
+    for place, group in sorted(
+        enumerate(scenario.populations), key=lambda each: each[1].tcp.header_bytes
+    ):
+        packet, headers = group.packet_bytes, group.tcp.header_bytes
+        if packet <= headers:
+            is_own = scenario.classes and scenario.classes[place].packet is not None
+            at = ("class", place, "packet") if is_own else ("network", "packet")
+            text = f"{packet} B have no room for {headers} B of headers; write more"
+            found[at] = fault(text, *at)
+    return list(found.values())
 
 
 def _population_faults(group: Population) -> list[tuple[tuple[str, ...], str]]:

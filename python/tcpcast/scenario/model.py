@@ -239,7 +239,13 @@ class Scenario(Table):
     @property
     def payload_bytes(self) -> int:
         """Application bytes in a data packet; of the first class, where they differ."""
-        return self.network.packet_bytes - self.populations[0].tcp.header_bytes
+        return self.populations[0].payload_bytes
+
+    @property
+    def own_packets(self) -> list[str]:
+        """The classes whose packets have another size than ``network.packet``, by name."""
+        usual = self.network.packet
+        return [each.name for each in self.classes if each.packet not in (None, usual)]
 
     @property
     def loses_at_random(self) -> bool:
@@ -266,14 +272,15 @@ class Scenario(Table):
 
         Packets count once, however often they are lost before the queue.
         """
+        usual = self.network.packet
         rates = [
-            p.traffic.arrivals.rate * p.traffic.mean_size_pkts
+            p.traffic.arrivals.rate * p.traffic.mean_size_pkts * (p.packet_bytes / usual)
             for p in self.populations
             if isinstance(p.traffic, Transfers) and p.traffic.arrivals is not None
         ]
         if not rates or math.isinf(self.network.bottleneck.rate_bps):
             return None
-        return 8 * self.network.packet_bytes * math.fsum(rates) / self.network.bottleneck.rate_bps
+        return 8 * usual * math.fsum(rates) / self.network.bottleneck.rate_bps
 
     @property
     def rtt_s(self) -> float:
@@ -286,7 +293,13 @@ class Scenario(Table):
 
     @property
     def buffer_pkts(self) -> float:
-        """Data packets the bottleneck holds, the one in transmission included; inf: unlimited."""
+        """Data packets the bottleneck holds, the one in transmission included; inf: unlimited.
+
+        A buffer in bytes holds more small packets: those of the class with the smallest count.
+        """
+        buffer = self.network.bottleneck.buffer
+        if self.own_packets and buffer.unit == "bytes" and not self.network.bottleneck.polices:
+            return float(buffer.amount // min(group.packet_bytes for group in self.populations))
         return self.network.buffer_pkts(self.network.bottleneck)
 
     def with_changes(self, changes: Mapping[str, Any]) -> Self:

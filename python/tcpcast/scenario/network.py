@@ -178,7 +178,9 @@ class Network(Table):
     @property
     def rtt_s(self) -> float:
         """Time of one packet and its ack on the empty path."""
-        return self.rtt if self.rtt is not None else self.path_rtt_s(self.ingress, self.egress)
+        if self.rtt is not None:
+            return self.rtt
+        return self.path_rtt_s(self.ingress, self.egress, self.packet)
 
     @property
     def has_delays(self) -> bool:
@@ -191,9 +193,9 @@ class Network(Table):
         """True if it has a round-trip time; otherwise each class has its own."""
         return self.rtt is not None or self.has_delays
 
-    def transmission_s(self, ingress: Link, egress: Link) -> float:
+    def transmission_s(self, ingress: Link, egress: Link, packet_bytes: int) -> float:
         """Return the transmission times of one packet and its ack over all links."""
-        bits = 8 * (self.packet + self.ack)
+        bits = 8 * (packet_bytes + self.ack)
         if self.return_link is None:
             return math.fsum(bits / on.link.serial_bps for on in self.links(ingress, egress))
         ack_bits = 8 * self.ack
@@ -207,10 +209,10 @@ class Network(Table):
         """Return the sum of the links' delays, one way."""
         return math.fsum(on.link.delay or 0.0 for on in self.links(ingress, egress))
 
-    def path_rtt_s(self, ingress: Link, egress: Link) -> float:
+    def path_rtt_s(self, ingress: Link, egress: Link, packet_bytes: int) -> float:
         """Return the round-trip time that the links' delays give."""
         there, back = self.delays_s(ingress, egress), self._back_s(ingress, egress)
-        return there + back + self.transmission_s(ingress, egress)
+        return there + back + self.transmission_s(ingress, egress, packet_bytes)
 
     def buffer_pkts(self, link: Link) -> float:
         """Return how many data packets a link holds; inf when unlimited, 0 of a policer."""
@@ -254,12 +256,13 @@ class Network(Table):
             elif not of_classes & _TIMES:
                 found.append(fault(NO_RTT, "rtt"))
         elif self.rtt is not None and not of_classes & (_TIMES | _RATES):
-            problem = self.rtt_problem(
-                self.rtt, self.ingress, self.egress, delays_count=self.has_delays
-            )
+            links = self.ingress, self.egress
+            problem = self.rtt_problem(self.rtt, *links, self.packet, delays_count=self.has_delays)
             if problem:
                 found.append(fault(problem, "rtt"))
-        problem = None if found else self.return_problem(self.rtt, self.ingress, self.egress)
+        problem = (
+            None if found else self.return_problem(self.rtt, self.ingress, self.egress, self.packet)
+        )
         if problem:
             found.append(fault(problem, "return_delay"))
         return found
@@ -323,7 +326,7 @@ class Network(Table):
             return None
         delay_s = link.delay
         if delay_s is None:
-            _, there, _ = self.timing(self.rtt, self.ingress, self.egress)
+            _, there, _ = self.timing(self.rtt, self.ingress, self.egress, self.packet)
             delay_s = max(0.0, there - self.delays_s(self.ingress, self.egress))
         rate = link.rate / (8 * self.packet)
         return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
@@ -381,7 +384,7 @@ class Network(Table):
         return found
 
     def timing(
-        self, rtt_s: float | None, ingress: Link, egress: Link
+        self, rtt_s: float | None, ingress: Link, egress: Link, packet_bytes: int
     ) -> tuple[float, float, float]:
         """Return the round-trip time over these links, and the propagation there and back in it.
 
@@ -392,11 +395,12 @@ class Network(Table):
         if rtt_s is None:
             # Not from a difference, which would leave rounding errors in typed delays.
             there = self.delays_s(ingress, egress)
-            return self.path_rtt_s(ingress, egress), there, self._back_s(ingress, egress)
-        propagation = rtt_s - self.transmission_s(ingress, egress)
+            whole = self.path_rtt_s(ingress, egress, packet_bytes)
+            return whole, there, self._back_s(ingress, egress)
+        propagation = rtt_s - self.transmission_s(ingress, egress, packet_bytes)
         share = 0.5
         if self.return_delay is not None:
-            whole = self.rtt_s - self.transmission_s(self.ingress, self.egress)
+            whole = self.rtt_s - self.transmission_s(self.ingress, self.egress, self.packet)
             share = self.return_delay / whole if whole > 0 else math.inf
         back = propagation * share
         return rtt_s, propagation - back, back
@@ -407,12 +411,14 @@ class Network(Table):
             return there
         return self.return_delay + there - self.delays_s(self.ingress, self.egress)
 
-    def return_problem(self, rtt_s: float | None, ingress: Link, egress: Link) -> str | None:
+    def return_problem(
+        self, rtt_s: float | None, ingress: Link, egress: Link, packet_bytes: int
+    ) -> str | None:
         """Say what is wrong with ``return_delay`` over these links, or None."""
         if self.return_delay is None:
             return None
         given = units.format_duration(self.return_delay)
-        _, there, back = self.timing(rtt_s, ingress, egress)
+        _, there, back = self.timing(rtt_s, ingress, egress, packet_bytes)
         if there < 0:
             most = units.format_duration(math.floor((there + back) * 1e7) / 1e7)
             return f"{given} is more than the whole propagation; write at most {most}"
@@ -435,13 +441,13 @@ class Network(Table):
         return None
 
     def rtt_problem(
-        self, rtt_s: float, ingress: Link, egress: Link, *, delays_count: bool
+        self, rtt_s: float, ingress: Link, egress: Link, packet_bytes: int, *, delays_count: bool
     ) -> str | None:
         """Say what is wrong with a round-trip time over these links, or None.
 
         ``delays_count`` says whether the links' delays are meant to give the same time.
         """
-        least = self.transmission_s(ingress, egress)
+        least = self.transmission_s(ingress, egress, packet_bytes)
         if rtt_s < least:
             over = "all links" if self.hops else "the three links"
             return (
@@ -450,7 +456,7 @@ class Network(Table):
                 "rates"
             )
         if delays_count:
-            follows = self.path_rtt_s(ingress, egress)
+            follows = self.path_rtt_s(ingress, egress, packet_bytes)
             if abs(follows - rtt_s) > 1e-6:
                 return (
                     f"{units.format_duration(rtt_s)} contradicts the links' delays, which give "

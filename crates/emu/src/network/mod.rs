@@ -52,23 +52,24 @@ pub struct Network {
 
 impl Network {
     /// Makes a host for each port, and the devices between them and the link, in the calling
-    /// thread's network namespace where that has to have one end of them. Where `way` is not given,
-    /// TAP if its file can be opened, else veth.
+    /// thread's network namespace where that has to have one end of them. `mtus` has the longest
+    /// packet of each host, with its IP header. Where `way` is not given, TAP if its file can be
+    /// opened, else veth.
     ///
     /// # Errors
     /// The caller lacks a privilege in its namespaces, or the kernel a kind of device.
     pub fn new(
         ports: &[Port],
-        mtu: u32,
+        mtus: &[u32],
         way: Option<Way>,
     ) -> io::Result<(Self, Vec<Box<dyn Device>>)> {
         let way = way.unwrap_or_else(Way::at_hand);
         let (mut hosts, mut devices) = (Vec::new(), Vec::new());
         let near = ports.iter().filter(|port| port.side == Side::Near).count().max(1);
-        for (number, port) in ports.iter().enumerate() {
+        for (number, (port, mtu)) in ports.iter().zip(mtus).enumerate() {
             let namespace = Namespace::new()?;
             let share = if port.side == Side::Near { near } else { 1 };
-            let end = End { namespace: &namespace, address: port.address, mtu };
+            let end = End { namespace: &namespace, address: port.address, mtu: *mtu };
             devices.push(way.join(&end, number, (HEARD.0 / share).max(HEARD.1))?);
             hosts.push(Host { namespace, address: port.address, has_ipv6: false });
         }

@@ -101,6 +101,8 @@ pub struct FlowConfig {
     pub least_rto_ms: u32,
     /// The most bytes that its receivers advertise; `None` is as many as their buffers hold.
     pub receiver_window: Option<u32>,
+    /// Longest packet of the sender, with its IP header.
+    pub mtu: u32,
     /// What it sends.
     pub files: Files,
     /// Over which connections.
@@ -133,7 +135,7 @@ pub struct TrafficCommand {
     pub far_sysctls: Vec<(String, String)>,
     /// How long it is.
     pub schedule: Schedule,
-    /// Longest packet, with its IP header.
+    /// Longest packet of the receivers, with its IP header.
     pub mtu: u32,
     /// How the ends are joined to the link, where it is not left to the machine.
     pub way: Option<Way>,
@@ -157,8 +159,9 @@ impl TrafficCommand {
     /// [`LinkError`] says what failed.
     pub fn run(self, lifeline: &OwnedFd, answer: &mut (dyn Write + Send)) -> Result<(), LinkError> {
         let ports = self.ports();
+        let mtus: Vec<u32> = self.flows.iter().map(|flow| flow.mtu).chain([self.mtu]).collect();
         let (network, devices) =
-            Network::new(&ports, self.mtu, self.way).map_err(LinkError::Network)?;
+            Network::new(&ports, &mtus, self.way).map_err(LinkError::Network)?;
         self.tune(&network).map_err(LinkError::Network)?;
         let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
         let capture = capture.transpose().map_err(LinkError::Loop)?;

@@ -67,6 +67,7 @@ fn direction(
     mut draws: Stream,
 ) -> DirectionConfig {
     let unlimited = LinkRate::Constant(None);
+    let bytes = if let QueueConfig::Managed(managed) = queue { managed.limit_bytes } else { None };
     let (discipline, rate, policer) = match queue {
         QueueConfig::DropTail => (Discipline::DropTail, constant, None),
         QueueConfig::Red(red) => (Discipline::Red(*red), constant, None),
@@ -88,7 +89,11 @@ fn direction(
         policer,
         loss: None,
         queue: discipline,
-        limits: Limits { packets: buffer.filter(|_| policer.is_none()), ..Limits::default() },
+        limits: Limits {
+            packets: buffer.filter(|_| policer.is_none()),
+            bytes,
+            ..Limits::default()
+        },
         draws,
         transmitter: rate.transmitter(),
         varies: !matches!(rate, LinkRate::Constant(_)),

@@ -53,7 +53,6 @@ pub(super) struct TrafficDict {
     schedule: ScheduleDict,
     /// Seed and replication of what is drawn for the flows.
     draws: (u64, u32),
-    mtu: u32,
     capture: Option<(String, PathBuf)>,
     most_bytes: usize,
 }
@@ -61,6 +60,7 @@ pub(super) struct TrafficDict {
 impl TrafficDict {
     fn into_command(self) -> PyResult<TrafficCommand> {
         let config = self.config.0;
+        let packet_bytes = config.packet_bytes;
         let classes = config.classes.clone();
         let paths: Vec<_> = classes.iter().map(|c| (c.forward, c.back)).collect();
         let (forward, back, first) = both(config, false)?;
@@ -72,6 +72,7 @@ impl TrafficDict {
                 return Err(PyValueError::new_err(format!("there is no class {}", flow.class)));
             };
             let source = Source { class: flow.class as u32, place: flow.place, index: flow.source };
+            let mtu = class.packet_bytes.unwrap_or(packet_bytes);
             let payload = NonZeroU32::new(flow.payload).unwrap_or(NonZeroU32::MIN);
             let (files, session, stop) =
                 files(&class.traffic, source, self.draws, (payload, alone));
@@ -82,6 +83,7 @@ impl TrafficDict {
                 initial_window: flow.initial_window,
                 least_rto_ms: flow.least_rto_ms,
                 receiver_window: flow.receiver_window_bytes,
+                mtu,
                 files,
                 session,
                 stop,
@@ -102,7 +104,7 @@ impl TrafficDict {
             flows,
             far_sysctls: self.far_sysctls,
             schedule,
-            mtu: self.mtu,
+            mtu: packet_bytes,
             way: None,
             capture,
             memory: self.most_bytes,

@@ -77,11 +77,6 @@ impl Crossed {
         self.queue.holds_packets()
     }
 
-    /// The next packet of a source that is offered has so many bytes.
-    pub fn offer_next_of(&mut self, bytes: u32) {
-        self.queue.offer_next_of(bytes);
-    }
-
     /// Whether there are streams.
     #[must_use]
     pub fn is_crossed(&self) -> bool {
@@ -134,6 +129,7 @@ impl Crossed {
 impl QueueDiscipline for Crossed {
     const HOLDS: bool = true;
     const CROSSED: bool = true;
+    const ANY_LENGTH: bool = true;
     const DROPS_HELD: bool = true;
 
     fn offer(

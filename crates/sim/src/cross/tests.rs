@@ -359,7 +359,7 @@ proptest! {
         };
         let processes = [ArrivalProcess::Poisson { rate }, ArrivalProcess::Poisson { rate: 50.0 }];
         let mut queue = crossed(config, most, &processes);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
         let mut now = 0;
         let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
             now += gap;
@@ -388,7 +388,7 @@ proptest! {
             times: vec![NEVER / 4], packets: vec![1.0], period: NEVER / 2, offset: Some(0),
         };
         let mut queue = crossed(QueueConfig::DropTail, 5, &[never]);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
         let mut now = 0;
         let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
             now += gap;
@@ -430,7 +430,7 @@ fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
 
 /// Packets a second of two sources that offer 700 and 100 of them, and of a stream beside them.
 fn shares(mut queue: Crossed) -> ([f64; 2], f64) {
-    let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
+    let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
     let ends = 20 * SECOND;
     let mut offers: Vec<(Nanos, u32)> =
         (1..).map(|n| n * SECOND / 700).take_while(|at| *at < ends).map(|at| (at, 0)).collect();

@@ -112,10 +112,10 @@ pub struct AccessLink {
 }
 
 impl AccessLink {
-    /// Time a packet takes of `bytes`, shorter than others.
+    /// Time a packet of `bytes` takes, which has another length than most.
     #[inline(never)]
     #[must_use]
-    pub fn short_time(&self, bytes: u32) -> Nanos {
+    pub fn time_of(&self, bytes: u32) -> Nanos {
         transmission_time(bytes, self.rate_bps)
     }
 
@@ -125,9 +125,16 @@ impl AccessLink {
     #[inline(always)]
     #[must_use]
     pub fn has_room(&self, now: Nanos, free_at: Nanos) -> bool {
+        self.has_room_for(self.data_time, now, free_at)
+    }
+
+    /// The same if each of a source's packets takes `time`.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_room_for(&self, time: Nanos, now: Nanos, free_at: Nanos) -> bool {
         self.limit == u64::MAX
             || free_at <= now
-            || (free_at - now).div_ceil(self.data_time.max(1)) < self.limit
+            || (free_at - now).div_ceil(time.max(1)) < self.limit
     }
 }
 

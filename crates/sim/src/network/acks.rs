@@ -109,10 +109,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if TAPS && self.capturing {
             let shown = source.receiver.shown(ack.label());
             if !waited {
-                self.capture(Tap::Receiver, reached - path.to_return, &ack, shown);
+                self.capture(Tap::Receiver, &source.record, reached - path.to_return, &ack, shown);
             }
-            self.capture(Tap::BottleneckOut, reached, &ack, shown);
-            self.capture(Tap::BottleneckIn, leaves, &ack, shown);
+            self.capture(Tap::BottleneckOut, &source.record, reached, &ack, shown);
+            self.capture(Tap::BottleneckIn, &source.record, leaves, &ack, shown);
         }
         let due = self.gets_back(source, path, leaves);
         if self.comes_next(due) {

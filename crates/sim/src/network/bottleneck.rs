@@ -47,12 +47,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if self.loses_at(LossPlace::Before, &packet) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
-        match self.offer::<S>(&packet) {
+        match self.offer::<S>(path, &packet) {
             Verdict::Departs { leaves, found } => {
                 self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, found);
                 if (S::POLLS || Q::DROPS_HELD) && self.keeps_waits {
-                    let waited = (leaves - self.now).saturating_sub(self.service);
+                    let waited = (leaves - self.now).saturating_sub(path.service);
                     self.probes.passed(&source.record, Passed { waited, marked: false });
                 }
                 self.leave_bottleneck(source, path, leaves, packet);
@@ -77,10 +77,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// Offers a packet to the bottleneck's queue. There, only what leaves as soon as its turn is
     /// known takes the time of its own length.
     #[inline(always)]
-    fn offer<S: SendingEnd>(&mut self, packet: &Packet) -> Verdict {
+    fn offer<S: SendingEnd>(&mut self, path: &Path, packet: &Packet) -> Verdict {
         let Self { queue, link, probes, now, .. } = self;
         let short = if S::POLLS { packet.label().short_bytes() } else { None };
-        match short {
+        let has_own = Q::ANY_LENGTH && path.packet_bytes != link.length();
+        match short.or(has_own.then_some(path.packet_bytes)) {
             Some(bytes) => link.with_length(bytes, |link| queue.offer(*now, packet, link, probes)),
             None => queue.offer(*now, packet, link, probes),
         }

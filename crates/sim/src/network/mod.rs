@@ -108,8 +108,6 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     /// What a source that is polled sends now; empty between two events.
     pub burst: Vec<Packet>,
     pub link: Transmitter,
-    /// How long the bottleneck takes for a packet that waits for nothing.
-    pub service: Nanos,
     pub return_link: Transmitter,
     pub tandem: Box<Tandem>,
     pub loss: Option<BottleneckLosses>,

@@ -1,7 +1,7 @@
 //! The path of a class of sources: links of their own on both sides of the bottleneck.
 
 use super::access::AccessLink;
-use crate::clock::{Nanos, transmission_time};
+use crate::clock::{Nanos, transmission_time, transmitter};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::jitter::HostNoise;
 use crate::loss::{LinkLoss, LinkLosses, LossPlace};
@@ -38,6 +38,8 @@ pub(crate) struct Path {
     pub tcp: TcpConfig,
     /// Bytes of a full data packet.
     pub packet_bytes: u32,
+    /// How long the bottleneck takes for a full data packet that waits for nothing.
+    pub service: Nanos,
     /// Lateness of both hosts.
     pub noise: Option<HostNoise>,
 }
@@ -64,8 +66,9 @@ impl Progress {
 
 impl Path {
     pub(crate) fn new(class: &ClassConfig, config: &RunConfig) -> Self {
+        let packet_bytes = config.packet_bytes_of(class);
         let link = |access: &AccessConfig| AccessLink {
-            data_time: transmission_time(config.packet_bytes, access.rate_bps),
+            data_time: transmission_time(packet_bytes, access.rate_bps),
             ack_time: transmission_time(config.ack_bytes, access.rate_bps),
             delay: access.delay,
             limit: access.limit.unwrap_or(u64::MAX),
@@ -93,7 +96,8 @@ impl Path {
                 _ => Progress::LastOfFile,
             },
             tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
-            packet_bytes: config.packet_bytes,
+            packet_bytes,
+            service: transmitter(config.bottleneck_bps, packet_bytes).time_when_idle(),
             noise: None,
         };
         path.tell_handshake(class, config);

@@ -120,7 +120,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
         let mut due = source.ingress_free + link.delay;
         if HOPS && self.tandem.begins_with_own() {
-            let Some(meets) = self.reach_meeting(source, due, packet) else { return };
+            let Some(meets) = self.reach_meeting(source, path, due, packet) else { return };
             due = meets;
         }
         if S::POLLS {
@@ -197,7 +197,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 #[inline(always)]
 pub(super) fn time_on<S: SendingEnd>(link: &AccessLink, packet: &Packet) -> Nanos {
     let short = if S::POLLS { packet.label().short_bytes() } else { None };
-    short.map_or(link.data_time, |bytes| link.short_time(bytes))
+    short.map_or(link.data_time, |bytes| link.time_of(bytes))
 }
 
 /// Whether a packet is as long as most are: what waits behind one on a source's own link follows it

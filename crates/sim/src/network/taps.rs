@@ -4,7 +4,7 @@ use super::Network;
 use super::source::Source;
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
-use crate::probe::{Shown, Tap};
+use crate::probe::{Shown, SourceRecord, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{ReceivingEnd, SendingEnd};
 
@@ -32,12 +32,19 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 Kind::Ack => source.receiver.shown(packet.label()),
                 _ => source.sender.shown(packet.label()),
             };
-            self.capture(tap, at, packet, shown);
+            self.capture(tap, &source.record, at, packet, shown);
         }
     }
 
-    pub(crate) fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, shown: Shown) {
+    pub(crate) fn capture(
+        &mut self,
+        tap: Tap,
+        record: &SourceRecord,
+        at: Nanos,
+        packet: &Packet,
+        shown: Shown,
+    ) {
         let settled = self.now.saturating_sub(self.latest);
-        self.probes.capture(tap, at, packet, shown, settled);
+        self.probes.capture(tap, record.class(), at, packet, shown, settled);
     }
 }

@@ -47,7 +47,6 @@ pub struct Capture {
 #[derive(Debug)]
 struct Writing {
     file: CaptureWriter<Box<dyn Sink>>,
-    payload: u32,
     classes: Vec<Announced>,
     /// Longest time from the first packet of an added handshake to the first data packet.
     lead: Nanos,
@@ -60,8 +59,8 @@ struct Writing {
 /// Properties that the connections of a class announce when they open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announced {
-    /// The source after the last one of the class.
-    pub end: u32,
+    /// Bytes of a full data packet, headers included.
+    pub packet_bytes: u32,
     /// Receiver window in packets.
     pub packets: u32,
     /// True if both ends permit SACK.
@@ -106,6 +105,7 @@ type Passing = (Nanos, Packet, Shown);
 struct Passed {
     at: Nanos,
     told: u64,
+    class: usize,
     packet: Packet,
     shown: Shown,
 }
@@ -133,25 +133,18 @@ impl Capture {
         }
     }
 
-    /// Writes the capture to `sink` from now on; `packet_bytes` is the length of a data packet with
-    /// its headers, `classes` has one row per class in the order of the sources.
+    /// Writes the capture to `sink` from now on; `classes` has one row per class.
     ///
     /// # Errors
     /// What the sink returns.
-    pub fn write_to(
-        &mut self,
-        sink: Box<dyn Sink>,
-        packet_bytes: u32,
-        classes: Vec<Announced>,
-    ) -> io::Result<()> {
+    pub fn write_to(&mut self, sink: Box<dyn Sink>, classes: Vec<Announced>) -> io::Result<()> {
         let file = CaptureWriter::new(sink)?;
         let added = || classes.iter().filter_map(|class| class.added);
         let lead = added().map(|added| added.rtt + added.back).max().unwrap_or(0);
         // Equal at each tap, and whole seconds, so that times remain easy to compare with the run's.
         let longest = added().map(|added| 2 * added.rtt).max().unwrap_or(0);
         let offset = longest.next_multiple_of(SECOND);
-        let payload = packet_bytes - HEADERS;
-        self.writing = Some(Writing { file, payload, classes, lead, offset, newest: Vec::new() });
+        self.writing = Some(Writing { file, classes, lead, offset, newest: Vec::new() });
         Ok(())
     }
 
@@ -161,16 +154,26 @@ impl Capture {
         self.tap
     }
 
-    /// A packet passes a tap at time `at`; none will be told of that passes before `settled`.
-    pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet, shown: Shown, settled: Nanos) {
+    /// A packet of a class passes a tap at time `at`; none that passes before `settled` is still to
+    /// come.
+    pub fn pass(
+        &mut self,
+        tap: Tap,
+        class: usize,
+        at: Nanos,
+        packet: &Packet,
+        shown: Shown,
+        settled: Nanos,
+    ) {
         let Some(writing) = &mut self.writing else { return };
-        let handshake = (tap == Tap::Sender).then(|| writing.opening(at, packet, shown)).flatten();
+        let handshake =
+            (tap == Tap::Sender).then(|| writing.opening(class, at, packet, shown)).flatten();
         let settled = settled.saturating_add(writing.offset - writing.lead);
         let passes = (tap == self.tap).then_some((at + writing.offset, *packet, shown));
         for (at, packet, shown) in handshake.into_iter().flatten().chain(passes) {
             self.told += 1;
             if self.written < self.most {
-                self.waiting.push(Reverse(Passed { at, told: self.told, packet, shown }));
+                self.waiting.push(Reverse(Passed { at, told: self.told, class, packet, shown }));
             }
         }
         self.write_before(settled);
@@ -210,17 +213,17 @@ impl Capture {
 }
 
 impl Writing {
-    fn class(&self, source: u32) -> Option<&Announced> {
-        let class = self.classes.partition_point(|class| class.end <= source);
-        // Sources of transfers are made as they are needed, behind all others.
-        self.classes.get(class).or(self.classes.last())
-    }
-
     /// SYN, SYN-ACK and ACK, with their times at the tap, if the sender sends `packet` as the first
     /// of a connection whose handshake is not simulated. The receiver opens the connection, as in
     /// simulated handshakes.
-    fn opening(&mut self, at: Nanos, packet: &Packet, shown: Shown) -> Option<[Passing; 3]> {
-        let AddedHandshake { rtt, forward, back } = self.class(packet.source())?.added?;
+    fn opening(
+        &mut self,
+        class: usize,
+        at: Nanos,
+        packet: &Packet,
+        shown: Shown,
+    ) -> Option<[Passing; 3]> {
+        let AddedHandshake { rtt, forward, back } = self.classes[class].added?;
         let source = packet.source() as usize;
         if self.newest.len() <= source {
             self.newest.resize(source + 1, 0);
@@ -249,22 +252,19 @@ impl Writing {
 
     fn packet(&mut self, passed: &Passed) -> io::Result<()> {
         let Passed { at, packet, shown, .. } = passed;
-        let class = self.class(packet.source()).copied();
+        let class = self.classes[passed.class];
+        let mss = class.packet_bytes - HEADERS;
         // Timestamps take their bytes of each packet's payload.
         let stamped = shown.options.timestamps.is_some();
-        let payload = self.payload - if stamped { TIMESTAMP_BYTES } else { 0 };
-        let window = class.map_or(u32::MAX, |class| class.packets).saturating_mul(payload);
+        let payload = mss - if stamped { TIMESTAMP_BYTES } else { 0 };
+        let window = class.packets.saturating_mul(payload);
         let window_scale = scale(window);
         let mut segment = segment(packet, shown, payload);
         if packet.number() == 0 && shown.flags & FIN == 0 {
-            let ecn = class.is_some_and(|class| class.ecn);
-            open(&mut segment, packet.kind(), ecn);
+            open(&mut segment, packet.kind(), class.ecn);
             segment.window = window.min(65_535) as u16;
-            segment.options.syn = class.map(|class| SynOptions {
-                mss: self.payload as u16,
-                window_scale,
-                sack_permitted: class.sack,
-            });
+            let options = SynOptions { mss: mss as u16, window_scale, sack_permitted: class.sack };
+            segment.options.syn = Some(options);
         } else {
             segment.window = window.div_ceil(1 << window_scale).min(65_535) as u16;
         }
@@ -369,11 +369,16 @@ mod tests {
         }
     }
 
-    /// Two sources of a class with 10 packets, and one of a class with 2, whose handshakes are
-    /// simulated.
+    /// A class with windows of 10 packets, and one with 2 shorter ones; their handshakes are simulated.
     fn classes() -> Vec<Announced> {
-        let of = |end, packets| Announced { end, packets, sack: false, ecn: false, added: None };
-        vec![of(2, 10), of(3, 2)]
+        let of = |packet_bytes, packets| Announced {
+            packet_bytes,
+            packets,
+            sack: false,
+            ecn: false,
+            added: None,
+        };
+        vec![of(1500, 10), of(540, 2)]
     }
 
     fn packet(number: u32) -> Packet {
@@ -390,43 +395,47 @@ mod tests {
     #[test]
     fn packets_are_written_in_order_as_they_are_settled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 4), Shared::default());
-        capture.pass(Tap::Sender, 1, &packet(1), Shown::default(), 0);
-        capture.write_to(Box::new(file.clone()), 1500, classes()).unwrap();
+        capture.pass(Tap::Sender, 0, 1, &packet(1), Shown::default(), 0);
+        capture.write_to(Box::new(file.clone()), classes()).unwrap();
         for (at, settled) in [(20, 10), (12, 11), (15, 12), (30, 16)] {
-            capture.pass(Tap::Sender, at, &packet(1), Shown::default(), settled);
-            capture.pass(Tap::Receiver, at, &packet(1), Shown::default(), settled);
+            capture.pass(Tap::Sender, 0, at, &packet(1), Shown::default(), settled);
+            capture.pass(Tap::Receiver, 0, at, &packet(1), Shown::default(), settled);
         }
         assert_eq!(times(&file), [12, 15]);
-        capture.pass(Tap::Sender, 25, &packet(1), Shown::default(), 17);
+        capture.pass(Tap::Sender, 0, 25, &packet(1), Shown::default(), 17);
         assert!(capture.end().unwrap(), "five passed, four are wanted");
         assert_eq!(times(&file), [12, 15, 20, 25]);
     }
 
     #[test]
-    fn each_class_has_its_own_receiver_window() {
+    fn each_class_has_its_own_receiver_window_and_length() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
-        capture.write_to(Box::new(file.clone()), 1500, classes()).unwrap();
-        for source in 0..3 {
-            let at = Nanos::from(source);
+        capture.write_to(Box::new(file.clone()), classes()).unwrap();
+        // Sources of arriving transfers are made as they are needed, in any order of classes.
+        for (source, class) in [(0, 0), (1, 1), (2, 0)] {
             let packet = packet(1).of_source(source);
-            capture.pass(Tap::Sender, at, &packet, Shown::default(), 0);
+            capture.pass(Tap::Sender, class, source.into(), &packet, Shown::default(), 0);
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();
         // 16 bytes of the record and 20 of IPv4 before TCP, whose window is at 14.
         let window = |record: &[u8]| u16::from_be_bytes([record[50], record[51]]);
         let windows: Vec<u16> = bytes[24..].chunks(56).map(window).collect();
-        assert_eq!(windows, [14_600, 14_600, 2_920]);
+        assert_eq!(windows, [14_600, 1000, 14_600]);
+        let length = |record: &[u8]| u32::from_le_bytes(record[12..16].try_into().unwrap());
+        let lengths: Vec<u32> = bytes[24..].chunks(56).map(length).collect();
+        assert_eq!(lengths, [1500, 540, 1500]);
     }
 
     #[test]
     fn a_handshake_says_how_windows_are_scaled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
-        let class = Announced { end: 1, packets: 200, sack: true, ecn: false, added: None };
-        capture.write_to(Box::new(file.clone()), 1500, vec![class]).unwrap();
+        let class =
+            Announced { packet_bytes: 1500, packets: 200, sack: true, ecn: false, added: None };
+        capture.write_to(Box::new(file.clone()), vec![class]).unwrap();
         for number in 0..2 {
             let at = Nanos::from(number);
-            capture.pass(Tap::Sender, at, &packet(number), Shown::default(), 0);
+            capture.pass(Tap::Sender, 0, at, &packet(number), Shown::default(), 0);
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();
@@ -443,13 +452,13 @@ mod tests {
         let (mut capture, file) = (Capture::new(Tap::BottleneckIn, 10), Shared::default());
         let ms = |time: Nanos| time * MILLISECOND;
         let added = Some(AddedHandshake { rtt: ms(80), forward: ms(12), back: ms(18) });
-        let class = Announced { end: 1, packets: 100, sack: false, ecn: false, added };
-        capture.write_to(Box::new(file.clone()), 1500, vec![class]).unwrap();
+        let class = Announced { packet_bytes: 1500, packets: 100, sack: false, ecn: false, added };
+        capture.write_to(Box::new(file.clone()), vec![class]).unwrap();
         for (at, number) in [(0, 1), (5, 2)] {
             let settled = at + 1;
-            capture.pass(Tap::Sender, at, &packet(number), Shown::default(), settled);
+            capture.pass(Tap::Sender, 0, at, &packet(number), Shown::default(), settled);
             let later = at + 13 * MILLISECOND;
-            capture.pass(Tap::BottleneckIn, later, &packet(number), Shown::default(), settled);
+            capture.pass(Tap::BottleneckIn, 0, later, &packet(number), Shown::default(), settled);
         }
         assert!(!capture.end().unwrap());
         let bytes = file.0.lock().unwrap();
@@ -471,9 +480,9 @@ mod tests {
     #[test]
     fn nothing_is_kept_beyond_what_is_written() {
         let mut capture = Capture::new(Tap::Sender, 10);
-        capture.write_to(Box::new(Shared::default()), 1500, classes()).unwrap();
+        capture.write_to(Box::new(Shared::default()), classes()).unwrap();
         for at in 0..10_000 {
-            capture.pass(Tap::Sender, at, &packet(1), Shown::default(), at.saturating_sub(5));
+            capture.pass(Tap::Sender, 0, at, &packet(1), Shown::default(), at.saturating_sub(5));
             assert!(capture.waiting.len() <= 6);
         }
         assert!(capture.end().unwrap());
@@ -482,8 +491,8 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_at_the_end() {
         let mut capture = Capture::new(Tap::Sender, 100);
-        capture.write_to(Box::new(Full(100)), 1500, classes()).unwrap();
-        (0..50).for_each(|at| capture.pass(Tap::Sender, at, &packet(1), Shown::default(), at));
+        capture.write_to(Box::new(Full(100)), classes()).unwrap();
+        (0..50).for_each(|at| capture.pass(Tap::Sender, 0, at, &packet(1), Shown::default(), at));
         assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

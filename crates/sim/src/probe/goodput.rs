@@ -66,7 +66,6 @@ const MOST_UNCOUNTED: usize = 1 << 18;
 /// counters are.
 #[derive(Clone, Debug, Default)]
 pub struct GoodputCounters {
-    packet_bits: f64,
     /// Larger files have more packets than this.
     least: u32,
     /// Packets in a block; 0 if blocks are not asked for.
@@ -90,38 +89,38 @@ struct Slot {
 }
 
 impl GoodputCounters {
-    /// For packets of so many bytes; blocks of `block` packets, if any, and files of more than
-    /// `least` apart.
+    /// Blocks of `block` packets, if any, and files of more than `least` apart.
     #[must_use]
-    pub fn new(packet_bytes: u32, block: u32, least: u32) -> Self {
-        Self { packet_bits: 8.0 * f64::from(packet_bytes), least, block, ..Self::default() }
+    pub fn new(block: u32, least: u32) -> Self {
+        Self { least, block, ..Self::default() }
     }
 
     /// Forgets the figures; blocks that have begun stay so.
     pub fn begin(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
-        *self = Self {
-            packet_bits: self.packet_bits,
-            least: self.least,
-            block: self.block,
-            blocks,
-            ..Self::default()
-        };
+        *self = Self { least: self.least, block: self.block, blocks, ..Self::default() };
     }
 
-    /// A file of a class and a size interval was delivered.
+    /// A file of a class and a size interval was delivered, in packets of so many bits.
     #[inline(always)]
-    pub fn file(&mut self, class: usize, row: usize, packets: u32, taken: Nanos) {
+    pub fn file(&mut self, class: usize, row: usize, packets: u32, packet_bits: f32, taken: Nanos) {
         let kind = if packets > self.least { Piece::LargeFile } else { Piece::SmallFile };
-        let goodput = self.add(class, kind, packets, taken);
+        let goodput = self.add(class, kind, (packets, packet_bits), taken);
         if row >= self.by_size.len() {
             self.by_size.resize(row + 1, LogHistogram::default());
         }
         self.by_size[row].add(goodput);
     }
 
-    /// A source that began a file at `file` delivered a packet of it.
-    pub fn packet(&mut self, class: usize, source: usize, file: Nanos, now: Nanos) {
+    /// A source that began a file at `file` delivered a packet of it, of so many bits.
+    pub fn packet(
+        &mut self,
+        class: usize,
+        source: usize,
+        packet_bits: f32,
+        file: Nanos,
+        now: Nanos,
+    ) {
         if source >= self.blocks.len() {
             self.blocks.resize(source + 1, Block::default());
         }
@@ -133,13 +132,14 @@ impl GoodputCounters {
         if block.packets == self.block {
             let taken = now - block.since;
             (block.packets, block.since) = (0, now);
-            self.add(class, Piece::Block, self.block, taken);
+            self.add(class, Piece::Block, (self.block, packet_bits), taken);
         }
     }
 
     #[inline]
-    fn add(&mut self, class: usize, kind: Piece, packets: u32, taken: Nanos) -> f64 {
-        let goodput = f64::from(packets) * self.packet_bits / (taken as f64 * 1e-9);
+    fn add(&mut self, class: usize, kind: Piece, sent: (u32, f32), taken: Nanos) -> f64 {
+        let (packets, packet_bits) = sent;
+        let goodput = f64::from(packets) * f64::from(packet_bits) / (taken as f64 * 1e-9);
         let bucket = (goodput.to_bits() >> SHIFT).saturating_sub(FIRST).min(BUCKETS as u64 - 1);
         let group = (class * PIECES.len() + kind as usize) as u32;
         self.uncounted.push(group << 16 | bucket as u32);
@@ -221,7 +221,8 @@ impl Probes {
     /// A data packet of a file of which the blocks are to be told reached its receiver.
     #[inline(never)]
     pub fn delivered_in_block(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
-        self.goodput.packet(record.class(), source as usize, record.started, now);
+        let (class, bits) = (record.class(), record.packet_bits);
+        self.goodput.packet(class, source as usize, bits, record.started, now);
     }
 }
 
@@ -237,11 +238,11 @@ mod tests {
 
     #[test]
     fn a_goodput_is_counted_to_less_than_one_percent() {
-        let mut counters = GoodputCounters::new(1500, 0, 10);
+        let mut counters = GoodputCounters::new(0, 10);
         for (packets, taken) in [(1, SECOND), (11, 3 * SECOND / 100), (10, 1 << 40)] {
-            let mut alone = GoodputCounters::new(1500, 0, 10);
-            alone.file(0, 0, packets, taken);
-            counters.file(0, 0, packets, taken);
+            let mut alone = GoodputCounters::new(0, 10);
+            alone.file(0, 0, packets, 12_000.0, taken);
+            counters.file(0, 0, packets, 12_000.0, taken);
             let goodput = f64::from(packets) * 12_000.0 * 1e9 / taken as f64;
             let slots = alone.slots();
             let [found] = slots[0][..] else { panic!("one file, {slots:?}") };
@@ -254,9 +255,9 @@ mod tests {
 
     #[test]
     fn what_is_beyond_the_ends_counts_as_the_ends() {
-        let mut counters = GoodputCounters::new(1500, 0, 10);
-        counters.file(0, 0, 1, u64::MAX);
-        counters.file(0, 0, 1, 0);
+        let mut counters = GoodputCounters::new(0, 10);
+        counters.file(0, 0, 1, 12_000.0, u64::MAX);
+        counters.file(0, 0, 1, 12_000.0, 0);
         let buckets: Vec<u16> = counters.slots()[0].iter().map(|found| found.bucket).collect();
         assert_eq!(buckets, [0, BUCKETS as u16 - 1]);
         assert_eq!(edge(0), 1.0);
@@ -265,15 +266,15 @@ mod tests {
 
     #[test]
     fn blocks_follow_one_another_and_begin_with_their_file() {
-        let mut counters = GoodputCounters::new(1250, 2, 10);
+        let mut counters = GoodputCounters::new(2, 10);
         // Ten kbit a packet: the blocks of the first file take 4 and 6 s, its last packet is in
         // none.
         for second in [101, 104, 105, 110, 111] {
-            counters.packet(0, 7, 100 * SECOND, second * SECOND);
+            counters.packet(0, 7, 10_000.0, 100 * SECOND, second * SECOND);
         }
         // The next file's block begins with the file.
-        counters.packet(0, 7, 200 * SECOND, 201 * SECOND);
-        counters.packet(0, 7, 200 * SECOND, 220 * SECOND);
+        counters.packet(0, 7, 10_000.0, 200 * SECOND, 201 * SECOND);
+        counters.packet(0, 7, 10_000.0, 200 * SECOND, 220 * SECOND);
         let found: Vec<(u16, f64)> =
             counters.slots()[0].iter().map(|found| (found.group, edge(found.bucket))).collect();
         for ((group, edge), goodput) in found.iter().zip([1000.0, 20_000.0 / 6.0, 5000.0]) {
@@ -285,13 +286,13 @@ mod tests {
 
     #[test]
     fn slots_that_are_merged_keep_their_counts() {
-        let mut counters = GoodputCounters::new(1500, 0, 10);
+        let mut counters = GoodputCounters::new(0, 10);
         for slot in 1..=5 {
-            (0..slot).for_each(|n| counters.file(n % 3, 0, 5 + 3 * n as u32, SECOND));
+            (0..slot).for_each(|n| counters.file(n % 3, 0, 5 + 3 * n as u32, 12_000.0, SECOND));
             counters.close();
         }
         counters.merge_slots();
-        counters.file(2, 0, 5, SECOND);
+        counters.file(2, 0, 5, 12_000.0, SECOND);
         let slots = counters.slots();
         let totals: Vec<u64> =
             slots.iter().map(|slot| slot.iter().map(|found| found.count).sum()).collect();
@@ -304,11 +305,10 @@ mod tests {
 
     #[test]
     fn what_was_counted_on_the_way_is_the_same() {
-        let (mut whole, mut counted) =
-            (GoodputCounters::new(1500, 0, 10), GoodputCounters::new(1500, 0, 10));
+        let (mut whole, mut counted) = (GoodputCounters::new(0, 10), GoodputCounters::new(0, 10));
         for n in 0..600_u32 {
             for counters in [&mut whole, &mut counted] {
-                counters.file(n as usize % 2, 0, 1 + n % 20, SECOND / 10);
+                counters.file(n as usize % 2, 0, 1 + n % 20, 12_000.0, SECOND / 10);
                 if n % 70 == 69 {
                     counters.close();
                 }
@@ -327,9 +327,9 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_the_files() {
-        let mut counters = GoodputCounters::new(1500, 0, 10);
+        let mut counters = GoodputCounters::new(0, 10);
         for n in 0..3 * MOST_UNCOUNTED as u32 {
-            counters.file(0, 0, 1 + n % 20, SECOND / 10);
+            counters.file(0, 0, 1 + n % 20, 12_000.0, SECOND / 10);
         }
         assert!(counters.uncounted.len() < MOST_UNCOUNTED && counters.open.len() == 20);
         let total: u64 = counters.slots()[0].iter().map(|found| found.count).sum();
@@ -338,12 +338,12 @@ mod tests {
 
     #[test]
     fn the_warm_up_is_forgotten_but_not_the_block_under_way() {
-        let mut counters = GoodputCounters::new(1250, 2, 10);
-        counters.packet(0, 0, SECOND, 2 * SECOND);
-        counters.file(0, 3, 4, SECOND);
+        let mut counters = GoodputCounters::new(2, 10);
+        counters.packet(0, 0, 10_000.0, SECOND, 2 * SECOND);
+        counters.file(0, 3, 4, 10_000.0, SECOND);
         counters.close();
         counters.begin();
-        counters.packet(0, 0, SECOND, 3 * SECOND);
+        counters.packet(0, 0, 10_000.0, SECOND, 3 * SECOND);
         let slots = counters.slots();
         assert_eq!((slots.len(), slots[0].len()), (1, 1));
         let found = edge(slots[0][0].bucket);

@@ -65,6 +65,8 @@ pub struct SourceRecord {
     in_flight: Nanos,
     last_sent: Nanos,
     recovery_sent: u32,
+    /// Bits of a full packet, at most 2^19, which are exact; a double would make the record longer.
+    packet_bits: f32,
     class: u16,
     row: u16,
     traced: bool,
@@ -77,10 +79,10 @@ pub struct SourceRecord {
 }
 
 impl SourceRecord {
-    /// The record of a source of class `class`.
+    /// The record of a source of class `class`, whose full packets have so many bytes.
     #[must_use]
-    pub fn new(class: u16, traced: bool) -> Self {
-        Self { class, traced, ..Self::default() }
+    pub fn new(class: u16, packet_bytes: u32, traced: bool) -> Self {
+        Self { class, packet_bits: 8.0 * packet_bytes as f32, traced, ..Self::default() }
     }
 
     /// The source's class.
@@ -236,9 +238,9 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes for so many classes, packets of so many bytes, and so many hops.
+    /// Probes for so many classes, and so many hops.
     #[must_use]
-    pub fn new(config: &ProbeConfig, classes: usize, packet_bytes: u32, hops: usize) -> Self {
+    pub fn new(config: &ProbeConfig, classes: usize, hops: usize) -> Self {
         let (block, least) = (config.goodput_packets, config.goodput_least);
         Self {
             counters: Counters::new(classes, config.size_bounds.len() + 1),
@@ -255,7 +257,7 @@ impl Probes {
             on_times: vec![LogHistogram::default(); classes],
             rates: vec![LogHistogram::default(); classes],
             waits: LogHistogram::default(),
-            goodput: GoodputCounters::new(packet_bytes, block, least),
+            goodput: GoodputCounters::new(block, least),
             transfers: TransferCounters::default(),
             delivered: DeliveredCounters::new(&config.report_at),
             course: Course::new(classes, config.course),
@@ -318,7 +320,8 @@ impl Probes {
         *sum = sum.saturating_add((rate * RATE_UNITS) as u64);
         self.on_times[class].add(seconds);
         self.rates[class].add(rate);
-        self.goodput.file(class, row, size, record.delivered - record.started);
+        let taken = record.delivered - record.started;
+        self.goodput.file(class, row, size, record.packet_bits, taken);
     }
 
     /// A sender hands a data packet to its link.
@@ -387,11 +390,19 @@ impl Probes {
         self.counters.add(record.class(), ClassCell::Lacking, u64::from(lacking));
     }
 
-    /// Shows a packet to the captures at a tap; none that passes before `settled` is still to come.
+    /// Shows a packet of a class to the captures at a tap; none that passes before `settled` is still to come.
     #[inline(never)]
-    pub fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, shown: Shown, settled: Nanos) {
+    pub fn capture(
+        &mut self,
+        tap: Tap,
+        class: usize,
+        at: Nanos,
+        packet: &Packet,
+        shown: Shown,
+        settled: Nanos,
+    ) {
         for capture in &mut self.captures {
-            capture.pass(tap, at, packet, shown, settled);
+            capture.pass(tap, class, at, packet, shown, settled);
         }
     }
 

@@ -62,13 +62,6 @@ impl AnyQueue {
         }
     }
 
-    /// The next packet that is offered has so many bytes, where the discipline asks for lengths.
-    pub fn offer_next_of(&mut self, bytes: u32) {
-        if let Self::Managed(managed) = self {
-            managed.offer_next_of(bytes);
-        }
-    }
-
     /// Whether packets wait until the link is free to take them.
     #[must_use]
     pub fn holds_packets(&self) -> bool {

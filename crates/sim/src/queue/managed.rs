@@ -24,17 +24,14 @@ pub struct ManagedConfig {
     pub discipline: disciplines::QueueConfig,
     /// The link's rate.
     pub rate: LinkRate,
-    /// Bytes of a packet.
-    pub packet_bytes: u32,
+    /// Most bytes held, those in transmission included; `None` is unlimited.
+    pub limit_bytes: Option<u64>,
 }
 
 /// A discipline that may drop or mark what it holds. Each source is a flow.
 #[derive(Clone, Debug)]
 pub struct Managed {
     link: HeldLink<disciplines::AnyQueue<Packet>, AnyTransmitter>,
-    packet_bytes: u32,
-    /// Bytes of the packet that is offered next, where it is not of that length.
-    next_bytes: Option<u32>,
     /// Whether the link's rate is not constant: then a packet waits until it leaves, for that takes
     /// no time of its own.
     shaped: bool,
@@ -87,24 +84,17 @@ impl Managed {
             }
             other => other,
         };
-        let limits = Limits { packets: most, ..Limits::default() };
+        let limits = Limits { packets: most, bytes: config.limit_bytes, ..Limits::default() };
         let transmitter = config.rate.transmitter();
         let queue = AnyQueue::new(discipline, limits, Stream::of(early.bits()));
         Self {
             link: HeldLink::new(queue, transmitter),
-            packet_bytes: config.packet_bytes,
-            next_bytes: None,
             shaped: !matches!(config.rate, LinkRate::Constant(_)),
             bytes: 0,
             dropped: Vec::new(),
             passed: None,
             now: 0,
         }
-    }
-
-    /// The packet that is offered next has so many bytes.
-    pub fn offer_next_of(&mut self, bytes: u32) {
-        self.next_bytes = Some(bytes);
     }
 
     /// Does what was due by `now`. Nothing else looks at the queue between two calls, so that it may
@@ -127,19 +117,18 @@ impl QueueDiscipline for Managed {
         &mut self,
         now: Nanos,
         packet: &Packet,
-        _link: &mut Transmitter,
+        link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Verdict {
         self.catch_up(now);
-        let short = || packet.label().short_bytes().unwrap_or(self.packet_bytes);
-        let bytes = self.next_bytes.take().unwrap_or_else(short);
+        let bytes = link.length();
         let arriving = tcpcast_link::Packet::new(*packet, packet.source(), bytes)
             .with_ecn(packet.label().ecn());
         let told = &mut Told { probe, dropped: &mut self.dropped };
         match self.link.offer(now, arriving, told) {
             Offered::Departs { leaves, found, marked } => {
                 debug_assert!(!marked, "it waited for nobody");
-                self.bytes += u64::from(self.packet_bytes);
+                self.bytes += u64::from(bytes);
                 Verdict::Departs { leaves, found: found as usize }
             }
             Offered::Held { found, .. } => {

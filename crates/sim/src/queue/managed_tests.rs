@@ -28,7 +28,7 @@ fn managed(discipline: QueueConfig, most: u64) -> Managed {
 }
 
 fn at(rate: LinkRate, discipline: QueueConfig, most: u64) -> Managed {
-    let config = ManagedConfig { discipline, rate, packet_bytes: 1500 };
+    let config = ManagedConfig { discipline, rate, limit_bytes: None };
     Managed::new(config, Some(most), Stream::named(1, 0, 0, Purpose::EarlyDrop))
 }
 

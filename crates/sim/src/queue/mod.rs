@@ -108,11 +108,13 @@ pub trait QueueDiscipline {
     const HOLDS: bool = false;
     /// Whether packets of others come as well; such a queue says that it holds packets, too.
     const CROSSED: bool = false;
+    /// Whether full packets of sources may have other lengths than the link.
+    const ANY_LENGTH: bool = false;
     /// Whether packets may be dropped that it held: then [`QueueDiscipline::take_dropped`] is to be
     /// called after each other call.
     const DROPS_HELD: bool = false;
 
-    /// Offers a packet to the queue in front of `link`.
+    /// Offers a packet of the link's length to the queue in front of `link`.
     fn offer(
         &mut self,
         now: Nanos,

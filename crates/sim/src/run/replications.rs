@@ -83,7 +83,7 @@ where
 /// Any sender has code for any queue, with taps and hops; the usual ones also have code without
 /// these for each of the usual queues. More would be too much code.
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
-    let alone = !config.is_watched() && !config.has_stages() && !is_crossed(config);
+    let alone = !config.is_watched() && !config.has_stages() && !needs_any_queue(config);
     let queue = alone.then_some(&config.queue);
     if config.has_modern() {
         return of_any_sender(config, number, queue);
@@ -143,7 +143,7 @@ fn of_packets(
             bare::<Sender<Reno>, _>(config, number, Fair::new(*fair, config.buffer))
         }
         // What hops and taps are mostly asked for with: a twentieth less than with any queue.
-        None if config.queue == QueueConfig::DropTail && !is_crossed(config) => {
+        None if config.queue == QueueConfig::DropTail && !needs_any_queue(config) => {
             whole::<Sender<Reno>, _>(config, number, DropTail::new(config.buffer))
         }
         _ => whole::<Sender<Reno>, _>(config, number, any_queue(config, number)),
@@ -170,9 +170,10 @@ where
     Box::new(Simulation::<S, Q, true, true>::new(config, queue, number))
 }
 
-/// Whether other packets than those of the sources come to the bottleneck.
-fn is_crossed(config: &RunConfig) -> bool {
-    !config.cross_at(config.before.len()).is_empty()
+/// Returns true if other packets than those of the sources come to the bottleneck, or if theirs have
+/// several lengths.
+fn needs_any_queue(config: &RunConfig) -> bool {
+    !config.cross_at(config.before.len()).is_empty() || config.has_own_lengths()
 }
 
 /// The bottleneck's queue, whatever it is and whatever else comes there.

@@ -29,6 +29,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
         debug_assert!(TAPS || !config.is_watched(), "made without taps");
         debug_assert!(HOPS || !config.has_stages(), "made without hops");
+        debug_assert!(Q::ANY_LENGTH || !config.has_own_lengths(), "made for one length");
         let class_of = class_of(&config.classes);
         let mut paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
@@ -83,7 +84,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     pub(super) fn add_source(&mut self, class: u16) {
         let index = self.sources.len() as u32;
-        let record = SourceRecord::new(class, self.traced.contains(&index));
+        let packet_bytes = self.paths[usize::from(class)].packet_bytes;
+        let record = SourceRecord::new(class, packet_bytes, self.traced.contains(&index));
         self.sources.push(Source::new(record, self.seed, self.replication, index));
     }
 
@@ -127,12 +129,8 @@ fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
 
 /// The probes of a run; what happens at its return link is told `return_lookahead` later.
 fn probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
-    let mut probes = Probes::new(
-        &config.probes,
-        config.classes.len(),
-        config.packet_bytes,
-        hops::stages_of(config),
-    );
+    let classes = config.classes.len();
+    let mut probes = Probes::new(&config.probes, classes, hops::stages_of(config));
     if let (Some(_), Some(counters)) = (&config.return_link, probes.hops.last_mut()) {
         counters.is_of_return(return_lookahead);
     }
@@ -146,8 +144,9 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
     class_of: &[u16],
     replication: u32,
 ) -> Network<Q, TAPS, HOPS> {
-    let sender_lookahead =
-        paths.iter().map(Path::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
+    let to_meeting =
+        |path: &Path| path.to_hops() + hops::time_to_meeting(config, path.packet_bytes);
+    let sender_lookahead = paths.iter().map(to_meeting).min().unwrap_or(0);
     let from_return = paths.iter().map(Path::return_to_sender).min().unwrap_or(0);
     let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
     // What a return link of its own takes is known when an acknowledgement's turn comes.
@@ -174,7 +173,6 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         pushed_out: Vec::new(),
         burst: Vec::new(),
         link: transmitter(config.queue.mean_bps().or(config.bottleneck_bps), config.packet_bytes),
-        service: transmitter(config.bottleneck_bps, config.packet_bytes).time_when_idle(),
         return_link,
         tandem: Box::new(Tandem::new(config, replication, return_lookahead)),
         loss,

@@ -18,6 +18,7 @@ fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -
     let taken: Nanos =
         [1500, 40].iter().map(|bytes| transmission_time(*bytes, Some(rate_bps))).sum();
     let class = ClassConfig {
+        packet_bytes: None,
         sources: 0,
         ingress: access.clone(),
         egress: access,

@@ -16,6 +16,7 @@ import numpy as np
 
 from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
 from tcpcast.engines.formula.inputs import Capacity, PathInputs, delivered_bits, figure, step
+from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
@@ -96,6 +97,7 @@ def one_class(model: str, scenario: Scenario, kind: str) -> Population:
     NotApplicable
         Several classes, or traffic of another kind.
     """
+    check_one_size(model, scenario)
     people, *more = scenario.populations
     if more:
         raise NotApplicable(

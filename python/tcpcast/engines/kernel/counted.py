@@ -119,8 +119,8 @@ def rows_of(
         first = len(LINK) + at * len(CLASS)
         for cell, name in CELLS.items():
             rows[:, first + CLASS[cell]] = own[:, FLOW.index(name)]
-        payload = network.packet_bytes - group.tcp.header_bytes
-        rows[:, first + CLASS["delivered"]] = own[:, FLOW.index("received_bytes")] // payload
+        received = own[:, FLOW.index("received_bytes")]
+        rows[:, first + CLASS["delivered"]] = received // group.payload_bytes
     if sizes:
         ended.put(rows, times_ns, len(LINK), len(groups))
     return np.vstack([rows, rows[-1:]]).astype(np.uint64)
@@ -206,7 +206,8 @@ class Counted:
         if math.isinf(rate) or not self._waits:
             return 0
         longest_s = max(self._waits) * WAIT_STEP_S
-        return 1 + round(longest_s * rate / (8.0 * self.scenario.network.packet_bytes))
+        smallest = min(group.packet_bytes for group in self.scenario.populations)
+        return 1 + round(longest_s * rate / (8.0 * smallest))
 
     def _percentiles(self) -> figures.Estimates:
         """Return the 95th and 99th percentile of the wait, to 20 us."""

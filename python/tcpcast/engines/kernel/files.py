@@ -13,7 +13,12 @@ from tcpcast.engines.packet import transfers
 from tcpcast.engines.packet.configuration import size_bounds
 from tcpcast.engines.packet.figures import CLASS, SIZE
 from tcpcast.engines.packet.reliability import enough_beyond
-from tcpcast.engines.packet.tables import by_size_interval, mean_times, size_columns
+from tcpcast.engines.packet.tables import (
+    bits_of_files,
+    by_size_interval,
+    mean_times,
+    size_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,12 +54,13 @@ class Files:
         of = {name: rows[:, at] for at, name in enumerate(TRANSFER)}
         groups = scenario.populations
         counts = [senders(group) for group in groups]
-        payloads = [scenario.network.packet_bytes - group.tcp.header_bytes for group in groups]
+        payloads = [group.payload_bytes for group in groups]
         late = of["acked_ns"] > begin_ns
         self.of = {name: column[late] for name, column in of.items()}
         self.group = np.repeat(np.arange(len(groups)), counts)[self.of["flow"]]
         payload = np.array(payloads)[self.group]
         self.packets = -(-self.of["bytes"] // payload)
+        self.bits = 8.0 * np.array([g.packet_bytes for g in groups])[self.group] * self.packets
         self.on_ns = np.maximum(self.of["acked_ns"] - self.of["first_ns"], 1)
         self.delivery_ns = self.of["delivered_ns"] - self.of["first_ns"]
         self.total_ns = self.of["delivered_ns"] - self.of["opened_ns"]
@@ -129,10 +135,10 @@ def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str,
     if not any(map(len, runs)):
         return {}
     kinds = {group.traffic.kind for group in scenario.populations}
-    bits = 8.0 * scenario.network.packet_bytes
-    found: dict[str, Table] = {"percentiles": _percentiles(runs, bits, "on-off" in kinds)}
+    bits = bits_of_files(scenario)
+    found: dict[str, Table] = {"percentiles": _percentiles(runs, "on-off" in kinds)}
     if "on-off" in kinds:
-        return found | {"by_size": by_size_interval(units, bits)}
+        return found if bits is None else found | {"by_size": by_size_interval(units, bits)}
     sizes, totals = size_columns(scenario), _totals(scenario, runs)
     return found | {
         "by_size": transfers.by_size(sizes, totals, mean_times(units), {}),
@@ -145,12 +151,12 @@ def _joined(runs: Sequence[Files], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(files, name) for files in runs])
 
 
-def _percentiles(runs: Sequence[Files], bits: float, is_on_off: bool) -> Table:
+def _percentiles(runs: Sequence[Files], is_on_off: bool) -> Table:
     """Return percentiles; nan where fewer than 10 files are beyond."""
-    on_s, packets = _joined(runs, "on_ns") * 1e-9, _joined(runs, "packets")
+    on_s, bits = _joined(runs, "on_ns") * 1e-9, _joined(runs, "bits")
     rows = [
         ("on_time" if is_on_off else "completion_time", on_s, "s"),
-        ("connection_rate", bits * packets / on_s, "bit/s"),
+        ("connection_rate", bits / on_s, "bit/s"),
     ]
     levels = (0.5, 0.95, 0.99)
     values = [

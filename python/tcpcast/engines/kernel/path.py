@@ -22,7 +22,7 @@ def path_configuration(scenario: Scenario) -> RunConfig:
             delay = own.delay_s or 0.0
             for_packet, for_ack = (
                 nanoseconds(delay + 8 * length / own.serial_bps)
-                for length in (network.packet_bytes, network.ack_bytes)
+                for length in (group.packet_bytes, network.ack_bytes)
             )
             only["forward_ns"] += for_packet
             only["back_ns"] += for_ack

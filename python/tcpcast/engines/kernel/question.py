@@ -35,9 +35,10 @@ HANDSHAKE_AND_REST = 5.0
 """Round trips of a transfer of one packet with the pauses around it."""
 
 MOST_FLOWS = 256
-LONGEST_PACKET = 1984
+SHORTEST_PACKET, LONGEST_PACKET = 88, 1984
 MOST_BYTES = 256 * 2**20
-"""What the link takes: senders, bytes of a packet, memory for packets."""
+"""Limits of the link: senders, bytes of a full packet (the kernel sends segments of at least 48),
+memory for packets."""
 
 AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 
@@ -100,7 +101,7 @@ def question(scenario: Scenario, replication: int) -> dict[str, Any]:
         "config": {**path_configuration(scenario), "seed": seed + replication},
         "flows": [
             {
-                **_flow(groups[at], scenario.network.packet_bytes),
+                **_flow(groups[at]),
                 "class": at,
                 "place": place,
                 "source": before[at] + place,
@@ -110,7 +111,6 @@ def question(scenario: Scenario, replication: int) -> dict[str, Any]:
         "far_sysctls": list((_ENDS | _options(groups[0].tcp) | _receive_buffer(groups)).items()),
         "schedule": _schedule(scenario),
         "draws": (seed, replication),
-        "mtu": scenario.network.packet_bytes,
         "capture": None,
         "most_bytes": MOST_BYTES,
     }
@@ -151,7 +151,7 @@ def run_s(scenario: Scenario) -> float:
         size = getattr(group.traffic, "mean_size_pkts", None)
         if group.traffic.kind == "on-off":
             size = group.traffic.size.mean_value()
-        bits += 8.0 * scenario.network.packet_bytes * own * (size or 0.0)
+        bits += 8.0 * group.packet_bytes * own * (size or 0.0)
     share = max(1.0, bits / scenario.network.bottleneck.rate_bps)
     return (run.warmup_s or 0.0) + run.connections * share / per_s
 
@@ -164,7 +164,7 @@ def _files_per_s(group: Population) -> float:
     return 0.0 if arrivals is None else float(arrivals.rate)
 
 
-def _flow(group: Population, packet_bytes: int) -> dict[str, Any]:
+def _flow(group: Population) -> dict[str, Any]:
     tcp = group.tcp
     own = {
         "tcp_slow_start_after_idle": "0" if tcp.idle_restart == "never" else "1",
@@ -175,16 +175,16 @@ def _flow(group: Population, packet_bytes: int) -> dict[str, Any]:
         "sysctls": list((_ENDS | _options(tcp) | own).items()),
         "initial_window": tcp.initial_window,
         "least_rto_ms": max(1, round(tcp.min_rto_s * 1000)),
-        "receiver_window_bytes": _receive_window(tcp, packet_bytes),
-        "payload": packet_bytes - tcp.header_bytes,
+        "receiver_window_bytes": _receive_window(group),
+        "payload": group.payload_bytes,
     }
 
 
-def _receive_window(tcp: Tcp, packet_bytes: int) -> int | None:
+def _receive_window(group: Population) -> int | None:
     """Return the receiver window in bytes of data; None if it is unlimited."""
-    if math.isinf(tcp.receiver_window):
+    if math.isinf(group.tcp.receiver_window):
         return None
-    return int(tcp.receiver_window) * (packet_bytes - tcp.header_bytes)
+    return int(group.tcp.receiver_window) * group.payload_bytes
 
 
 def _receive_buffer(groups: Sequence[Population]) -> dict[str, str]:
@@ -231,7 +231,7 @@ def _problems(scenario: Scenario) -> Iterator[NotApplicable]:
     yield from _problems_of_link(scenario)
     for group in scenario.populations:
         yield from _problems_of_tcp(scenario, group.tcp)
-        yield from _problems_of_window(group.tcp, scenario.network.packet_bytes)
+        yield from _problems_of_window(group)
     first, *others = (_options(group.tcp) for group in scenario.populations)
     if any(other != first for other in others):
         yield NotApplicable(
@@ -280,6 +280,14 @@ def _problems_of_link(scenario: Scenario) -> Iterator[NotApplicable]:
             f"network.packet: the link carries at most {LONGEST_PACKET} B",
             Suggestion({"network.packet": f"{LONGEST_PACKET}B"}),
         )
+    for name in scenario.own_packets:
+        group = next(each for each in scenario.populations if each.name == name)
+        if group.packet_bytes < SHORTEST_PACKET:
+            key = f"class.{name}.packet"
+            yield NotApplicable(
+                f"{key}: the kernel sends segments of at least 48 B with 40 B of headers",
+                Suggestion({key: f"{SHORTEST_PACKET}B"}),
+            )
 
 
 def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
@@ -315,9 +323,9 @@ def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
         )
 
 
-def _problems_of_window(tcp: Tcp, packet_bytes: int) -> Iterator[NotApplicable]:
-    (least, most), packet = RECEIVE_WINDOWS, packet_bytes - tcp.header_bytes
-    window = _receive_window(tcp, packet_bytes)
+def _problems_of_window(group: Population) -> Iterator[NotApplicable]:
+    (least, most), packet = RECEIVE_WINDOWS, group.payload_bytes
+    window = _receive_window(group)
     if window is not None and not least <= window <= most:
         nearest = -(-least // packet) if window < least else most // packet
         yield NotApplicable(

@@ -41,7 +41,7 @@ class Transfers:
         table = np.array(rows, dtype=np.int64).reshape(-1, len(TRANSFER))
         self._of = {name: table[:, at] for at, name in enumerate(TRANSFER)}
         self._size = self._of["number"] % max(1, len(self._sizes))
-        payload = scenario.network.packet_bytes - scenario.populations[0].tcp.header_bytes
+        payload = scenario.payload_bytes
         self._pkts = [
             size.packets(payload) if hasattr(size, "packets") else int(size) for size in self._sizes
         ]

@@ -25,6 +25,7 @@ from tcpcast.engines.packet import (
     goodputs,
     interval_notes,
     model_notes,
+    own_packets,
     reliability,
     tables,
 )
@@ -87,6 +88,7 @@ class _WarmUp:
 def check(scenario: Scenario) -> None:
     """Raise NotApplicable for a capture, and for more sources than memory is free for."""
     _refuse_capture(scenario)
+    own_packets.check(scenario)
     check_memory(scenario, configuration(scenario, 0.0))
 
 
@@ -127,6 +129,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
         Traffic of kind ``capture``; more sources or replications than memory is free for.
     """
     _refuse_capture(scenario)
+    own_packets.check(scenario)
     if not options.over_time:
         return simulated(scenario, options, configuration)
     return simulated(scenario, options, course.configuration_over_time)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
 from tcpcast.engines.packet.loss import bottleneck_loss, link_loss
-from tcpcast.engines.packet.queues import queue, whole_room
+from tcpcast.engines.packet.queues import limit_of_lengths, queue, whole_room
 from tcpcast.engines.packet.return_path import return_link
 from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
 from tcpcast.scenario.laws import Law
@@ -66,7 +66,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "packet_bytes": network.packet_bytes,
         "ack_bytes": network.ack_bytes,
         "bottleneck_bps": scale.rate(_rate(network.bottleneck)),
-        "buffer_pkts": _buffer(network, network.bottleneck, scale),
+        "buffer_pkts": _buffer(scenario, network.bottleneck, scale),
         "queue": queue(scenario, network.bottleneck),
         "loss": bottleneck_loss(network.bottleneck),
         "jitter": _jitter(network),
@@ -74,7 +74,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "hops_before": [_hop(scenario, hop, scale) for hop in network.hops_before],
         "hops_after": [_hop(scenario, hop, scale) for hop in network.hops_after],
         "return_link": return_link(scenario),
-        "tcp": _tcp(scenario.populations[0].tcp, network.packet_bytes),
+        "tcp": _tcp(scenario.populations[0]),
         "classes": [
             _class(scenario, group, start, scale)
             for group, start in zip(scenario.populations, starts(scenario), strict=True)
@@ -102,8 +102,7 @@ def listed_sizes(scenario: Scenario) -> list[int] | None:
         sizes = group.traffic.sizes if group.traffic.kind == "transfers" else None
         if sizes is None:
             return None
-        payload = scenario.network.packet_bytes - group.tcp.header_bytes
-        todays = payload if group.tcp.is_todays else None
+        todays = group.payload_bytes if group.tcp.is_todays else None
         found.update(_file(size, todays)[0] for size in sizes)
     return sorted(found) or None
 
@@ -126,20 +125,21 @@ def longer_ns(scenario: Scenario, scale: Scale) -> float:
     return measured + sum(scale.longer_ns(_rate(hop)) for hop in hops)
 
 
-def _buffer(network: Network, link: Link, scale: Scale) -> int | None:
-    queue = link.queue
+def _buffer(scenario: Scenario, link: Link, scale: Scale) -> int | None:
+    queue, network = link.queue, scenario.network
     individual = isinstance(queue, FairQueue) and queue.buffers == "individual"
-    room = whole_room(network.buffer_pkts(link), link.rate, network.packet_bytes)
+    in_bytes = limit_of_lengths(scenario, link) is not None
+    packets = math.inf if in_bytes else network.buffer_pkts(link)
+    room = whole_room(packets, link.rate, network.packet_bytes)
     return scale.room(room, individual=individual)
 
 
 def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> plain.HopConfig:
-    network = scenario.network
     scale = scale if hop.shared else WHOLE
     return {
         "rate_bps": scale.rate(_rate(hop)),
         "delay_ns": nanoseconds(hop.delay_s or 0.0),
-        "buffer_pkts": _buffer(network, hop, scale),
+        "buffer_pkts": _buffer(scenario, hop, scale),
         "queue": queue(scenario, hop),
         "loss": link_loss(hop),
         "shared": hop.shared,
@@ -153,8 +153,8 @@ def _jitter(network: Network) -> plain.JitterConfig | None:
     return {"delay": jitter.law.parameters(), "reorder": jitter.reorder}
 
 
-def _tcp(tcp: Tcp, packet_bytes: int) -> plain.TcpConfig:
-    rules = tcp.rules
+def _tcp(group: Population) -> plain.TcpConfig:
+    tcp, rules = group.tcp, group.tcp.rules
     sends = LIMITED_TRANSMIT[rules.limited_transmit_on] if tcp.limited_transmit else "off"
     return {
         **_of_any(tcp),
@@ -170,7 +170,7 @@ def _tcp(tcp: Tcp, packet_bytes: int) -> plain.TcpConfig:
         "receiver_window": _window(tcp.receiver_window),
         "idle_restart": _idle_restart(tcp.idle_restart),
         "instant": None if rules.max_plus is None else _instant(rules.max_plus),
-        "modern": _modern(tcp, packet_bytes) if tcp.is_todays else None,
+        "modern": _modern(tcp, group.payload_bytes) if tcp.is_todays else None,
     }
 
 
@@ -183,12 +183,12 @@ def _instant(rules: MaxPlusRules) -> plain.InstantLoss:
     }
 
 
-def _modern(tcp: Tcp, packet_bytes: int) -> plain.StackOptions:
+def _modern(tcp: Tcp, payload_bytes: int) -> plain.StackOptions:
     unlimited = math.isinf(tcp.receiver_window)
     return {
         **_of_any(tcp),
         "stack": tcp.stack,
-        "mss": packet_bytes - tcp.header_bytes,
+        "mss": payload_bytes,
         "receiver_window": None if unlimited else _window(tcp.receiver_window),
         "limited_transmit": tcp.limited_transmit,
         "idle_restart": tcp.idle_restart == "rto",
@@ -231,18 +231,19 @@ def _class(
     back_ns = max(0, nanoseconds(group.return_delay_s - elsewhere))
     if scale != WHOLE:
         of_byte = longer_ns(scenario, scale)
-        by_ns = of_byte * network.packet_bytes, of_byte * network.ack_bytes
+        by_ns = of_byte * group.packet_bytes, of_byte * network.ack_bytes
         forward_ns, back_ns = shortened(forward_ns, back_ns, by_ns)
     sources = scale.sources(group.count)
     return {
         # Transfers find their senders themselves.
         "sources": 0 if group.traffic.kind == "transfers" else sources,
-        "ingress": _access(scenario, group.ingress),
-        "egress": _access(scenario, group.egress),
+        "ingress": _access(network, group, group.ingress),
+        "egress": _access(network, group, group.egress),
         "forward_ns": forward_ns,
         "back_ns": back_ns,
-        "traffic": _traffic(group, start, network),
-        "tcp": _tcp(group.tcp, network.packet_bytes),
+        "packet_bytes": group.packet_bytes if group.name in scenario.own_packets else None,
+        "traffic": _traffic(group, start),
+        "tcp": _tcp(group),
         "host_noise_ns": _host_noise_ns(scenario, group),
         "scale": None if scale == WHOLE else max(1.0, group.count / sources),
     }
@@ -258,11 +259,9 @@ def _host_noise_ns(scenario: Scenario, group: Population) -> int:
     return max(nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)
 
 
-def _traffic(
-    group: Population, start: tuple[float, float] | None, network: Network
-) -> plain.Traffic:
+def _traffic(group: Population, start: tuple[float, float] | None) -> plain.Traffic:
     traffic = group.traffic
-    payload = network.packet_bytes - group.tcp.header_bytes if group.tcp.is_todays else None
+    payload = group.payload_bytes if group.tcp.is_todays else None
     if traffic.kind == "on-off":
         return {
             "on-off": {
@@ -333,11 +332,12 @@ def _file(size: int, payload: int | None) -> tuple[int, int]:
     return size.packets(payload), size.lacking_bytes(payload)
 
 
-def _access(scenario: Scenario, link: Link) -> plain.AccessConfig:
-    network = scenario.network
+def _access(network: Network, group: Population, link: Link) -> plain.AccessConfig:
+    in_bytes = link.buffer.unit == "bytes"
+    packets = link.buffer.amount // group.packet_bytes if in_bytes else network.buffer_pkts(link)
     return {
         "rate_bps": _rate(link),
         "delay_ns": nanoseconds(link.delay_s or 0.0),
-        "limit_pkts": whole_room(network.buffer_pkts(link), link.rate, network.packet_bytes),
+        "limit_pkts": whole_room(packets, link.rate, group.packet_bytes),
         "loss": link_loss(link),
     }

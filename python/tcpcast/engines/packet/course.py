@@ -172,7 +172,7 @@ def _flows(scenario: Scenario, rows: Sequence[Floats]) -> Table:
     tables = []
     for at, group in enumerate(scenario.populations):
         cells = _cells(steps, at)
-        payload = 8.0 * (scenario.network.packet_bytes - group.tcp.header_bytes)
+        payload = 8.0 * group.payload_bytes
         bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
         goodput = _estimates(bits, [step[:, 0] / _SECOND for step in steps])
         rtt = _estimates(

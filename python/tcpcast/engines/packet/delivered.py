@@ -43,7 +43,7 @@ def table(scenario: Scenario, found: Sequence[Sequence[Sequence[int]]]) -> dict[
     for group in scenario.populations:
         last = first + group.count
         if group.traffic.kind == "bulk":
-            payload = scenario.network.packet_bytes - group.tcp.header_bytes
+            payload = group.payload_bytes
             of_class = [run[first:last] for run in found]
             for at, time_s in enumerate(scenario.run.report_at or ()):
                 rows += _row(group.name, time_s, at, payload, of_class)

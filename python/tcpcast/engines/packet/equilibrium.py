@@ -28,7 +28,7 @@ def starts(scenario: Scenario) -> list[tuple[float, float] | None]:
     """
     rate = _rate_of_active_pps(scenario)
     return [
-        (_active(scenario, group, group.traffic, rate), group.rtt_s)
+        (_active(group, group.traffic, rate), group.rtt_s)
         if isinstance(group.traffic, OnOff) and group.traffic.start == "equilibrium"
         else None
         for group in scenario.populations
@@ -39,14 +39,14 @@ def on_times_s(scenario: Scenario) -> list[float | None]:
     """Return the mean ON time of each class's files in equilibrium; None where there are none."""
     rate = _rate_of_active_pps(scenario)
     return [
-        _on_time_s(scenario, group, group.traffic.size.mean_value(), rate)
+        _on_time_s(group, group.traffic.size.mean_value(), rate)
         if isinstance(group.traffic, OnOff)
         else None
         for group in scenario.populations
     ]
 
 
-def _on_time_s(scenario: Scenario, group: Population, size: float, rate_pps: float) -> float:
+def _on_time_s(group: Population, size: float, rate_pps: float) -> float:
     """Return the mean ON time at a rate while active, at least that on the empty path.
 
     There the window doubles with each round trip, from the first window to the receiver's.
@@ -55,18 +55,22 @@ def _on_time_s(scenario: Scenario, group: Population, size: float, rate_pps: flo
     rounds = math.log2(1 + size / first)
     if size > most:
         rounds = math.log2(1 + most / first) + (size - most) / most
-    own = max(8 * scenario.network.packet_bytes / group.ingress.rate_bps, 1e-12) * size
+    own = max(8 * group.packet_bytes / group.ingress.rate_bps, 1e-12) * size
     return max(max(1.0, rounds) * group.rtt_s, own, size / rate_pps)
 
 
-def _active(scenario: Scenario, group: Population, traffic: OnOff, rate_pps: float) -> float:
-    on_s = _on_time_s(scenario, group, traffic.size.mean_value(), rate_pps)
+def _active(group: Population, traffic: OnOff, rate_pps: float) -> float:
+    on_s = _on_time_s(group, traffic.size.mean_value(), rate_pps)
     return on_s / (on_s + traffic.off.mean_value())
 
 
 def _rate_of_active_pps(scenario: Scenario) -> float:
-    """Return the rate of an active source at which the bottleneck is full, or a higher one."""
-    capacity = scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
+    """Return the rate of an active source at which the bottleneck is full, or a higher one.
+
+    Packets of a class count by their size, in units of ``network.packet``.
+    """
+    usual = scenario.network.packet_bytes
+    capacity = scenario.network.bottleneck.rate_bps / (8 * usual)
     if math.isinf(capacity):
         return math.inf
 
@@ -75,11 +79,13 @@ def _rate_of_active_pps(scenario: Scenario) -> float:
         for group in scenario.populations:
             if isinstance(group.traffic, OnOff):
                 size = group.traffic.size.mean_value()
-                on_s = _on_time_s(scenario, group, size, rate_pps)
-                total += group.count * size / (on_s + group.traffic.off.mean_value())
+                on_s = _on_time_s(group, size, rate_pps)
+                weight = group.packet_bytes / usual
+                total += group.count * size * weight / (on_s + group.traffic.off.mean_value())
         return total
 
-    low, high = 0.0, capacity
+    smallest = min(group.packet_bytes for group in scenario.populations)
+    low, high = 0.0, capacity / (smallest / usual)
     if load_pps(high) <= capacity:
         return high
     for _ in range(_STEPS):

@@ -265,7 +265,6 @@ def counts(scenario: Scenario, units: Units) -> Estimates:
 
 def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimates:
     """Return the metrics that exist for a class as for all: rates, ON times, loss, RTT."""
-    packet_bits = 8.0 * scenario.network.packet_bytes
     groups = scenario.populations
     chosen = range(len(groups)) if at is None else (at,)
     on_off = [place for place in chosen if groups[place].traffic.kind == "on-off"]
@@ -281,7 +280,7 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
 
     seconds = units.seconds_on([groups[place] for place in chosen])
     drops = cell("queue_drops") + cell("random_drops")
-    bits = packet_bits * cell("transfer_packets")
+    bits = packet_bits(scenario, units, "transfer_packets", chosen)
     return {
         "connection_rate_bps": units.ratio(bits, cell("on_time_ns") * 1e-9),
         "on_time_s": mean_time("on_time_ns", on_off),
@@ -304,10 +303,21 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
     }
 
 
+def packet_bits(scenario: Scenario, units: Units, name: str, chosen: Sequence[int]) -> Floats:
+    """Return the IP bits of the packets that a cell of some classes counts."""
+    groups = scenario.populations
+    one, *others = {groups[at].packet_bytes for at in chosen}
+    if not others:
+        return 8.0 * one * units.of_class(name, chosen)
+    parts = [8.0 * groups[at].packet_bytes * units.of_class(name, [at]) for at in chosen]
+    total: Floats = np.sum(parts, axis=0)
+    return total
+
+
 def _goodput_bps(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
     """Return the payload delivered per second; stacks with timestamps have less in a packet."""
-    packet_bytes, groups = scenario.network.packet_bytes, scenario.populations
-    payload_bits = {at: 8.0 * (packet_bytes - groups[at].tcp.header_bytes) for at in chosen}
+    groups = scenario.populations
+    payload_bits = {at: 8.0 * groups[at].payload_bytes for at in chosen}
     seconds = units.seconds_on([groups[at] for at in chosen])
     one, *others = set(payload_bits.values())
     lacking = 8.0 * units.of_class("lacking_bytes", chosen)
@@ -419,11 +429,13 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
     found: Estimates = {}
     if has_queue(scenario):
         found["queue_max_pkts"] = bare(float(seen.largest_queue))
-    if all(group.traffic.kind == "bulk" for group in scenario.populations):
-        indices = [
-            jain(seen.units.rates(packets, scenario.populations)) for packets, _ in seen.sources
-        ]
-        if sum(group.count for group in scenario.populations) == 1:
+    groups = scenario.populations
+    if all(group.traffic.kind == "bulk" for group in groups):
+        # Packets count by their payload if they have several sizes.
+        each = [group.payload_bytes if scenario.own_packets else 1 for group in groups]
+        sizes = np.repeat(np.array(each, dtype=np.uint64), [group.count for group in groups])
+        indices = [jain(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
+        if len(sizes) == 1:
             found["jain_index"] = bare(1.0)
         elif all(math.isfinite(index) for index in indices):
             found["jain_index"] = statistics.ratio(

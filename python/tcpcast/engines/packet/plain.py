@@ -318,13 +318,17 @@ Traffic = OnOff | Bulk | Transfers | Arrivals
 
 
 class ClassConfig(TypedDict):
-    """A class of sources; ``scale`` is how many sources each stands for, if there is a scale."""
+    """A class of sources; ``scale`` is how many sources each stands for, if there is a scale.
+
+    ``packet_bytes`` is None if its packets have the length of the run.
+    """
 
     sources: int
     ingress: AccessConfig
     egress: AccessConfig
     forward_ns: int
     back_ns: int
+    packet_bytes: int | None
     traffic: Traffic
     tcp: TcpConfig
     host_noise_ns: int

@@ -121,11 +121,11 @@ LinkRate = Constant | Bucket | Opportunities
 
 
 class ManagedConfig(TypedDict):
-    """A discipline in front of a link of its own rate."""
+    """A discipline in front of a link of its own rate, with a limit in bytes if it has one."""
 
     discipline: Discipline
     rate: LinkRate
-    packet_bytes: int
+    limit_bytes: int | None
 
 
 class PolicedConfig(TypedDict):

@@ -1,7 +1,8 @@
 """Queue disciplines as the simulator takes them, and which of them mark.
 
 A discipline whose departures are not known when packets arrive is a managed one: it may drop or
-mark what it holds. So is any in front of a link whose rate is not constant.
+mark packets in the queue. So is any in front of a link whose rate is not constant. If packets of
+classes have different sizes, fair queueing and buffers in bytes are managed, too.
 """
 
 from __future__ import annotations
@@ -48,6 +49,15 @@ def whole_room(packets: float, rate_bps: float, packet_bytes: int) -> int | None
     return None if math.isinf(packets) else math.floor(packets)
 
 
+def limit_of_lengths(scenario: Scenario, link: Link | ReturnLink) -> int | None:
+    """Return the bytes that a link's buffer holds if packets have several sizes, else None.
+
+    Without ``[[class]] packet``, a buffer in bytes holds so many whole packets.
+    """
+    in_bytes = isinstance(link, Link) and link.buffer.unit == "bytes"
+    return int(link.buffer.amount) if in_bytes and scenario.own_packets else None
+
+
 def uses_ecn(scenario: Scenario) -> bool:
     """Say whether packets of any class are ECN-capable."""
     return any(bool(group.tcp.ecn) for group in scenario.populations)
@@ -67,10 +77,12 @@ def queue(scenario: Scenario, link: Link | ReturnLink) -> plain.Queue:
     if isinstance(link.varying, TokenBucket) and link.polices:
         return {"policed": {"tokens": _tokens(link.varying), "packet_bytes": packet_bytes}}
     discipline = _discipline(scenario, link)
+    limit_bytes = limit_of_lengths(scenario, link)
+    by_length = limit_bytes is not None or isinstance(link.queue, FairQueue)
     is_managed = isinstance(link.queue, ManagedQueue) or marks(scenario, link)
-    if is_managed or link.varying is not None:
+    if is_managed or link.varying is not None or (by_length and scenario.own_packets):
         rate = _rate(link)
-        return {"managed": {"discipline": discipline, "rate": rate, "packet_bytes": packet_bytes}}
+        return {"managed": {"discipline": discipline, "rate": rate, "limit_bytes": limit_bytes}}
     if isinstance(link.queue, FairQueue):
         return {"fair": {**_drr(scenario, link.queue), "packet_bytes": packet_bytes}}
     if isinstance(link.queue, Red) and isinstance(link, Link):

@@ -485,11 +485,10 @@ def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
 
 def _relaxation_s(scenario: Scenario, load: float) -> float:
     """Return the correlation time of an M/G/1 queue: heavy traffic makes it long."""
-    bits = 8.0 * scenario.network.packet_bytes
-    sizes = [
-        group.traffic.mean_size_pkts
+    bits = [
+        group.traffic.mean_size_pkts * 8.0 * group.packet_bytes
         for group in scenario.populations
         if group.traffic.kind == "transfers"
     ]
-    service_s = max(sizes, default=0.0) * bits / scenario.network.bottleneck.rate_bps
+    service_s = max(bits, default=0.0) / scenario.network.bottleneck.rate_bps
     return service_s * (1.0 + load) / (1.0 - load) ** 2

@@ -25,9 +25,9 @@ from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from tcpcast.scenario import Scenario
+    from tcpcast.scenario import Population, Scenario
     from tcpcast.statistics import Estimate
 
 Table = dict[str, NDArray[Any]]
@@ -64,7 +64,7 @@ def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     measured_s = float(seen.units.link("time_ns").sum()) * 1e-9
     found["cross"] = cross.table(scenario, seen.totals, measured_s)
     found["by_hop"] = hops.by_hop(scenario, seen)
-    found |= _of_losses(seen.units, seen.totals, scenario.network.packet_bytes)
+    found |= _of_losses(seen.units, seen.totals, bits_of_each(scenario.populations))
     return {name: table for name, table in found.items() if _length(table) > 0}
 
 
@@ -129,17 +129,30 @@ def _above(weights: Floats) -> Floats:
     return tail
 
 
+def bits_of_each(groups: Iterable[Population]) -> float | None:
+    """Return the IP bits of a full packet of these classes, None if they differ."""
+    sizes = {group.packet_bytes for group in groups}
+    return 8.0 * sizes.pop() if len(sizes) == 1 else None
+
+
+def bits_of_files(scenario: Scenario) -> float | None:
+    """Return the IP bits of a full packet of a file, None if classes differ in them."""
+    return bits_of_each(g for g in scenario.populations if g.traffic.kind != "bulk")
+
+
 def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
-    bits = 8.0 * scenario.network.packet_bytes
+    bits = bits_of_files(scenario)
     kinds = {group.traffic.kind for group in scenario.populations}
-    found = {} if "on-off" not in kinds else {"by_size": by_size_interval(seen.units, bits)}
+    found = {}
+    if "on-off" in kinds and bits is not None:
+        found["by_size"] = by_size_interval(seen.units, bits)
     # Flows that never end also are active, but no file's rate is theirs.
     endless = "bulk" in kinds
     mixed = endless or has_mixed_files(scenario.populations)
-    found["states"] = _states(seen.units, seen.totals, bits, mixed=mixed)
-    if not endless:
+    found["states"] = _states(seen.units, seen.totals, None if mixed else bits)
+    if not endless and bits is not None:
         found["rates"] = _rates(seen, bits, of_sources="transfers" not in kinds)
-    return found | {"percentiles": _percentiles(scenario, seen, bits)}
+    return found | {"percentiles": _percentiles(scenario, seen)}
 
 
 def size_columns(scenario: Scenario) -> Table:
@@ -220,27 +233,27 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else np.nan
 
 
-def _states(units: Units, totals: Mapping[str, Any], bits: float, *, mixed: bool) -> Table:
+def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Table:
     """Return the birth-death process of active sources.
 
-    Its rate takes every active sender to have files of the mean size, so it is left out if sizes
-    are ``mixed`` or some flows never end.
+    Its rate takes every active sender to have files of the mean size, in packets of ``bits``, so it
+    is left out if sizes differ or some flows never end: then ``bits`` is None.
     """
     time, births, deaths = _padded(totals["states_time_ns"], totals["births"], totals["deaths"])
     active = np.arange(time.size)
     size = _share(
         float(units.of_class("transfer_packets").sum()), float(units.of_class("transfers").sum())
     )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = deaths / (time * 1e-9) * size * bits / active
     found = {
         "active": active,
         "probability": time / time.sum() if time.sum() else time,
         "births": births.astype(np.int64),
         "deaths": deaths.astype(np.int64),
     }
-    if mixed:
+    if bits is None:
         return found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = deaths / (time * 1e-9) * size * bits / active
     known = (deaths >= FEWEST_DEATHS) & (active > 0)
     return found | {"shared_rate_bps": np.where(known, rate, np.nan)}
 
@@ -276,7 +289,7 @@ def _rates(seen: Seen, bits: float, *, of_sources: bool) -> Table:
     }
 
 
-def _percentiles(scenario: Scenario, seen: Seen, bits: float) -> Table:
+def _percentiles(scenario: Scenario, seen: Seen) -> Table:
     """Return percentiles of the files of each class, and of the queue.
 
     They are nan where fewer than 10 files lie beyond, so that chance would decide, and where many
@@ -292,7 +305,8 @@ def _percentiles(scenario: Scenario, seen: Seen, bits: float) -> Table:
             files = seen.units.of_class("transfers", [at]).sum()
             files = 0.0 if hides_unfinished(scenario, seen, [at]) else files
             values = np.array([totals["on_time_percentiles"][at], totals["rate_percentiles"][at]])
-            times, rates = enough_beyond(values * [[1.0], [bits]], np.array([files, files]))
+            scales = [[1.0], [8.0 * group.packet_bytes]]
+            times, rates = enough_beyond(values * scales, np.array([files, files]))
             rows.append((group.name, TIME_OF_FILES[group.traffic.kind], times, "s"))
             rows.append((group.name, "connection_rate", rates, "bit/s"))
     several = len(rows) > 2
@@ -305,7 +319,7 @@ def _percentiles(scenario: Scenario, seen: Seen, bits: float) -> Table:
     }
 
 
-def _of_losses(units: Units, totals: Mapping[str, Any], packet_bytes: int) -> dict[str, Table]:
+def _of_losses(units: Units, totals: Mapping[str, Any], bits: float | None) -> dict[str, Table]:
     drops = totals["number_drops"]
     if not drops.any():
         return {}
@@ -326,7 +340,7 @@ def _of_losses(units: Units, totals: Mapping[str, Any], packet_bytes: int) -> di
         "timeouts_by_window": _histogram("window_pkts", "timeouts", totals["timeouts_by_window"]),
         "recovery_retransmissions": _histogram("count", "recoveries", totals["by_retransmissions"]),
         "recovery_sent": _histogram("count", "recoveries", totals["by_burst"]),
-        "loss_recovery": _loss_recovery(units, totals, 8.0 * packet_bytes),
+        "loss_recovery": _loss_recovery(units, totals, bits),
     }
 
 
@@ -347,8 +361,11 @@ def _histogram(value: str, count: str, counts: Counts) -> Table:
     return {value: np.arange(len(counts)), count: counts}
 
 
-def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
-    """Return what Table 7 of the Engset report tells of timeouts and recoveries."""
+def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) -> Table:
+    """Return what Table 7 of the Engset report tells of timeouts and recoveries.
+
+    Its rates need packets of one size; without ``bits`` they are left out.
+    """
     drops = float((units.of_class("queue_drops") + units.of_class("random_drops")).sum())
     timeouts = float(totals["timeouts"].sum())
     entered = float(units.of_class("fast_retransmits").sum())
@@ -371,9 +388,13 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float) -> Tabl
         ("sent_on_exit_per_recovery", _share(on_exit, recovered), "packet"),
         ("time_per_recovery", _share(recovery_s, recovered), "s"),
         ("recovery_time_per_transfer", _share(recovery_s, transfers), "s"),
-        ("rate_in_recovery", _share(bits * totals["recovery_sent"], recovery_s), "bit/s"),
-        ("send_rate", _share(bits * float(units.of_class("sent").sum()), on_s), "bit/s"),
     ]
+    if bits is not None:
+        sent = float(units.of_class("sent").sum())
+        rows += [
+            ("rate_in_recovery", _share(bits * totals["recovery_sent"], recovery_s), "bit/s"),
+            ("send_rate", _share(bits * sent, on_s), "bit/s"),
+        ]
     return {
         "quantity": np.array([row[0] for row in rows]),
         "value": np.array([row[1] for row in rows], dtype=np.float64),

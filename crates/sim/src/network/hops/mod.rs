@@ -174,9 +174,10 @@ pub fn stages_of(config: &RunConfig) -> usize {
     if config.has_hops() { forward + usize::from(config.return_link.is_some()) } else { 0 }
 }
 
-/// Time that a data packet takes from the first hop to where packets of different sources meet.
+/// Time that a data packet of `bytes` takes from the first hop to where packets of different sources
+/// meet.
 #[must_use]
-pub fn time_to_meeting(config: &RunConfig) -> Nanos {
+pub fn time_to_meeting(config: &RunConfig, bytes: u32) -> Nanos {
     let own = config.before.iter().take_while(|hop| !hop.shared);
-    own.map(|hop| transmission_time(config.packet_bytes, hop.rate_bps) + hop.delay).sum()
+    own.map(|hop| transmission_time(bytes, hop.rate_bps) + hop.delay).sum()
 }

@@ -28,7 +28,9 @@ pub enum Fate {
 /// offered ahead of its time, as long as those of its source are offered one after the other.
 #[derive(Debug)]
 pub struct OwnHop {
+    /// For packets of `packet_bytes`.
     link: AccessLink,
+    packet_bytes: u32,
     /// When each source's link is free; sources that have sent nothing may be left out.
     free: Vec<Nanos>,
     loss: Option<LinkLoss>,
@@ -88,6 +90,7 @@ impl OwnHop {
                 limit: hop.buffer.unwrap_or(u64::MAX),
                 rate_bps: hop.rate_bps,
             },
+            packet_bytes: run.packet_bytes,
             free: Vec::new(),
             loss: hop.loss,
             losses: Vec::new(),
@@ -98,8 +101,14 @@ impl OwnHop {
         }
     }
 
-    /// A packet of `source` comes at `at`.
-    pub fn offer(&mut self, source: u32, at: Nanos, counters: &mut HopCounters) -> Fate {
+    /// A packet of `source`, whose packets have `bytes`, comes at `at`.
+    pub fn offer(
+        &mut self,
+        source: u32,
+        bytes: u32,
+        at: Nanos,
+        counters: &mut HopCounters,
+    ) -> Fate {
         counters.arrived += 1;
         if self.others.is_some() {
             return self.offer_among_cross_traffic(source, at, counters);
@@ -112,17 +121,27 @@ impl OwnHop {
             return Fate::Lost { at, random: true };
         }
         let free = &mut self.free[index];
-        if !self.link.has_room(at, *free) {
+        let link = &self.link;
+        let usual = bytes == self.packet_bytes;
+        let time = if usual { link.data_time } else { link.time_of(bytes) };
+        if !link.has_room_for(time, at, *free) {
             return Fate::Lost { at, random: false };
         }
-        *free = at.max(*free) + self.link.data_time;
+        *free = at.max(*free) + time;
         let leaves = *free;
-        self.carry(source, at, leaves, counters)
+        self.carry(source, time, at, leaves, counters)
     }
 
-    /// A packet that comes at `at` takes the link and will have left at `leaves`.
-    fn carry(&mut self, source: u32, at: Nanos, leaves: Nanos, counters: &mut HopCounters) -> Fate {
-        counters.carried(self.link.data_time, leaves - at);
+    /// A packet that comes at `at` takes the link for `time` and will have left at `leaves`.
+    fn carry(
+        &mut self,
+        source: u32,
+        time: Nanos,
+        at: Nanos,
+        leaves: Nanos,
+        counters: &mut HopCounters,
+    ) -> Fate {
+        counters.carried(time, leaves - at);
         if self.loses(source, LossPlace::Behind) {
             return Fate::Lost { at: leaves, random: true };
         }
@@ -142,7 +161,7 @@ impl OwnHop {
         let name = (self.seed, self.replication, self.stage);
         let others = self.others.as_mut();
         match others.and_then(|others| others.offer(source, at, name)) {
-            Some(leaves) => self.carry(source, at, leaves, counters),
+            Some(leaves) => self.carry(source, self.link.data_time, at, leaves, counters),
             None => Fate::Lost { at, random: false },
         }
     }
@@ -182,6 +201,7 @@ mod tests {
     fn each_source_waits_for_itself_alone() {
         let mut own = OwnHop {
             link: AccessLink { data_time: 1000, ack_time: 27, delay: 0, limit: 2, rate_bps: None },
+            packet_bytes: 1500,
             free: Vec::new(),
             loss: None,
             losses: Vec::new(),
@@ -191,7 +211,7 @@ mod tests {
             stage: 0,
         };
         let mut counters = HopCounters::default();
-        let mut offer = |source, at| own.offer(source, at, &mut counters);
+        let mut offer = |source, at| own.offer(source, 1500, at, &mut counters);
         assert_eq!(offer(3, 0), Fate::Leaves(1000));
         assert_eq!(offer(3, 0), Fate::Leaves(2000));
         assert_eq!(offer(1, 500), Fate::Leaves(1500));

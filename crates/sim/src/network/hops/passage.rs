@@ -16,10 +16,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn reach_meeting<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
+        path: &Path,
         at: Nanos,
         packet: Packet,
     ) -> Option<Nanos> {
-        let meets = self.through_own(source, 0, at, packet);
+        let meets = self.through_own(source, path, 0, at, packet);
         if meets.is_none() {
             if let Some(loss) = &mut self.loss {
                 loss.lost_before(packet.source());
@@ -65,7 +66,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         at: Nanos,
         packet: Packet,
     ) {
-        let Some((stage, at)) = self.through_own(source, stage, at, packet) else { return };
+        let Some((stage, at)) = self.through_own(source, path, stage, at, packet) else { return };
         if stage < self.tandem.forward {
             self.tandem.arrivals.schedule(at, stage, packet);
         } else {
@@ -78,12 +79,14 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn through_own<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
+        path: &Path,
         mut stage: usize,
         mut at: Nanos,
         packet: Packet,
     ) -> Option<(usize, Nanos)> {
         while let Some(Stage { delay, kind: Kind::Own(hop) }) = self.tandem.stages.get_mut(stage) {
-            match hop.offer(packet.source(), at, &mut self.probes.hops[stage]) {
+            let counters = &mut self.probes.hops[stage];
+            match hop.offer(packet.source(), path.packet_bytes, at, counters) {
                 Fate::Leaves(leaves) => at = leaves + *delay,
                 Fate::Lost { at, random } => {
                     self.dropped_at_hop(stage, at, source, packet, random);
@@ -117,7 +120,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if hop.loses(LossPlace::Before) {
             return self.dropped_at_hop(stage, now, source, packet, true);
         }
-        match hop.offer(now, &packet, counters) {
+        match hop.offer(now, path.packet_bytes, &packet, counters) {
             Verdict::Departs { leaves, .. } => {
                 self.leave_hop(source, path, stage, leaves, packet);
             }

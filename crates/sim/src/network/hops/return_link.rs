@@ -35,9 +35,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let bytes = self.tandem.acks.least_bytes.max(length(&shown.options));
         if TAPS && self.capturing {
             if !waited {
-                self.capture(Tap::Receiver, now - path.to_return, &ack, shown);
+                self.capture(Tap::Receiver, &source.record, now - path.to_return, &ack, shown);
             }
-            self.capture(Tap::BottleneckOut, now, &ack, shown);
+            self.capture(Tap::BottleneckOut, &source.record, now, &ack, shown);
         }
         let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
         let (acks, counters) = (&mut self.tandem.acks, &mut self.probes.hops[stage]);
@@ -103,7 +103,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         if TAPS && self.capturing {
             let shown = source.receiver.shown(ack.label());
-            self.capture(Tap::BottleneckIn, leaves, &ack, shown);
+            self.capture(Tap::BottleneckIn, &source.record, leaves, &ack, shown);
         }
         source.ack_free = source.ack_free.max(leaves + path.back) + path.ingress.ack_time;
         let due = source.ack_free + self.sender_lookahead;

@@ -69,17 +69,19 @@ impl SharedHop {
         self.loss.as_mut().is_some_and(|loss| loss.loses(at))
     }
 
+    /// Offers a packet of a class whose full packets have `full_bytes`.
     pub(super) fn offer(
         &mut self,
         now: Nanos,
+        full_bytes: u32,
         packet: &Packet,
         counters: &mut HopCounters,
     ) -> Verdict {
-        let Self { queue, link, .. } = self;
-        match packet.label().short_bytes() {
-            Some(bytes) => link.with_length(bytes, |link| queue.offer(now, packet, link, counters)),
-            None => queue.offer(now, packet, link, counters),
+        let bytes = packet.label().short_bytes().unwrap_or(full_bytes);
+        if bytes == self.link.length() {
+            return self.queue.offer(now, packet, &mut self.link, counters);
         }
+        self.offer_of(bytes, now, packet, counters)
     }
 
     /// Offers a packet of `bytes`, whatever the others have.
@@ -91,7 +93,6 @@ impl SharedHop {
         counters: &mut HopCounters,
     ) -> Verdict {
         let Self { queue, link, .. } = self;
-        queue.offer_next_of(bytes);
         link.with_length(bytes, |link| queue.offer(now, packet, link, counters))
     }
 

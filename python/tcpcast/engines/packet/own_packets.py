@@ -1,0 +1,42 @@
+"""Classes with packets of another size than ``network.packet``: which scenarios are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.engines.advice import stack_changes
+from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.scenario.crossing import place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcpcast.scenario import Scenario
+
+
+def check(scenario: Scenario) -> None:
+    """Raise NotApplicable if the simulator needs packets of one size for the scenario."""
+    keys = [f"class.{name}.packet" for name in scenario.own_packets]
+    for reason, *instead in _obstacles(scenario) if keys else ():
+        raise NotApplicable(f"{keys[0]}: {reason}", *instead, Suggestion(dict.fromkeys(keys)))
+
+
+def _obstacles(scenario: Scenario) -> Iterator[tuple[str, *tuple[Suggestion, ...]]]:
+    """Yield reasons, each with what to write in their place."""
+    if scenario.hears_losses:
+        changes = stack_changes(scenario, "rfc-newreno")
+        yield "max-plus-reno has packets of one size", Suggestion(changes)
+    network = scenario.network
+    if any(link.polices for link in (network.bottleneck, *network.hops)):
+        yield ("a policer has packets of one size",)
+    for hop in network.hops:
+        if hop.buffer.unit == "bytes" and not hop.shared:
+            key = f"network.hop.{hop.name}.buffer"
+            packets = f"{network.buffer_pkts(hop):.0f}pkt"
+            yield f"{key} is in bytes, and each source has its own", Suggestion({key: packets})
+    places = [place_of(network, stream) for stream in scenario.cross]
+    if any(place is not None and not place.shared for place in places):
+        yield (
+            "cross traffic at a hop with shared = false has packets of one size",
+            Suggestion({"cross": None}),
+        )

@@ -1,0 +1,131 @@
+"""Classes with packets of another size than ``network.packet``: what is read, what is refused."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tcpcast.engines import REGISTRY, answer
+from tcpcast.errors import NotApplicable, ScenarioError
+from tcpcast.plan import (
+    plan_buffer,
+    plan_loss,
+    plan_quality,
+    plan_rate,
+    plan_rate_quality,
+    plan_streams,
+    plan_users,
+)
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.traffic import OnOff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BULK = """
+[network]
+rtt = "50ms"
+bottleneck = { rate = "10mbit", buffer = "100pkt" }
+[traffic]
+kind = "bulk"
+flows = 2
+[run]
+duration = "60s"
+warmup = "5s"
+[[class]]
+name = "large"
+[[class]]
+name = "small"
+packet = "200B"
+"""
+
+WEB = """
+[network]
+rtt = "50ms"
+bottleneck = { rate = "10mbit", buffer = "100pkt" }
+[traffic]
+kind = "on-off"
+sources = 20
+off = { law = "exponential", mean = "1s" }
+size = { law = "constant", value = "29200B" }
+[tcp]
+stack = "engset-newreno"
+[run]
+duration = "60s"
+[[class]]
+name = "small"
+packet = "200B"
+"""
+
+KEY = "class.small.packet"
+ONE_SIZE = "has packets of one size, network.packet"
+
+
+def scenario(text: str, **changes: Any) -> Scenario:
+    return Scenario.from_dict(tomllib.loads(text)).with_changes(changes)
+
+
+def refused(changes: dict[str, Any]) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        scenario(BULK).with_changes(changes)
+    return str(caught.value)
+
+
+def test_a_class_has_packets_of_its_own_size() -> None:
+    large, small = scenario(BULK).populations
+    assert (large.packet_bytes, small.packet_bytes) == (1500, 200)
+    assert (large.payload_bytes, small.payload_bytes) == (1448, 148)
+    again = Scenario.from_dict(scenario(BULK).resolved())
+    assert again.populations == [large, small]
+    # Half of the propagation: the round-trip time less 240 B or 1,540 B at 10 Mbit/s.
+    assert small.forward_delay_s == pytest.approx((0.050 - 8 * 240 / 10e6) / 2)
+    assert large.forward_delay_s == pytest.approx((0.050 - 8 * 1540 / 10e6) / 2)
+
+
+def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:
+    traffic = scenario(WEB).populations[0].traffic
+    assert isinstance(traffic, OnOff)
+    assert traffic.size.mean_value() == 29200 / 160
+    window = scenario(BULK + '[class.tcp]\nreceiver_window = "14800B"\n').populations[1]
+    assert window.tcp.receiver_window == 100
+
+
+def test_a_wrong_size_is_refused_with_what_to_write() -> None:
+    assert refused({KEY: "2000B"}) == (
+        'class.small.packet: "2000B" is more than network.packet; write at most "1500B" here'
+    )
+    assert refused({KEY: "45B"}) == (
+        "class.small.packet: 45 B have no room for 52 B of headers; write more"
+    )
+    assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is outside')
+    assert refused({KEY: 200}).startswith("class.small.packet: ")
+    assert refused({"class.small.rtt": "0.1ms"}).startswith("class.small.rtt: 100us is less")
+
+
+@pytest.mark.parametrize("name", [name for name in REGISTRY if not REGISTRY[name].any_packets])
+def test_engines_with_packets_of_one_size_refuse(name: str) -> None:
+    if name == "trace":
+        return
+    (found,) = answer(scenario(WEB), [name])
+    assert found.not_applicable is not None
+    assert str(found.not_applicable).startswith(f"{KEY}: it {ONE_SIZE}")
+
+
+@pytest.mark.parametrize(
+    ("text", "plan"),
+    [
+        (WEB, plan_buffer),
+        (WEB, lambda it: plan_users(it, rate_bps=1e6)),
+        (WEB, lambda it: plan_rate(it, rate_bps=1e6)),
+        (WEB, lambda it: plan_rate_quality(it, share=0.9, above_bps=1e6)),
+        (WEB, lambda it: plan_quality(it, share=0.9, above_bps=1e6)),
+        (BULK, lambda it: plan_loss(it, goodput_bps=1e6)),
+        (BULK.replace('buffer = "100pkt"', 'loss = "1%"'), plan_streams),
+    ],
+)
+def test_plans_refuse(text: str, plan: Callable[[Scenario], object]) -> None:
+    with pytest.raises(NotApplicable) as caught:
+        plan(scenario(text))
+    assert str(caught.value).startswith(f"{KEY}: ")
+    assert f"{ONE_SIZE}; leave {KEY} out" in str(caught.value)
