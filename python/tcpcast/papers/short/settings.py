@@ -132,6 +132,8 @@ DELAYED = Setting("figure 4", "NewReno, b = 2, W0 = 2", replace(_NEWRENO, acked_
 DRAWN = (DELAYED, NEWRENO, LIMITED, PROPOSAL)
 """The settings of Figures 4, 6, 7 and 8."""
 
+BY_NAME = {setting.name: setting for setting in DRAWN}
+
 OTHER_WINDOWS = tuple(
     Setting(
         f"b = {b}, W0 = {window}",

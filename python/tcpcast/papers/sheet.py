@@ -1,0 +1,151 @@
+"""Sheets: a table or figure of a paper as data.
+
+A sheet has cases, for example the lines of a CSV file, and quantities. Each quantity computes one
+figure per case and says which published figure it is compared with. So a claim of a paper is a
+line of data with its place, its figure and its tolerance, and a quantity that computes our figure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tcpcast.papers import simulations
+from tcpcast.papers.reproduction import Cause, Row, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from tcpcast.papers.drawing import Drawn
+    from tcpcast.papers.published import Line
+    from tcpcast.papers.reproduction import Printed, Tolerance
+
+Runs = TypeVar("Runs", bound=simulations.Runs[Any])
+Case = TypeVar("Case")
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A computed figure and half of its 95 % interval; neither goes below ``least``."""
+
+    value: float
+    half: float = math.nan
+    least: float = -math.inf
+
+
+def column(name: str) -> Callable[[Line], Printed | None]:
+    """Return a function that reads the published figure from this column of a line."""
+    return lambda line: line.printed(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity(Generic[Runs, Case]):
+    """A figure that is computed for each case of a sheet.
+
+    Parameters
+    ----------
+    method
+        The last cells of a row's label.
+    computed
+        Our figure.
+    published
+        The figure to compare with, None if there is none.
+    tolerance
+        Of one case or of all; None: the row is shown without a verdict.
+    allow_undecided
+        Whether a figure outside the tolerance by less than its interval is called unsettled.
+    condition
+        Selects the cases that have this quantity.
+    note
+        A comment on the row.
+    causes
+        Reasons for a difference, each with our figure after one change; the first that accounts
+        for the difference is stated.
+    unit
+        If it is not the unit of the sheet.
+    """
+
+    method: tuple[str, ...]
+    computed: Callable[[Runs, Case], Estimate]
+    published: Callable[[Case], Printed | None] = lambda _: None
+    tolerance: Callable[[Case], Tolerance | None] | Tolerance | None = None
+    allow_undecided: bool = False
+    condition: Callable[[Case], bool] = lambda _: True
+    note: Callable[[Runs, Case], str] = lambda _, __: ""
+    causes: tuple[tuple[str, Callable[[Runs, Case], Estimate]], ...] = ()
+    unit: str = ""
+
+    def row(self, runs: Runs, case: Case, label: tuple[str, ...], unit: str) -> Row:
+        """Return the row of a case."""
+        found, published = self.computed(runs, case), self.published(case)
+        tolerance = self.tolerance(case) if callable(self.tolerance) else self.tolerance
+        known = not math.isnan(found.half)
+        row = Row(
+            (*label, *self.method),
+            self.unit or unit,
+            published,
+            max(found.value, found.least),
+            low=max(found.value - found.half, found.least) if known else None,
+            high=found.value + found.half if known else None,
+            tolerance=tolerance,
+            settle=self.allow_undecided,
+            note=self.note(runs, case),
+        )
+        if published is None or tolerance is None:
+            return row
+        reach = tolerance.reach(published)
+        causes = (Cause(reason, computed(runs, case).value) for reason, computed in self.causes)
+        spanning = (cause for cause in causes if cause.spans(found.value, reach))
+        return replace(row, explained_by=next(spanning, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet(Generic[Runs, Case]):
+    """A section of a reproduction.
+
+    Parameters
+    ----------
+    title, columns
+        Of the section; the columns name the cells of a row's label.
+    unit
+        Of all quantities that have none of their own.
+    label
+        The first cells of a row's label.
+    cases, quantities
+        Each case has a row for each quantity whose condition it meets.
+    notes
+        Paragraphs below the table.
+    jobs
+        The simulations that a case needs.
+    figure
+        Draws the figure and names its file in the folder.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    unit: str
+    label: Callable[[Case], tuple[str, ...]]
+    cases: Iterable[Case]
+    quantities: tuple[Quantity[Runs, Case], ...]
+    notes: Callable[[Runs], list[str]]
+    jobs: Callable[[Runs, Case], Iterable[simulations.Job[Any]]] = lambda _, __: ()
+    figure: Callable[[Runs, Path], Drawn] | None = None
+
+    def wants(self, runs: Runs) -> None:
+        """Request the simulations of all cases."""
+        for case in self.cases:
+            for job in self.jobs(runs, case):
+                runs.want(job)
+
+    def sections(self, runs: Runs, folder: Path) -> list[Section]:
+        """Return the section, computed from the simulations."""
+        rows = [
+            quantity.row(runs, case, self.label(case), self.unit)
+            for case in self.cases
+            for quantity in self.quantities
+            if quantity.condition(case)
+        ]
+        figures = [] if self.figure is None else [self.figure(runs, folder)]
+        return [Section(self.title, self.columns, rows, figures, self.notes(runs))]
