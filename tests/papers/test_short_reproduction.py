@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tcpcast.engines.formula.short import short
 from tcpcast.models.short import conditional_latency_s
+from tcpcast.papers.short import published
 from tcpcast.papers.short.expected import REDUCED, as_proposed, reduction
 from tcpcast.papers.short.runs import (
     BACKOFF,
@@ -19,7 +20,7 @@ from tcpcast.papers.short.settings import (
     SIZES,
     Setting,
 )
-from tcpcast.papers.short.timeouts import SIZE_PKTS, cells, measured_packets
+from tcpcast.papers.short.timeouts import SIZE_PKTS, measured_packets, sender
 from tcpcast.papers.short.variants import AS_PRINTED, MODEL, REFINED, curves_s, mean_error
 from tcpcast.papers.simulations import SEED
 
@@ -92,13 +93,15 @@ def test_few_transfers_have_no_mean() -> None:
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("at", [0, 5, 15])
 def test_packets_that_time_out_are_counted(number: int, at: int) -> None:
-    cell = cells(number)[at]
-    job = Job(cell.setting, (SIZE_PKTS,), 200_000, 1e-3)
-    own, half = measured_packets(simulated(job)[job], cell.setting.transfer.unprotected_pkts)
+    line = published.table(number).lines[at]
+    cell = sender(line)
+    job = Job(cell, (SIZE_PKTS,), 200_000, 1e-3)
+    found = measured_packets(simulated(job)[job], cell.transfer.unprotected_pkts)
+    printed = line.value("timeout_packets")
     if number == 1:
-        assert own == pytest.approx(int(cell.line[cell.column]), abs=half + 0.2)
+        assert found.value == pytest.approx(printed, abs=found.half + 0.2)
     else:  # a delayed ack keeps the window small
-        assert own > int(cell.line[cell.column]) - half - 0.2
+        assert found.value > printed - found.half - 0.2
 
 
 def made_up(mean_s: list[list[float]]) -> Latency:

@@ -31,7 +31,7 @@ PAPER: Paper[Effort, Runs] = Paper(
     whole=WHOLE,
     quick=QUICK,
     parts=(
-        Part(lambda runs, _: timeouts.sections(runs), timeouts.wanted),
+        *timeouts.SHEETS,
         Part(figures.sections, figures.wanted),
         Part(expected.sections),
         Part(errors.sections, errors.wanted),

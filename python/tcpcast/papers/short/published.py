@@ -2,8 +2,8 @@
 
 "The paper" throughout this package is U. Ayesta and K. Avrachenkov, *The effect of the initial
 window size and limited transmit algorithm on the transient behavior of TCP transfers*. Its Tables 1
-and 2 are CSV files in ``data``, a line for each W_0, with the digits as printed; ``misprint`` names
-the cell that does not follow from the rule of the others, and ``note`` says how that is known.
+and 2 are CSV files in ``data``, a line per cell, with the digits as printed; ``misprint`` marks a
+cell that does not follow from the rule of the others, and ``note`` says how that is known.
 ``text.csv`` holds figures of the running text. What Figures 4 and 6 to 10 plot is not printed.
 
 ``values.csv`` and ``reductions.csv`` are not from the paper: they were computed apart from this
