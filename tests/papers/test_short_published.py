@@ -53,8 +53,8 @@ def test_all_cells_but_the_two_marked_follow_the_rule(number: int) -> None:
 
 @pytest.mark.parametrize("setting", [NEWRENO, LIMITED, DELAYED], ids=lambda setting: setting.name)
 def test_the_least_file_size_of_the_text_is_that_of_the_tables(setting: Setting) -> None:
-    line = published.text().one(key=f"least_{setting.name.replace(' ', '')}")
-    assert line.value("value") == least_recoverable_pkts(setting.transfer)
+    line = published.least().one(setting=setting.name)
+    assert line.value("least_pkts") == least_recoverable_pkts(setting.transfer)
     assert line.note
 
 

@@ -28,11 +28,18 @@ Case = TypeVar("Case")
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A computed figure and half of its 95 % interval; neither goes below ``least``."""
+    """A computed figure, with the ends of its 95 % interval if it has one."""
 
     value: float
-    half: float = math.nan
-    least: float = -math.inf
+    low: float | None = None
+    high: float | None = None
+
+
+def estimate(value: float, half: float | None = None, least: float = -math.inf) -> Estimate:
+    """Return a figure and its interval from half of it; none of them is below ``least``."""
+    if half is None:
+        return Estimate(value)
+    return Estimate(max(value, least), max(value - half, least), value + half)
 
 
 def column(name: str) -> Callable[[Line], Printed | None]:
@@ -81,17 +88,16 @@ class Quantity(Generic[Runs, Case]):
         """Return the row of a case."""
         found, published = self.computed(runs, case), self.published(case)
         tolerance = self.tolerance(case) if callable(self.tolerance) else self.tolerance
-        known = not math.isnan(found.half)
         row = Row(
             (*label, *self.method),
             self.unit or unit,
             published,
-            max(found.value, found.least),
-            low=max(found.value - found.half, found.least) if known else None,
-            high=found.value + found.half if known else None,
-            tolerance=tolerance,
-            settle=self.allow_undecided,
-            note=self.note(runs, case),
+            found.value,
+            found.low,
+            found.high,
+            tolerance,
+            self.allow_undecided,
+            self.note(runs, case),
         )
         if published is None or tolerance is None:
             return row

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.models.short import timeout_packets
 from tcpcast.papers.reproduction import PRINTED_DIGITS, Tolerance
-from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column
+from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column, estimate
 from tcpcast.papers.short.published import table
 from tcpcast.papers.short.runs import Z95, Job
 from tcpcast.papers.short.settings import NEWRENO, Setting
@@ -51,7 +51,7 @@ def measured_packets(found: Answer, unprotected_pkts: int) -> Estimate:
     timeouts, total = found["to_indications"], found["to_indications"] + found["td_indications"]
     share = timeouts / total
     half = Z95 * math.sqrt(share * (1 - share) / total)
-    return Estimate(SIZE_PKTS * share - unprotected_pkts, SIZE_PKTS * half, least=0.0)
+    return estimate(SIZE_PKTS * share - unprotected_pkts, SIZE_PKTS * half, least=0.0)
 
 
 def _job(runs: Runs, line: Line) -> Job:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from tcpcast.models.short import conditional_latency_s
 from tcpcast.papers.reproduction import Tolerance
-from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column
+from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column, estimate
+from tcpcast.papers.short.methods import MOST_LOSSES
 from tcpcast.papers.short.published import values
 from tcpcast.papers.short.runs import BACKOFF, DEFAULT, FRACTIONS, Job
 from tcpcast.papers.short.settings import BY_NAME
-from tcpcast.papers.short.variants import MOST_LOSSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +33,8 @@ def _job(runs: Runs, line: Line, rules: Rules) -> Job:
 
 def _simulated(rules: Rules) -> Callable[[Runs, Line], Estimate]:
     def computed(runs: Runs, line: Line) -> Estimate:
-        found, at = runs.latency(_job(runs, line, rules)), (int(line["losses"]), 0)
-        return Estimate(float(found.mean_s[at]), float(found.half_s[at]))
+        found = runs.latency(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
+        return estimate(*found.tolist())
 
     return computed
 
