@@ -19,7 +19,7 @@ def section(*quantities: Quantity[Runs[None], Line]) -> Section:
         ("name", "by"),
         "kbit/s",
         lambda line: (line["name"],),
-        LINES,
+        lambda _: LINES,
         quantities,
         notes=lambda runs: [f"{len(runs)} simulations"],
     )

@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tcpcast.papers import simulations
 from tcpcast.papers.reproduction import Cause, Row, Section
+from tcpcast.papers.simulations import Simulations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcpcast.papers.published import Line
     from tcpcast.papers.reproduction import Printed, Tolerance
 
-Runs = TypeVar("Runs", bound=simulations.Runs[Any])
+Runs = TypeVar("Runs", bound=Simulations[Any])
 Case = TypeVar("Case")
 
 
@@ -123,8 +123,8 @@ class Sheet(Generic[Runs, Case]):
         Each case has a row for each quantity whose condition it meets.
     notes
         Paragraphs below the table.
-    jobs
-        The simulations that a case needs.
+    wants
+        Requests the simulations that the sheet needs, except those of other sheets.
     figure
         Draws the figure and names its file in the folder.
     """
@@ -133,23 +133,17 @@ class Sheet(Generic[Runs, Case]):
     columns: tuple[str, ...]
     unit: str
     label: Callable[[Case], tuple[str, ...]]
-    cases: Iterable[Case]
+    cases: Callable[[Runs], Iterable[Case]]
     quantities: tuple[Quantity[Runs, Case], ...]
     notes: Callable[[Runs], list[str]]
-    jobs: Callable[[Runs, Case], Iterable[simulations.Job[Any]]] = lambda _, __: ()
+    wants: Callable[[Runs], object] | None = None
     figure: Callable[[Runs, Path], Drawn] | None = None
-
-    def wants(self, runs: Runs) -> None:
-        """Request the simulations of all cases."""
-        for case in self.cases:
-            for job in self.jobs(runs, case):
-                runs.want(job)
 
     def sections(self, runs: Runs, folder: Path) -> list[Section]:
         """Return the section, computed from the simulations."""
         rows = [
             quantity.row(runs, case, self.label(case), self.unit)
-            for case in self.cases
+            for case in self.cases(runs)
             for quantity in self.quantities
             if quantity.condition(case)
         ]

@@ -16,7 +16,7 @@ from tcpcast.papers.short.methods import (
     latency,
     mean_error,
 )
-from tcpcast.papers.short.runs import BACKOFF
+from tcpcast.papers.short.runs import BACKOFF, DEFAULT
 from tcpcast.papers.short.settings import ALL, NEWRENO, Setting
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ SHEET: Sheet[Runs, Case] = Sheet(
     ("setting", "losses", "model"),
     "%",
     lambda case: (case[0].words, str(case[1])),
-    [(setting, losses) for setting in ALL for losses in range(MOST_LOSSES + 1)],
+    lambda _: [(setting, losses) for setting in ALL for losses in range(MOST_LOSSES + 1)],
     tuple(map(_quantity, VARIANTS)),
     notes=lambda runs: [
         "The mean of |model/packets - 1| over the sizes 1 to 30 that were seen to lose so many.",
@@ -96,6 +96,8 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "lose two or three still come to a timeout, for which sharing a recovery has no place.",
         _gain(runs),
     ],
-    jobs=lambda runs, case: [runs.drawn(case[0]), runs.drawn(case[0], BACKOFF)],
+    wants=lambda runs: [
+        runs.want(runs.drawn(setting, rules)) for setting in ALL for rules in (DEFAULT, BACKOFF)
+    ],
     figure=_draw,
 )

@@ -153,7 +153,12 @@ FIGURE9: Sheet[Runs, Case] = Sheet(
     ("sender", "size", "by"),
     "s",
     lambda case: (case[0].sender, f"{case[1]} packets" if case[1] else "mean error, 1 to 30"),
-    [(sender, size) for sizes in ((2, 8, 20, 30), (None,)) for sender in SENDERS for size in sizes],
+    lambda _: [
+        (sender, size)
+        for sizes in ((2, 8, 20, 30), (None,))
+        for sender in SENDERS
+        for size in sizes
+    ],
     (
         *map(_expected, (PACKETS, MODEL, REFINED, AT_ACKS, CARDWELL)),
         *map(_mean_error, (MODEL, REFINED, CARDWELL)),
@@ -231,7 +236,7 @@ FIGURE10: Sheet[Runs, Line] = Sheet(
     ("sender", "given", "by"),
     "%",
     lambda line: (BY_NAME[line["setting"]].sender,),
-    reductions(),
+    lambda _: reductions(),
     (
         # The bands are of one loss, of packets and the paper's model.
         *(

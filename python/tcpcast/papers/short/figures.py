@@ -44,7 +44,7 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
         ("quantity", "by"),
         "packets",
         lambda _: (),
-        (line,),
+        lambda _: (line,),
         (
             Quantity(
                 ("FileSize_min", "Tables 1 and 2"),
@@ -62,7 +62,7 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
             *(_peak(setting, method) for method in (*VARIANTS, PACKETS)),
         ),
         notes=lambda runs: _notes(runs, setting),
-        jobs=lambda runs, _: [runs.drawn(setting)],
+        wants=lambda runs: runs.want(runs.drawn(setting)),
         figure=lambda runs, folder: Chart(
             [_panel(runs, setting, losses) for losses in range(MOST_LOSSES + 1)],
             right=SIZES[-1] + 1,

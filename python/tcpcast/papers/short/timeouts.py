@@ -75,7 +75,7 @@ def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
         ("W0", "phase", "limited transmit", "by"),
         "packets",
         lambda line: (line["initial_window_pkts"], line["phase"], line["limited_transmit"]),
-        table(number),
+        lambda _: table(number),
         (
             Quantity(
                 ("rule",),
@@ -93,7 +93,7 @@ def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
             "times the packets, less the last three.",
             note,
         ],
-        jobs=lambda runs, line: [_job(runs, line)],
+        wants=lambda runs: [runs.want(_job(runs, line)) for line in table(number)],
     )
 
 

@@ -59,7 +59,7 @@ SHEET: Sheet[Runs, Line] = Sheet(
         f"{line['size_pkts']} packets",
         line["losses"],
     ),
-    values(),
+    lambda _: values(),
     (
         Quantity(
             ("recursion, d = 1",),
@@ -101,5 +101,9 @@ SHEET: Sheet[Runs, Line] = Sheet(
         "slowly. That 30 packets agree by default too is chance: the one rule adds what the other "
         "takes away.",
     ],
-    jobs=lambda runs, line: [_job(runs, line, rules) for rules in (DEFAULT, BACKOFF, FRACTIONS)],
+    wants=lambda runs: [
+        runs.want(_job(runs, line, rules))
+        for line in values()
+        for rules in (DEFAULT, BACKOFF, FRACTIONS)
+    ],
 )
