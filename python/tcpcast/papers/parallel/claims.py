@@ -1,4 +1,4 @@
-"""What the paper says of its figures, compared with the simulated points."""
+"""The claims of the paper about its figures, compared with the simulated points."""
 
 from __future__ import annotations
 
