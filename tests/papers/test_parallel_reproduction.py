@@ -14,7 +14,7 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.engines import RunOptions, answer
 from tcpcast.papers import paper
 from tcpcast.papers.parallel import PAPER, figures, loss_events, open_choices
-from tcpcast.papers.parallel.claims import fitted_t0_s
+from tcpcast.papers.parallel.claims import AMONG, FITTED, MODELS, fitted_t0_s
 from tcpcast.papers.parallel.figures import DROP_TAIL, RANDOM_30, RANDOM_100, SPREAD
 from tcpcast.papers.parallel.loss_events import by_lost_packets, events
 from tcpcast.papers.parallel.points import PACKET_BYTES, Choice, Point
@@ -27,6 +27,7 @@ from tcpcast.papers.parallel.predictions import (
     errors,
     mean_absolute_error,
 )
+from tcpcast.papers.parallel.published import claims, values
 from tcpcast.papers.parallel.runs import QUICK, WHOLE, Measured, Runs, measured
 
 if TYPE_CHECKING:
@@ -285,6 +286,32 @@ def check_values(report: Report) -> None:
     remark = section(report, "Appendix").remarks[-1]
     assert "3228.0998" in remark
     assert "3228.098 " in remark
+
+
+def test_claims_name_models_and_points() -> None:
+    lines = list(claims())
+    assert len(lines) == 15
+    for line in lines:
+        assert {line["model"], line["other"]} - {""} <= set(MODELS)
+        assert bool(line["other"]) == (line["claim"] == "nearer")
+        assert line["claim"] in {"nearer", "too much", "too little", FITTED}
+        lowest, highest = line.value("lowest"), line.value("highest")
+        assert lowest <= highest
+        assert line["among"] in AMONG
+        found = figures.points(line["setting"], QUICK)
+        if line["among"] in {"loss", "flows"}:
+            assert any(lowest <= getattr(each, line["among"]) <= highest for each in found)
+
+
+def test_values_of_the_appendix() -> None:
+    lines = list(values())
+    assert [(line["algorithm"], line["flows"]) for line in lines[::3]] == [
+        ("1", "1"),
+        ("1", "10"),
+        ("1", "100"),
+        ("2", "10"),
+    ]
+    assert {line["loss"] for line in lines} == {"0.001", "0.01", "0.05"}
 
 
 def check_claims(report: Report) -> None:

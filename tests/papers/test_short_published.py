@@ -16,16 +16,18 @@ from tcpcast.papers.short.settings import (
     PROPOSAL,
     Setting,
 )
-from tcpcast.papers.short.timeouts import cells
+from tcpcast.papers.short.timeouts import sender
 
 
 @pytest.mark.parametrize(("number", "total"), [(1, 30), (2, 49)])
 def test_the_tables_are_whole(number: int, total: int) -> None:
-    lines = list(published.table(number))
-    assert [line["initial_window_pkts"] for line in lines] == ["1", "2", "3", "4"]
-    found = cells(number)
-    assert len(found) == 16
-    assert sum(int(cell.line[cell.column]) for cell in found) == total
+    cells = {
+        (line["initial_window_pkts"], line["phase"], line["limited_transmit"]): line
+        for line in published.table(number)
+    }
+    assert {window for window, _, _ in cells} == {"1", "2", "3", "4"}
+    assert len(cells) == 16
+    assert sum(line.value("timeout_packets") for line in cells.values()) == total
 
 
 def test_there_are_two_tables_only() -> None:
@@ -35,24 +37,24 @@ def test_there_are_two_tables_only() -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_all_cells_but_the_two_marked_follow_the_rule(number: int) -> None:
-    for cell in cells(number):
-        printed = int(cell.line[cell.column])
-        own = timeout_packets(cell.setting.transfer)
-        assert cell.setting.transfer.acked_packets == number
-        if cell.misprinted:
+    for line in published.table(number):
+        transfer = sender(line).transfer
+        printed, own = line.value("timeout_packets"), timeout_packets(transfer)
+        assert transfer.acked_packets == number
+        if line.misprint:
             # The window is as large as it needs to be before a packet is sent: (2) has 0.
             assert (printed, own) == (1, 0)
-            assert timeout_volume_pkts(cell.setting.transfer) == 0
-            assert cell.line.note
+            assert timeout_volume_pkts(transfer) == 0
+            assert line.note
         else:
-            assert own == printed, cell.label
-    assert sum(cell.misprinted for cell in cells(number)) == 2
+            assert own == printed, line.cells
+    assert sum(bool(line.misprint) for line in published.table(number)) == 2
 
 
 @pytest.mark.parametrize("setting", [NEWRENO, LIMITED, DELAYED], ids=lambda setting: setting.name)
 def test_the_least_file_size_of_the_text_is_that_of_the_tables(setting: Setting) -> None:
-    line = published.text().one(key=f"least_{setting.name.replace(' ', '')}")
-    assert line.value("value") == least_recoverable_pkts(setting.transfer)
+    line = published.least().one(setting=setting.name)
+    assert line.value("least_pkts") == least_recoverable_pkts(setting.transfer)
     assert line.note
 
 

@@ -7,8 +7,8 @@ import pytest
 from report_parts import check_figure, own, section
 from tcpcast.papers import paper
 from tcpcast.papers.reproduction import Report, Verdict
+from tcpcast.papers.short.methods import AS_PRINTED, MODEL, REFINED
 from tcpcast.papers.short.settings import DELAYED, LIMITED, NEWRENO, PROPOSAL
-from tcpcast.papers.short.variants import AS_PRINTED, MODEL, REFINED
 
 pytestmark = pytest.mark.long
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from tcpcast.papers.sheet import Sheet
+
 Effort = TypeVar("Effort")
 Asked = TypeVar("Asked", bound=Simulations[Any])
 
@@ -69,7 +71,7 @@ class Paper(Generic[Effort, Asked]):
     simulations: Callable[[Effort, int | None, Callable[[float], None] | None], Asked]
     whole: Effort
     quick: Effort
-    parts: tuple[Part[Asked], ...]
+    parts: tuple[Part[Asked] | Sheet[Any, Any], ...]
     preface: Callable[[Asked], list[str]]
 
     def reproduce(

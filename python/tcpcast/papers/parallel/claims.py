@@ -1,4 +1,4 @@
-"""What the paper says of its figures, asked of the simulated points."""
+"""The claims of the paper about its figures, compared with the simulated points."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.papers.parallel.figures import (
-    DROP_TAIL,
-    RANDOM_30,
-    RANDOM_100,
-    SPREAD,
-    described,
-    points,
-)
+from tcpcast.papers.parallel.figures import described, points
 from tcpcast.papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_1_MISFED,
@@ -25,186 +18,92 @@ from tcpcast.papers.parallel.predictions import (
     errors,
     mean_absolute_error,
 )
-from tcpcast.papers.parallel.published import HIGHEST_LOSS, MOST_FLOWS
-from tcpcast.papers.reproduction import Row, Section
+from tcpcast.papers.parallel.published import claims
+from tcpcast.papers.sheet import Estimate, Quantity, Sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tcpcast.papers.parallel.runs import Measured, Runs
+    from tcpcast.papers.published import Line
 
-HIGH_LOSS, LOW_LOSS = 0.05, 0.002
-"""What is called high, from here on, and low, up to here."""
-SEVERAL = 10
-"""From so many flows on the two measures of loss differ much."""
+MODELS = {
+    f"{model.model}, fed with {model.measure}": model
+    for model in (ALGORITHM_1, ALGORITHM_1_MISFED, ALGORITHM_2, PFTK, PFTK_MISFED)
+}
 
+AMONG: dict[str, Callable[[Measured], float]] = {
+    "loss": lambda seen: seen.point.loss,
+    "p": lambda seen: seen.p,
+    "flows": lambda seen: seen.point.flows,
+}
+"""The columns ``lowest`` and ``highest`` of a claim bound one of these."""
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A sentence of the paper: one model nearer than another over some points.
-
-    Attributes
-    ----------
-    place, over
-        Where it says so, and of which points.
-    setting
-        As in a figure.
-    among
-        Which of its points it is about.
-    nearer, than
-        The two models.
-    """
-
-    place: str
-    over: str
-    setting: str
-    among: Callable[[Measured], bool]
-    nearer: Prediction
-    than: Prediction
+FITTED = "fitted timeout"
+"""The claim of the timeout with which algorithm 1 is right, a row per point."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tendency:
-    """A sentence of the paper: a model overestimates, or underestimates, over some points.
+class Case:
+    """A model in a claim, and the points that the claim is about."""
 
-    Attributes
-    ----------
-    place, over, setting, among
-        As in :class:`Claim`.
-    model
-        The model.
-    too_much
-        Whether it is said to overestimate.
-    """
+    line: Line
+    name: str
+    seen: list[Measured]
 
-    place: str
-    over: str
-    setting: str
-    among: Callable[[Measured], bool]
-    model: Prediction
-    too_much: bool
+    @property
+    def model(self) -> Prediction:
+        """The model."""
+        return MODELS[self.name]
 
-
-def _high(seen: Measured) -> bool:
-    return seen.point.loss >= HIGH_LOSS
+    @property
+    def label(self) -> tuple[str, ...]:
+        """The cells of the row."""
+        place = self.line["place"]
+        if self.line["claim"] != FITTED:
+            return place, self.line["over"], self.name
+        delay = f"{1e3 * self.seen[0].point.delay_s:g} ms"
+        over = f"{described(self.seen[0])}, {delay}"
+        return place, over, "T with which algorithm 1 is right, fitted"
 
 
-def _highest(seen: Measured) -> bool:
-    return seen.point.loss >= HIGHEST_LOSS
+def _cases(runs: Runs) -> Iterator[Case]:
+    for line in claims():
+        lowest, highest = line.value("lowest"), line.value("highest")
+        found = [runs[point] for point in points(line["setting"], runs.effort)]
+        seen = [each for each in found if lowest <= AMONG[line["among"]](each) <= highest]
+        for group in [[each] for each in seen] if line["claim"] == FITTED else [seen]:
+            for name in filter(None, (line["model"], line["other"])):
+                yield Case(line, name, group)
 
 
-def _any(seen: Measured) -> bool:
-    return seen.p > 0
-
-
-def _several(seen: Measured) -> bool:
-    return seen.point.flows >= SEVERAL
-
-
-def _alone(seen: Measured) -> bool:
-    return seen.point.flows == 1
-
-
-def _most(seen: Measured) -> bool:
-    return seen.point.flows == MOST_FLOWS
-
-
-def _low(seen: Measured) -> bool:
-    return seen.point.loss <= LOW_LOSS
-
-
-def _few_events(seen: Measured) -> bool:
-    return 0 < seen.p <= LOW_LOSS
-
-
-CLAIMS = (
-    Claim("Figure 16", "5 % loss and more", RANDOM_30, _high, ALGORITHM_1, PFTK),
-    Claim("Figure 16", "10 % loss", RANDOM_30, _highest, ALGORITHM_1, PFTK),
-    Claim("Figure 16", "10 % loss, 100 ms", RANDOM_100, _highest, ALGORITHM_1, PFTK),
-    Claim("Figure 17", "all points", RANDOM_30, _any, ALGORITHM_2, PFTK_MISFED),
-    Claim("Figure 17", "10 flows and more", RANDOM_30, _several, ALGORITHM_2, PFTK_MISFED),
-    Claim("Figure 8", "10 flows and more", RANDOM_30, _several, ALGORITHM_1, ALGORITHM_1_MISFED),
-    Claim("Section VII", "one flow", RANDOM_30, _alone, ALGORITHM_1, PFTK),
-)
-
-TENDENCIES = (
-    Tendency("Section III-B", "100 flows, drop-tail", DROP_TAIL, _most, ALGORITHM_1, True),
-    Tendency("Section III-B", "100 flows, round trips spread", SPREAD, _most, ALGORITHM_1, True),
-    Tendency("Section V-A", "at most 0.2 %, 30 ms", RANDOM_30, _low, ALGORITHM_2, False),
-    Tendency("Section V-A", "at most 0.2 %, 100 ms", RANDOM_100, _low, ALGORITHM_2, False),
-    Tendency("Section V-B", "at most 0.2 %, drop-tail", DROP_TAIL, _few_events, ALGORITHM_2, False),
-    Tendency("Section V-B", "at most 0.2 %, spread", SPREAD, _few_events, ALGORITHM_2, False),
-)
-
-SAID = (
-    "Figure 16: n times PFTK has an error that grows with loss, algorithm 1 gives a good estimate "
-    "even at 10 %.",
-    "Figure 17: fed with the loss of the cumulative flow, algorithm 2 gives significantly better "
-    "results than n times PFTK.",
-    "Figure 8: algorithm 1 cannot be fed with the loss of the cumulative flow.",
-    "Section VII: for one flow the new model is nearer than PFTK (said of measurements).",
-    "Section III-B: at a drop-tail queue algorithm 1 slightly overestimates 100 flows. Sections "
-    "V, V-B: algorithm 2 slightly underestimates where loss is low.",
-)
-"""The paper's sentences, shortened."""
-
-
-def section(runs: Runs) -> Section:
-    """Return the claims, each with what speaks for it and against."""
-    found = Section(
-        "Sections III, V and VII. What the paper says of it", ("where", "over", "error of")
-    )
-    for claim in CLAIMS:
-        found.rows += _compared(claim, [s for s in _seen(runs, claim.setting) if claim.among(s)])
-    for tendency in TENDENCIES:
-        seen = [each for each in _seen(runs, tendency.setting) if tendency.among(each)]
-        found.rows.append(_signed(tendency, seen))
-    for setting in (RANDOM_30, RANDOM_100):
-        found.rows += [_fitted(each) for each in _seen(runs, setting) if _highest(each)]
-    found.remarks = [
-        *SAID,
-        "The paper has no numbers with these sentences. The first rows are mean absolute errors of "
-        "two models on the same points; then errors with their sign, above 0 where the model says "
-        "too much; then the T, fitted, with which algorithm 1 would be right at the highest loss. "
-        "Its timeouts cost too much where T is several RTTs, as with a least timeout of 200 ms on "
-        "the shorter path, and about as much as they should where T is hardly more than one.",
-    ]
-    return found
-
-
-def _compared(claim: Claim, seen: list[Measured]) -> list[Row]:
-    near, far = (mean_absolute_error(model, seen) for model in (claim.nearer, claim.than))
-    better = np.abs(errors(claim.nearer, seen)) < np.abs(errors(claim.than, seen))
+def _is_nearer(case: Case) -> str:
+    if case.name == case.line["other"]:
+        return ""
+    other = MODELS[case.line["other"]]
+    near, far = (mean_absolute_error(model, case.seen) for model in (case.model, other))
+    better = np.abs(errors(case.model, case.seen)) < np.abs(errors(other, case.seen))
     verdict = "holds" if near < far else "does not hold"
-    notes = (f"{verdict}; nearer in {int(better.sum())} of {len(seen)} points", "")
-    return [
-        Row((claim.place, claim.over, _named(model)), "%", None, 100 * error, note=note)
-        for model, error, note in zip((claim.nearer, claim.than), (near, far), notes, strict=True)
-    ]
+    return f"{verdict}; nearer in {int(better.sum())} of {len(case.seen)} points"
 
 
-def _signed(tendency: Tendency, seen: list[Measured]) -> Row:
-    found = 100 * errors(tendency.model, seen)
-    found = found[np.isfinite(found)]
-    as_said = (found > 0) == tendency.too_much
-    mean = float(found.mean())
-    said = "too much" if tendency.too_much else "too little"
-    verdict = "holds" if (mean > 0) == tendency.too_much else "does not hold"
-    note = f"{verdict}; {said} in {int(as_said.sum())} of {found.size} points"
-    return Row((tendency.place, tendency.over, _named(tendency.model)), "%", None, mean, note=note)
+def _signed(case: Case) -> np.ndarray:
+    found = 100 * errors(case.model, case.seen)
+    return found[np.isfinite(found)]
 
 
-def _fitted(seen: Measured) -> Row:
+def _has_sign(case: Case) -> str:
+    found, claim = _signed(case), case.line["claim"]
+    sign = 1 if claim == "too much" else -1
+    verdict = "holds" if sign * found.mean() > 0 else "does not hold"
+    return f"{verdict}; {claim} in {int((sign * found > 0).sum())} of {found.size} points"
+
+
+def _fitted(case: Case) -> str:
+    (seen,) = case.seen
     t0_s = fitted_t0_s(seen)
-    note = f"measured {1e3 * seen.t0_s:.0f} ms = {seen.t0_s / seen.rtt_s:.1f} RTT; fitted"
-    if np.isfinite(t0_s):
-        note += f" {t0_s / seen.rtt_s:.1f} RTT"
-    label = (
-        "Figure 16",
-        f"{described(seen)}, {1e3 * seen.point.delay_s:g} ms",
-        "T with which algorithm 1 is right, fitted",
-    )
-    return Row(label, "ms", None, 1e3 * t0_s, note=note)
+    fitted = f" {t0_s / seen.rtt_s:.1f} RTT" if np.isfinite(t0_s) else ""
+    return f"measured {1e3 * seen.t0_s:.0f} ms = {seen.t0_s / seen.rtt_s:.1f} RTT; fitted{fitted}"
 
 
 def fitted_t0_s(seen: Measured) -> float:
@@ -225,9 +124,47 @@ def fitted_t0_s(seen: Measured) -> float:
     return low
 
 
-def _named(model: Prediction) -> str:
-    return f"{model.model}, fed with {model.measure}"
+def _quantity(
+    forms: tuple[str, ...],
+    computed: Callable[[Case], float],
+    note: Callable[[Case], str],
+    unit: str = "%",
+) -> Quantity[Runs, Case]:
+    return Quantity(
+        (),
+        lambda _, case: Estimate(float(computed(case))),
+        condition=lambda case: case.line["claim"] in forms,
+        note=lambda _, case: note(case),
+        unit=unit,
+    )
 
 
-def _seen(runs: Runs, setting: str) -> list[Measured]:
-    return [runs[point] for point in points(setting, runs.effort)]
+SHEET: Sheet[Runs, Case] = Sheet(
+    "Sections III, V and VII. What the paper says of it",
+    ("where", "over", "error of"),
+    "%",
+    lambda case: case.label,
+    _cases,
+    (
+        _quantity(
+            ("nearer",), lambda case: 100 * mean_absolute_error(case.model, case.seen), _is_nearer
+        ),
+        _quantity(("too much", "too little"), lambda case: _signed(case).mean(), _has_sign),
+        _quantity((FITTED,), lambda case: 1e3 * fitted_t0_s(case.seen[0]), _fitted, "ms"),
+    ),
+    notes=lambda _: [
+        "Figure 16: n times PFTK has an error that grows with loss, algorithm 1 gives a good "
+        "estimate even at 10 %.",
+        "Figure 17: fed with the loss of the cumulative flow, algorithm 2 gives significantly "
+        "better results than n times PFTK.",
+        "Figure 8: algorithm 1 cannot be fed with the loss of the cumulative flow.",
+        "Section VII: for one flow the new model is nearer than PFTK (said of measurements).",
+        "Section III-B: at a drop-tail queue algorithm 1 slightly overestimates 100 flows. "
+        "Sections V, V-B: algorithm 2 slightly underestimates where loss is low.",
+        "The paper has no numbers with these sentences. The first rows are mean absolute errors of "
+        "two models on the same points; then errors with their sign, above 0 where the model says "
+        "too much; then the T, fitted, with which algorithm 1 would be right at the highest loss. "
+        "Its timeouts cost too much where T is several RTTs, as with a least timeout of 200 ms on "
+        "the shorter path, and about as much as they should where T is hardly more than one.",
+    ],
+)

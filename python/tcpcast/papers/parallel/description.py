@@ -29,10 +29,10 @@ PAPER: Paper[Effort, Runs] = Paper(
     quick=QUICK,
     parts=(
         Part(figures.sections, figures.wanted),
-        Part(lambda runs, _: [claims.section(runs)]),
+        claims.SHEET,
         Part(lambda runs, _: [open_choices.section(runs)], open_choices.wanted),
         Part(lambda runs, folder: [loss_events.section(runs, folder)], loss_events.wanted),
-        Part(lambda _, __: [appendix.section()]),
+        appendix.SHEET,
     ),
     preface=_preface,
 )

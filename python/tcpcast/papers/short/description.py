@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpcast.papers.runner import Paper, Part
+from tcpcast.papers.runner import Paper
 from tcpcast.papers.short import errors, expected, figures, timeouts, values
 from tcpcast.papers.short.published import CITATION
 from tcpcast.papers.short.runs import QUICK, WHOLE, Effort, Runs
@@ -31,11 +31,12 @@ PAPER: Paper[Effort, Runs] = Paper(
     whole=WHOLE,
     quick=QUICK,
     parts=(
-        Part(lambda runs, _: timeouts.sections(runs), timeouts.wanted),
-        Part(figures.sections, figures.wanted),
-        Part(expected.sections),
-        Part(errors.sections, errors.wanted),
-        Part(lambda runs, _: values.sections(runs), values.wanted),
+        *timeouts.SHEETS,
+        *figures.SHEETS,
+        expected.FIGURE9,
+        expected.FIGURE10,
+        errors.SHEET,
+        values.SHEET,
     ),
     preface=_preface,
 )

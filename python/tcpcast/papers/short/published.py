@@ -2,14 +2,15 @@
 
 "The paper" throughout this package is U. Ayesta and K. Avrachenkov, *The effect of the initial
 window size and limited transmit algorithm on the transient behavior of TCP transfers*. Its Tables 1
-and 2 are CSV files in ``data``, a line for each W_0, with the digits as printed; ``misprint`` names
-the cell that does not follow from the rule of the others, and ``note`` says how that is known.
-``text.csv`` holds figures of the running text. What Figures 4 and 6 to 10 plot is not printed.
+and 2 are CSV files in ``data``, a line per cell, with the digits as printed; ``misprint`` marks a
+cell that does not follow from the rule of the others, and ``note`` says how that is known.
+``least.csv`` and the column ``percent`` of ``reductions.csv`` hold figures of the running text.
+What Figures 4 and 6 to 10 plot is not printed.
 
-``values.csv`` and ``reductions.csv`` are not from the paper: they were computed apart from this
-program, and before it, from the recursion as it must be meant, and packet by packet over all ways
-to lose k transmissions. The bands of the reductions are what counts as agreement with the paper's
-words about a figure.
+``values.csv`` and the other columns of ``reductions.csv`` are not from the paper. They were
+computed independently of this program, and before it, from the recursion as it must be meant, and
+packet by packet over all ways to lose k transmissions. The bands of the reductions are what counts
+as agreement with the paper's words about a figure.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ def table(number: int) -> PublishedTable:
 
 
 @cache
-def text() -> PublishedTable:
-    """Return the figures of the running text, a ``key`` each."""
-    return PublishedTable("Figures of the text", read_lines(_PACKAGE, "text.csv"))
+def least() -> PublishedTable:
+    """Return FileSize_min of the text, a line per figure of one sender."""
+    return PublishedTable("FileSize_min", read_lines(_PACKAGE, "least.csv"))
 
 
 @cache

@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpcast.papers import simulations
 from tcpcast.papers.short.published import LOSS
+from tcpcast.papers.short.settings import SIZES
 from tcpcast.papers.simulations import SEED
 
 if TYPE_CHECKING:
@@ -89,25 +90,24 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Mean times by size and by lost transmissions, retransmissions included.
+    """Mean latency over the sizes, seconds.
+
+    A curve has the shape (2, sizes): means, and half of their 95 % intervals.
 
     Attributes
     ----------
-    mean_s, half_s
-        Shape (most losses + 1, sizes): the mean given exactly so many losses, and half of its 95 %
-        interval; nan where fewer than :data:`FEWEST` transfers had them.
-    given_loss_s, given_loss_half_s
-        Shape (sizes,): of all that lost something.
-    expected_s, expected_half_s
-        Shape (sizes,): of all.
+    given
+        A curve for each number of lost transmissions, retransmissions included; nan if fewer than
+        :data:`FEWEST` transfers lost so many.
+    given_loss
+        Of all transfers with a loss.
+    expected
+        Of all transfers.
     """
 
-    mean_s: Floats
-    half_s: Floats
-    given_loss_s: Floats
-    given_loss_half_s: Floats
-    expected_s: Floats
-    expected_half_s: Floats
+    given: Floats
+    given_loss: Floats
+    expected: Floats
 
 
 def latency(found: Answer, sizes_pkts: tuple[int, ...], *, most_losses: int = 3) -> Latency:
@@ -116,36 +116,41 @@ def latency(found: Answer, sizes_pkts: tuple[int, ...], *, most_losses: int = 3)
     place = {size: at for at, size in enumerate(sizes_pkts)}
     at = np.array([place[size] for size in table["size_pkts"].tolist()])
     losses, count = table["losses"], table["transfers"]
-    half = (table["high"] - table["low"]) / 2
-    shape = (most_losses + 1, len(sizes_pkts))
-    mean_s, half_s = np.full(shape, np.nan), np.full(shape, np.nan)
-    told = (losses <= most_losses) & (count >= FEWEST)
-    mean_s[losses[told], at[told]] = table["completion_time_s"][told]
-    half_s[losses[told], at[told]] = half[told]
-    expected, expected_half = means["completion_time_s"], (means["high"] - means["low"]) / 2
-    lossless = np.zeros(shape[1])
+    given = np.full((most_losses + 1, 2, len(sizes_pkts)), np.nan)
+    shown = (losses <= most_losses) & (count >= FEWEST)
+    given[losses[shown], :, at[shown]] = _curve(table).T[shown]
+    expected = _curve(means)
+    lossless = np.zeros(len(sizes_pkts))
     lossless[at[losses == 0]] = count[losses == 0]
-    given, spread = _given_loss(mean_s[0], lossless, expected, expected_half, means["transfers"])
-    return Latency(mean_s, half_s, given, spread, expected, expected_half)
+    given_loss = _given_loss(given[0, 0], lossless, expected, means["transfers"])
+    return Latency(given, given_loss, expected)
+
+
+def _curve(table: dict[str, Floats]) -> Floats:
+    return np.stack([table["completion_time_s"], (table["high"] - table["low"]) / 2])
 
 
 def _given_loss(
-    lossless_s: Floats, lossless: Floats, mean_s: Floats, half_s: Floats, transfers: Floats
-) -> tuple[Floats, Floats]:
-    """Return the mean time of transfers with a loss and half of its interval.
+    lossless_s: Floats, lossless: Floats, expected: Floats, transfers: Floats
+) -> Floats:
+    """Return the curve of transfers with a loss.
 
     Transfers without a loss all take the same time, so that the rest of the mean and of the
     variance are of those with one.
     """
-    lossy = transfers - lossless
+    (mean_s, half_s), lossy = expected, transfers - lossless
     fast = np.where(lossless > 0, lossless_s, 0.0)
     mean = (transfers * mean_s - lossless * fast) / lossy
     squares = transfers * ((half_s / Z95) ** 2 * transfers + mean_s**2) - lossless * fast**2
-    return mean, Z95 * np.sqrt(np.maximum(squares / lossy - mean**2, 0.0) / lossy)
+    return np.stack([mean, Z95 * np.sqrt(np.maximum(squares / lossy - mean**2, 0.0) / lossy)])
 
 
 class Runs(simulations.Runs[Effort]):
     """The simulations of this paper."""
+
+    def drawn(self, setting: Setting, rules: Rules = DEFAULT) -> Job:
+        """Return the simulation of all sizes of a setting."""
+        return Job(setting, SIZES, self.effort.drawn, rules=rules)
 
     def latency(self, job: Job) -> Latency:
         """Return the times by size and losses."""

@@ -34,15 +34,21 @@ class Setting:
     ----------
     name
         Where it is drawn: ``"figure 6"``.
-    words
-        What is special about it.
+    sender
+        Its sender: ``"NewReno"``.
     transfer
         The sender as the model takes it, read as the text says: d = 1.
     """
 
     name: str
-    words: str
+    sender: str
     transfer: ShortTransfer
+
+    @property
+    def words(self) -> str:
+        """The sender, b and W_0."""
+        sender = self.transfer
+        return f"{self.sender}, b = {sender.acked_packets}, W0 = {sender.initial_window_pkts:g}"
 
     @property
     def as_printed(self) -> ShortTransfer:
@@ -119,23 +125,23 @@ class Setting:
 
 _NEWRENO = ShortTransfer(rtt_s=RTT_S, initial_ssthresh_pkts=30, receiver_window_pkts=30)
 
-NEWRENO = Setting("figure 6", "NewReno, b = 1, W0 = 2", _NEWRENO)
-LIMITED = Setting(
-    "figure 7", "limited transmit, b = 1, W0 = 2", replace(_NEWRENO, limited_transmit=2)
-)
+NEWRENO = Setting("figure 6", "NewReno", _NEWRENO)
+LIMITED = Setting("figure 7", "limited transmit", replace(_NEWRENO, limited_transmit=2))
 PROPOSAL = Setting(
     "figure 8",
-    "the proposal, b = 1, W0 = 2",
+    "the proposal",
     replace(_NEWRENO, limited_transmit=1, last_packets=True),
 )
-DELAYED = Setting("figure 4", "NewReno, b = 2, W0 = 2", replace(_NEWRENO, acked_packets=2))
+DELAYED = Setting("figure 4", "NewReno", replace(_NEWRENO, acked_packets=2))
 DRAWN = (DELAYED, NEWRENO, LIMITED, PROPOSAL)
 """The settings of Figures 4, 6, 7 and 8."""
+
+BY_NAME = {setting.name: setting for setting in DRAWN}
 
 OTHER_WINDOWS = tuple(
     Setting(
         f"b = {b}, W0 = {window}",
-        f"NewReno, b = {b}, W0 = {window}",
+        "NewReno",
         replace(_NEWRENO, acked_packets=b, initial_window_pkts=window),
     )
     for b in (1, 2)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast.models.short import conditional_latency_s
-from tcpcast.papers.reproduction import Cause, Row, Section, Tolerance
+from tcpcast.papers.reproduction import Tolerance
+from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column, estimate
+from tcpcast.papers.short.methods import MOST_LOSSES
 from tcpcast.papers.short.published import values
 from tcpcast.papers.short.runs import BACKOFF, DEFAULT, FRACTIONS, Job
-from tcpcast.papers.short.settings import DRAWN
-from tcpcast.papers.short.variants import MOST_LOSSES
+from tcpcast.papers.short.settings import BY_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tcpcast.papers.published import Line
-    from tcpcast.papers.reproduction import Printed
-    from tcpcast.papers.short.runs import Latency, Runs
-    from tcpcast.papers.short.settings import Setting
+    from tcpcast.papers.short.runs import Rules, Runs
 
 WITHIN = Tolerance(relative=0.01)
 """Packets: 1 %."""
@@ -24,46 +25,69 @@ WITHIN = Tolerance(relative=0.01)
 DIGITS = Tolerance(absolute=5.5e-4)
 """The recursion: half of the last digit, and what quadrature leaves (3.4075 is told as 3.408)."""
 
-REASONS = {
-    BACKOFF: "what ends the doubling of a timeout: any ack of new data",
-    FRACTIONS: "that, and windows that keep fractions of packets",
-}
-"""Rules of TCP that RFCs leave open, and that account for a difference."""
 
-RULES = (DEFAULT, BACKOFF, FRACTIONS)
-
-OTHERWISE = {
-    BACKOFF: "packets, doubling ends at any ack",
-    FRACTIONS: "packets, and windows keep fractions",
-}
-"""What other rules are called in a row; without two losses they make no difference to speak of."""
+def _job(runs: Runs, line: Line, rules: Rules) -> Job:
+    size = int(line["size_pkts"])
+    return Job(BY_NAME[line["setting"]], (size,), runs.effort.valued, rules=rules)
 
 
-def wanted(runs: Runs) -> None:
-    """Ask for the sizes that have values, under each set of rules."""
-    for setting, lines in _by_setting():
-        for rules in RULES:
-            for size in dict.fromkeys(line.whole("size_pkts") for line in lines):
-                runs.want(_job(runs, setting, size or 0, rules))
+def _simulated(rules: Rules) -> Callable[[Runs, Line], Estimate]:
+    def computed(runs: Runs, line: Line) -> Estimate:
+        found = runs.latency(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
+        return estimate(*found.tolist())
+
+    return computed
 
 
-def _by_setting() -> list[tuple[Setting, list[Line]]]:
-    named = {setting.name: setting for setting in DRAWN}
-    groups = groupby(values(), key=lambda line: line["setting"])
-    return [(named[name], list(lines)) for name, lines in groups]
+def _recursion(line: Line, *, as_printed: bool) -> Estimate:
+    transfer = replace(BY_NAME[line["setting"]].transfer, as_printed=as_printed)
+    found = conditional_latency_s(transfer, int(line["size_pkts"]), most_losses=MOST_LOSSES)
+    return Estimate(float(found[int(line["losses"])]))
 
 
-def _job(runs: Runs, setting: Setting, size_pkts: int, rules: tuple[tuple[str, str], ...]) -> Job:
-    return Job(setting, (size_pkts,), runs.effort.valued, rules=rules)
+def _has_two_losses(line: Line) -> bool:
+    """Without two losses, the other rules make hardly any difference."""
+    return int(line["losses"]) > 1
 
 
-def sections(runs: Runs) -> list[Section]:
-    """Return the recursion's values and those of packets."""
-    section = Section("Values computed apart", ("setting", "size", "losses", "by"))
-    for setting, lines in _by_setting():
-        for line in lines:
-            section.rows += _rows(setting, line, runs)
-    section.remarks = [
+SHEET: Sheet[Runs, Line] = Sheet(
+    "Values computed apart",
+    ("setting", "size", "losses", "by"),
+    "s",
+    lambda line: (
+        BY_NAME[line["setting"]].words,
+        f"{line['size_pkts']} packets",
+        line["losses"],
+    ),
+    lambda _: values(),
+    (
+        Quantity(
+            ("recursion, d = 1",),
+            lambda _, line: _recursion(line, as_printed=False),
+            column("model_s"),
+            DIGITS,
+        ),
+        Quantity(("recursion, d = 0",), lambda _, line: _recursion(line, as_printed=True)),
+        Quantity(
+            ("packets",),
+            _simulated(DEFAULT),
+            column("exact_s"),
+            WITHIN,
+            allow_undecided=True,
+            causes=(
+                ("what ends the doubling of a timeout: any ack of new data", _simulated(BACKOFF)),
+                ("that, and windows that keep fractions of packets", _simulated(FRACTIONS)),
+            ),
+        ),
+        *(
+            Quantity((words,), _simulated(rules), column("exact_s"), condition=_has_two_losses)
+            for rules, words in (
+                (BACKOFF, "packets, doubling ends at any ack"),
+                (FRACTIONS, "packets, and windows keep fractions"),
+            )
+        ),
+    ),
+    notes=lambda _: [
         "Published here are values that were computed apart from this program: the recursion as "
         "its text means it (d = 1), to the digits told, and packets, the mean over all ways to "
         "lose k transmissions of a NewReno sender on a path of infinite rate; they agree within "
@@ -76,60 +100,10 @@ def sections(runs: Runs) -> list[Section]:
         "and windows that keep fractions (RFC 5681, equations 3 and 4), which grow a little more "
         "slowly. That 30 packets agree by default too is chance: the one rule adds what the other "
         "takes away.",
-    ]
-    return [section]
-
-
-def _rows(setting: Setting, line: Line, runs: Runs) -> list[Row]:
-    size, losses = line.whole("size_pkts") or 0, line.whole("losses") or 0
-    label = (setting.words, f"{size} packets", str(losses))
-    both: list[float] = [
-        float(conditional_latency_s(each, size, most_losses=MOST_LOSSES)[losses])
-        for each in (setting.as_printed, setting.transfer)
-    ]
-    printed, exact = line.printed("model_s"), line.printed("exact_s")
-    rows = [
-        Row((*label, "recursion, d = 1"), "s", printed, both[1], tolerance=DIGITS),
-        Row((*label, "recursion, d = 0"), "s", None, both[0]),
-    ]
-    found = {rules: runs.latency(_job(runs, setting, size, rules)) for rules in RULES}
-    own, half = _mean(found[DEFAULT], losses)
-    cause = _cause(found, losses, exact)
-    rows.append(
-        Row(
-            (*label, "packets"),
-            "s",
-            exact,
-            own,
-            low=own - half,
-            high=own + half,
-            tolerance=WITHIN,
-            settle=True,
-            explained_by=cause,
-        )
-    )
-    for rules, words in OTHERWISE.items():
-        other, half = _mean(found[rules], losses)
-        if losses > 1:
-            rows.append(
-                Row((*label, words), "s", exact, other, low=other - half, high=other + half)
-            )
-    return rows
-
-
-def _mean(found: Latency, losses: int) -> tuple[float, float]:
-    return float(found.mean_s[losses, 0]), float(found.half_s[losses, 0])
-
-
-def _cause(
-    found: dict[tuple[tuple[str, str], ...], Latency], losses: int, exact: Printed | None
-) -> Cause | None:
-    """Return the first set of rules that takes our figure to the value or past it."""
-    if exact is None:
-        return None
-    own, _ = _mean(found[DEFAULT], losses)
-    for rules, reason in REASONS.items():
-        cause = Cause(reason, _mean(found[rules], losses)[0])
-        if cause.spans(own, WITHIN.reach(exact)):
-            return cause
-    return None
+    ],
+    wants=lambda runs: [
+        runs.want(_job(runs, line, rules))
+        for line in values()
+        for rules in (DEFAULT, BACKOFF, FRACTIONS)
+    ],
+)

@@ -1,0 +1,105 @@
+"""Sheets: cases and quantities become rows, with the verdict of each."""
+
+import math
+from pathlib import Path
+
+import pytest
+from tcpcast.papers.drawing import Chart, Panel, Series
+from tcpcast.papers.published import Line
+from tcpcast.papers.reproduction import Section, Tolerance, Verdict
+from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column, estimate
+from tcpcast.papers.simulations import Runs
+
+LINES = [Line({"name": name, "rate": rate}) for name, rate in (("a", "10"), ("b", ""), ("c", "20"))]
+
+
+def section(*quantities: Quantity[Runs[None], Line]) -> Section:
+    sheet = Sheet(
+        "Table 1. Rates",
+        ("name", "by"),
+        "kbit/s",
+        lambda line: (line["name"],),
+        lambda _: LINES,
+        quantities,
+        notes=lambda runs: [f"{len(runs)} simulations"],
+    )
+    (found,) = sheet.sections(Runs(None), Path())
+    return found
+
+
+def quantity(value: float, **more: object) -> Quantity[Runs[None], Line]:
+    return Quantity(("model",), lambda _, __: estimate(value, 2.0), column("rate"), **more)  # type: ignore[arg-type]
+
+
+def test_a_row_per_case_and_quantity() -> None:
+    found = section(quantity(11.0), quantity(19.0, condition=lambda line: line["name"] == "c"))
+    assert [(row.label, row.own) for row in found.rows] == [
+        (("a", "model"), 11.0),
+        (("b", "model"), 11.0),
+        (("c", "model"), 11.0),
+        (("c", "model"), 19.0),
+    ]
+    assert {row.verdict for row in found.rows} == {Verdict.SHOWN}
+    assert found.rows[0].unit == "kbit/s"
+    assert found.remarks == ["0 simulations"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "undecided", "verdict"),
+    [
+        (1.0, False, Verdict.AGREES),
+        (0.5, False, Verdict.DIFFERS),
+        (0.5, True, Verdict.UNSETTLED),
+    ],
+)
+def test_the_verdict_of_a_row(allowed: float, undecided: bool, verdict: Verdict) -> None:
+    tolerance = Tolerance(absolute=allowed)
+    (row, nothing, other) = section(
+        quantity(11.0, tolerance=tolerance, allow_undecided=undecided)
+    ).rows
+    assert row.verdict is verdict
+    assert nothing.verdict is Verdict.SHOWN
+    assert other.verdict is Verdict.DIFFERS
+
+
+def test_the_first_cause_that_accounts_for_a_difference_is_stated() -> None:
+    causes = tuple((f"{own}", lambda _, __, own=own: Estimate(own)) for own in (12.0, 9.0, 8.0))
+    rows = section(quantity(13.0, tolerance=Tolerance(absolute=0.5), causes=causes)).rows
+    assert rows[0].cause is not None
+    assert (rows[0].cause.reason, rows[0].cause.own) == ("9.0", 9.0)
+    assert rows[1].explained_by is None
+    assert rows[2].verdict is Verdict.DIFFERS
+
+
+def test_tolerance_unit_and_note_of_a_case() -> None:
+    rows = section(
+        quantity(
+            11.0,
+            tolerance=lambda line: Tolerance(absolute=1) if line["name"] == "a" else None,
+            note=lambda _, line: f"line {line['name']}",
+            unit="%",
+        )
+    ).rows
+    assert [row.verdict for row in rows] == [Verdict.AGREES, Verdict.SHOWN, Verdict.SHOWN]
+    assert (rows[0].unit, rows[0].note) == ("%", "line a")
+
+
+def test_an_interval_does_not_reach_below_the_least_value() -> None:
+    assert estimate(1.0, 2.0, least=0.0) == Estimate(1.0, 0.0, 3.0)
+    assert estimate(-1.0, 2.0, least=0.0) == Estimate(0.0, 0.0, 1.0)
+    assert estimate(1.0) == Estimate(1.0, None, None)
+    assert math.isnan(estimate(math.nan, math.nan).value)
+
+
+def test_panels_that_share_an_axis_show_all_series(tmp_path: Path) -> None:
+    np, _ = pytest.importorskip("numpy"), pytest.importorskip("matplotlib")
+    panels = [
+        Panel("low", [Series([1, 2], np.array([[1.0, 2.0]]))]),
+        Panel("high", [Series([1, 2], np.array([[5.0, 9.0], [1.0, 1.0]]), "points")], legend={}),
+    ]
+    drawn = Chart(panels, right=3, share_y=True).draw(tmp_path / "chart.png")
+    low, high = drawn.figure.axes
+    assert low.get_ylim() == high.get_ylim()
+    assert low.get_ylim()[0] == 0
+    assert low.get_ylim()[1] >= 10
+    assert low.get_xlim() == (0, 3)
