@@ -71,6 +71,7 @@ class Units:
         self._classes = classes
         self._times = [row[:, LINK["time_ns"]] for row in rows]
         self._begins_ns = begins_ns
+        self._seconds: dict[tuple[float, float], Floats] = {}
 
     @property
     def elapsed_s(self) -> float:
@@ -82,8 +83,13 @@ class Units:
         """Return for how long flows are on, ``[units]``: of one class from start to stop."""
         if len(groups) > 1 or not groups[0].has_span:
             return self.link("time_ns") * 1e-9
-        edges_ns = np.array([groups[0].start_s, groups[0].stop_s]) * 1e9
-        low, high = np.maximum(edges_ns - self._begins_ns, 0.0)
+        span = groups[0].start_s, groups[0].stop_s
+        if span not in self._seconds:
+            self._seconds[span] = self._seconds_in(span)
+        return self._seconds[span]
+
+    def _seconds_in(self, span: tuple[float, float]) -> Floats:
+        low, high = np.maximum(np.array(span) * 1e9 - self._begins_ns, 0.0)
         rows = [np.clip(t.astype(np.float64), low, high) - low for t in self._times]
         columns = [row.reshape(-1, 1) * 1e-9 for row in rows]
         cut = [column[:-1] for column in columns]
