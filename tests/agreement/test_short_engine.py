@@ -63,6 +63,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
     )
     return SimpleNamespace(
         captured=None,
+        own_packets=(),
         populations=[people],
         network=SimpleNamespace(bottleneck=bottleneck, packet_bytes=1500),
         tcp=sender,
