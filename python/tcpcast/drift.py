@@ -27,6 +27,10 @@ DRIFT_LEVEL = 0.01
 LEAST_CHANGE = 0.005
 """A trend that changes a figure by less than this share of its value has no consequences."""
 
+FEWEST_CYCLES = 24
+"""A run is long if it has this many cycles of a source: an OFF time and the file after it, or for
+endless flows the time from one loss to the next."""
+
 FEWEST_INDEPENDENT = 12
 """Minimum number of independent units behind an interval, if its units are correlated."""
 

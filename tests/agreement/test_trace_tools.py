@@ -113,8 +113,8 @@ READ_FROM_FIXED_HEADERS = {
 }  # fmt: skip
 OTHERWISE = {
     "dup-capture.pcap": {"capture_duplicates"},
-    "ipv6.pcap": {"src", "dst", "ip_bytes"},
-    "ipv6-hbh.pcap": {"src", "dst", "ip_bytes"},
+    "ipv6.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
+    "ipv6-hbh.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
     "pow2res.pcapng": {"start"},
 }
 """What is not the same in a container, and cannot be."""

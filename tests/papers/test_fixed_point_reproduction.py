@@ -448,7 +448,7 @@ def test_what_the_engine_does_not_cover_says_why() -> None:
     assert found.not_applicable is None
     newreno = Job(Ftp("individual", 5, "rfc-newreno"), length, "2").run(nothing)
     assert newreno.not_applicable is not None
-    assert "max-plus-reno" in newreno.not_applicable
+    assert "engine packet" in newreno.not_applicable
 
 
 @pytest.mark.long

@@ -77,14 +77,24 @@ def test_independent_units() -> None:
 
 
 def test_shares_that_drift_have_no_interval() -> None:
-    """The run of the page: the true goodput of BBR is 7.5 Mbit/s, and 60 s give 2.4."""
-    answer = tcpcast.run(two_classes("60s"), engines=["packet"])
+    """The true goodput of BBR is 7.5 Mbit/s, and 100 s give 3.9."""
+    answer = tcpcast.run(two_classes("100s"), engines=["packet"])
     table = answer["packet"].tables["by_class"]
     assert np.isnan(table["goodput_bps_low"]).all()
     assert all(doubt.startswith("still drifting: ") for doubt in table["goodput_bps_doubt"])
     assert answer["packet"].metrics["jain_index"].lacking == "still drifting"
-    assert 'run.duration = "240s", run.warmup = "60s"' in " ".join(answer["packet"].warnings)
+    assert 'run.duration = "400s", run.warmup = "100s"' in " ".join(answer["packet"].warnings)
     assert "still drifting" in str(answer)
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_few_losses_are_too_few_for_shares_next_to_bbr(seed: int) -> None:
+    """At 60 s, BBR gets 2.3 to 3.1 Mbit/s; half of the runs have no trend in their units."""
+    scenario = two_classes("60s").with_changes({"run.seed": seed})
+    table = tcpcast.run(scenario, engines=["packet"])["packet"].tables["by_class"]
+    assert np.isnan(table["goodput_bps_low"]).all()
+    reasons = ("the run is too short: it measures less than 8 times", "still drifting: ")
+    assert all(doubt.startswith(reasons) for doubt in table["goodput_bps_doubt"])
 
 
 def test_the_warm_up_waits_for_the_classes() -> None:
@@ -123,7 +133,7 @@ def test_bbr_classes_need_many_of_their_cycles() -> None:
 
 def test_a_long_warm_up_needs_a_longer_run() -> None:
     """The warm-up ends after 102 s of 300 s, and the rest is still 2 % too low on average."""
-    found = goodputs_of("7 cubic + 1 bbr", seed=1)
+    found = goodputs_of("7 cubic + 1 bbr", seed=3)
     assert np.isnan(found["goodput_bps_low"]).all()
     reason = "the run is too short: its warm-up takes more than a third"
     assert all(doubt.startswith(reason) for doubt in found["goodput_bps_doubt"])

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from tcpcast.drift import FEWEST_CYCLES
 from tcpcast.engines.formula.feed import LEAST_LOSS
-from tcpcast.engines.packet.convergence import FEWEST_CYCLES
 from tcpcast.models.cubic import DECREASE, SCALE, cubic_response
 from tcpcast.scenario.todays_tcp import RATE_BASED, control_of, is_todays
 from tcpcast.units import LARGEST_TIME

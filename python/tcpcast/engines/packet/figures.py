@@ -405,7 +405,7 @@ def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
 
 def loss_estimates(units: Units) -> Estimates:
     """Return the metrics of loss indications and of what they bring about."""
-    sent = units.of_class("sent")
+    sent, resent = units.of_class("sent"), units.of_class("retransmitted")
     recoveries = units.of_class("fast_retransmits")
     sequences = units.of_class("timeout_sequences")
     indications = recoveries + sequences
@@ -415,9 +415,7 @@ def loss_estimates(units: Units) -> Estimates:
         "timeout_share": units.ratio(sequences, indications, events=True, at_most=1.0),
         "t0_s": units.ratio(first, sequences),
         "w_at_loss_mean_pkts": units.ratio(units.of_class("window_at_loss"), indications),
-        "retransmit_ratio": units.ratio(
-            units.of_class("retransmitted"), sent, events=True, at_most=1.0
-        ),
+        "retransmit_ratio": units.ratio(resent, sent, events=True, at_most=1.0),
     }
 
 
@@ -437,11 +435,11 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
         found["queue_max_pkts"] = bare(float(seen.largest_queue))
     groups = scenario.populations
     if all(group.traffic.kind == "bulk" for group in groups):
-        # Packets count by their payload if they have several sizes.
-        each = [group.payload_bytes if scenario.own_packets else 1 for group in groups]
-        sizes = np.repeat(np.array(each, dtype=np.uint64), [group.count for group in groups])
+        counts = [group.count for group in groups]
+        payloads = np.array([group.payload_bytes for group in groups], dtype=np.uint64)
+        sizes = np.repeat(payloads, counts) if scenario.own_packets else np.uint64(1)
         indices = [jain(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
-        if len(sizes) == 1:
+        if sum(counts) == 1:
             found["jain_index"] = bare(1.0)
         elif all(math.isfinite(index) for index in indices):
             found["jain_index"] = statistics.ratio(

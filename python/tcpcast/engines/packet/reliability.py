@@ -16,7 +16,8 @@ import numpy as np
 
 from tcpcast import units as written
 from tcpcast.answer import Note
-from tcpcast.engines.packet.convergence import FEWEST_CYCLES, unconverged, unconverged_classes
+from tcpcast.drift import FEWEST_CYCLES
+from tcpcast.engines.packet.convergence import INDICATIONS, unconverged, unconverged_classes
 from tcpcast.engines.packet.heavy_tails import heavy_tails
 from tcpcast.engines.packet.unfinished import without_survivors
 from tcpcast.scenario.queue import FairQueue
@@ -56,9 +57,6 @@ NEAR_LOSS = 0.5
 
 PERCENTILES = np.array([0.5, 0.95, 0.99])
 """Those of the tables."""
-
-INDICATIONS = ("fast_retransmits", "timeout_sequences")
-"""What a sender takes for a loss."""
 
 OF_TIMEOUTS = ("t0_s",)
 OF_INDICATIONS = ("w_at_loss_mean_pkts", "timeout_share")
