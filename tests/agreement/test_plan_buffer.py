@@ -59,7 +59,7 @@ def test_the_buffer_that_fills_the_link_with_bulk_flows() -> None:
     assert "grid" not in plan.tables
     assert plan.tables["rules"]["buffer_pkts"].tolist() == [1000, 500, 67, 34]
     text = as_text(plan_parts(plan, bulk()), 100)
-    assert "Smallest buffer for a utilisation of 95%" in text
+    assert "Smallest buffer for a utilisation of 93%" in text
     assert "by the model" not in text
 
 

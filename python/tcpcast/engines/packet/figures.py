@@ -90,8 +90,10 @@ class Units:
 
     def _seconds_in(self, span: tuple[float, float]) -> Floats:
         low, high = np.maximum(np.array(span) * 1e9 - self._begins_ns, 0.0)
-        rows = [np.clip(t.astype(np.float64), low, high) - low for t in self._times]
-        columns = [row.reshape(-1, 1) * 1e-9 for row in rows]
+        columns = [
+            (np.clip(t.astype(np.float64), low, high) - low).reshape(-1, 1) * 1e-9
+            for t in self._times
+        ]
         cut = [column[:-1] for column in columns]
         seconds: Floats = statistics.blocks(cut, totals=[column[-1] for column in columns])[:, 0]
         return seconds
@@ -436,8 +438,8 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
     groups = scenario.populations
     if all(group.traffic.kind == "bulk" for group in groups):
         counts = [group.count for group in groups]
-        payloads = np.array([group.payload_bytes for group in groups], dtype=np.uint64)
-        sizes = np.repeat(payloads, counts) if scenario.own_packets else np.uint64(1)
+        payloads = np.repeat([np.uint64(group.payload_bytes) for group in groups], counts)
+        sizes = payloads if scenario.own_packets else np.uint64(1)
         indices = [jain(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
         if sum(counts) == 1:
             found["jain_index"] = bare(1.0)
@@ -485,13 +487,9 @@ def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, 
     if len(rows) < 2:
         return 0.0, []
     groups = scenario.populations
-    delivered = np.diff(
-        rows[:, [len(LINK) + at * len(CLASS) + CLASS["delivered"] for at in range(len(groups))]],
-        axis=0,
-    )
-    total = (
-        np.diff(rows[:, LINK["queue_integral"]]) if has_queue(scenario) else delivered.sum(axis=1)
-    )
+    columns = [len(LINK) + n * len(CLASS) + CLASS["delivered"] for n in range(len(groups))]
+    delivered, queue = np.diff(rows[:, columns], axis=0), np.diff(rows[:, LINK["queue_integral"]])
+    total = queue if has_queue(scenario) else delivered.sum(axis=1)
     shares = [
         delivered[:, at]
         for at, group in enumerate(groups)
