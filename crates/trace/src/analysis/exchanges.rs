@@ -178,7 +178,7 @@ impl Turned<'_> {
     /// Whether neither an acknowledgement nor pacing explains when the segment was sent, `gap` after the last one.
     fn unprompted(&self, gap: Nanos) -> bool {
         let quiet = self.segment.time.saturating_sub(self.before.heard);
-        let round = self.to(0) + self.to(1);
+        let round = self.to(0).saturating_add(self.to(1));
         quiet > self.reaction() && gap > REACTION + round / PACED_PART
     }
 }
@@ -289,19 +289,19 @@ impl Exchanges {
         let all = turned.flows[turned.from].counts.unique_bytes;
         let held = turned.held(all.saturating_sub(self.bytes[turned.from]));
         let (whole, delayed) = held.unwrap_or_default();
-        self.current.held += whole;
-        self.current.delayed += delayed;
+        self.current.held = self.current.held.saturating_add(whole);
+        self.current.delayed = self.current.delayed.saturating_add(delayed);
         held.is_some()
     }
 
     /// Neither an acknowledgement nor pacing explains a gap within the response: the server had nothing to send before,
     /// or its last packets were lost before the tap.
     fn lags(&mut self, turned: &Turned<'_>, gap: Nanos) {
-        let round = turned.to(0) + turned.to(1);
+        let round = turned.to(0).saturating_add(turned.to(1));
         if !self.full {
-            self.current.pauses += gap;
-        } else if turned.to(turned.from) > AWAY && gap > round * 2 {
-            self.current.repair += gap;
+            self.current.pauses = self.current.pauses.saturating_add(gap);
+        } else if turned.to(turned.from) > AWAY && gap > round.saturating_mul(2) {
+            self.current.repair = self.current.repair.saturating_add(gap);
             self.current.retransmissions += 1;
         }
     }
@@ -316,7 +316,7 @@ impl Exchanges {
             _ => return,
         };
         if resent {
-            self.current.repair += time.saturating_sub(*last);
+            self.current.repair = self.current.repair.saturating_add(time.saturating_sub(*last));
         }
         *last = time;
     }
