@@ -238,8 +238,8 @@ def test_two_sizes_share_a_buffer_of_packets_as_in_the_simulator() -> None:
     for answer in (measured(scenario), *tcpcast.run(scenario, ["packet"])):
         large, small = (each["goodput_bps"].value for each in class_figures(answer).values())
         shares.append(small / (large + small))
-    assert shares[0] == pytest.approx(shares[1], abs=0.1)
-    assert max(shares) < 0.4
+    assert shares[0] == pytest.approx(shares[1], abs=0.2)
+    assert max(shares) < 0.5  # a buffer in bytes gives 0.63 to 0.68
 
 
 def test_a_bulk_flow_fills_the_link() -> None:
