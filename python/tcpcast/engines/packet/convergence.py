@@ -96,13 +96,18 @@ def _short_for_rates(scenario: Scenario, seen: Seen) -> str | None:
     return None
 
 
+def indications(units: Units, numbers: Sequence[int] | None = None) -> float:
+    """Return the number of loss indications of some classes, or of all."""
+    return float(sum(units.of_class(cell, numbers).sum() for cell in INDICATIONS))
+
+
 def _loss_cycle_s(scenario: Scenario, units: Units) -> float:
     """Return the longest mean time from loss to loss of a flow whose window ends at losses."""
     measured_s = 1e-9 * float(units.link("time_ns").sum())
     cycles = [0.0]
     for at, group in enumerate(scenario.populations):
         if group.traffic.kind == "bulk" and group.tcp.control not in RATE_BASED:
-            losses = sum(float(units.of_class(cell, [at]).sum()) for cell in INDICATIONS)
+            losses = indications(units, [at])
             cycles.append(measured_s * group.count / losses if losses else 0.0)
     return max(cycles)
 

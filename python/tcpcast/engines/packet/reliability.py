@@ -17,7 +17,7 @@ import numpy as np
 from tcpcast import units as written
 from tcpcast.answer import Note
 from tcpcast.drift import FEWEST_CYCLES
-from tcpcast.engines.packet.convergence import INDICATIONS, unconverged, unconverged_classes
+from tcpcast.engines.packet.convergence import indications, unconverged, unconverged_classes
 from tcpcast.engines.packet.heavy_tails import heavy_tails
 from tcpcast.engines.packet.unfinished import without_survivors
 from tcpcast.scenario.queue import FairQueue
@@ -270,7 +270,7 @@ def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
     if name in OF_TIMEOUTS:
         seen = float(units.of_class("timeout_sequences").sum())
     else:
-        seen = _indications(units) if name in OF_INDICATIONS else units.of_class("arrived").sum()
+        seen = indications(units) if name in OF_INDICATIONS else units.of_class("arrived").sum()
     half = 3.0 / max(seen, 3.0) * abs(estimate.value)
     high = estimate.value + half
     high = min(high, max(1.0, estimate.value)) if name == "utilisation" else high
@@ -294,11 +294,11 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
     kinds = {scenario.populations[at].traffic.kind for at in numbers}
     if kinds & {"on-off", "transfers"}:
         files = units.of_class("transfers", numbers).sum()
-        enough = fewest_files(scenario, float(files), _indications(units, numbers))
+        enough = fewest_files(scenario, float(files), indications(units, numbers))
         if files < enough:
             return f"too few files: {_counted(files, 'file')}, {enough} are needed"
         return None
-    losses = _indications(units, numbers)
+    losses = indications(units, numbers)
     if losses >= FEW_EVENTS or (losses == 0 and not scenario.loses_at_random):
         return None
     if marks_heeded(scenario, units, numbers) >= FEW_EVENTS:
@@ -315,7 +315,7 @@ def fewest_files_by_size(scenario: Scenario, seen: Seen) -> dict[int, int]:
     for size, losses, count, *_ in seen.totals["transfers"]:
         counts[size] += count
         lost[size] += losses * count
-    each = _indications(seen.units) / max(lost.total(), 1)
+    each = indications(seen.units) / max(lost.total(), 1)
     return {size: fewest_files(scenario, counts[size], each * lost[size]) for size in counts}
 
 
@@ -385,10 +385,6 @@ def _near_loss(scenario: Scenario, seen: Seen) -> bool:
     return seen.largest_queue >= NEAR_LOSS * room
 
 
-def _indications(units: Units, numbers: Sequence[int] | None = None) -> float:
-    return float(sum(units.of_class(cell, numbers).sum() for cell in INDICATIONS))
-
-
 def marks_heeded(scenario: Scenario, units: Units, numbers: Sequence[int]) -> float:
     """Return how many packets were marked of flows that reduce their windows for it."""
     groups = scenario.populations
@@ -401,7 +397,7 @@ def marks_heeded(scenario: Scenario, units: Units, numbers: Sequence[int]) -> fl
 def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
     """Say what there is too little of for one metric, beyond what all metrics need."""
     timeouts = float(units.of_class("timeout_sequences").sum())
-    losses = _indications(units)
+    losses = indications(units)
     if name in OF_TIMEOUTS and _too_few_timeouts(timeouts):
         return _too_few_timeouts(timeouts)
     if name in OF_INDICATIONS and losses < FEW_EVENTS:
@@ -471,7 +467,7 @@ def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
     """
     group = scenario.populations[at]
     if group.traffic.kind == "bulk":
-        losses = _indications(units, (at,)) + marks_heeded(scenario, units, (at,))
+        losses = indications(units, (at,)) + marks_heeded(scenario, units, (at,))
         measured_s = float(units.link("time_ns").sum()) * 1e-9
         return measured_s * group.count / losses if losses else 0.0
     files = float(units.of_class("transfers", (at,)).sum())
