@@ -247,9 +247,11 @@ class Answer:
     machine_fault: bool = False
     failed: str | None = None
 
-    def distrust(self) -> None:
-        """Mark every metric as one that is not to be trusted."""
-        self.metrics = {name: replace(m, trusted=False) for name, m in self.metrics.items()}
+    def distrust(self, doubt: str | None = None) -> None:
+        """Mark all metrics as not trusted; with a reason, also withhold their intervals for it."""
+        withheld: dict[str, Any] = {"low": None, "high": None, "doubt": doubt} if doubt else {}
+        marks = {"trusted": False} | withheld
+        self.metrics = {name: replace(m, **marks) for name, m in self.metrics.items()}
 
     @property
     def withheld(self) -> bool:

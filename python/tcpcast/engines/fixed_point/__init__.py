@@ -10,7 +10,6 @@ schemes do not hold, and no value is trusted.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -178,10 +177,7 @@ def _conclude(answer: Answer, estimates: Estimates, verdict: Tested, scenario: S
         )
     else:
         return
-    answer.metrics = {
-        name: replace(metric, low=None, high=None, trusted=False, doubt=doubt)
-        for name, metric in answer.metrics.items()
-    }
+    answer.distrust(doubt)
 
 
 def _say_how_it_ended(answer: Answer, ended: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,10 +55,7 @@ def put_lateness(
         f"it held packets for {held * 1000:.2g} ms per round trip on average, {held / rtt_s:.1%} "
         "of the RTT, so rates, times and delays may be wrong by as much"
     )
-    answer.metrics = {
-        name: replace(metric, low=None, high=None, trusted=False, doubt=f"{DOUBT}: {reason}")
-        for name, metric in answer.metrics.items()
-    }
+    answer.distrust(f"{DOUBT}: {reason}")
     answer.tables = {name: _without_intervals(table) for name, table in answer.tables.items()}
     # Others are about intervals, which are left out.
     answer.warnings = [Note(f"{reason}: {size}", kind="run")]
