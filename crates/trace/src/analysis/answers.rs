@@ -3,8 +3,8 @@
 use std::mem::take;
 
 use super::flight::Sent;
-use super::flow::{Flow, Outlook};
-use super::journal::Journal;
+use super::flow::Flow;
+use super::journal::{Budget, Journal};
 use super::limits::{Limitation, Path, judged};
 use super::report::DirectionReport;
 use super::rounds::{Acked, Wait};
@@ -26,8 +26,6 @@ struct Taken {
     echoed: Option<Nanos>,
     /// One of them was sent more than once.
     ambiguous: bool,
-    /// The oldest was sent once, and SACK had not covered it.
-    first_alone: bool,
     /// The segment with the newest bytes was not captured, or after newer ones: it was
     /// retransmitted, and its first transmission not captured.
     unseen: bool,
@@ -36,7 +34,7 @@ struct Taken {
 impl Flow {
     /// A segment from the end that takes the data.
     #[inline]
-    pub(crate) fn hears(&mut self, segment: &Segment, outlook: &Outlook<'_>) {
+    pub(crate) fn hears(&mut self, segment: &Segment, budget: &Budget) {
         self.recovery.heard(segment.time);
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
             return;
@@ -56,7 +54,7 @@ impl Flow {
             Reach::Within => {}
             reach => return self.hears_astray(segment, reach),
         }
-        let window = self.announced_window(segment, outlook);
+        let window = self.announced_window(segment);
         let same = window == self.window;
         let advances = number > self.acknowledged;
         // What it waited for until now: this acknowledgement may end that.
@@ -79,7 +77,7 @@ impl Flow {
             sample = sample.or(sacked);
         }
         if advances {
-            self.begin_another(segment.time, outlook);
+            self.begin_another(segment.time, budget);
         }
         if let Some(since) = sample {
             let sample = segment.time.saturating_sub(since);
@@ -128,19 +126,19 @@ impl Flow {
 
     /// The acknowledgement may have ended a recovery, and another have begun.
     #[inline]
-    fn begin_another(&mut self, time: Nanos, outlook: &Outlook<'_>) {
+    fn begin_another(&mut self, time: Nanos, budget: &Budget) {
         let (known, board) = ((self.acknowledged, self.next), &self.board);
         let begun =
             self.recovery.begin_another(time, known, |left, right| board.holds(left, right));
         if let (Some(verdict), Some(journal)) = (begun, &mut self.journal) {
-            journal.recovers_again(time, &verdict, outlook.budget);
+            journal.recovers_again(time, &verdict, budget);
         }
     }
 
     #[inline]
-    fn announced_window(&mut self, segment: &Segment, outlook: &Outlook<'_>) -> u64 {
-        let shift = if segment.flags.any(Flags::SYN) { 0 } else { outlook.scale.unwrap_or(0) };
-        self.unscaled = outlook.scale.is_none();
+    fn announced_window(&mut self, segment: &Segment) -> u64 {
+        let shift = if segment.flags.any(Flags::SYN) { 0 } else { self.terms.scale.unwrap_or(0) };
+        self.unscaled = self.terms.scale.is_none();
         u64::from(segment.window) << shift.min(14)
     }
 
@@ -176,12 +174,11 @@ impl Flow {
             self.next = number;
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
-        let mut taken = self.take(number, echo);
         // Later data had come before it, and nobody sent it again.
-        let late = self.board.bytes() > 0 && taken.first_alone && !beyond;
-        if late {
+        if self.board.bytes() > 0 && !beyond && self.flight.oldest_is_alone(number) {
             self.counts.late_packets += 1;
         }
+        let mut taken = self.take(number, echo);
         taken.unseen |= beyond;
         self.acknowledged = number;
         if let Some(journal) = &mut self.journal {
@@ -251,9 +248,6 @@ impl Flow {
     /// Notes when an acknowledged segment, or a part of an aggregated frame, was sent.
     #[inline(always)]
     fn note_taken(&mut self, taken: &mut Taken, sent: &Sent, echo: Option<u32>) {
-        if taken.newest.is_none() {
-            taken.first_alone = sent.sends == 1 && !sent.sacked;
-        }
         taken.unseen = sent.first < self.latest;
         self.latest = self.latest.max(sent.first);
         taken.newest = Some(sent.first);

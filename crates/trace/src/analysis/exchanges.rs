@@ -66,13 +66,8 @@ pub(crate) struct Standing {
     /// Last segment from the other end.
     heard: Nanos,
     retransmissions: u64,
-}
-
-impl Standing {
     /// Nothing was in flight, after data had been.
-    pub(crate) fn rests(&self) -> bool {
-        self.next == self.acknowledged && self.sent > 0
-    }
+    rests: bool,
 }
 
 impl Flow {
@@ -85,7 +80,14 @@ impl Flow {
             moved: self.last_data.unwrap_or(0),
             heard: self.recovery.last_heard(),
             retransmissions: self.counts.retransmissions,
+            rests: self.rests(),
         }
+    }
+
+    /// Nothing is in flight, after data have been.
+    #[inline(always)]
+    pub(crate) fn rests(&self) -> bool {
+        self.next == self.acknowledged && self.last_sent > 0
     }
 
     fn outstanding(&self) -> bool {
@@ -111,13 +113,20 @@ pub(crate) struct Exchanges {
     /// Last needed transmission of the request, and of the response.
     asked: Nanos,
     answered: Nanos,
-    /// The last segment of the response was a full one: the server may have had more to send.
-    full: bool,
+    /// The last segment of the response.
+    tail: Tail,
     /// Payload of both directions before the current exchange.
     bytes: [u64; 2],
     kept: Vec<Exchange>,
     most: usize,
     omitted: u64,
+}
+
+/// Payload of a segment, and of the largest one so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tail {
+    payload: u32,
+    largest: u32,
 }
 
 /// A data segment, and both directions after it.
@@ -143,27 +152,32 @@ impl Turned<'_> {
         near + near / 4 + REACTION
     }
 
-    /// Whether the segment ends with a full packet. Packets may be smaller than the MSS by the path's MTU, but not much.
-    fn full(&self) -> bool {
+    fn tail(&self) -> Tail {
+        Tail { payload: self.segment.payload, largest: self.flows[self.from].largest }
+    }
+
+    /// Whether a segment of this direction ends with a full packet: the sender may have had more to send. Packets may
+    /// be smaller than the MSS by the path's MTU, but not much.
+    fn full(&self, Tail { payload, largest }: Tail) -> bool {
         let [flow, other] = [self.from, 1 - self.from].map(|end| &self.flows[end]);
         let stamps = flow.announced.timestamps && other.announced.timestamps;
         let mss = other
             .announced
             .mss
             .map_or(0, |mss| u32::from(mss).saturating_sub(if stamps { 12 } else { 0 }));
-        let full = if flow.largest >= mss / 5 * 4 { flow.largest } else { mss };
-        self.segment.payload >= full && self.segment.payload % full.max(1) == 0
+        let full = if largest >= mss / 5 * 4 { largest } else { mss };
+        payload >= full && payload % full.max(1) == 0
     }
 
     /// How long this small segment waited for the acknowledgement of the data before it (RFC 896), and how much of
-    /// that is a delayed acknowledgement: nothing else was in flight, and it left when the acknowledgement came.
+    /// that is a delayed acknowledgement: it left when the acknowledgement came. Nothing else was in flight.
     /// `bytes`: payload of the message, this segment included.
     fn held(&self, bytes: u64) -> Option<(Nanos, Nanos)> {
         let Standing { sent, moved, .. } = *self.before;
         let flow = &self.flows[self.from];
         let since = self.segment.time.saturating_sub(moved);
         let prompt = since <= self.reaction() && since + REACTION >= self.to(self.from);
-        if !(self.before.rests() && prompt && !self.full() && moved > sent) {
+        if !(prompt && !self.full(self.tail()) && moved > sent) {
             return None;
         }
         let delay = moved.saturating_sub(sent).saturating_sub(self.to(1 - self.from));
@@ -196,7 +210,7 @@ impl Exchanges {
             current: Exchange::default(),
             asked: sent,
             answered: 0,
-            full: false,
+            tail: Tail::default(),
             bytes: [0; 2],
             kept: Vec::new(),
             most,
@@ -219,6 +233,7 @@ impl Exchanges {
     }
 
     /// A data segment.
+    #[inline]
     pub(crate) fn read(&mut self, turned: &Turned<'_>) {
         let flow = &turned.flows[turned.from];
         let resent = flow.counts.retransmissions - turned.before.retransmissions;
@@ -235,44 +250,39 @@ impl Exchanges {
     }
 
     /// New data of the client.
+    #[inline]
     fn asks(&mut self, turned: &Turned<'_>) {
-        let time = turned.segment.time;
         if self.turn == Turn::Client {
             self.holds(turned);
-            self.asked = time;
-            return;
+        } else {
+            self.begin(turned);
         }
+        self.asked = turned.segment.time;
+    }
+
+    #[inline(never)]
+    fn begin(&mut self, turned: &Turned<'_>) {
         // It had not received the whole response.
         let overlaps = turned.flows[1 - self.client].outstanding() && self.turn == Turn::Server;
         self.current.overlaps |= overlaps;
         self.finish(turned.flows, turned.budget, u64::from(turned.segment.payload));
         let server = &turned.flows[1 - self.client];
         self.current = Exchange {
-            time,
+            time: turned.segment.time,
             overlaps,
             after_losses: server.counts.retransmissions > 0,
             ..Exchange::default()
         };
-        self.asked = time;
         self.turn = Turn::Client;
     }
 
     /// New data of the server.
+    #[inline]
     fn responds(&mut self, turned: &Turned<'_>) {
         let time = turned.segment.time;
         match self.turn {
             Turn::NoRequest => return,
-            Turn::Client => {
-                self.turn = Turn::Server;
-                self.current.first_byte = time.saturating_sub(self.current.time);
-                self.current.answer = time.saturating_sub(self.asked);
-                let early = turned.flows[self.client].outstanding();
-                self.current.overlaps |= early;
-                // The end of the response before is not known, either.
-                if let Some(last) = self.kept.last_mut().filter(|_| early) {
-                    last.overlaps = true;
-                }
-            }
+            Turn::Client => self.begin_response(turned),
             Turn::Server => {
                 let gap = time.saturating_sub(self.answered);
                 if !self.holds(turned) && turned.unprompted(gap) {
@@ -281,11 +291,32 @@ impl Exchanges {
             }
         }
         self.answered = time;
-        self.full = turned.full();
+        self.tail = turned.tail();
+    }
+
+    #[inline(never)]
+    fn begin_response(&mut self, turned: &Turned<'_>) {
+        let time = turned.segment.time;
+        self.turn = Turn::Server;
+        self.current.first_byte = time.saturating_sub(self.current.time);
+        self.current.answer = time.saturating_sub(self.asked);
+        let early = turned.flows[self.client].outstanding();
+        self.current.overlaps |= early;
+        // The end of the response before is not known, either.
+        if let Some(last) = self.kept.last_mut().filter(|_| early) {
+            last.overlaps = true;
+        }
     }
 
     /// Adds the time for which a segment within a message waited for an acknowledgement; whether it did.
+    #[inline(always)]
     fn holds(&mut self, turned: &Turned<'_>) -> bool {
+        // Bulk data are most often sent while others are in flight.
+        turned.before.rests && self.add_held(turned)
+    }
+
+    #[inline(never)]
+    fn add_held(&mut self, turned: &Turned<'_>) -> bool {
         let all = turned.flows[turned.from].counts.unique_bytes;
         let held = turned.held(all.saturating_sub(self.bytes[turned.from]));
         let (whole, delayed) = held.unwrap_or_default();
@@ -296,9 +327,10 @@ impl Exchanges {
 
     /// Neither an acknowledgement nor pacing explains a gap within the response: the server had nothing to send before,
     /// or its last packets were lost before the tap.
+    #[inline(never)]
     fn lags(&mut self, turned: &Turned<'_>, gap: Nanos) {
         let round = turned.to(0).saturating_add(turned.to(1));
-        if !self.full {
+        if !turned.full(self.tail) {
             self.current.pauses = self.current.pauses.saturating_add(gap);
         } else if turned.to(turned.from) > AWAY && gap > round.saturating_mul(2) {
             self.current.repair = self.current.repair.saturating_add(gap);
@@ -307,6 +339,7 @@ impl Exchanges {
     }
 
     /// Data below the highest, while some were not acknowledged.
+    #[inline(never)]
     fn repeats(&mut self, turned: &Turned<'_>, resent: bool) {
         let time = turned.segment.time;
         let client = turned.from == self.client;

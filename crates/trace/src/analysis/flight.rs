@@ -245,6 +245,13 @@ impl Flight {
         place + 1
     }
 
+    /// Whether the oldest data below `to` were sent once, and SACK had not covered them.
+    pub(super) fn oldest_is_alone(&self, to: u64) -> bool {
+        let data = |kept: &&Kept| kept.sends > 0 && kept.marks & CONTROL == 0;
+        let mut below = self.segments.iter().take_while(|kept| kept.start < to);
+        below.find(data).is_some_and(|kept| kept.sends == 1 && kept.marks & SACKED == 0)
+    }
+
     /// Takes what is acknowledged up to `to`, segment by segment.
     #[inline]
     pub(super) fn take_until(&mut self, to: u64) -> Option<Sent> {

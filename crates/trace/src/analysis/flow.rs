@@ -10,6 +10,7 @@ use super::scoreboard::Scoreboard;
 use super::sequence::{earlier, first, unwrapped};
 use super::signs::Fresh;
 use super::strays::{MOST_WINDOW, Reach, Strays};
+use super::terms::Terms;
 use super::trail::Mark;
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -20,17 +21,11 @@ const KEEP_ALIVE: Nanos = 1_000_000_000;
 /// In-order packets after which rising IP identifications are relied on.
 const TRUSTED: i8 = 4;
 
-/// What a flow is told of its connection.
+/// Facts about the connection that its data segments need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outlook<'a> {
     /// Round trip between the tap and the end that sends the data; 0 if not known.
     pub(crate) near: Nanos,
-    /// Shift of the windows that answer; `None` if the capture lacks the SYNs.
-    pub(crate) scale: Option<u8>,
-    /// Both ends take SACK, or nobody knows.
-    pub(crate) sack: bool,
-    /// The largest segment that the other end takes.
-    pub(crate) mss: Option<u16>,
     /// Losses and retransmissions kept one by one; and of all directions together.
     pub(crate) most_events: usize,
     pub(crate) budget: &'a Budget,
@@ -51,6 +46,7 @@ pub(super) struct InitialWindow {
 pub(crate) struct Flow {
     pub(crate) counts: Counts,
     pub(crate) announced: Announced,
+    pub(crate) terms: Terms,
     /// Initial sequence number, of a SYN captured.
     pub(crate) isn: Option<u32>,
     /// The sequence space is known.
@@ -305,7 +301,7 @@ impl Flow {
     /// Counts data, whatever their numbers say; how many packets the frame stands for.
     #[inline]
     fn carries(&mut self, segment: &Segment, outlook: &Outlook<'_>) -> u64 {
-        let packets = self.packets_in(segment, outlook.mss);
+        let packets = self.packets_in(segment, self.terms.mss);
         self.counts.data_packets += packets;
         self.counts.bytes += u64::from(segment.payload);
         self.first_data.get_or_insert(segment.time);
@@ -336,13 +332,17 @@ impl Flow {
     ) {
         let sent = stamp(segment, start, end);
         let alone = self.next == self.acknowledged;
-        self.recovery.sent_new(segment.time, alone, outlook.sack && self.board.bytes() == 0);
+        self.recovery.sent_new(
+            segment.time,
+            alone,
+            !self.terms.lacks_sack && self.board.bytes() == 0,
+        );
         // Only after a pause is it asked what was waited for.
         let wait = if alone { self.wait() } else { Wait::Open };
         // A window that is full ends with any segment: the sender may have more.
         let room = self.misread || end + u64::from(self.largest) <= self.edge;
         self.short = segment.payload != self.largest && segment.payload % self.largest.max(1) > 0
-            || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
+            || self.terms.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if let Some(journal) = &mut self.journal {
             let (time, near, short) = (segment.time, outlook.near, self.short && room);
             let (timed, heard) = (!self.recovery.fast(), self.recovery.last_heard());
@@ -353,7 +353,7 @@ impl Flow {
         // What was probed with before has been counted.
         self.counts.unique_bytes += end - start.max(self.probed.min(end));
         self.next = end;
-        self.misread |= outlook.scale.is_none() && self.answered && end > self.edge;
+        self.misread |= self.terms.scale.is_none() && self.answered && end > self.edge;
         if sent.ip_id != 0 {
             let step = sent.ip_id.wrapping_sub(self.last_ip_id);
             let change = if (1..=1024).contains(&step) { 1 } else { -2 };
@@ -441,7 +441,7 @@ impl Flow {
         let known = Known {
             acknowledged: self.acknowledged,
             next: self.next,
-            sack: outlook.sack,
+            sack: !self.terms.lacks_sack,
             sacked_bytes: self.board.bytes(),
             estimate: &self.estimate,
             near: outlook.near,

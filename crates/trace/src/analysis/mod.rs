@@ -29,6 +29,7 @@ mod sequence;
 mod side;
 mod signs;
 mod strays;
+mod terms;
 mod trail;
 
 pub(crate) use duplicates::{Recent, SAME_IDS, copies};
@@ -37,6 +38,7 @@ pub(crate) use fate::{Ending, Seen};
 pub(crate) use flow::{Flow, Outlook};
 pub(crate) use journal::Budget;
 pub(crate) use side::Tap;
+pub(crate) use terms::Terms;
 
 pub use exchanges::Exchange;
 pub use fate::{Failure, Fate, Stage};

@@ -2,7 +2,7 @@
 
 use crate::analysis::{
     Budget, ConnectionReport, DirectionReport, End, Ending, Exchanges, Fate, Flow, Outlook, Seen,
-    Standing, Tap, Turned,
+    Standing, Tap, Terms, Turned,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -93,17 +93,29 @@ impl Connection {
         }
         self.last = self.last.max(segment.time);
         self.tap.read(segment, from);
-        let answered = self.outlook(1 - from, budget);
-        self.flows[1 - from].hears(segment, &answered);
-        let outlook = self.outlook(from, budget);
-        let before = self.flows[from].standing();
+        self.flows[1 - from].hears(segment, budget);
+        let before = self.exchanges_data(segment, from).then(|| self.flows[from].standing());
+        let outlook = Outlook {
+            near: self.tap.round_trip(from).unwrap_or(0),
+            most_events: self.most_events,
+            budget,
+            most_points: self.beginning.points,
+        };
         self.flows[from].sends(segment, &outlook);
-        if segment.payload > 0 {
+        if let Some(before) = before {
             self.exchange(segment, from, &before, budget);
         }
-        if segment.flags.any(Flags::SYN) && self.opener.is_none() {
-            self.opener = Some(if segment.flags.any(Flags::ACK) { 1 - from } else { from });
+        if segment.flags.any(Flags::SYN) {
+            self.open_by(segment, from);
         }
+    }
+
+    #[cold]
+    fn open_by(&mut self, syn: &Segment, from: usize) {
+        let opener = if syn.flags.any(Flags::ACK) { 1 - from } else { from };
+        self.opener.get_or_insert(opener);
+        let [first, second] = &mut self.flows;
+        (first.terms, second.terms) = (Terms::of(first, second), Terms::of(second, first));
     }
 
     #[cold]
@@ -130,44 +142,20 @@ impl Connection {
         }
     }
 
-    /// A data segment may begin or end a request or a response. Bulk data of one end are none.
+    /// Whether a segment may begin or end a request or a response. Bulk data of one end do not.
+    #[inline(always)]
+    fn exchanges_data(&self, segment: &Segment, from: usize) -> bool {
+        let both = || self.flows[1 - from].counts.data_packets > 0;
+        segment.payload > 0 && (self.exchanges.is_some() || both() || self.flows[from].rests())
+    }
+
     #[inline]
     fn exchange(&mut self, segment: &Segment, from: usize, before: &Standing, budget: &Budget) {
-        let both = self.flows[1 - from].counts.data_packets > 0;
-        if self.exchanges.is_none() && !both && !before.rests() {
-            return;
-        }
         let client = self.client();
         let turned = Turned { segment, from, before, flows: &self.flows, tap: &self.tap, budget };
         let most = self.most_events;
         let known = || Exchanges::new(client, most, &turned);
         self.exchanges.get_or_insert_with(known).read(&turned);
-    }
-
-    /// What the flow of data from the end `from` has to know.
-    #[inline]
-    fn outlook<'a>(&self, from: usize, budget: &'a Budget) -> Outlook<'a> {
-        let (own, peer) = (&self.flows[from], &self.flows[1 - from]);
-        let (sends, takes) = (&own.announced, &peer.announced);
-        let (syn, answer) = (own.isn.is_some(), peer.isn.is_some());
-        Outlook {
-            near: self.tap.round_trip(from).unwrap_or(0),
-            // RFC 7323, section 2.2: only if both ends have sent the option. An answer with it says so of both.
-            scale: match (answer, syn) {
-                (false, _) => None,
-                (true, true) if sends.complete && sends.window_scale.is_none() => Some(0),
-                (true, _) if takes.complete || takes.window_scale.is_some() => {
-                    Some(takes.window_scale.unwrap_or(0))
-                }
-                _ => None,
-            },
-            sack: (!syn || !sends.complete || sends.sack)
-                && (!answer || !takes.complete || takes.sack),
-            mss: takes.mss,
-            most_events: self.most_events,
-            budget,
-            most_points: self.beginning.points,
-        }
     }
 
     /// What is said of it, now that it has come to this end. `copies`: frames captured twice, from each end.

@@ -1,0 +1,37 @@
+//! The TCP options that are in force, from the SYNs of both ends.
+
+use super::flow::Flow;
+use super::report::Announced;
+
+/// Options that both SYNs agreed on for a direction. They change only with a SYN.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Terms {
+    /// Shift of the windows that answer; `None` if the capture lacks the SYNs.
+    pub(super) scale: Option<u8>,
+    /// One end does not support SACK.
+    pub(super) lacks_sack: bool,
+    /// The largest segment that the other end takes.
+    pub(super) mss: Option<u16>,
+}
+
+impl Terms {
+    /// The terms for data from `own` to `peer`.
+    pub(crate) fn of(own: &Flow, peer: &Flow) -> Self {
+        let (sends, takes) = (&own.announced, &peer.announced);
+        let (syn, answer) = (own.isn.is_some(), peer.isn.is_some());
+        let lacks = |seen: bool, end: &Announced| seen && end.complete && !end.sack;
+        Self {
+            // RFC 7323, section 2.2: only if both ends have sent the option. An answer with it says so of both.
+            scale: match (answer, syn) {
+                (false, _) => None,
+                (true, true) if sends.complete && sends.window_scale.is_none() => Some(0),
+                (true, _) if takes.complete || takes.window_scale.is_some() => {
+                    Some(takes.window_scale.unwrap_or(0))
+                }
+                _ => None,
+            },
+            lacks_sack: lacks(syn, sends) || lacks(answer, takes),
+            mss: takes.mss,
+        }
+    }
+}
