@@ -80,7 +80,7 @@ impl Signs {
     #[inline]
     pub(super) fn stamped(&mut self, time: Nanos, value: u32, near: Nanos) {
         if near > AWAY {
-            self.clock.get_or_insert_default().add(time, value);
+            self.clock.get_or_insert_with(|| Clock::new(time, value)).add(time, value);
         }
     }
 
@@ -101,7 +101,7 @@ impl Signs {
 /// Delay between the sender's clock, as timestamps show it, and the tap's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
-    first: Option<(Nanos, u32)>,
+    first: (Nanos, u32),
     last: (Nanos, u32),
     stretch: Stretch,
     /// Delay without a queue, as of the last stretch.
@@ -121,8 +121,12 @@ struct Stretch {
 }
 
 impl Clock {
+    fn new(time: Nanos, value: u32) -> Box<Self> {
+        Box::new(Self { first: (time, value), ..Self::default() })
+    }
+
     fn add(&mut self, time: Nanos, value: u32) {
-        let (since, from) = *self.first.get_or_insert((time, value));
+        let (since, from) = self.first;
         let ticks = i64::from(value.wrapping_sub(from) as i32);
         let delay = (time.wrapping_sub(since) as i64).saturating_sub(ticks * TICK);
         if time >= self.stretch.until {
@@ -152,7 +156,7 @@ impl Clock {
     /// Mean delay above the least, s; `None` if the timestamps have another tick.
     fn delay_s(mut self) -> Option<f64> {
         self.close();
-        let (since, from) = self.first?;
+        let (since, from) = self.first;
         let elapsed = self.last.0.saturating_sub(since) as f64;
         let ticked = i64::from(self.last.1.wrapping_sub(from) as i32) * TICK;
         // Timestamps are rounded down, by half a tick on average.
