@@ -102,7 +102,7 @@ class MetricRow:
 
     @property
     def counters(self) -> frozenset[str]:
-        """The counters that the value is made of."""
+        """The counters of the ratio or of the number."""
         numerator, denominator = self.ratio_of
         return frozenset((*numerator, *denominator, *self.count_of))
 

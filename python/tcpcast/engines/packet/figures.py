@@ -116,7 +116,7 @@ class Units:
         return total
 
     def sums(self, names: Counters, among: Sequence[int] | None = None) -> Floats:
-        """Return the sum of cells, ``[units]``: of the bottleneck, and of some classes or all."""
+        """Return the sum of cells, ``[units]``; class cells are added over some classes or all."""
         cells = [self.link(name) if name in LINK else self.of_class(name, among) for name in names]
         total: Floats = np.sum(cells, axis=0)
         return total
