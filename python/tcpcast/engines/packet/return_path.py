@@ -10,12 +10,12 @@ from tcpcast.engines.packet.queues import queue, whole_room
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.figures import Seen
-    from tcpcast.engines.packet.plain import ReturnConfig
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
 
-def return_link(scenario: Scenario) -> ReturnConfig | None:
+def return_link(scenario: Scenario) -> Config | None:
     """Return the return link; None where acks neither wait at one nor are lost.
 
     Acks that are lost alone have the rate of the bottleneck, and room for any number.
