@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 Place = tuple[str | int, ...]
 
-SHARED = {"name": "core", "rate": "40mbit", "delay": "5ms"}
+HOPS = [
+    {"name": "core", "rate": "40mbit", "delay": "5ms", "loss": "1%"},
+    {"name": "edge", "rate": "10mbit", "buffer": "60pkt"},
+]
+LONGEST = {"kind": "fq", "drop": "longest"}
+LENGTHS = [{"name": "far", "sources": 5}, {"name": "near", "sources": 5, "packet": "576B"}]
 BURSTS = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "10%"}
 BUCKET = {"bucket": "10mbit", "burst": "15KB"}
 TODAYS = {"stack": "linux-cubic"}
@@ -47,6 +52,16 @@ MOST: dict[str, tuple[str, dict[str, Any]]] = {
     "pie": ("web-10mbit", {"network.bottleneck.queue": "pie"}),
     "bucket": ("web-10mbit", {"network.bottleneck": {"rate": BUCKET, "queue": "fq"}}),
     "policer": ("web-10mbit", {"network.bottleneck": {"rate": BUCKET | {"policer": True}}}),
+    "head-drop": ("web-10mbit", {"network.bottleneck.queue": "head-drop"}),
+    "marks": ("web-10mbit", {"tcp": TODAYS | {"ecn": True}, "network.bottleneck.queue": "red"}),
+    "longest": ("web-10mbit", {"network.bottleneck": {"rate": BUCKET, "queue": LONGEST}}),
+    "own": ("web-10mbit", {"network.bottleneck.queue": "fq", "class": LENGTHS, "tcp": TODAYS}),
+    "hops": ("web-10mbit", {"network": {"hop": HOPS}}),
+    "access": ("web-10mbit", {"network.ingress": {"rate": "9mbit", "loss": BURSTS}}),
+    "probes": (
+        "web-10mbit",
+        {"probes": {"flows": [0], "pcap": [{"link": "sender", "file": "a.pcap"}]}},
+    ),
     "jitter": ("web-10mbit", {"network.jitter": {"law": "uniform", "low": "0ms", "high": "5ms"}}),
     "return": ("web-10mbit", {"network.return": {"rate": "1mbit", "queue": "codel"}}),
     "cross": ("web-10mbit", {"cross": CROSS}),
@@ -72,7 +87,7 @@ def tables(value: Any, place: Place = ()) -> Iterator[Place]:
         for key, item in value.items():
             yield from tables(item, (*place, key))
     elif isinstance(value, list):
-        for at, item in enumerate(value[:1]):
+        for at, item in enumerate(value):
             yield from tables(item, (*place, at))
 
 
