@@ -51,12 +51,12 @@ class MetricRow:
     bursts
         Counters of the events that a full queue causes in bursts; the interval needs several.
     file_kinds
-        Kinds of traffic whose finished files or transfers the mean is over.
+        Kinds of traffic whose finished files or transfers enter the mean.
     has_lower_bound
         Whether the ages of unfinished transfers give a lower bound of the mean: such a time ends at
         the last acknowledgement, as the ages do.
     has_isolated_value
-        Whether transfers that are each alone have a value. Otherwise it depends on the list of
+        Whether transfers that run one at a time have a value. Otherwise it depends on the list of
         sizes, or on the pauses between transfers.
     headline_of
         Kinds of traffic whose report begins with the metric, or :data:`PATH`.
