@@ -1,19 +1,13 @@
 """``tcpcast engines``: the ways to answer by family, when each applies, and when to trust it."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
 
-from tcpcast.cli.options import Json
 
-EXAMPLE = "tcpcast engines"
-
-
-def engines(
-    as_json: Json = False,
-) -> None:
-    """List the engines by family, when each applies, and when to trust it."""
+def engines(*, as_json: bool) -> None:
+    """Print the table of each family."""
     from tcpcast.engines import REGISTRY, add_outside
 
     for fault in add_outside():

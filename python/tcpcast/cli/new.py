@@ -1,30 +1,16 @@
 """``tcpcast new``: a ready-made scenario to start from."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs, not for its help
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from tcpcast import output
-from tcpcast.cli.options import Force
-
-EXAMPLE = "tcpcast new web-10mbit"
 
 
-def new(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Which one; without it, all are listed.")
-    ] = None,
-    force: Force = False,
-) -> None:
-    """Copy a packaged scenario, or list them.
-
-    The copy is ./NAME.toml; a file of that name is not overwritten without --force.
-    """
+def new(*, name: str | None, force: bool) -> None:
+    """Copy a scenario into the working folder, or print the names of all."""
     from tcpcast.scenario import packaged_text
 
     if name is None:

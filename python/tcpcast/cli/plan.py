@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tcpcast.cli.commands import Commands
+from tcpcast.cli.group import Commands
 from tcpcast.cli.options import Changes, File, Force, Format, Html, Json, Markdown, Seed, Threads
 from tcpcast.cli.plan_options import (
     Above,
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "tcpcast plan buffer web-10mbit --loss 1% --verify"
 
-app = typer.Typer(
-    cls=Commands, help="Solve for a target: which buffer, users, rate, streams or loss meets it?"
-)
+app = typer.Typer(cls=Commands)
 
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 

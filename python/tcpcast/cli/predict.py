@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.options import Csv, Force, Format, Json, check_one_form
+from tcpcast.cli.options import check_one_form
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 from tcpcast.path.options import PathOptions, bulk_scenario, curve_points, points
@@ -21,88 +21,21 @@ if TYPE_CHECKING:
     from tcpcast.answer import Refusal
     from tcpcast.report.prediction import Prediction
 
-EXAMPLE = "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain"
 
-
-Rtt = Annotated[
-    str, typer.Option(metavar="TIME", help="Round-trip time of the empty path.", show_default=False)
-]
-Loss = Annotated[str | None, typer.Option(metavar="RATIO", help="Random loss of data packets.")]
-Rate = Annotated[str | None, typer.Option(metavar="RATE", help="Rate of the link; else unlimited.")]
-Buffer = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Buffer of the link; 1bdp if left out.")
-]
-Mss = Annotated[
-    str | None,
-    typer.Option(metavar="BYTES", help="Payload of a packet; 1500 B less headers if left out."),
-]
-ReceiverWindow = Annotated[
-    str | None, typer.Option(metavar="WINDOW", help="Receiver window; else unlimited.")
-]
-Flows = Annotated[str, typer.Option(metavar="N", help="Flows that share the path.")]
-Size = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Predict the time of one transfer, too.")
-]
-DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for two packets.")]
-MinRto = Annotated[str | None, typer.Option(metavar="TIME", help="Minimum RTO; else the stack's.")]
-InitialWindow = Annotated[
-    str | None, typer.Option(metavar="PACKETS", help="Initial window; else the stack's.")
-]
-Stack = Annotated[
-    str | None, typer.Option(metavar="NAME", help="TCP preset; linux-cubic if left out.")
-]
-Packet = Annotated[bool, typer.Option("--packet", help="Simulate the path as well.")]
-Points = Annotated[
-    int | None, typer.Option("--points", metavar="N", help="Values of a range; else 10.")
-]
-Explain = Annotated[
-    bool, typer.Option("--explain", help="Show each quantity with its equation, and all warnings.")
-]
-Plot = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Draw rate against loss into a folder.")
-]
-
-
-def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
-    rtt: Rtt,
-    loss: Loss = None,
-    rate: Rate = None,
-    buffer: Buffer = None,
-    mss: Mss = None,
-    rwnd: ReceiverWindow = None,
-    flows: Flows = "1",
-    size: Size = None,
-    delayed_acks: DelayedAcks = False,
-    min_rto: MinRto = None,
-    iw: InitialWindow = None,
-    stack: Stack = None,
-    packet: Packet = False,
-    count: Points = None,
-    explain: Explain = False,
-    plot: Plot = None,
-    form: Format = "png",
-    force: Force = False,
-    as_csv: Csv = False,
-    as_json: Json = False,
+def predict(  # noqa: PLR0913 - one parameter per option
+    *,
+    packet: bool,
+    count: int | None,
+    explain: bool,
+    plot: str | None,
+    form: str,
+    force: bool,
+    as_csv: bool,
+    as_json: bool,
+    **path: Any,
 ) -> None:
-    """Predict the rate of a path, and what limits it.
-
-    RTT, loss, rate, buffer, flows and size may be ranges: --loss 0.01%..10%.
-    """
-    options = PathOptions(
-        rtt=rtt,
-        loss=loss,
-        rate=rate,
-        buffer=buffer,
-        flows=flows,
-        size=size,
-        mss=mss,
-        rwnd=rwnd,
-        iw=iw,
-        min_rto=min_rto,
-        delayed_acks=delayed_acks,
-        stack=stack,
-    )
+    """Print the predictions for a path, and draw them."""
+    options = PathOptions(**path)
     _check_forms(options, explain=explain, as_csv=as_csv, as_json=as_json)
     if plot is not None:
         _check_plot(options, plot, form, force=force)

@@ -3,34 +3,12 @@
 # ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from tcpcast.cli.options import Csv, Json, check_one_form
+from tcpcast.cli.options import check_one_form
 from tcpcast.errors import TcpcastError
 
-EXAMPLE = 'tcpcast query DIR "SELECT engine, max(goodput_bps) FROM sweep GROUP BY engine"'
 
-
-def query(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a sweep's --out.")],
-    sql: Annotated[
-        str, typer.Argument(metavar="SQL", help="A query in SQL; the table is named sweep.")
-    ],
-    max_wall: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Stop the query after this time, such as 60s; default no limit."
-        ),
-    ] = None,
-    as_csv: Csv = False,
-    as_json: Json = False,
-) -> None:
-    """Ask SQL about the results of a sweep.
-
-    Keys are quoted: SELECT "network.rtt", goodput_bps FROM sweep WHERE engine = 'pftk'.
-    """
+def query(*, folder: str, sql: str, max_wall: str | None, as_csv: bool, as_json: bool) -> None:
+    """Print the rows that a query selects."""
     from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
     from tcpcast.sweeps.query import query as ask
 

@@ -1,16 +1,15 @@
 """``tcpcast report``: a scenario, saved answers, a sweep or captures as one file."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast.cli.options import Changes, Engines, Feed, Force, Seed, Threads
 from tcpcast.cli.reports import again_text, check_reports, write_captures, write_reports, write_run
 from tcpcast.errors import TcpcastError
 from tcpcast.inputs import protect
@@ -20,39 +19,22 @@ if TYPE_CHECKING:
 
     from tcpcast.captures import Capture
 
-EXAMPLE = "tcpcast report captures/ --out slow.html"
 CAPTURES = (".pcap", ".pcapng", ".cap")
 PACKED = (".gz", ".zst")
 
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE|DIR|NAME",
-        help="A scenario, what `tcpcast run --json` printed, captures, or a folder: of captures, "
-        "or of `tcpcast sweep --out`.",
-    ),
-]
-Out = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Where to: .html (default NAME.html), or .md for Markdown."),
-]
 
-
-def report(  # noqa: PLR0913, PLR0917 - one parameter an option
-    sources: Sources,
-    out: Out = None,
-    engine: Engines = None,
-    changes: Changes = None,
-    seed: Seed = None,
-    feed: Feed = "scenario",
-    threads: Threads = None,
-    force: Force = False,
+def report(  # noqa: PLR0913 - one parameter per option
+    *,
+    sources: list[str],
+    out: str | None,
+    engine: list[str] | None,
+    changes: list[str] | None,
+    seed: int | None,
+    feed: str,
+    threads: int | None,
+    force: bool,
 ) -> None:
-    """Write a report of answers, of a sweep or of captures as one file.
-
-    HTML has figures and needs no network. Options of a simulation go with a scenario; answers
-    that are saved are laid out as they are.
-    """
+    """Write the report of a scenario, saved answers, a sweep or captures."""
     written = out if out is not None else f"{_stem(sources[0])}.html"
     if not written.endswith((".html", ".md")):
         raise TcpcastError(f"--out {written}: write a name that ends in .html, or in .md")

@@ -4,23 +4,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from tcpcast.cli.options import (
-    Changes,
-    Csv,
-    Engines,
-    Feed,
-    File,
-    Force,
-    Format,
-    Html,
-    Json,
-    Markdown,
-    Seed,
-    Threads,
     check_one_form,
 )
 from tcpcast.cli.question import engine_names, read_scenario
@@ -37,39 +25,26 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-EXAMPLE = "tcpcast run web-10mbit --engine packet --set traffic.sources=98"
-
-
-def run(  # noqa: PLR0913, PLR0917 - one parameter an option
-    file: File,
-    engine: Engines = None,
-    changes: Changes = None,
-    seed: Seed = None,
-    feed: Feed = "scenario",
-    as_json: Json = False,
-    as_csv: Csv = False,
-    plot: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Write figures into a folder.")
-    ] = None,
-    form: Format = "png",
-    html: Html = None,
-    markdown: Markdown = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the scenario, defaults filled in; run nothing.")
-    ] = False,
-    threads: Threads = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Print every value and warning, not only the main ones.")
-    ] = False,
-    accept_late: Annotated[
-        bool, typer.Option("--accept-late", help="Engine kernel: continue on a busy machine.")
-    ] = False,
-    force: Force = False,
+def run(  # noqa: PLR0913 - one parameter per option
+    *,
+    file: str,
+    engine: list[str] | None,
+    changes: list[str] | None,
+    seed: int | None,
+    feed: str,
+    as_json: bool,
+    as_csv: bool,
+    plot: str | None,
+    form: str,
+    html: str | None,
+    markdown: str | None,
+    show: bool,
+    threads: int | None,
+    every: bool,
+    accept_late: bool,
+    force: bool,
 ) -> None:
-    """Answer a scenario by several engines, side by side.
-
-    Without --engine: every engine that applies and is quick.
-    """
+    """Print the answers of engines side by side, and write figures and reports of them."""
     from tcpcast.compare import compare_all
 
     check_one_form(as_csv=as_csv, as_json=as_json)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-EXAMPLE = "tcpcast schema > scenario.schema.json"
-
 
 def schema() -> None:
-    """Print the JSON Schema of scenario files."""
+    """Print the schema."""
     from tcpcast.report.json import encode  # noqa: PLC0415 - not for the help
     from tcpcast.scenario import scenario_schema  # noqa: PLC0415
 

@@ -8,22 +8,11 @@ import re
 import shlex
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tcpcast.cli.options import (
-    Changes,
-    Csv,
-    Engines,
-    FeedOrOfFile,
-    File,
-    Force,
-    Format,
-    Html,
-    Json,
-    Markdown,
-    Seed,
     check_one_form,
 )
 from tcpcast.cli.question import engine_names, read_scenario
@@ -40,61 +29,30 @@ if TYPE_CHECKING:
 _COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
 """A comma outside of double quotes."""
 
-EXAMPLE = 'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR'
-_VARY_HELP = (
-    "What varies: a range such as network.rtt='10ms..200ms log 8', or values separated by commas; "
-    "may be repeated."
-)
-_LEVEL_HELP = (
-    "In figures: draw where a metric has this value, such as goodput_bps=50mbit; may be repeated."
-)
 
-
-def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
+def sweep(  # noqa: PLR0913 - one parameter per option
+    *,
     context: typer.Context,
-    file: File,
-    vary: Annotated[list[str] | None, typer.Option(metavar="KEY=RANGE", help=_VARY_HELP)] = None,
-    engine: Engines = None,
-    replications: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="How often each cell is simulated, seed by seed."),
-    ] = None,
-    changes: Changes = None,
-    seed: Seed = None,
-    feed: FeedOrOfFile = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Write Parquet files into a folder; an interrupted sweep goes on."
-        ),
-    ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Processes of this machine; default one per core."),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers work: tcp://host:8786."),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Draw one or two keys that vary: curves, or heat maps."),
-    ] = None,
-    level: Annotated[
-        list[str] | None, typer.Option(metavar="METRIC=VALUE", help=_LEVEL_HELP)
-    ] = None,
-    form: Format = "png",
-    html: Html = None,
-    markdown: Markdown = None,
-    force: Force = False,
-    as_csv: Csv = False,
-    as_json: Json = False,
+    file: str,
+    vary: list[str] | None,
+    engine: list[str] | None,
+    replications: int | None,
+    changes: list[str] | None,
+    seed: int | None,
+    feed: str | None,
+    out: str | None,
+    processes: int | None,
+    dask: str | None,
+    plot: str | None,
+    level: list[str] | None,
+    form: str,
+    html: str | None,
+    markdown: str | None,
+    force: bool,
+    as_csv: bool,
+    as_json: bool,
 ) -> None:
-    """Answer a scenario for every combination of some values.
-
-    What varies is in the file's table [sweep], or in --vary. The table of the results goes to
-    standard output, or with --out into a folder.
-    """
+    """Print the table of a sweep, or write it into a folder; draw it and report about it."""
     from tcpcast import sweeps
     from tcpcast.cli.progress import progress_bar
 

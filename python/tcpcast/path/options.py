@@ -11,10 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError, TcpcastError, UnitError
+from tcpcast.option import option_names
+from tcpcast.path.rows import PATH, PathRows
 from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tcpcast.path.effort import PathToSimulate
     from tcpcast.scenario import Scenario
@@ -33,41 +35,16 @@ PACKET_BYTES = 1500
 DEFAULT_BUFFER = "1bdp"
 """Buffer of a link with a rate, unless an option sets it."""
 
-RANGED = ("rtt", "loss", "rate", "buffer", "flows", "size")
+RANGED = tuple(name for name, row in PATH.items() if row.example)
 """Options that take a range, in the order of the table's columns."""
 
-OPTIONS = {
-    "network.rtt": "--rtt",
-    "network.packet": "--mss",
-    "network.bottleneck.rate": "--rate",
-    "network.bottleneck.buffer": "--buffer",
-    "network.bottleneck.loss": "--loss",
-    "traffic.flows": "--flows",
-    "traffic.size": "--size",
-    "tcp.stack": "--stack",
-    "tcp.receiver_window": "--rwnd",
-    "tcp.initial_window": "--iw",
-    "tcp.min_rto": "--min-rto",
-}
+OPTIONS = option_names(PATH.values())
 """The option behind a key of the scenario, for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathOptions:
-    """A path as typed; the options of :data:`RANGED` may be ranges, None is what was left out."""
-
-    rtt: str
-    loss: str | None = None
-    rate: str | None = None
-    buffer: str | None = None
-    flows: str | None = None
-    size: str | None = None
-    mss: str | None = None
-    rwnd: str | None = None
-    iw: str | None = None
-    min_rto: str | None = None
-    delayed_acks: bool = False
-    stack: str | None = None
+class PathOptions(PathRows):
+    """A path as typed; the options of :data:`RANGED` may be ranges."""
 
     @property
     def _header_bytes(self) -> int:
@@ -297,46 +274,53 @@ def quantities(options: PathOptions) -> dict[str, Quantity]:
     from tcpcast import units
 
     return {
-        "rtt": Quantity("--rtt", _read_rtt, units.format_duration, "10ms..200ms"),
-        "loss": Quantity("--loss", _read_loss, units.format_ratio, "0.01%..10%"),
-        "rate": Quantity("--rate", units.parse_rate, units.format_rate, "1mbit..1gbit"),
+        "rtt": _quantity("rtt", _read_rtt, units.format_duration),
+        "loss": _quantity("loss", _read_loss, units.format_ratio),
+        "rate": _quantity("rate", units.parse_rate, units.format_rate),
         "buffer": _buffer_quantity(options),
-        "flows": Quantity("--flows", _read_flows, lambda n: f"{n:.0f}", "1..100", whole=True),
+        "flows": _quantity("flows", _read_flows, lambda n: f"{n:.0f}", whole=True),
         "size": _size_quantity(options),
     }
+
+
+def _quantity(
+    name: str, read: Callable[[str], float], write: Callable[[float], str], *, whole: bool = False
+) -> Quantity:
+    row = PATH[name]
+    return Quantity(row.flag, read, write, row.example, whole=whole)
 
 
 def _buffer_quantity(options: PathOptions) -> Quantity:
     """Return the type of ``--buffer``; the values of a range have the unit of its ends."""
     from tcpcast.scenario.link import Buffer, read_buffer
 
-    example = "0.25bdp..4bdp"
     ends = (options.buffer or DEFAULT_BUFFER).split("..")
     try:
         found = {read_buffer(end).unit for end in ends if end.strip()}
     except UnitError:  # raised again where the values are read, with the name of the option
         found = set()
     if len(found) > 1:
+        example = PATH["buffer"].example
         raise UnitError(f"--buffer: its ends have different units; write {example}, say")
 
     def write(amount: float) -> str:
         return str(Buffer(next(iter(found), "bdp"), amount))
 
     whole = bool(found & {"packets", "bytes"})
-    return Quantity("--buffer", lambda text: read_buffer(text).amount, write, example, whole=whole)
+    return _quantity("buffer", lambda text: read_buffer(text).amount, write, whole=whole)
 
 
 def _size_quantity(options: PathOptions) -> Quantity:
     """Return what ``--size`` takes: bytes if all of it is in bytes, else packets."""
     ends = (options.size or "").split("..")
     if all(end.strip().endswith("B") for end in ends):
-        return Quantity("--size", _read_bytes, _write_bytes, "10KB..1MB", whole=True)
+        return _quantity("size", _read_bytes, _write_bytes, whole=True)
     for end in ends:
         if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
             wanted = f"{end.strip()}pkt or {end.strip()}B"
             raise UnitError(f'--size: "{end.strip()}" has no unit; write {wanted}')
     read = partial(_read_packets, payload_bytes=options.payload_bytes)
-    return Quantity("--size", read, lambda n: f"{n:.0f}pkt", "10KB..1MB", whole=True)
+    return _quantity("size", read, lambda n: f"{n:.0f}pkt", whole=True)
 
 
 def _read_rtt(text: str) -> float:
