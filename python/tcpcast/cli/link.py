@@ -1,6 +1,5 @@
 """``tcpcast link``: real programs over a link with a scenario's rate, delay, buffer and loss."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import os
@@ -10,14 +9,21 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tcpcast.cli.commands import LINK
+from tcpcast.emulation.launch import run_link
+from tcpcast.engines.kernel.path import path_configuration
 from tcpcast.errors import EnvironmentFault, ScenarioError, TcpcastError
 from tcpcast.option import option_names
+from tcpcast.output import aside, check_file
+from tcpcast.report.json import encode
+from tcpcast.report.link import link_lines
+from tcpcast.scenario import Scenario, load, parse_assignments
+from tcpcast.scenario.changes import apply_changes
+from tcpcast.scenario.loss import RestOfRound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tcpcast.emulation.outcome import LinkOutcome
-    from tcpcast.scenario import Scenario
 
 KEYS = {row.name: row.keys[0] for row in LINK.options if row.keys}
 """The key of the scenario that each option of the link sets."""
@@ -49,9 +55,6 @@ def link(  # noqa: PLR0913 - one parameter per option
     **path: str | None,
 ) -> None:
     """Run a program over the link of a scenario and options, and print the link's counters."""
-    from tcpcast.engines.kernel.path import path_configuration
-    from tcpcast.output import check_file
-
     given: dict[str, Any] = {KEYS[name]: text for name, text in path.items()}
     given[KEYS["rate"]] = _rate(path["rate"], trace)
     given[KEYS["jitter"]] = _jitter(jitter, reorder=reorder)
@@ -105,9 +108,6 @@ def _scenario(
     ScenarioError
         One line for each fault; or a network that one link cannot be.
     """
-    from tcpcast.scenario import Scenario, load, parse_assignments
-    from tcpcast.scenario.changes import apply_changes
-
     changed = {**given, **parse_assignments(changes or ())}
     if seed is not None:
         changed["run.seed"] = seed
@@ -137,8 +137,6 @@ def _plain(changed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(scenario: Scenario) -> None:
     """Refuse what one link cannot be."""
-    from tcpcast.scenario.loss import RestOfRound
-
     network, only = scenario.network, "a link is one bottleneck between two ends"
     faults = []
     if network.hops:
@@ -159,9 +157,6 @@ def _check(scenario: Scenario) -> None:
 
 
 def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: bool) -> LinkOutcome:
-    from tcpcast.emulation.launch import run_link
-    from tcpcast.output import aside
-
     if pcap is None:
         return run_link({**question, "capture": None})
     with aside(pcap, force=force) as new:
@@ -172,9 +167,6 @@ def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: boo
 
 
 def _tell(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
-    from tcpcast.output import aside
-    from tcpcast.report.link import link_lines
-
     for line in link_lines(outcome):
         print(f"tcpcast: {line}", file=sys.stderr)
     if outcome.distortion is not None:
@@ -184,8 +176,6 @@ def _tell(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
             file=sys.stderr,
         )
     if statistics is not None:
-        from tcpcast.report.json import encode
-
         with aside(statistics, force=force) as new:
             new.write_text(encode(outcome.as_dict()) + "\n", encoding="utf-8")
 

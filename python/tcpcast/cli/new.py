@@ -1,18 +1,16 @@
 """``tcpcast new``: a ready-made scenario to start from."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
 from tcpcast import output
+from tcpcast.scenario import packaged_names, packaged_text
 
 
 def new(*, name: str | None, force: bool) -> None:
     """Copy a scenario into the working folder, or print the names of all."""
-    from tcpcast.scenario import packaged_text
-
     if name is None:
         _list()
         return
@@ -24,8 +22,6 @@ def new(*, name: str | None, force: bool) -> None:
 
 
 def _list() -> None:
-    from tcpcast.scenario import packaged_names, packaged_text
-
     for name in packaged_names():
         first = packaged_text(name).splitlines()[0]
         print(f"{name:<24}{first.removeprefix('#').strip()}".rstrip())

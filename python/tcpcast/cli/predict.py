@@ -1,6 +1,5 @@
 """``tcpcast predict``: one path, answered at once by every formula that applies."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
@@ -10,10 +9,23 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tcpcast.cli.options import check_one_form
+from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.streams import outlive_reader
+from tcpcast.engines import RunOptions
 from tcpcast.errors import TcpcastError
 from tcpcast.path.options import PathOptions, bulk_scenario, curve_points, points
 from tcpcast.path.prediction import predict_point
+from tcpcast.report.json import encode
+from tcpcast.report.predict import (
+    SHOWN,
+    by_option,
+    prediction_parts,
+    range_parts,
+    refusal_by_option,
+)
+from tcpcast.report.prediction import csv_text, loss_ratio, prediction_json
+from tcpcast.report.summary import caveats, worst
+from tcpcast.report.text import print_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,8 +79,9 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
     for name in options.ranges:
         if name != "loss":
             raise TcpcastError(f"--plot draws rate against loss; give --{name} one value")
-    from tcpcast.report.figures import check_figures
-    from tcpcast.report.regimes import FILE
+
+    from tcpcast.report.figures import check_figures  # noqa: PLC0415
+    from tcpcast.report.regimes import FILE  # noqa: PLC0415
 
     check_figures(folder, [f"{FILE}.{form}"], force=force)
 
@@ -80,9 +93,6 @@ def _predictions(
 
     An interrupt ends it with the points that were finished, unless there is none.
     """
-    from tcpcast.cli.progress import progress_bar
-    from tcpcast.engines import RunOptions
-
     found: list[Prediction] = []
     refusals: dict[tuple[str, str], Refusal] = {}
     with progress_bar("path") as progress:
@@ -118,9 +128,6 @@ def _part(
 
 
 def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
-    from tcpcast.report.predict import prediction_parts, range_parts
-    from tcpcast.report.text import print_parts
-
     if predictions[0].point:
         print_parts(range_parts(predictions))
     else:
@@ -129,11 +136,6 @@ def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
 
 def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     """Print JSON or CSV, and what to check before trusting it on stderr, each thing once."""
-    from tcpcast.report.json import encode
-    from tcpcast.report.predict import SHOWN, by_option, refusal_by_option
-    from tcpcast.report.prediction import csv_text, prediction_json
-    from tcpcast.report.summary import caveats, worst
-
     if as_json:
         documents = [prediction_json(prediction) for prediction in predictions]
         print(encode({"points": documents} if predictions[0].point else documents[0]))
@@ -161,9 +163,6 @@ def _plot(  # noqa: PLR0913 - what is drawn, and where to
     force: bool,
 ) -> None:
     """Ask the formulas at many losses about those asked, and draw the rates."""
-    from tcpcast.report.prediction import loss_ratio
-    from tcpcast.report.regimes import plot_regimes
-
     given = [loss_ratio(bulk_scenario(options, point)) for point in asked]
     steady = replace(options, size=None)
     drawn = curve_points(steady, given)
@@ -171,5 +170,7 @@ def _plot(  # noqa: PLR0913 - what is drawn, and where to
     if len(curve) < len(drawn):  # half a curve would be taken for the whole
         raise KeyboardInterrupt
     mark = given[0] if len(given) == 1 else None
+    from tcpcast.report.regimes import plot_regimes  # noqa: PLC0415
+
     path = plot_regimes(curve, folder, mark=mark, asked=predictions, force=force, form=form)
     print(f"tcpcast: wrote {path}", file=sys.stderr)

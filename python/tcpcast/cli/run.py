@@ -1,6 +1,5 @@
 """``tcpcast run``: a scenario, answered by several engines, side by side."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
@@ -8,13 +7,21 @@ from typing import TYPE_CHECKING
 
 import typer
 
+import tcpcast
 from tcpcast.cli.options import (
     check_one_form,
 )
+from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import again_text, check_reports, write_run
 from tcpcast.cli.streams import outlive_reader
+from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
+from tcpcast.report.answered import run_parts
+from tcpcast.report.json import encode, json_report
+from tcpcast.report.rows import csv_text
+from tcpcast.report.summary import with_scenario
+from tcpcast.report.text import print_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,15 +52,13 @@ def run(  # noqa: PLR0913 - one parameter per option
     force: bool,
 ) -> None:
     """Print the answers of engines side by side, and write figures and reports of them."""
-    from tcpcast.compare import compare_all
-
     check_one_form(as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     if show:
         _show(scenario, as_json=as_json)
         return
     if plot is not None:
-        from tcpcast.report.figures import check_figures, run_figures
+        from tcpcast.report.figures import check_figures, run_figures  # noqa: PLC0415
 
         check_figures(plot, run_figures(form), force=force)
     check_reports(html, markdown, force=force)
@@ -104,9 +109,6 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
     accept_late: bool = False,
 ) -> Answers:
     """Ask engines, with a bar of progress where a person watches; for figures ``over_time``."""
-    import tcpcast
-    from tcpcast.cli.progress import progress_bar
-
     if "kernel" in (names or ()):
         _say_how_long(scenario)
     with progress_bar(scenario.name) as progress:
@@ -124,7 +126,7 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
 
 def _say_how_long(scenario: Scenario) -> None:
     """Print how long the kernel takes, which sends in real time."""
-    from tcpcast.engines.kernel import seconds
+    from tcpcast.engines.kernel import seconds  # noqa: PLC0415 - loads the simulator
 
     expected, limit = seconds(scenario), scenario.run.max_wall_s
     said = f"kernel sends in real time, about {expected:,.0f} s"
@@ -138,16 +140,10 @@ def _report(
 ) -> None:
     answers = compared.answers
     if not (as_json or as_csv):
-        from tcpcast.report.answered import run_parts
-        from tcpcast.report.text import print_parts
-
         print_parts(run_parts(compared, scenario, every=every))
         for reason in (reason for answer in answers for reason in answer.unwritten):
             print(f"tcpcast: {reason}", file=sys.stderr)
         return
-    from tcpcast.report.json import json_report
-    from tcpcast.report.rows import csv_text
-    from tcpcast.report.summary import with_scenario
 
     if as_json:
         print(json_report(answers, scenario))
@@ -166,13 +162,12 @@ def _show(scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
         print(scenario.to_toml(), end="")
         return
-    from tcpcast.report.json import encode
 
     print(encode(scenario.resolved()))
 
 
 def _plot(answers: Answers, scenario: Scenario, folder: str, form: str, *, force: bool) -> None:
-    from tcpcast.report.figures import plot
+    from tcpcast.report.figures import plot  # noqa: PLC0415
 
     paths = plot(answers, scenario, folder, force=force, form=form)
     if not paths:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tcpcast.report.json import encode
+from tcpcast.scenario import scenario_schema
+
 
 def schema() -> None:
     """Print the schema."""
-    from tcpcast.report.json import encode  # noqa: PLC0415 - not for the help
-    from tcpcast.scenario import scenario_schema  # noqa: PLC0415
-
     print(encode(scenario_schema()))

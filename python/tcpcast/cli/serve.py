@@ -1,15 +1,15 @@
 """``tcpcast serve``: a page on this machine to explore with sliders, models and simulation."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 import sys
 
+from tcpcast.web.server import bind
+from tcpcast.web.server import serve as serve_page
+
 
 def serve(*, port: int, no_browser: bool) -> None:
     """Serve the page until Ctrl-C."""
-    from tcpcast.web.server import bind
-    from tcpcast.web.server import serve as serve_page
 
     def say(url: str) -> None:
         print(url, flush=True)

@@ -1,6 +1,5 @@
 """``tcpcast sweep``: a scenario over a grid of values, every cell asked of several engines."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import functools
@@ -12,13 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tcpcast import sweeps
 from tcpcast.cli.options import (
     check_one_form,
 )
+from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import check_reports, command_text, write_reports
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
+from tcpcast.report.document import Paragraph
+from tcpcast.report.json import encode
+from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
+from tcpcast.report.text import print_parts
+from tcpcast.scenario import Sweep, parse_assignments
+from tcpcast.units import show
 
 if TYPE_CHECKING:
     from tcpcast.sweeps import Plan
@@ -53,9 +60,6 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     as_json: bool,
 ) -> None:
     """Print the table of a sweep, or write it into a folder; draw it and report about it."""
-    from tcpcast import sweeps
-    from tcpcast.cli.progress import progress_bar
-
     _check_forms(out, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_assignment, vary or ()))
@@ -89,7 +93,8 @@ def _levels(typed: list[str] | None, plot: str | None, html: str | None) -> Leve
         return {}
     if plot is None and html is None:
         raise TcpcastError("--level is drawn in a figure; add --plot DIR, or --html FILE")
-    from tcpcast.report.sweep_figures import read_levels
+
+    from tcpcast.report.sweep_figures import read_levels  # noqa: PLC0415
 
     return read_levels(typed)
 
@@ -113,9 +118,9 @@ class _Shown:
     def check(self, plan: Plan | None) -> None:
         """Refuse, before the work, what cannot be drawn or written."""
         if plan is not None and self.plot is not None:
-            from tcpcast.report.sweep_figures import check_sweep_figures
-
             groups = [[axis.key for axis in group] for group in plan.grid.groups]
+            from tcpcast.report.sweep_figures import check_sweep_figures  # noqa: PLC0415
+
             check_sweep_figures(groups, self.plot, self.levels, self.form, force=self.force)
         check_reports(self.html, self.markdown, force=self.force)
 
@@ -125,19 +130,21 @@ class _Shown:
             self._draw(plan, results, self.plot)
         if (self.html, self.markdown) == (None, None):
             return
-        from tcpcast.report.swept import sweep_document
-        from tcpcast.sweeps.swept import swept
+
+        from tcpcast.sweeps.swept import swept  # noqa: PLC0415
 
         found = swept(plan.definition, results)
+        from tcpcast.report.swept import sweep_document  # noqa: PLC0415
+
         document = functools.partial(sweep_document, found, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)
 
     def _draw(self, plan: Plan, results: Results, folder: str) -> None:
-        from tcpcast.report.sweep_figures import plot_sweep
-
         keys = {key: (kind, results.keys[key]) for key, kind in plan.asked.kinds.items()}
         name = plan.definition["scenario"]["name"]
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
+        from tcpcast.report.sweep_figures import plot_sweep  # noqa: PLC0415
+
         paths = plot_sweep(results.to_arrow(), keys, folder, name=name, **how)
         if not paths:
             print("tcpcast: no engine gave a metric to draw", file=sys.stderr)
@@ -157,9 +164,6 @@ def exit_code(results: Results) -> int:
 
 def _assignment(typed: str) -> tuple[str, Any]:
     """Read ``KEY=RANGE``, or ``KEY=A,B,C``."""
-    from tcpcast.scenario import Sweep, parse_assignments
-    from tcpcast.units import show
-
     key, equals, text = typed.partition("=")
     if not equals or not key.strip() or not text.strip():
         raise TcpcastError(
@@ -188,25 +192,16 @@ def _unquoted(text: str) -> str:
 
 def _report(results: Results, *, as_csv: bool, as_json: bool) -> None:
     if results.folder is None:
-        from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
-
         table = results.to_arrow()
         if as_csv:
             print(rows_csv(table), end="")
         elif as_json:
             print(rows_json(table))
         else:
-            from tcpcast.report.text import print_parts
-
             print_parts(rows_parts(table, results.keys))
     elif as_json:
-        from tcpcast.report.json import encode
-
         print(encode(results.told()))
     else:
-        from tcpcast.report.document import Paragraph
-        from tcpcast.report.text import print_parts
-
         told = f"{len(results):,} rows in {results.folder}: {results.counts()}"
         print_parts([Paragraph(told)])
     _tell(results)

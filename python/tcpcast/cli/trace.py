@@ -1,6 +1,5 @@
 """``tcpcast trace``: what TCP did in packet captures."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
@@ -8,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tcpcast.captures import trace as read
+from tcpcast.captures.flows import chosen
+from tcpcast.captures.selection import of_directions
 from tcpcast.cli.options import check_one_form
 from tcpcast.cli.reports import check_reports, write_captures
 from tcpcast.cli.streams import outlive_reader
@@ -16,6 +18,9 @@ from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
 from tcpcast.inputs import protect
+from tcpcast.report.document import BLANK
+from tcpcast.report.text import print_parts
+from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,10 +134,6 @@ def read_capture(
     max_connections: int | None,
 ) -> tuple[Capture | None, int]:
     """Read one capture; a file that is none does not keep the others from being read."""
-    from tcpcast.captures import trace as read
-    from tcpcast.captures.flows import chosen
-    from tcpcast.captures.selection import of_directions
-
     try:
         capture = read(
             file, after=after, trail_points=trail_points, max_connections=max_connections
@@ -164,21 +165,15 @@ def _which(connection: str) -> int | str:
 
 
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
-    from tcpcast.report.document import BLANK
-    from tcpcast.report.text import print_parts
-    from tcpcast.report.trace import capture_parts
-
     parts = capture_parts(capture, most=most, groups=groups)
     print_parts(parts if first else [BLANK, *parts])
 
 
 def _print_models(capture: Capture, most: int | None) -> None:
-    from tcpcast.captures.models import modelled
-    from tcpcast.report.text import print_parts
-    from tcpcast.report.trace import worst_first
-    from tcpcast.report.trace_models import model_parts
-
     order = worst_first(capture.connections)[:most]
+    from tcpcast.captures.models import modelled  # noqa: PLC0415
+    from tcpcast.report.trace_models import model_parts  # noqa: PLC0415
+
     print_parts(model_parts(capture.connections, modelled(capture, order), order.size))
 
 
@@ -191,11 +186,9 @@ def _print_data(
     as_json: bool,
 ) -> None:
     """Print a table as JSON or CSV, and on stderr what to check before trusting it."""
-    from tcpcast.report.trace import csv_lines, json_lines
-
     told = None
     if models:
-        from tcpcast.captures.models import model_tables
+        from tcpcast.captures.models import model_tables  # noqa: PLC0415
 
         told = [model_tables(capture) for capture in captures]
     written = (

@@ -1,6 +1,5 @@
 """One path, as options say it: each option read and checked, and the scenario they make."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 import itertools
@@ -10,16 +9,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
+from tcpcast.engines.formula.feed import LEAST_LOSS
 from tcpcast.errors import ScenarioError, TcpcastError, UnitError
 from tcpcast.option import option_names
+from tcpcast.path.effort import PathToSimulate, max_wall, simulated_s, transfers
 from tcpcast.path.rows import PATH, PathRows
 from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.link import Buffer, read_buffer
+from tcpcast.scenario.network import HEADER_BYTES
+from tcpcast.scenario.todays_tcp import DEFAULT_STACK, TIMESTAMP_BYTES, has_timestamps
+from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.units import format_duration, parse_duration, parse_packets, parse_rate, parse_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcpcast.path.effort import PathToSimulate
-    from tcpcast.scenario import Scenario
 
 MOST_MSS = 65_495
 MOST_INITIAL_WINDOW = 10**6
@@ -49,9 +55,6 @@ class PathOptions(PathRows):
     @property
     def _header_bytes(self) -> int:
         """What the stack adds to the payload; of an unknown stack what most have."""
-        from tcpcast.scenario.network import HEADER_BYTES
-        from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
-
         tcp = {} if self.stack is None else {"stack": self.stack}
         return HEADER_BYTES + (TIMESTAMP_BYTES if has_timestamps(tcp) else 0)
 
@@ -72,11 +75,6 @@ class PathOptions(PathRows):
 
     def path(self, point: Mapping[str, str]) -> PathToSimulate:
         """Return what says how long a simulation takes, at one point of the ranges."""
-        from tcpcast.path.effort import PathToSimulate
-        from tcpcast.scenario.link import read_buffer
-        from tcpcast.scenario.todays_tcp import DEFAULT_STACK
-        from tcpcast.units import parse_duration, parse_rate
-
         rtt_s, rate_bps = parse_duration(point["rtt"]), parse_rate(point.get("rate", "unlimited"))
         buffer, packet_bytes, buffer_pkts = _buffer(point), self.packet_bytes, 0.0
         if buffer is not None:
@@ -95,9 +93,6 @@ class PathOptions(PathRows):
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
         """Return a scenario's tables, all but the traffic, at one point of the ranges."""
-        from tcpcast.path.effort import max_wall, simulated_s
-        from tcpcast.units import format_duration
-
         rate = point.get("rate")
         bottleneck = {"loss": point.get("loss"), "rate": rate, "buffer": _buffer(point)}
         tcp = {
@@ -220,8 +215,6 @@ def bulk_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any
 
 def transfer_pkts(options: PathOptions, point: Mapping[str, str]) -> float | None:
     """Return the packets of a transfer of ``--size``, the last perhaps in part; None without."""
-    from tcpcast.units import parse_packets
-
     if "size" not in point:
         return None
     return parse_packets(point["size"], payload_bytes=options.payload_bytes)
@@ -240,8 +233,6 @@ def transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenari
 
 def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
     """Return the tables of :func:`transfer_scenario`; None stands for what was left out."""
-    from tcpcast.path.effort import transfers
-
     count = transfers(transfer_pkts(options, point) or 0.0)
     traffic = {"kind": "transfers", "size": point["size"], "count": count}
     tables = options.tables(point)
@@ -251,8 +242,6 @@ def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str,
 
 
 def _scenario(tables: Mapping[str, Any]) -> Scenario:
-    from tcpcast.scenario import Scenario
-
     try:
         return Scenario.from_dict(tables)
     except ScenarioError as fault:
@@ -261,9 +250,6 @@ def _scenario(tables: Mapping[str, Any]) -> Scenario:
 
 def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
     """Say whether flows that never end would grow without bounds: no loss, link or window."""
-    from tcpcast.engines.formula.feed import LEAST_LOSS
-    from tcpcast.units import parse_ratio
-
     lossless = parse_ratio(point.get("loss", "0%")) < LEAST_LOSS
     unlimited = (point.get("rate", "unlimited"), options.rwnd or "unlimited")
     return lossless and set(unlimited) == {"unlimited"}
@@ -271,8 +257,6 @@ def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
 
 def quantities(options: PathOptions) -> dict[str, Quantity]:
     """Return how each option of :data:`RANGED` is read and written."""
-    from tcpcast import units
-
     return {
         "rtt": _quantity("rtt", _read_rtt, units.format_duration),
         "loss": _quantity("loss", _read_loss, units.format_ratio),
@@ -292,8 +276,6 @@ def _quantity(
 
 def _buffer_quantity(options: PathOptions) -> Quantity:
     """Return the type of ``--buffer``; the values of a range have the unit of its ends."""
-    from tcpcast.scenario.link import Buffer, read_buffer
-
     ends = (options.buffer or DEFAULT_BUFFER).split("..")
     try:
         found = {read_buffer(end).unit for end in ends if end.strip()}
@@ -324,8 +306,6 @@ def _size_quantity(options: PathOptions) -> Quantity:
 
 
 def _read_rtt(text: str) -> float:
-    from tcpcast import units
-
     seconds = units.parse_duration(text)
     if seconds == 0:
         raise UnitError(f'{units.show(text)} must be above 0; write "100ms"')
@@ -333,8 +313,6 @@ def _read_rtt(text: str) -> float:
 
 
 def _read_loss(text: str) -> float:
-    from tcpcast import units
-
     ratio = units.parse_ratio(text)
     if ratio >= 1:
         raise UnitError(f'{units.show(text)} loses every packet; write "1%", say')
@@ -342,26 +320,18 @@ def _read_loss(text: str) -> float:
 
 
 def _read_flows(text: str) -> float:
-    from tcpcast.scenario.traffic import MOST_SOURCES
-
     return float(_whole("4", text, MOST_SOURCES))
 
 
 def _read_bytes(text: str) -> float:
-    from tcpcast import units
-
     return _something(text, units.parse_bytes(text))
 
 
 def _read_packets(text: str, *, payload_bytes: int) -> float:
-    from tcpcast import units
-
     return _something(text, units.parse_packets(text, payload_bytes=payload_bytes))
 
 
 def _something(text: str, size: float) -> float:
-    from tcpcast import units
-
     if size == 0:
         raise UnitError(f'{units.show(text)} is nothing to transfer; write "100KB"')
     return size
@@ -377,8 +347,6 @@ def _write_bytes(size: float) -> str:
 
 def _whole(example: str, text: str, most: int) -> int:
     """Read a whole number from 1 to ``most``."""
-    from tcpcast import units
-
     if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
         raise UnitError(f"{units.show(text)} is not a whole number; write {example}")
     return units.parse_count(int(text), least=1, most=most)
@@ -398,8 +366,6 @@ def _initial_window(text: str | None) -> int | None:
 
 def _mss_bytes(text: str) -> int:
     """Read ``--mss``: bytes, with or without a unit."""
-    from tcpcast import units
-
     try:
         size = units.parse_bytes(f"{text.strip()}B" if text.strip().isdecimal() else text)
         if not 1 <= size <= MOST_MSS:
