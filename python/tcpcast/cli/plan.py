@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tcpcast.cli.commands import Commands
+from tcpcast.cli.group import Commands
 from tcpcast.cli.options import Changes, File, Force, Format, Html, Json, Markdown, Seed, Threads
 from tcpcast.cli.plan_options import (
     Above,
@@ -29,10 +29,8 @@ from tcpcast.cli.plan_options import (
     read_option,
     refuse_quality,
 )
-from tcpcast.cli.question import read_scenario
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import DomainError, ScenarioError, TcpcastError
-from tcpcast.path.options import PathOptions, bulk_scenario, points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,9 +40,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "tcpcast plan buffer web-10mbit --loss 1% --verify"
 
-app = typer.Typer(
-    cls=Commands, help="Solve for a target: which buffer, users, rate, streams or loss meets it?"
-)
+app = typer.Typer(cls=Commands)
 
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
@@ -323,6 +319,8 @@ def _unused(question: str, scenario: Scenario, changes: list[str] | None) -> lis
 
 def _readable(question: str, file: str, changes: list[str] | None, seed: int | None) -> Scenario:
     """Return the scenario; a loss that the plan solves for counts as a limit of its flows."""
+    from tcpcast.cli.question import read_scenario
+
     try:
         return read_scenario(file, changes, seed)
     except ScenarioError as fault:
@@ -351,6 +349,8 @@ def _path_scenario(  # noqa: PLR0913, PLR0917 - what is asked, and what of
     seed: int | None,
 ) -> Scenario:
     """Return the path that the options say, or the scenario that was named instead."""
+    from tcpcast.path.options import PathOptions, bulk_scenario, points
+
     given = {name: value for name, value in path.items() if value is not None}
     if file is not None:
         for name in given:
