@@ -154,9 +154,7 @@ def test_what_users_at_a_quality_are_asked_and_drawn(
     assert asked == {
         "share": 0.95,
         "above_bps": 2e5,
-        "grows": None,
         "engine": "packet",
-        "verify": False,
         "users": 134,
     }
     out, err = capsys.readouterr()
