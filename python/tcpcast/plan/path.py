@@ -35,6 +35,8 @@ WARM_UP_RTTS = 20
 VALIDATED_LOSS = 0.1
 """Neither PFTK nor algorithm 1 is shown by its authors at more loss than this."""
 
+BEYOND_VALIDATED = "a loss beyond 10 %, up to which the models are validated"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPath:
