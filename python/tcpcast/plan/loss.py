@@ -20,14 +20,12 @@ from tcpcast.plan.path import (
     BEYOND_VALIDATED,
     VALIDATED_LOSS,
     PlannedPath,
+    check_of_path,
     many_waiting,
     milliseconds,
     percent,
     planned_path,
     rate_text,
-    run_changes,
-    simulated_run,
-    small_enough,
     waiting_share,
 )
 from tcpcast.plan.question import Question
@@ -396,18 +394,21 @@ def _verify(
     assert plan.scenario is not None
     goodput_bps = asked.target
     sent = goodput_bps / path.goodput_bps(1, plan.value)
-    at_value = replace(path, loss_ratio=plan.value)
-    total = RUNS * sent
-    duration, warm_up = simulated_run(at_value, flows=path.flows, rate_pps=sent, total_pps=total)
-    duration = max(duration, least_s)
-    instead = "losses so rare take too long to count: give a lower goodput, or more flows"
-    if not small_enough(plan, duration * total, instead):
+    check = check_of_path(
+        plan,
+        replace(path, loss_ratio=plan.value),
+        flows=path.flows,
+        rate_pps=sent,
+        total_pps=RUNS * sent,
+        least_s=least_s,
+        instead="losses so rare take too long to count: give a lower goodput, or more flows",
+    )
+    if check is None:
         return
-    scenario = plan.scenario.with_changes(run_changes(at_value, duration, warm_up))
-    runs = Simulations(scenario, asked, options)
+    runs = Simulations(plan.scenario.with_changes(check[0]), asked, options)
     goal = Goal(target=goodput_bps, whole=False, least=LEAST, most=1.0, power=STEEP)
     verify_by_simulation(plan, runs, lambda: solve(runs, goal, plan.value))
-    plan.notes.append(f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out.")
+    plan.notes.append(check[1])
     if plan.leads_by_simulation and plan.simulated is not None:
         plan.recommendation = (
             f"Simulated, up to {_share(plan.simulated)} may be lost. The values of the models, "

@@ -212,6 +212,29 @@ def small_enough(plan: Plan, packets: float, instead: str) -> bool:
     return False
 
 
+def check_of_path(  # noqa: PLR0913 - the runs, and what limits them
+    plan: Plan,
+    path: PlannedPath,
+    *,
+    flows: int,
+    rate_pps: float,
+    total_pps: float,
+    least_s: float,
+    instead: str,
+) -> tuple[dict[str, Any], str] | None:
+    """Return the changes for the runs of a check, and their length in words.
+
+    The parameters are those of :func:`simulated_run`; each run takes ``least_s`` at least. None,
+    and a warning, if the runs together are too long.
+    """
+    duration, warm_up = simulated_run(path, flows=flows, rate_pps=rate_pps, total_pps=total_pps)
+    duration = max(duration, least_s)
+    if not small_enough(plan, duration * total_pps, instead):
+        return None
+    length = f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out."
+    return run_changes(path, duration, warm_up), length
+
+
 def rate_text(rate_bps: float) -> str:
     """Write a rate with four digits, as people type it."""
     return units.format_rate(float(f"{rate_bps:.4g}"))

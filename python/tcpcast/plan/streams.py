@@ -19,13 +19,11 @@ from tcpcast.plan.laws import BBR, CUBIC, PARALLEL, PFTK
 from tcpcast.plan.path import (
     BEYOND_VALIDATED,
     VALIDATED_LOSS,
+    check_of_path,
     many_waiting,
     percent,
     planned_path,
     rate_text,
-    run_changes,
-    simulated_run,
-    small_enough,
     waiting_share,
 )
 from tcpcast.plan.question import Question
@@ -315,14 +313,19 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
     tried = sorted({half, value, 2 * value})
     rates = _rate_pps(path, law, np.array(tried))
     # With the half of them the link is not full: the flows lose as rarely as the model says.
-    total = float(rates.sum())
-    duration, warm_up = simulated_run(path, flows=half, rate_pps=float(rates[0]), total_pps=total)
-    duration = max(duration, least_s)
-    instead = "check a slower link, which fewer flows fill in proportion: write a tenth of its rate"
-    if not small_enough(plan, duration * total, instead):
+    check = check_of_path(
+        plan,
+        path,
+        flows=half,
+        rate_pps=float(rates[0]),
+        total_pps=float(rates.sum()),
+        least_s=least_s,
+        instead="check a slower link, which fewer flows fill in proportion: write a tenth of its "
+        "rate",
+    )
+    if check is None:
         return
-    scenario = scenario.with_changes(run_changes(path, duration, warm_up))
-    runs = Simulations(scenario, asked, options)
+    runs = Simulations(scenario.with_changes(check[0]), asked, options)
 
     def search() -> Found | None:
         for flows in tried:
@@ -332,9 +335,8 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
     verify_by_simulation(plan, runs, search)
     plan.tables["simulated"] = _beside_the_model(plan, path, law)
     plan.notes.append(
-        f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out. Its own answer: "
-        "the link's rate over the mean rate of each of the fewest flows. model, goodput: "
-        "delivered payload."
+        f"{check[1]} Its own answer: the link's rate over the mean rate of each of the fewest "
+        "flows. model, goodput: delivered payload."
     )
     if plan.leads_by_simulation and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]

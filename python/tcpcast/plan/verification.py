@@ -228,14 +228,7 @@ def _take(plan: Plan, runs: Simulations, found: Found) -> None:
         plan.simulated_undecided = True
         plan.warnings.insert(0, "by simulation undecided: " + undecided(runs, found))
         return
-    plan.answer_by_simulation(
-        found.value,
-        low=found.low,
-        high=found.high,
-        metric=runs.question.metric,
-        there=found.there,
-        fitted=found.fitted,
-    )
+    plan.answer_by_simulation(found, runs.question.metric)
     plan.notes += scatter_notes(found)
     if plan.scenario is not None and plan.leads_by_simulation:
         plan.scenario = plan.scenario.with_changes(runs.question.changes(found.value))
