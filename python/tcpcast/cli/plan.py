@@ -123,6 +123,7 @@ def users(asked: Asked) -> Solved:
     "bit/s",
     SCENARIO,
     MEAN_RATE,
+    text("of_class", "NAME", "Class whose rate counts; the slowest if left out.", "--class"),
     text("share"),
     text("above"),
 )
@@ -134,9 +135,9 @@ def rate(asked: Asked) -> Solved:
     from tcpcast.plan import plan_rate, plan_rate_quality
 
     if asked.values["rate"] is None:
-        target = asked.quality()
+        target = asked.quality() | asked.given("of_class")
         return plan_rate_quality, _scenario("rate", asked), target
-    target = asked.mean_rate("share", "above") | asked.given("verify")
+    target = asked.mean_rate("share", "above") | asked.given("of_class", "verify")
     return plan_rate, _scenario("rate", asked), target
 
 

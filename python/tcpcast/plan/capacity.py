@@ -39,6 +39,7 @@ _RATE_OF_LINK: dict[str, Any] = {
     "key": "network.bottleneck.rate",
     "column": "bottleneck_bps",
     "unit": "bit/s",
+    "write": units.format_rate,
 }
 
 ROUNDING = 1e-9
@@ -112,10 +113,11 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     return plan
 
 
-def plan_rate(
+def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     scenario: Scenario,
     *,
     rate_bps: float,
+    of_class: str | None = None,
     verify: bool = False,
     connections: int = VERIFY_CONNECTIONS,
     options: RunOptions | None = None,
@@ -129,6 +131,8 @@ def plan_rate(
         varied; a round-trip time that was given stays, one that follows from delays follows.
     rate_bps
         The mean connection rate to reach, bit/s, above 0.
+    of_class
+        The class that has to reach it; None for the class with the lowest mean rate.
     verify
         Also search the rate by simulation, from that one, and simulate the one that is found; with
         today's TCP, which the model does not have, in any case.
@@ -151,13 +155,11 @@ def plan_rate(
     DomainError
         A rate that the path does not give however fast the bottleneck.
     """
-    scenario, start = _with_a_rate(scenario, rate_bps)
-    asked = _mean_rate(
-        rate_bps, words="bottleneck rate for", write=units.format_rate, **_RATE_OF_LINK
-    )
+    scenario, start = _with_a_rate(scenario, rate_bps, of_class)
+    asked = _mean_rate(rate_bps, words="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK)
     vary = partial(_with_rate, scenario)
     model = _model(scenario, asked, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives")
-    plan = asked.plan(notes=[*_classes_note(scenario, "mean rate"), *model.notes])
+    plan = asked.plan(notes=[*_classes_note(scenario, "mean rate", of_class), *model.notes])
     least = _least_rate(scenario)
     if model.inputs is not None:
         _rate_by_model(plan, asked, scenario, model, least)
@@ -170,7 +172,12 @@ def plan_rate(
 
 
 def plan_rate_quality(
-    scenario: Scenario, *, share: float, above_bps: float, options: RunOptions | None = None
+    scenario: Scenario,
+    *,
+    share: float,
+    above_bps: float,
+    of_class: str | None = None,
+    options: RunOptions | None = None,
 ) -> Plan:
     """Return the bottleneck rate at which a share of the files comes faster than a rate.
 
@@ -180,6 +187,8 @@ def plan_rate_quality(
         On/off sources. Of its bottleneck only the rate is varied.
     share, above_bps
         As in :func:`plan_quality`.
+    of_class
+        As in :func:`plan_rate`.
     options
         Threads and progress of the simulations.
 
@@ -196,17 +205,17 @@ def plan_rate_quality(
     DomainError
         A share or rate outside its domain, or a goodput that no bottleneck rate gives.
     """
-    scenario, start = _with_a_rate(scenario, above_bps)
+    scenario, start = _with_a_rate(scenario, above_bps, of_class)
     files = quality(scenario, share, above_bps, "packet", plan="plan rate")
     asked = replace(
         files.question,
         words=f"bottleneck rate with {files.words}",
         target=above_bps,
-        write=units.format_rate,
         place=None,
+        read=partial(files.read, name=of_class),
         **_RATE_OF_LINK,
     )
-    plan = asked.plan(notes=_classes_note(scenario, "goodput"))
+    plan = asked.plan(notes=_classes_note(scenario, "goodput", of_class))
     changes = files.changes(files.growth.total)
     runs = replace(files.simulations(lambda _: changes, options), question=asked)
     least = _least_rate(scenario)
@@ -216,17 +225,22 @@ def plan_rate_quality(
     return plan
 
 
-def _mean_rate(rate_bps: float, *, words: str, **more: Any) -> Question:
-    """Return the question of a mean rate."""
+def _mean_rate(
+    rate_bps: float, *, words: str, of_class: str | None = None, **more: Any
+) -> Question:
+    """Return the question of a mean rate, of a class or of the slowest one."""
     if not rate_bps > 0:
         raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
+    read = partial(slowest_rate, name=of_class)
     words = f"{words} a mean rate of {rate_text(rate_bps)}"
-    return Question(words=words, metric=RATE, target=rate_bps, read=slowest_rate, **more)
+    return Question(words=words, metric=RATE, target=rate_bps, read=read, **more)
 
 
-def _with_a_rate(scenario: Scenario, rate_bps: float) -> tuple[Scenario, float]:
+def _with_a_rate(
+    scenario: Scenario, rate_bps: float, of_class: str | None
+) -> tuple[Scenario, float]:
     """Return a scenario whose bottleneck has a rate, and the rate at which a search begins."""
-    growth, start = growing(scenario, None, "plan rate"), scenario.network.bottleneck.rate_bps
+    growth, start = growing(scenario, of_class, "plan rate"), scenario.network.bottleneck.rate_bps
     if not math.isinf(start):
         return scenario, start
     fast = scenario.with_changes({_RATE_OF_LINK["key"]: FASTEST})
@@ -326,7 +340,9 @@ def _check(
     verify_by_simulation(plan, runs, search)
 
 
-def _classes_note(scenario: Scenario, figure: str) -> list[str]:
+def _classes_note(scenario: Scenario, figure: str, of_class: str | None) -> list[str]:
+    if of_class is not None:
+        return [f"The {figure} of class {of_class} counts."]
     few = len(scenario.populations) == 1
     return [] if few else [f"Of several classes, the one with the lowest {figure} counts."]
 

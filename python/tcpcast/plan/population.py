@@ -140,9 +140,12 @@ class Quality:
         """C I / B, the number of sources that would fill the link if files took no time."""
         return float(threshold_sources(**self.link))
 
-    def read(self, found: Answer) -> Metric | None:
-        """Return the goodput that the share of the files exceeds, None where none was seen."""
-        table = lowest_goodputs(found)
+    def read(self, found: Answer, name: str | None = None) -> Metric | None:
+        """Return the goodput that the share of the files exceeds, None where none was seen.
+
+        The files are those of a class, without a name of the slowest one.
+        """
+        table = lowest_goodputs(found, name)
         if table is None or found.withheld:
             return None
         (rows,) = np.nonzero(np.isclose(table["share"], self.share))
@@ -183,14 +186,18 @@ def _mean_size(traffic: OnOff) -> float:
     return max(1.0, traffic.size.mean_value())
 
 
-def lowest_goodputs(found: Answer) -> Table | None:
-    """Return what shares of the files exceed; of several classes, each share's lowest goodput."""
+def lowest_goodputs(found: Answer, name: str | None = None) -> Table | None:
+    """Return the goodput that each share of the files exceeds.
+
+    If there are several classes, it is that of the named class, or the lowest one.
+    """
     by_class = found.tables.get("file_goodput_by_class")
     if by_class is None:
         return found.tables.get("file_goodput")
     rows = []
     for share in np.unique(by_class["share"])[::-1]:
-        (of_share,) = np.nonzero(by_class["share"] == share)
+        is_counted = (name is None) | (by_class["name"] == name)
+        (of_share,) = np.nonzero((by_class["share"] == share) & is_counted)
         rows.append(int(of_share[np.argmin(by_class["goodput_bps"][of_share])]))
     return {name: by_class[name][rows] for name in ("share", "goodput_bps", "low", "high")}
 
