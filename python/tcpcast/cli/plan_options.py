@@ -1,4 +1,4 @@
-"""Options of plans, one row each, and the commands that are made of the rows."""
+"""Options of plans, one row each, and the function that builds a command from rows."""
 
 # ruff: noqa: PLC0415 - heavy modules are imported when the command runs
 from __future__ import annotations

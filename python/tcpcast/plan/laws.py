@@ -32,8 +32,8 @@ LEAST = 1e-12
 class Law:
     """A model of loss for a path.
 
-    ``inverse`` returns the p at which its flows send so many packets/s together, ``rate`` the
-    packets/s of n flows at a p, at most n windows an RTT, ``regime`` what limits them there.
+    ``inverse`` returns the p at which the flows of the path send a rate in packets/s, ``rate`` the
+    packets/s of n flows at a p, at most n windows per RTT, ``regime`` the limit of the flows there.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Law:
         return self.name.format(each=each, flows=path.flows)
 
     def is_held(self, path: PlannedPath, flows: Any) -> NDArray[np.bool_]:
-        """Return whether windows limit so many flows at the path's loss."""
+        """Return whether windows limit the flows at the loss of the path."""
         free = replace(path, receiver_window_pkts=math.inf, own_link_pps=math.inf)
         rates = (self.rate(each, flows, path.loss_ratio) for each in (path, free))
         return np.less(*rates)

@@ -81,7 +81,7 @@ class Model:
         return self.vary(self.inputs, value).solve()
 
     def curve(self, metric: str) -> Callable[[float], float | None] | None:
-        """Return an attribute of the result as a function of the value, None without a model."""
+        """Return an attribute of the result as a function of the value, None if there is no model."""
         return None if self.inputs is None else lambda value: getattr(self.at(value), metric)
 
     @property

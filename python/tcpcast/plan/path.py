@@ -224,8 +224,8 @@ def check_of_path(  # noqa: PLR0913 - the runs, and what limits them
 ) -> tuple[dict[str, Any], str] | None:
     """Return the changes for the runs of a check, and their length in words.
 
-    The parameters are those of :func:`simulated_run`; each run takes ``least_s`` at least. None,
-    and a warning, if the runs together are too long.
+    See :func:`simulated_run` for the parameters; each run takes ``least_s`` or longer. Returns
+    None, and adds a warning to the plan, if the runs take too many packets.
     """
     duration, warm_up = simulated_run(path, flows=flows, rate_pps=rate_pps, total_pps=total_pps)
     duration = max(duration, least_s)

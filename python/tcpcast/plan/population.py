@@ -73,7 +73,7 @@ class Quality:
 
     @property
     def question(self) -> Question:
-        """Return what is varied and read."""
+        """Return the varied key and the figure that is read."""
         return Question(
             words=f"most sources with {self.words}",
             key=self.growth.key,
@@ -92,7 +92,7 @@ class Quality:
         options: RunOptions | None,
         engine: str = "packet",
     ) -> Simulations:
-        """Return what simulates populations by an engine; ``beside`` returns other changes."""
+        """Return simulations of populations by an engine; ``beside`` returns other changes."""
         connections = self.scenario.run.connections or 0
         return Simulations(self.scenario, self.question, options, connections, engine, beside)
 
@@ -143,7 +143,7 @@ class Quality:
     def read(self, found: Answer, name: str | None = None) -> Metric | None:
         """Return the goodput that the share of the files exceeds, None where none was seen.
 
-        The files are those of a class, without a name of the slowest one.
+        The name selects the files of one class; otherwise the slowest class counts.
         """
         table = lowest_goodputs(found, name)
         if table is None or found.withheld:
@@ -189,7 +189,7 @@ def _mean_size(traffic: OnOff) -> float:
 def lowest_goodputs(found: Answer, name: str | None = None) -> Table | None:
     """Return the goodput that each share of the files exceeds.
 
-    If there are several classes, it is that of the named class, or the lowest one.
+    The name selects one of several classes; otherwise the lowest goodput counts.
     """
     by_class = found.tables.get("file_goodput_by_class")
     if by_class is None:

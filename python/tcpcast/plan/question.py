@@ -25,14 +25,14 @@ class Question:
     key, column, unit
         The varied key of the scenario, its column in tables, and its unit.
     metric, target
-        The metric and the value that it has to meet; no target if it is no metric's own value.
+        The metric and the value that it has to meet; NaN if a search compares another figure.
     write
         Returns a value as the scenario has it.
     place
         Returns the changes that set a value, if they are more than ``key``.
     read, figure, tables
-        How the figure is found in an answer if it is not the metric itself, its name in reports,
-        and the tables of the answer that have it.
+        Returns the figure of an answer if it is not the metric itself; the name of the figure in
+        reports, and the tables of the answer that contain it.
     """
 
     words: str

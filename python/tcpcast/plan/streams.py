@@ -172,7 +172,7 @@ def _fewest(path: PlannedPath, law: Law) -> int:
 
 
 def _rate_pps(path: PlannedPath, law: Law, flows: Any) -> Any:
-    """Return what flows send together, at most the link's rate."""
+    """Return the rate of n flows in packets/s, at most the link's rate."""
     return np.minimum(law.rate(path, flows, path.loss_ratio), path.link_pps)
 
 
