@@ -164,7 +164,8 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         write="{:.0f}pkt".format,
     )
     model = _model(scenario, metric)
-    plan = asked.plan(notes=[*model.notes, _NOTE_ON_ROOT])
+    plan = asked.plan()
+    plan.notes += [*model.notes, _NOTE_ON_ROOT]
     if model.inputs is None:
         plan.tables["rules"] = _rules(link, {})
     else:
@@ -174,7 +175,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         verify_by_simulation(plan, runs, partial(_search, runs, plan, link))
         if plan.leads_by_simulation and plan.simulated is not None:
             plan.recommendation = _size_text(link, round(plan.simulated))
-    at = model.curve("loss_ratio")
+    at = model.curve(lambda result: result.loss_ratio)
     add_curve(plan, asked.column, metric, at, centre=link.start_pkts, is_whole=True)
     return plan
 

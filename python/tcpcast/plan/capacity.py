@@ -97,7 +97,8 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         place=growth.changes,
     )
     model = _model(scenario, asked, _with_sources, 1, "one source alone gets")
-    plan = asked.plan(notes=[*growth.notes("mean rate"), *model.notes])
+    plan = asked.plan()
+    plan.notes += [*growth.notes("mean rate"), *model.notes]
     if model.inputs is not None:
         value = _largest(_reaches(model, rate_bps))
         _put_model(plan, asked, model, [n for n in (value - 1, value, value + 1) if n >= 1])
@@ -108,7 +109,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         _check(plan, runs, goal, growth.total, (goal.least, "the fewest sources get"))
         if plan.simulated is not None:
             plan.recommendation = growth.text(plan.simulated)
-    rates = model.curve("rate_bps")
+    rates = model.curve(lambda result: result.rate_bps)
     add_curve(plan, "sources", RATE, rates, is_whole=True, most=MOST_SOURCES)
     return plan
 
@@ -159,14 +160,15 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     asked = _mean_rate(rate_bps, words="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK)
     vary = partial(_with_rate, scenario)
     model = _model(scenario, asked, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives")
-    plan = asked.plan(notes=[*_classes_note(scenario, "mean rate", of_class), *model.notes])
+    plan = asked.plan()
+    plan.notes += [*_classes_note(scenario, "mean rate", of_class), *model.notes]
     least = _least_rate(scenario)
     if model.inputs is not None:
         _rate_by_model(plan, asked, scenario, model, least)
     if verify or model.nearby:
         runs = Simulations(scenario, asked, options, connections)
         _check_rate(plan, runs, start, least, "an unlimited bottleneck gives")
-    rates = model.curve("rate_bps")
+    rates = model.curve(lambda result: result.rate_bps)
     add_curve(plan, asked.column, RATE, rates, least=least, most=LARGEST_RATE_BPS)
     return plan
 
@@ -215,7 +217,8 @@ def plan_rate_quality(
         read=partial(files.read, name=of_class),
         **_RATE_OF_LINK,
     )
-    plan = asked.plan(notes=_classes_note(scenario, "goodput", of_class))
+    plan = asked.plan()
+    plan.notes += _classes_note(scenario, "goodput", of_class)
     changes = files.changes(files.growth.total)
     runs = replace(files.simulations(lambda _: changes, options), question=asked)
     least = _least_rate(scenario)

@@ -137,7 +137,8 @@ def plan_loss(
         target=goodput_bps,
         write=units.format_ratio,
     )
-    plan = asked.plan(
+    plan = replace(
+        asked.plan(),
         value=value,
         tables={"tolerated": _side_by_side(path, laws, losses, goodput_bps), "ways": ways},
         recommendation=_recommendation(path, goodput_bps, value, ways),

@@ -80,9 +80,11 @@ class Model:
         assert self.inputs is not None
         return self.vary(self.inputs, value).solve()
 
-    def curve(self, metric: str) -> Callable[[float], float | None] | None:
-        """Return an attribute of the result as a function of the value, None if there is no model."""
-        return None if self.inputs is None else lambda value: getattr(self.at(value), metric)
+    def curve(
+        self, read: Callable[[EngsetResult], float | None]
+    ) -> Callable[[float], float | None] | None:
+        """Return a figure of the result as a function of the value, None if there is no model."""
+        return None if self.inputs is None else lambda value: read(self.at(value))
 
     @property
     def notes(self) -> list[str]:

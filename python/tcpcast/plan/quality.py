@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -169,7 +170,8 @@ def _fill_curve(
 
 def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
     told = {n: each for n, each in answers.items() if asked.read(each) is not None}
-    return asked.question.plan(
+    return replace(
+        asked.question.plan(),
         value=found.value,
         low=found.low,
         high=found.high,

@@ -47,11 +47,10 @@ class Question:
     figure: str = ""
     tables: tuple[str, ...] = ()
 
-    def plan(self, **given: Any) -> Plan:
-        """Return a plan, without a value unless one is given."""
+    def plan(self) -> Plan:
+        """Return a plan without an answer."""
         target = None if math.isnan(self.target) else (self.metric, self.target)
-        known = {"value": math.nan, "target": target, **given}
-        return Plan(question=self.words, unit=self.unit, **known)
+        return Plan(question=self.words, value=math.nan, unit=self.unit, target=target)
 
     def changes(self, value: float) -> dict[str, Any]:
         """Return the changes that put a value into the scenario."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,7 +129,8 @@ def plan_streams(
     )
     # More flows than a scenario may have need no window worth telling.
     there = None if value > MOST_SOURCES else scenario.with_changes(asked.changes(value))
-    plan = asked.plan(
+    plan = replace(
+        asked.plan(),
         value=value,
         tables={
             "streams": _table(path, laws, law, _shown(value)),
