@@ -148,6 +148,23 @@ def test_the_rate_for_the_slowest_files_of_several_classes(
     assert "Of several classes, the one with the lowest goodput counts." in plan.notes
 
 
+def test_the_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def law(scenario: Scenario) -> dict[str, float]:
+        near = 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)
+        return {"near": near, "far": near / 2}
+
+    simulator(monkeypatch, law)
+    both = load("two-classes")
+    files = plan_rate_quality(both, share=0.9, above_bps=0.5e6, of_class="near")
+    mean, slowest = (plan_rate(both, rate_bps=0.5e6, of_class=name) for name in ("near", None))
+    assert files.simulated == mean.simulated == pytest.approx(50e6 / 9, rel=0.02)
+    assert slowest.simulated == pytest.approx(12.5e6, rel=0.02)
+    assert "The goodput of class near counts." in files.notes
+    assert "The mean rate of class near counts." in mean.notes
+    with pytest.raises(DomainError, match=r'no class "middle" .* write "near" or "far"'):
+        plan_rate(both, rate_bps=0.5e6, of_class="middle")
+
+
 def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """engset-newreno gives at most 13.7 Mbit/s on this path; linux-cubic gave more, refused."""
 
@@ -158,7 +175,7 @@ def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch)
     plan = plan_rate(load("office-50mbit"), rate_bps=14e6)
     assert plan.simulated == pytest.approx(280e6, rel=0.1)
     assert any("engset-newreno" in note and "13.7mbit at most" in note for note in plan.notes)
-    with pytest.raises(DomainError, match=r"16mbit\) is above .*, 15mbit"):
+    with pytest.raises(DomainError, match=r"16mbit is above .*, 15mbit"):
         plan_rate(load("office-50mbit"), rate_bps=16e6)
 
 
@@ -202,7 +219,7 @@ def test_the_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     text = as_text(plan_parts(plan, office), 100)
     assert "Bottleneck rate with 90 % of their files above 1mbit" in text
     assert "the goodput that 90 % of files reach" in text
-    with pytest.raises(DomainError, match=r"above_bps \(9mbit\)"):
+    with pytest.raises(DomainError, match=r"goodput of 9mbit is above"):
         plan_rate_quality(office, share=0.9, above_bps=9e6)
 
 

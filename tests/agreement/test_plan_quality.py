@@ -243,7 +243,7 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
     by_law(LAWS["hyperbola"])
     with pytest.raises(DomainError, match="share"):
         plan_quality(loop(), share=1, above_bps=1e5)
-    with pytest.raises(DomainError, match="above_bps"):
+    with pytest.raises(DomainError, match="the goodput must be above 0"):
         plan_quality(loop(), share=0.9, above_bps=0)
     with pytest.raises(UnknownEngine, match="not 'engset'; write packet, fixed-point or"):
         plan_quality(loop(), share=0.9, above_bps=1e5, engine="engset")

@@ -10,6 +10,7 @@ import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.plan import plan_loss, plan_users, verification
 from tcpcast.plan.crossing import Point, crossing
+from tcpcast.plan.question import Question
 from tcpcast.plan.search import UNDECIDED, Goal, solve
 from tcpcast.plan.verification import Simulations, scatter_notes
 from tcpcast.report.plan import plan_parts
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Law = Callable[[float], float]
 
-KEY = "traffic.sources"
+QUESTION = Question(
+    words="largest number of sources",
+    key="traffic.sources",
+    column="sources",
+    unit="sources",
+    metric="loss_ratio",
+    write=float,
+)
 
 
 class Runs(Simulations):
@@ -33,7 +41,7 @@ class Runs(Simulations):
     def __init__(
         self, law: Law, spread: float = 1e-6, noise: float = 0.0, *, seed: int = 5
     ) -> None:
-        super().__init__(load("web-10mbit"), KEY, float, "loss_ratio", 0, None)
+        super().__init__(load("web-10mbit"), QUESTION, None)
         self.law, self.spread, self.noise = law, spread, noise
         self.random = np.random.default_rng(seed)
 

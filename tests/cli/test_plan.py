@@ -12,6 +12,7 @@ from tcpcast import plan as planning
 from tcpcast.answer import Metric
 from tcpcast.cli import main
 from tcpcast.plan import Plan
+from tcpcast.plan.search import Found
 from tcpcast.report import users
 from tcpcast.report.plan import columns_table, plan_parts
 from tcpcast.report.text import text as as_text
@@ -154,9 +155,7 @@ def test_what_users_at_a_quality_are_asked_and_drawn(
     assert asked == {
         "share": 0.95,
         "above_bps": 2e5,
-        "grows": None,
         "engine": "packet",
-        "verify": False,
         "users": 134,
     }
     out, err = capsys.readouterr()
@@ -218,7 +217,7 @@ def test_undecided_has_no_number_and_exits_1(
     assert (body["value"], body["low"], body["high"]) == (None, 20, 190)
     assert body["undecided"] is True
     assert body["leading"] is None
-    plan.answer_by_simulation(118, low=116, high=121, metric="loss_ratio", there=Metric(0.01))
+    plan.answer_by_simulation(Found(118, 116, 121, there=Metric(0.01)), "loss_ratio")
     assert main(["plan", *QUALITY, "--verify"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (first,) = (at for at, line in enumerate(lines) if "by simulation" in line)

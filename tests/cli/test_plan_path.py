@@ -291,7 +291,7 @@ def test_a_check_takes_as_long_as_was_asked_for_and_names_what_it_does_not_use(
     asked: list[float] = []
 
     def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - its form
-        asked.append(how["least_s"])
+        asked.append(how.get("least_s", 0.0))
         return made_up_plan()
 
     monkeypatch.setattr(planning, "plan_streams", plan_streams)

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.engines.formula.engset import EngsetInputs, engset_inputs, engset_warnings
 from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
-from tcpcast.plan.curve import between, curve_of, whole
-from tcpcast.plan.nearest import by_simulation_alone, model_notes, nearest
-from tcpcast.plan.result import Plan
+from tcpcast.plan.curve import add_curve
+from tcpcast.plan.nearest import Model, nearest_model
+from tcpcast.plan.question import Question
 from tcpcast.plan.search import Found, Goal, points, solve
-from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import VERIFY_CONNECTIONS, Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MOST_SOURCES
 
@@ -28,7 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.engines import RunOptions
-    from tcpcast.plan.result import Table
+    from tcpcast.engines.formula.engset import EngsetInputs
+    from tcpcast.plan.result import Plan, Table
     from tcpcast.scenario import Scenario
 
 GRID_SIZES_PKTS = (5, 12, 22, 36, 80, 120, 500, 1000)
@@ -49,8 +48,6 @@ MOST_PRODUCTS = 64
 """The largest buffer of the search, in bandwidth-delay products or packets per sender."""
 
 ROUNDING = 1e-9
-
-_BUFFER = "network.bottleneck.buffer"
 
 _NOTE_ON_GRID = (
     "The grid is that of section 5.4.1: this link alone, a receiver window of 44 packets, as "
@@ -157,25 +154,29 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
     _check(scenario, metric, target)
     link = _Link.of(scenario)
-    modelled, nearby = nearest(scenario)
-    inputs, alone = _inputs(modelled, metric)
-    plan = Plan(
-        question=f"smallest buffer for a {_words(metric)} of {units.format_ratio(target)}",
-        value=math.nan,
+    asked = Question(
+        words=f"smallest buffer for a {_words(metric)} of {units.format_ratio(target)}",
+        key="network.bottleneck.buffer",
+        column="buffer_pkts",
         unit="packet",
-        target=(metric, target),
+        metric=metric,
+        target=target,
+        write="{:.0f}pkt".format,
     )
-    if inputs is None:
-        plan.notes += [by_simulation_alone(alone), _NOTE_ON_ROOT]
+    model = _model(scenario, metric)
+    plan = asked.plan()
+    plan.notes += [*model.notes, _NOTE_ON_ROOT]
+    if model.inputs is None:
         plan.tables["rules"] = _rules(link, {})
     else:
-        _by_model(plan, scenario, (modelled, inputs, link), nearby)
-    if verify or nearby or inputs is None:
-        runs = Simulations(scenario, _BUFFER, "{:.0f}pkt".format, metric, connections, options)
-        verify_by_simulation(plan, runs, partial(_search, runs, plan, link), "buffer_pkts")
+        _by_model(plan, asked, scenario, model, link)
+    if verify or model.nearby:
+        runs = Simulations(scenario, asked, options, connections)
+        verify_by_simulation(plan, runs, partial(_search, runs, plan, link))
         if plan.leads_by_simulation and plan.simulated is not None:
             plan.recommendation = _size_text(link, round(plan.simulated))
-    plan.tables["curve"] = _curve(plan, link, inputs)
+    at = model.curve(lambda result: result.loss_ratio)
+    add_curve(plan, asked.column, metric, at, centre=link.start_pkts, is_whole=True)
     return plan
 
 
@@ -195,29 +196,24 @@ def _check(scenario: Scenario, metric: str, target: float) -> None:
         )
 
 
-def _inputs(scenario: Scenario, metric: str) -> tuple[EngsetInputs | None, str]:
-    """Return the model's inputs, or None and why the simulation answers alone."""
-    if metric != "loss_ratio":
-        return None, "the TCP-Engset rule is for a loss, not for a utilisation"
-    try:
-        return engset_inputs(scenario), ""
-    except NotApplicable as fault:
-        return None, str(fault)
+def _model(scenario: Scenario, metric: str) -> Model:
+    """Return the model over buffers; without inputs the simulation answers alone."""
+
+    def vary(inputs: EngsetInputs, buffer_pkts: float) -> EngsetInputs:
+        return replace(inputs, buffer_pkts=float(buffer_pkts))
+
+    if metric == "loss_ratio":
+        return nearest_model(scenario, vary)
+    return Model(scenario, None, "the TCP-Engset rule is for a loss, not for a utilisation", vary)
 
 
-def _by_model(
-    plan: Plan, scenario: Scenario, model: tuple[Scenario, EngsetInputs, _Link], nearby: str
-) -> None:
+def _by_model(plan: Plan, asked: Question, scenario: Scenario, model: Model, link: _Link) -> None:
     """Put the buffer of the rule into a plan, with the other rules."""
-    assert plan.target is not None
-    loss = plan.target[1]
-    modelled, inputs, link = model
-    result = inputs.solve()
+    assert model.inputs is not None
+    loss, result = asked.target, model.inputs.solve()
     exact = result.buffer_for_loss(loss)
-    plan.value = value = max(_whole(exact), 1)
-    grid = _rule_grid(inputs, loss)
-    there = replace(inputs, buffer_pkts=float(value)).solve()
-    overload = _load_warnings(result.offered_load)
+    value = max(_whole(exact), 1)
+    grid = _rule_grid(model.inputs, loss)
     of_model = {
         "TCP-Engset, this scenario (eq. 13)": exact,
         "TCP-Engset, largest of the grid, N rounded up": _most(grid["buffer_ceil_pkts"]),
@@ -225,9 +221,11 @@ def _by_model(
     }
     plan.tables |= {"rules": _rules(link, of_model), "grid": grid}
     plan.recommendation = _size_text(link, value)
-    plan.notes += [_NOTE_ON_ROOT, _NOTE_ON_GRID]
-    plan.warnings += model_notes([*engset_warnings(modelled, there), *overload], leads=not nearby)
-    plan.untrusted = nearby or _doubts(scenario, overload, {_BUFFER: f"{value}pkt"})
+    plan.notes.append(_NOTE_ON_GRID)
+    overload = _load_warnings(result.offered_load)
+    doubt = "outside the load of the paper's rule" if overload else ""
+    model.answer(plan, asked, scenario, value, doubt)
+    plan.warnings += model.remarks(overload)
 
 
 def _search(runs: Simulations, plan: Plan, link: _Link) -> Found | None:
@@ -238,11 +236,9 @@ def _search(runs: Simulations, plan: Plan, link: _Link) -> Found | None:
     DomainError
         No buffer meets the target, and no model says otherwise.
     """
-    assert plan.target is not None
-    metric, target = plan.target
     most = 1024 * int(plan.value) if plan.has_model else link.most_pkts
-    goal = Goal(target=target, smallest=True, most=most)
-    if metric == "utilisation":
+    goal = Goal(target=runs.question.target, smallest=True, most=most)
+    if runs.question.metric == "utilisation":
         goal = replace(goal, rises=True, limit=1.0)
     start = plan.value if plan.has_model else link.start_pkts
     found = solve(runs, goal, start)
@@ -257,33 +253,13 @@ def _search(runs: Simulations, plan: Plan, link: _Link) -> Found | None:
 def _unreached(runs: Simulations, goal: Goal) -> DomainError:
     """Return the refusal of a target that no buffer of the search meets."""
     best = min(points(runs, goal), key=lambda point: point.metric)
-    metric = runs.measure(best.value)
+    given = units.format_ratio(float(f"{runs.measure(best.value):.3g}"))
     missed = "above" if goal.rises else "below"
     return DomainError(
-        f"{_words(runs.metric)}: {units.format_ratio(goal.target)} is {missed} what buffers of up "
-        f"to {goal.most:,} packets give ({units.format_ratio(float(f'{metric:.3g}'))} with "
-        f"{best.value:,.0f} packets); give another target"
+        f"{_words(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} what "
+        f"buffers of up to {goal.most:,} packets give ({given} with {best.value:,.0f} packets); "
+        "give another target"
     )
-
-
-def _curve(plan: Plan, link: _Link, inputs: EngsetInputs | None) -> Table:
-    """Return the model's metric around the answer; NaN without a model."""
-    assert plan.target is not None
-
-    def loss_ratio(pkts: float) -> float | None:
-        if inputs is None:
-            return None
-        return replace(inputs, buffer_pkts=float(pkts)).solve().loss_ratio
-
-    centre = plan.value if plan.has_model else plan.simulated or link.start_pkts
-    simulated = plan.tables.get("simulated", {}).get("buffer_pkts", ())
-    return curve_of("buffer_pkts", whole(between(centre, simulated)), plan.target[0], loss_ratio)
-
-
-def _doubts(scenario: Scenario, overload: list[str], changes: dict[str, Any]) -> str:
-    if overload:
-        return "outside the load of the paper's rule"
-    return disowned("engset", scenario, changes)
 
 
 def _size_text(link: _Link, value: int) -> str:

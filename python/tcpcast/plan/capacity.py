@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast import units
-from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
-from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.plan.curve import between, curve_of, whole
+from tcpcast.errors import DomainError
+from tcpcast.plan.curve import add_curve, between
 from tcpcast.plan.growth import RATE, growing, slowest_rate
-from tcpcast.plan.nearest import PRESET, by_simulation_alone, model_notes, nearest
-from tcpcast.plan.path import percent
-from tcpcast.plan.population import quality, simulations
-from tcpcast.plan.result import Plan
+from tcpcast.plan.nearest import PRESET, nearest_model
+from tcpcast.plan.path import percent, rate_text
+from tcpcast.plan.population import quality
+from tcpcast.plan.question import Question
 from tcpcast.plan.search import Goal, solve
-from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import STEP, VERIFY_CONNECTIONS, Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tcpcast.answer import Note
     from tcpcast.engines import RunOptions
     from tcpcast.engines.formula.engset import EngsetInputs
-    from tcpcast.models.engset import EngsetResult, Path
-    from tcpcast.plan.result import Table
+    from tcpcast.plan.nearest import Model
+    from tcpcast.plan.result import Plan
     from tcpcast.plan.search import Found
     from tcpcast.scenario import Scenario
 
@@ -38,7 +35,12 @@ LARGEST_RATE_BPS = 1e15
 FASTEST = "1000gbit"
 """The bottleneck that stands for an unlimited one in simulations."""
 
-_LINK = "network.bottleneck.rate"
+_RATE_OF_LINK: dict[str, Any] = {
+    "key": "network.bottleneck.rate",
+    "column": "bottleneck_bps",
+    "unit": "bit/s",
+    "write": units.format_rate,
+}
 
 ROUNDING = 1e-9
 
@@ -86,52 +88,37 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         A rate that one source alone does not reach, or that ten million sources still get.
     """
     growth = growing(scenario, grows, "plan users")
-    _check_positive(rate_bps)
-    model = _model(scenario, rate_bps, _peak_of_one, "one source alone gets")
-    plan = _plan(f"most sources at a mean rate of {_rate_text(rate_bps)}", "sources", rate_bps)
+    asked = _mean_rate(
+        rate_bps,
+        words="most sources at",
+        key=growth.key,
+        column="sources",
+        unit="sources",
+        place=growth.changes,
+    )
+    model = _model(scenario, asked, _with_sources, 1, "one source alone gets")
+    plan = asked.plan()
     plan.notes += [*growth.notes("mean rate"), *model.notes]
     if model.inputs is not None:
-        _users_by_model(plan, scenario, model, rate_bps, growth.key)
+        value = _largest(_reaches(model, rate_bps))
+        _put_model(plan, asked, model, [n for n in (value - 1, value, value + 1) if n >= 1])
+        model.answer(plan, asked, scenario, value)
     if verify or model.nearby:
-        runs = Simulations(scenario, growth.key, int, RATE, connections, options)
-        runs.read, runs.place = slowest_rate, growth.changes
+        runs = Simulations(scenario, asked, options, connections)
         goal = Goal(target=rate_bps, least=len(growth.counts), most=MOST_SOURCES)
-        search = _search(runs, goal, plan, growth.total, (goal.least, "the fewest sources get"))
-        verify_by_simulation(plan, runs, search, "sources")
+        _check(plan, runs, goal, growth.total, (goal.least, "the fewest sources get"))
         if plan.simulated is not None:
             plan.recommendation = growth.text(plan.simulated)
-    simulated = plan.tables.get("simulated", {}).get("sources", ())
-    values = whole(between(_centre(plan, simulated), simulated, most=MOST_SOURCES))
-    plan.tables["curve"] = curve_of(
-        "sources",
-        values,
-        RATE,
-        model.curve(lambda inputs, n: replace(inputs, sources=int(n)).solve().rate_bps),
-    )
+    rates = model.curve(lambda result: result.rate_bps)
+    add_curve(plan, "sources", RATE, rates, is_whole=True, most=MOST_SOURCES)
     return plan
 
 
-def _users_by_model(
-    plan: Plan, scenario: Scenario, model: _Model, rate_bps: float, key: str
-) -> None:
-    """Put the model's largest population into a plan."""
-    inputs = model.inputs
-    assert inputs is not None
-    value = _largest(
-        lambda n: replace(inputs, sources=n).solve().rate_bps >= rate_bps * (1 - ROUNDING)
-    )
-    sources = [n for n in (value - 1, value, value + 1) if n >= 1]
-    results = [replace(inputs, sources=n).solve() for n in sources]
-    plan.value = value
-    plan.tables["model"] = _model_table("sources", sources, results)
-    plan.warnings += model.warnings(results[sources.index(value)])
-    plan.untrusted = model.nearby or disowned("engset", scenario, {key: value})
-
-
-def plan_rate(
+def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     scenario: Scenario,
     *,
     rate_bps: float,
+    of_class: str | None = None,
     verify: bool = False,
     connections: int = VERIFY_CONNECTIONS,
     options: RunOptions | None = None,
@@ -145,6 +132,8 @@ def plan_rate(
         varied; a round-trip time that was given stays, one that follows from delays follows.
     rate_bps
         The mean connection rate to reach, bit/s, above 0.
+    of_class
+        The class that has to reach it; None for the class with the lowest mean rate.
     verify
         Also search the rate by simulation, from that one, and simulate the one that is found; with
         today's TCP, which the model does not have, in any case.
@@ -167,38 +156,30 @@ def plan_rate(
     DomainError
         A rate that the path does not give however fast the bottleneck.
     """
-    growth = growing(scenario, None, "plan rate")
-    _check_positive(rate_bps)
-    start = scenario.network.bottleneck.rate_bps
-    if math.isinf(start):
-        start = min(growth.total * rate_bps, LARGEST_RATE_BPS)
-        scenario = scenario.with_changes({_LINK: FASTEST})
-    model = _model(scenario, rate_bps, partial(_peak, scenario), "an unlimited bottleneck gives")
-    plan = _plan(f"bottleneck rate for a mean rate of {_rate_text(rate_bps)}", "bit/s", rate_bps)
-    plan.notes += [*_classes_note(scenario, "mean rate"), *model.notes]
+    scenario, start = _with_a_rate(scenario, rate_bps, of_class)
+    asked = _mean_rate(rate_bps, words="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK)
+    vary = partial(_with_rate, scenario)
+    model = _model(scenario, asked, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives")
+    plan = asked.plan()
+    plan.notes += [*_classes_note(scenario, "mean rate", of_class), *model.notes]
     least = _least_rate(scenario)
     if model.inputs is not None:
-        _rate_by_model(plan, scenario, model, rate_bps, least)
+        _rate_by_model(plan, asked, scenario, model, least)
     if verify or model.nearby:
-        runs = Simulations(scenario, _LINK, units.format_rate, RATE, connections, options)
-        runs.read = slowest_rate
-        goal = Goal(target=rate_bps, rises=True, smallest=True, least=math.ceil(least))
-        fastest = (units.parse_rate(FASTEST), "an unlimited bottleneck gives")
-        search = _search(runs, goal, plan, start, fastest)
-        verify_by_simulation(plan, runs, search, "bottleneck_bps")
-    simulated = plan.tables.get("simulated", {}).get("bottleneck_bps", ())
-    links = between(_centre(plan, simulated), simulated, least=least, most=LARGEST_RATE_BPS)
-    plan.tables["curve"] = curve_of(
-        "bottleneck_bps",
-        links,
-        RATE,
-        model.curve(lambda inputs, c: _at(scenario, inputs, c).rate_bps),
-    )
+        runs = Simulations(scenario, asked, options, connections)
+        _check_rate(plan, runs, start, least, "an unlimited bottleneck gives")
+    rates = model.curve(lambda result: result.rate_bps)
+    add_curve(plan, asked.column, RATE, rates, least=least, most=LARGEST_RATE_BPS)
     return plan
 
 
 def plan_rate_quality(
-    scenario: Scenario, *, share: float, above_bps: float, options: RunOptions | None = None
+    scenario: Scenario,
+    *,
+    share: float,
+    above_bps: float,
+    of_class: str | None = None,
+    options: RunOptions | None = None,
 ) -> Plan:
     """Return the bottleneck rate at which a share of the files comes faster than a rate.
 
@@ -208,6 +189,8 @@ def plan_rate_quality(
         On/off sources. Of its bottleneck only the rate is varied.
     share, above_bps
         As in :func:`plan_quality`.
+    of_class
+        As in :func:`plan_rate`.
     options
         Threads and progress of the simulations.
 
@@ -224,57 +207,99 @@ def plan_rate_quality(
     DomainError
         A share or rate outside its domain, or a goodput that no bottleneck rate gives.
     """
-    start = scenario.network.bottleneck.rate_bps
-    sources = growing(scenario, None, "plan rate").total
-    if math.isinf(start):
-        start = min(sources * above_bps, LARGEST_RATE_BPS)
-        scenario = scenario.with_changes({_LINK: FASTEST})
-    asked = quality(scenario, share, above_bps, "packet", plan="plan rate")
-    plan = Plan(
-        question=f"bottleneck rate with {asked.words}",
-        value=math.nan,
-        unit="bit/s",
-        notes=_classes_note(scenario, "goodput"),
-        target=("goodput_bps", above_bps),
+    scenario, start = _with_a_rate(scenario, above_bps, of_class)
+    files = quality(scenario, share, above_bps, "packet", plan="plan rate")
+    asked = replace(
+        files.question,
+        words=f"bottleneck rate with {files.words}",
+        target=above_bps,
+        place=None,
+        read=partial(files.read, name=of_class),
+        **_RATE_OF_LINK,
     )
-    runs = simulations(asked, "packet", lambda _: asked.changes(sources), options)
-    runs.key, runs.text, runs.place = _LINK, units.format_rate, None
-    least = math.ceil(_least_rate(scenario))
-    goal = Goal(target=above_bps, rises=True, smallest=True, least=least)
-    fastest = (units.parse_rate(FASTEST), f"{percent(share)} of files reach without a bottleneck")
-    verify_by_simulation(plan, runs, _search(runs, goal, plan, start, fastest), "bottleneck_bps")
-    simulated = plan.tables["simulated"]["bottleneck_bps"]
-    links = between(_centre(plan, simulated), simulated, least=least, most=LARGEST_RATE_BPS)
-    plan.tables["curve"] = curve_of("bottleneck_bps", links, "goodput_bps", lambda _: None)
+    plan = asked.plan()
+    plan.notes += _classes_note(scenario, "goodput", of_class)
+    changes = files.changes(files.growth.total)
+    runs = replace(files.simulations(lambda _: changes, options), question=asked)
+    least = _least_rate(scenario)
+    _check_rate(plan, runs, start, least, f"{percent(share)} of files reach without a bottleneck")
+    least = math.ceil(least)
+    add_curve(plan, asked.column, asked.metric, None, least=least, most=LARGEST_RATE_BPS)
     return plan
 
 
+def _mean_rate(
+    rate_bps: float, *, words: str, of_class: str | None = None, **more: Any
+) -> Question:
+    """Return the question of a mean rate, of a class or of the slowest one."""
+    if not rate_bps > 0:
+        raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
+    read = partial(slowest_rate, name=of_class)
+    words = f"{words} a mean rate of {rate_text(rate_bps)}"
+    return Question(words=words, metric=RATE, target=rate_bps, read=read, **more)
+
+
+def _with_a_rate(
+    scenario: Scenario, rate_bps: float, of_class: str | None
+) -> tuple[Scenario, float]:
+    """Return a scenario whose bottleneck has a rate, and the rate at which a search begins."""
+    growth, start = growing(scenario, of_class, "plan rate"), scenario.network.bottleneck.rate_bps
+    if not math.isinf(start):
+        return scenario, start
+    fast = scenario.with_changes({_RATE_OF_LINK["key"]: FASTEST})
+    return fast, min(growth.total * rate_bps, LARGEST_RATE_BPS)
+
+
+def _model(
+    scenario: Scenario,
+    asked: Question,
+    vary: Callable[[EngsetInputs, float], EngsetInputs],
+    easiest: float,
+    who: str,
+) -> Model:
+    """Return the model, unless it does not apply: another stack may exceed its largest rate."""
+    model, rate_bps = nearest_model(scenario, vary), asked.target
+    if model.inputs is None:
+        return model
+    peak = model.at(easiest).rate_bps
+    if rate_bps <= peak:
+        return model
+    if not model.nearby:
+        raise _unreached(asked, who, peak)
+    stack = scenario.populations[0].tcp.stack
+    why = (
+        f"{PRESET}, the nearest that TCP-Engset models to {stack}, gives {rate_text(peak)} at most"
+    )
+    return replace(model, inputs=None, nearby=why)
+
+
+def _put_model(plan: Plan, asked: Question, model: Model, values: Sequence[float]) -> None:
+    """Put a table of the model's results next to its answer into a plan."""
+    results = [model.at(value) for value in values]
+    losses = [math.nan if r.loss_ratio is None else r.loss_ratio for r in results]
+    plan.tables["model"] = {
+        asked.column: np.array(values),
+        "connection_rate_bps": np.array([r.rate_bps for r in results]),
+        "utilisation": np.array([r.utilisation for r in results]),
+        "loss_ratio": np.array(losses),
+    }
+
+
 def _rate_by_model(
-    plan: Plan, scenario: Scenario, model: _Model, rate_bps: float, least: float
+    plan: Plan, asked: Question, scenario: Scenario, model: Model, least: float
 ) -> None:
     """Put the model's smallest bottleneck rate into a plan."""
-    inputs = model.inputs
-    assert inputs is not None
-    at = partial(_at, scenario, inputs)
-
-    def reaches(link_bps: float) -> bool:
-        return at(link_bps).rate_bps >= rate_bps * (1 - ROUNDING)
-
-    found, missed = _first_rate(reaches, least)
+    found, missed = _first_rate(_reaches(model, asked.target), least)
     value = math.ceil(found)
-    rates = [round(c) for c in (value * (1 - STEP), value, value * (1 + STEP)) if c >= least]
-    results = [at(c) for c in rates]
-    plan.value = value
-    plan.tables["model"] = _model_table("bottleneck_bps", rates, results)
-    plan.warnings += model.warnings(results[rates.index(value)])
-    there = {_LINK: units.format_rate(value)}
-    plan.untrusted = model.nearby or disowned("engset", scenario, there)
+    beside = (value * (1 - STEP), value, value * (1 + STEP))
+    _put_model(plan, asked, model, [round(c) for c in beside if c >= least])
+    model.answer(plan, asked, scenario, value)
     if missed is not None:
         text = (
             "the formula's mean rate rises in steps and falls between them: some faster links, up "
-            f"to {_rate_text(missed)}, miss the target again"
+            f"to {rate_text(missed)}, miss the target again"
         )
-        plan.warnings += model_notes([text], leads=not model.nearby)
+        plan.warnings += model.remarks([text])
     if value <= math.ceil(least):
         plan.warnings.append(
             "a slower bottleneck would do, but there the packet alone takes the whole round-trip "
@@ -282,138 +307,64 @@ def _rate_by_model(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """Inputs of TCP-Engset for a scenario, None if it does not cover it or the target.
-
-    ``nearby`` is the reason why the simulation answers, "" if the model does.
-    """
-
-    scenario: Scenario
-    inputs: EngsetInputs | None
-    nearby: str
-
-    @property
-    def notes(self) -> list[str]:
-        """Return the reason for an answer without the model."""
-        return [] if self.inputs is not None else [by_simulation_alone(self.nearby)]
-
-    def warnings(self, result: EngsetResult) -> list[Note]:
-        """Return the model's warnings, the least important ones if the simulation answers."""
-        return model_notes(engset_warnings(self.scenario, result), leads=not self.nearby)
-
-    def curve(
-        self, rate: Callable[[EngsetInputs, float], float]
-    ) -> Callable[[float], float | None]:
-        """Return the rate at each value, None if there is no model."""
-        inputs = self.inputs
-        return lambda value: None if inputs is None else rate(inputs, value)
+def _reaches(model: Model, rate_bps: float) -> Callable[[float], bool]:
+    """Return whether the model's mean rate at a value is high enough."""
+    return lambda value: model.at(value).rate_bps >= rate_bps * (1 - ROUNDING)
 
 
-def _model(
-    scenario: Scenario, rate_bps: float, most: Callable[[EngsetInputs], float], who: str
-) -> _Model:
-    """Return the model, unless it does not apply: another stack may exceed its largest rate."""
-    modelled, nearby = nearest(scenario)
-    try:
-        inputs = engset_inputs(modelled)
-    except NotApplicable as fault:
-        return _Model(modelled, None, str(fault))
-    peak = most(inputs)
-    if rate_bps <= peak:
-        return _Model(modelled, inputs, nearby)
-    if not nearby:
-        raise _unreached(rate_bps, who, peak)
-    stack = scenario.populations[0].tcp.stack
-    why = (
-        f"{PRESET}, the nearest that TCP-Engset models to {stack}, gives {_rate_text(peak)} at most"
-    )
-    return _Model(modelled, None, why)
+def _check_rate(plan: Plan, runs: Simulations, start: float, least: float, who: str) -> None:
+    """Search the smallest bottleneck rate by simulation."""
+    target = runs.question.target
+    goal = Goal(target=target, rises=True, smallest=True, least=math.ceil(least))
+    _check(plan, runs, goal, start, (units.parse_rate(FASTEST), who))
 
 
-def _plan(question: str, unit: str, rate_bps: float) -> Plan:
-    return Plan(question=question, value=math.nan, unit=unit, target=(RATE, rate_bps))
-
-
-def _search(
-    runs: Simulations, goal: Goal, plan: Plan, start: float, easiest: tuple[float, str]
-) -> Callable[[], Found | None]:
-    """Return the search from the model's answer; without one, first at the easiest value."""
+def _check(
+    plan: Plan, runs: Simulations, goal: Goal, start: float, easiest: tuple[float, str]
+) -> None:
+    """Search from the model's answer; without one, first refuse what the easiest value misses."""
 
     def search() -> Found | None:
         if plan.has_model:
             return solve(runs, goal, plan.value)
         value, who = easiest
-        name = "above_bps" if runs.name else "rate_bps"
         alone = replace(runs, answers={})
         most = alone.measure(value)
         interval = alone.at(value)
         # A few sources have few files: without an interval their rate refuses nothing.
         if interval is not None and interval.high is not None and interval.high < goal.target:
-            raise _unreached(goal.target, who, most, name)
+            raise _unreached(runs.question, who, most)
         found = solve(runs, goal, goal.inside(start))
-        simulated = filter(None, map(runs.figure, runs.answers.values()))
-        most = max([most, *(metric.value for metric in simulated)])
+        most = max([most, *(metric.value for metric in runs.known.values())])
         if found is None and most < goal.target:
-            raise _unreached(goal.target, who, most, name)
+            raise _unreached(runs.question, who, most)
         return found
 
-    return search
+    verify_by_simulation(plan, runs, search)
 
 
-def _centre(plan: Plan, simulated: Any) -> float:
-    """Return the value about which the curve has points."""
-    if plan.has_model:
-        return plan.value
-    return plan.simulated or (float(np.median(simulated)) if len(simulated) else 1.0)
-
-
-def _classes_note(scenario: Scenario, figure: str) -> list[str]:
+def _classes_note(scenario: Scenario, figure: str, of_class: str | None) -> list[str]:
+    if of_class is not None:
+        return [f"The {figure} of class {of_class} counts."]
     few = len(scenario.populations) == 1
     return [] if few else [f"Of several classes, the one with the lowest {figure} counts."]
 
 
-def _peak_of_one(inputs: EngsetInputs) -> float:
-    return replace(inputs, sources=1).solve().rate_bps
+def _with_sources(inputs: EngsetInputs, sources: float) -> EngsetInputs:
+    return replace(inputs, sources=int(sources))
 
 
-def _peak(scenario: Scenario, inputs: EngsetInputs) -> float:
-    return _at(scenario, inputs, LARGEST_RATE_BPS).rate_bps
-
-
-def _at(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> EngsetResult:
-    """Return the model's result with another bottleneck rate."""
-    path = _path_at(scenario, inputs.path, link_bps)
-    return replace(inputs, path=path, buffer_pkts=_buffer_at(scenario, path)).solve()
-
-
-def _model_table(column: str, values: Sequence[float], results: Sequence[EngsetResult]) -> Table:
-    losses = [math.nan if r.loss_ratio is None else r.loss_ratio for r in results]
-    return {
-        column: np.array(values),
-        "connection_rate_bps": np.array([r.rate_bps for r in results]),
-        "utilisation": np.array([r.utilisation for r in results]),
-        "loss_ratio": np.array(losses),
-    }
-
-
-def _path_at(scenario: Scenario, path: Path, link_bps: float) -> Path:
-    """Return the path with another bottleneck rate."""
-    network, rtt0 = scenario.network, path.rtt0_s
+def _with_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> EngsetInputs:
+    """Return the model's inputs with another bottleneck rate; a buffer in BDP follows it."""
+    network, rtt0 = scenario.network, inputs.path.rtt0_s
     if not _round_trip_is_given(scenario):
         bits = 8 * (network.packet_bytes + network.ack_bytes)
-        rtt0 += bits / link_bps - bits / path.bottleneck_bps
-    return replace(path, bottleneck_bps=link_bps, rtt0_s=rtt0)
-
-
-def _buffer_at(scenario: Scenario, path: Path) -> float | None:
-    """Return the buffer in packets, which a bandwidth-delay product makes follow the rate."""
-    buffer = scenario.network.bottleneck.buffer.packets(
-        packet_bytes=scenario.network.packet_bytes,
-        rate_bps=path.bottleneck_bps,
-        rtt_s=path.rtt0_s,
+        rtt0 += bits / link_bps - bits / inputs.path.bottleneck_bps
+    path = replace(inputs.path, bottleneck_bps=link_bps, rtt0_s=rtt0)
+    buffer = network.bottleneck.buffer.packets(
+        packet_bytes=network.packet_bytes, rate_bps=link_bps, rtt_s=rtt0
     )
-    return None if math.isinf(buffer) else buffer
+    return replace(inputs, path=path, buffer_pkts=None if math.isinf(buffer) else buffer)
 
 
 def _round_trip_is_given(scenario: Scenario) -> bool:
@@ -474,7 +425,7 @@ def _largest(reaches: Callable[[int], bool]) -> int:
     while reaches(high):
         if high == MOST_SOURCES:
             raise DomainError(
-                f"rate_bps is kept even with {MOST_SOURCES:,} sources; give a higher rate"
+                f"the mean rate is kept even with {MOST_SOURCES:,} sources; give a higher rate"
             )
         low, high = high, min(2 * high, MOST_SOURCES)
     while high - low > 1:
@@ -483,17 +434,9 @@ def _largest(reaches: Callable[[int], bool]) -> int:
     return low
 
 
-def _check_positive(rate_bps: float) -> None:
-    if not rate_bps > 0:
-        raise DomainError(f"rate_bps must be above 0, not {rate_bps!r}")
-
-
-def _unreached(rate_bps: float, who: str, most_bps: float, name: str = "rate_bps") -> DomainError:
+def _unreached(asked: Question, who: str, most_bps: float) -> DomainError:
+    what = "mean rate" if asked.metric == RATE else "goodput"
     return DomainError(
-        f"{name} ({_rate_text(rate_bps)}) is above what {who}, {_rate_text(most_bps)}; give "
-        "a lower rate, or shorten the round trip"
+        f"a {what} of {rate_text(asked.target)} is above what {who}, "
+        f"{rate_text(most_bps)}; give a lower rate, or shorten the round trip"
     )
-
-
-def _rate_text(rate_bps: float) -> str:
-    return units.format_rate(float(f"{rate_bps:.4g}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.plan.result import Table
+    from tcpcast.plan.result import Plan
 
 POINTS = 60
 """Points of a curve, about."""
@@ -48,17 +48,28 @@ def between(
     return np.unique(np.append(np.geomspace(low, max(high, low), POINTS), value))
 
 
-def whole(values: NDArray[np.float64], least: int = 1) -> NDArray[np.int64]:
-    """Return the whole numbers next to values, each once, none below ``least``."""
-    return np.unique(np.maximum(np.round(values).astype(np.int64), least))
+def add_curve(  # noqa: PLR0913 - the curve, and its ends
+    plan: Plan,
+    column: str,
+    metric: str,
+    at: Callable[[float], float | None] | None,
+    *,
+    centre: float = 0.0,
+    is_whole: bool = False,
+    least: float = 0.0,
+    most: float = math.inf,
+) -> None:
+    """Add the table of a metric over values, NaN if a model has none, around the answer.
 
-
-def curve_of(
-    column: str, values: NDArray[np.generic], metric: str, at: Callable[[float], float | None]
-) -> Table:
-    """Return a table of a metric over values, NaN where a model has none."""
-    found = (at(value) for value in values.tolist())
-    return {
-        column: values,
-        metric: np.array([math.nan if each is None else each for each in found]),
-    }
+    Without an answer it is around ``centre``, or else around the simulated values.
+    """
+    simulated = plan.tables.get("simulated", {}).get(column, np.empty(0))
+    if not plan.has_model:
+        centre = plan.simulated or centre or float(np.median(simulated) if len(simulated) else 1)
+    around = plan.value if plan.has_model else centre
+    values: NDArray[Any] = between(around, simulated, least=least, most=most)
+    if is_whole:
+        values = np.unique(np.maximum(np.round(values).astype(np.int64), 1))
+    found = [None if at is None else at(value) for value in values.tolist()]
+    metrics = np.array([math.nan if each is None else each for each in found])
+    plan.tables["curve"] = {column: values, metric: metrics}

@@ -118,12 +118,17 @@ def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
     return Growth(grown, others, bool(scenario.classes))
 
 
-def slowest_rate(found: Answer) -> Metric | None:
-    """Return the lowest mean connection rate of a class, None if the answer has none."""
+def slowest_rate(found: Answer, name: str | None = None) -> Metric | None:
+    """Return the mean connection rate of a class, without a name the lowest one.
+
+    None if the answer has none.
+    """
     table = found.tables.get("by_class")
     if found.withheld or table is None or RATE not in table:
         return found.metrics.get(RATE)
     rates = table[RATE]
+    if name is not None:
+        rates = np.where(table["name"] == name, rates, math.nan)
     if not np.isfinite(rates).any():
         return None
     at = int(np.nanargmin(rates))

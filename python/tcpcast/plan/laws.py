@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,14 +13,16 @@ from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_rate_pps, mathis_tolerated_loss_ratio
 from tcpcast.models.parallel import limited_rate_pps, parallel_tolerated_loss_ratio
 from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES, throughput, tolerated_loss_ratio
-from tcpcast.plan.path import PlannedPath, waiting_share
+from tcpcast.plan.path import waiting_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    Curve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    from tcpcast.plan.path import PlannedPath
+
+    Floats = NDArray[np.float64]
 
 LEAST = 1e-12
 """The loss that stands for none, where a link is too slow for what is asked."""
@@ -30,118 +32,116 @@ LEAST = 1e-12
 class Law:
     """A model of loss for a path.
 
-    ``inverse`` is the p at which its flows send so many packets/s together, ``rate`` what they send
-    at a p, ``regime`` what limits them there.
+    ``inverse`` returns the p at which the flows of the path send a rate in packets/s, ``rate`` the
+    packets/s of n flows at a p, at most n windows per RTT, ``regime`` the limit of the flows there.
     """
 
     name: str
     engine: str
-    inverse: Curve
-    rate: Curve
-    regime: Callable[[float], str]
+    inverse: Callable[[PlannedPath, Floats], Floats]
+    rate: Callable[[PlannedPath, Any, Any], Floats]
+    regime: Callable[[PlannedPath, float], str]
 
     @property
     def column(self) -> str:
-        """What a table calls it."""
+        """The model's column in a table."""
         return self.engine.partition("-")[0]
 
+    def title(self, path: PlannedPath) -> str:
+        """Return the model's name for the flows of a path."""
+        each = f", each of {path.flows}" if path.flows > 1 else ""
+        return self.name.format(each=each, flows=path.flows)
 
-def pftk_law(path: PlannedPath) -> Law:
-    """Return the full PFTK model, of flows that do not meet."""
-    inputs, window = path.model_inputs(), path.window_pkts
-    below = np.nextafter(window / path.rtt_s, 0)  # at W_max/RTT itself no loss is tolerated
-    return Law(
-        f"PFTK (31){_each(path)}",
-        "pftk",
-        lambda rate: tolerated_loss_ratio(
-            rate_pps=np.minimum(rate / path.flows, below), receiver_window_pkts=window, **inputs
-        ),
-        lambda p: (
-            path.flows
-            * throughput(loss_indication_ratio=p, receiver_window_pkts=window, **inputs).rate_pps
-        ),
-        lambda p: str(
-            throughput(loss_indication_ratio=p, receiver_window_pkts=window, **inputs).regime
-        ),
+    def is_held(self, path: PlannedPath, flows: Any) -> NDArray[np.bool_]:
+        """Return whether windows limit the flows at the loss of the path."""
+        free = replace(path, receiver_window_pkts=math.inf, own_link_pps=math.inf)
+        rates = (self.rate(each, flows, path.loss_ratio) for each in (path, free))
+        return np.less(*rates)
+
+
+def _pftk(path: PlannedPath, p: Any) -> Any:
+    return throughput(
+        loss_indication_ratio=p, receiver_window_pkts=path.window_pkts, **path.model_inputs()
     )
 
 
-def parallel_law(path: PlannedPath) -> Law:
-    """Return algorithm 1 of the model of parallel flows."""
-    inputs = path.model_inputs()
-
-    def regime(p: float) -> str:
-        share = waiting_share(path, flows=path.flows, loss_ratio=p)
-        return TIMEOUTS if share > 0.5 else TRIPLE_DUPLICATES
-
-    return Law(
-        f"parallel, algorithm 1, n = {path.flows}",
-        "parallel",
-        lambda rate: parallel_tolerated_loss_ratio(flows=path.flows, rate_pps=rate, **inputs),
-        lambda p: limited_rate_pps(
-            flows=path.flows,
-            loss_event_ratio=p,
-            receiver_window_pkts=path.window_pkts,
-            **inputs,
-        ),
-        regime,
+def _pftk_inverse(path: PlannedPath, rate: Floats) -> Floats:
+    below = np.nextafter(path.window_pkts / path.rtt_s, 0)  # at W_max/RTT no loss is tolerated
+    return tolerated_loss_ratio(
+        rate_pps=np.minimum(rate / path.flows, below),
+        receiver_window_pkts=path.window_pkts,
+        **path.model_inputs(),
     )
 
 
-def mathis_law(path: PlannedPath) -> Law:
-    """Return the square-root law."""
-    return Law(
-        f"square root{_each(path)}",
-        "mathis",
-        lambda rate: mathis_tolerated_loss_ratio(
-            rate_pps=rate / path.flows, rtt_s=path.rtt_s, packets_per_ack=path.packets_per_ack
-        ),
-        lambda p: (
-            path.flows
-            * mathis_rate_pps(
-                rtt_s=path.rtt_s, loss_indication_ratio=p, packets_per_ack=path.packets_per_ack
-            )
-        ),
-        lambda _: TRIPLE_DUPLICATES,
+def _waits(path: PlannedPath, p: float) -> str:
+    return (
+        TIMEOUTS
+        if waiting_share(path, flows=path.flows, loss_ratio=p) > 0.5
+        else (TRIPLE_DUPLICATES)
     )
 
 
-def cubic_law(path: PlannedPath) -> Law:
-    """Return CUBIC's response function."""
-
-    def regime(p: float) -> str:
-        friendly = bool(cubic_response(rtt_s=path.rtt_s, loss_ratio=p).reno_friendly)
-        return "Reno-friendly" if friendly else "cubic"
-
-    return Law(
-        f"CUBIC response{_each(path)}",
-        "cubic-response",
-        lambda rate: cubic_tolerated_loss_ratio(rate_pps=rate / path.flows, rtt_s=path.rtt_s),
-        lambda p: path.flows * cubic_response(rtt_s=path.rtt_s, loss_ratio=p).rate_pps,
-        regime,
-    )
+def _cubic(path: PlannedPath, p: Any) -> Any:
+    return cubic_response(rtt_s=path.rtt_s, loss_ratio=p, receiver_window_pkts=path.window_pkts)
 
 
-def bbr_law(path: PlannedPath) -> Law:
-    """Return the bound of BBR, version 1."""
-    return Law(
-        "BBR, its bound",
-        "bbr-bound",
-        lambda rate: np.where(rate <= path.link_pps, TOLERATED_LOSS_RATIO, LEAST),
-        lambda p: np.where(p <= TOLERATED_LOSS_RATIO, math.inf, 0.0),
-        lambda _: BOTTLENECK,
-    )
+PFTK = Law(
+    "PFTK (31){each}",
+    "pftk",
+    _pftk_inverse,
+    lambda path, flows, p: flows * _pftk(path, p).rate_pps,
+    lambda path, p: str(_pftk(path, p).regime),
+)
+"""The full PFTK model, of flows that do not meet."""
 
+PARALLEL = Law(
+    "parallel, algorithm 1, n = {flows}",
+    "parallel",
+    lambda path, rate: parallel_tolerated_loss_ratio(
+        flows=path.flows, rate_pps=rate, **path.model_inputs()
+    ),
+    lambda path, flows, p: limited_rate_pps(
+        flows=flows,
+        loss_event_ratio=p,
+        receiver_window_pkts=path.window_pkts,
+        **path.model_inputs(),
+    ),
+    _waits,
+)
 
-def _each(path: PlannedPath) -> str:
-    return f", each of {path.flows}" if path.flows > 1 else ""
+MATHIS = Law(
+    "square root{each}",
+    "mathis",
+    lambda path, rate: mathis_tolerated_loss_ratio(
+        rate_pps=rate / path.flows, rtt_s=path.rtt_s, packets_per_ack=path.packets_per_ack
+    ),
+    lambda path, flows, p: (
+        flows
+        * mathis_rate_pps(
+            rtt_s=path.rtt_s, loss_indication_ratio=p, packets_per_ack=path.packets_per_ack
+        )
+    ),
+    lambda *_: TRIPLE_DUPLICATES,
+)
 
+CUBIC = Law(
+    "CUBIC response{each}",
+    "cubic-response",
+    lambda path, rate: cubic_tolerated_loss_ratio(rate_pps=rate / path.flows, rtt_s=path.rtt_s),
+    lambda path, flows, p: flows * _cubic(path, p).rate_pps,
+    lambda path, p: "Reno-friendly" if bool(_cubic(path, p).reno_friendly) else "cubic",
+)
 
-LAWS: dict[str, Callable[[PlannedPath], Law]] = {
-    "pftk": pftk_law,
-    "parallel": parallel_law,
-    "mathis": mathis_law,
-    "cubic-response": cubic_law,
-    "bbr-bound": bbr_law,
-}
-"""What makes a law of a path, by its engine."""
+BBR = Law(
+    "BBR, its bound",
+    "bbr-bound",
+    lambda path, rate: np.where(rate <= path.link_pps, TOLERATED_LOSS_RATIO, LEAST),
+    lambda path, flows, p: np.where(
+        np.less_equal(p, TOLERATED_LOSS_RATIO),
+        flows * min(path.link_pps, path.window_pkts / path.rtt_s),
+        0.0,
+    ),
+    lambda *_: BOTTLENECK,
+)
+"""The bound of BBR, version 1."""

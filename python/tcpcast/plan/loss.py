@@ -15,21 +15,20 @@ from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve import between
-from tcpcast.plan.laws import LAWS, Law, bbr_law, cubic_law, mathis_law, parallel_law, pftk_law
+from tcpcast.plan.laws import BBR, CUBIC, MATHIS, PARALLEL, PFTK, Law
 from tcpcast.plan.path import (
+    BEYOND_VALIDATED,
     VALIDATED_LOSS,
     PlannedPath,
+    check_of_path,
     many_waiting,
     milliseconds,
     percent,
     planned_path,
     rate_text,
-    run_changes,
-    simulated_run,
-    small_enough,
     waiting_share,
 )
-from tcpcast.plan.result import Plan
+from tcpcast.plan.question import Question
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import Simulations, verify_by_simulation
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.engines import RunOptions
-    from tcpcast.plan.result import Table
+    from tcpcast.plan.result import Plan, Table
     from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
@@ -125,13 +124,22 @@ def plan_loss(
     scenario = _with_some_loss(scenario)
     path = planned_path(MODEL, scenario)
     _check_reach(path, goodput_bps)
-    laws, losses, waiting = _tolerated_by_each(path, goodput_bps)
+    laws, waiting = _laws(path, goodput_bps)
+    losses = [_tolerated(path, law, goodput_bps) for law in laws]
     value = losses[0]
     ways = _ways(path, scenario, goodput_bps, value)
-    plan = Plan(
-        question=f"largest loss for a goodput of {rate_text(goodput_bps)}",
-        value=value,
+    asked = Question(
+        words=f"largest loss for a goodput of {rate_text(goodput_bps)}",
+        key=_KEY,
+        column="loss_ratio",
         unit="1",
+        metric="goodput_bps",
+        target=goodput_bps,
+        write=units.format_ratio,
+    )
+    plan = replace(
+        asked.plan(),
+        value=value,
         tables={"tolerated": _side_by_side(path, laws, losses, goodput_bps), "ways": ways},
         recommendation=_recommendation(path, goodput_bps, value, ways),
         notes=[
@@ -141,11 +149,10 @@ def plan_loss(
         ],
         warnings=[*path.warnings, *_warnings(value), *waiting],
         untrusted=_untrusted(scenario, laws[0], value),
-        scenario=scenario.with_changes({_KEY: units.format_ratio(value)}),
-        target=("goodput_bps", goodput_bps),
+        scenario=scenario.with_changes(asked.changes(value)),
     )
     if verify:
-        _verify(plan, path, goodput_bps, least_s, options)
+        _verify(plan, asked, path, least_s, options)
     simulated = plan.tables.get("simulated", {}).get("loss_ratio", ())
     plan.tables["curve"] = _curve(path, laws, between(value, simulated, AROUND, most=LARGEST))
     plan.tables["isoline"] = _isoline(path, scenario, laws[0], goodput_bps)
@@ -163,7 +170,7 @@ def _curve(path: PlannedPath, laws: list[Law], losses: Floats) -> Table:
 def _goodput_bps(path: PlannedPath, law: Law, losses: Floats) -> Floats:
     """Return what a model says that the link and the windows let through, NaN for no limit."""
     most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
-    goodput = path.goodput_bps(np.minimum(law.rate(losses), most), losses)
+    goodput = path.goodput_bps(np.minimum(law.rate(path, path.flows, losses), most), losses)
     return np.where(np.isfinite(goodput), goodput, np.nan)
 
 
@@ -184,9 +191,7 @@ def _isoline(path: PlannedPath, scenario: Scenario, law: Law, goodput_bps: float
     tcp, found = scenario.populations[0].tcp, []
     for rtt in path.rtt_s * ROUND_TRIPS:
         there = replace(path, rtt_s=rtt, t0_s=tcp.timeout_s(rtt))
-        found.append(
-            _crossed(losses, _goodput_bps(there, LAWS[law.engine](there), losses), goodput_bps)
-        )
+        found.append(_crossed(losses, _goodput_bps(there, law, losses), goodput_bps))
     return {"rtt_s": path.rtt_s * ROUND_TRIPS, "loss_ratio": np.array(found)}
 
 
@@ -239,36 +244,18 @@ def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
     return ways
 
 
-def _tolerated_by_each(
-    path: PlannedPath, goodput_bps: float
-) -> tuple[list[Law], list[float], list[str]]:
-    """Return the models, the one that answers first, what each tolerates, and a warning of that."""
+def _laws(path: PlannedPath, goodput_bps: float) -> tuple[list[Law], list[str]]:
+    """Return the models, the one that answers first, and a warning if it is not algorithm 1."""
     if path.control != "reno":
-        laws = [bbr_law(path), cubic_law(path)]
-        laws = laws if path.control == "bbr" else laws[::-1]
-        return laws, [_tolerated(path, law, goodput_bps) for law in laws], []
-    parallel, *each = [parallel_law(path), pftk_law(path), mathis_law(path), cubic_law(path)]
-    own = _tolerated(path, parallel, goodput_bps)
-    others = [_tolerated(path, law, goodput_bps) for law in each]
-    pftk_first = [each[0], parallel, *each[1:]], [others[0], own, *others[1:]]
-    if path.flows == 1:
-        return *pftk_first, []
-    share = waiting_share(path, flows=path.flows, loss_ratio=own)
-    if share > FEW_WAITING:
-        return *pftk_first, [many_waiting(path, share)]
-    return [parallel, *each], [own, *others], []
-
-
-def _answered(path: PlannedPath, goodput_bps: float) -> float:
-    """Return what the model tolerates that answers for this path."""
-    if path.control != "reno":
-        law = bbr_law(path) if path.control == "bbr" else cubic_law(path)
-        return _tolerated(path, law, goodput_bps)
+        return [BBR, CUBIC] if path.control == "bbr" else [CUBIC, BBR], []
+    waiting = []
     if path.flows > 1:
-        own = _tolerated(path, parallel_law(path), goodput_bps)
-        if waiting_share(path, flows=path.flows, loss_ratio=own) <= FEW_WAITING:
-            return own
-    return _tolerated(path, pftk_law(path), goodput_bps)
+        p = _tolerated(path, PARALLEL, goodput_bps)
+        share = waiting_share(path, flows=path.flows, loss_ratio=p)
+        if share <= FEW_WAITING:
+            return [PARALLEL, PFTK, MATHIS, CUBIC], []
+        waiting.append(many_waiting(path, share))
+    return [PFTK, PARALLEL, MATHIS, CUBIC], waiting
 
 
 def _tolerated(path: PlannedPath, law: Law, goodput_bps: float) -> float:
@@ -279,11 +266,11 @@ def _tolerated(path: PlannedPath, law: Law, goodput_bps: float) -> float:
     """
     target = goodput_bps / path.goodput_bps(1, 0.0)
     most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
-    high = min(float(law.inverse(np.asarray(target))), (1 - target / most) * LARGEST, LARGEST)
-    low = min(float(law.inverse(np.asarray(target / (1 - high)))), high)
+    high = min(float(law.inverse(path, np.asarray(target))), (1 - target / most) * LARGEST, LARGEST)
+    low = min(float(law.inverse(path, np.asarray(target / (1 - high)))), high)
     while high > low * (1 + CLOSE):
         grid = np.geomspace(low, high, FINE)
-        last = max(int(np.count_nonzero(law.inverse(target / (1 - grid)) >= grid)) - 1, 0)
+        last = max(int(np.count_nonzero(law.inverse(path, target / (1 - grid)) >= grid)) - 1, 0)
         low, high = float(grid[last]), float(grid[min(last + 1, FINE - 1)])
     return float(low)
 
@@ -302,11 +289,11 @@ def _side_by_side(
 ) -> Table:
     sent = [path.link_bps(goodput_bps / path.goodput_bps(1, p)) for p in losses]
     regimes = [
-        _held_by_a_cap(path, p, goodput_bps) or law.regime(p)
+        _held_by_a_cap(path, p, goodput_bps) or law.regime(path, p)
         for law, p in zip(laws, losses, strict=True)
     ]
     return {
-        "model": np.array([law.name for law in laws]),
+        "model": np.array([law.title(path) for law in laws]),
         "loss_ratio": np.array(losses),
         "packets_per_loss": np.round(1 / np.array(losses)),
         "rate_bps": np.array(sent),
@@ -331,7 +318,9 @@ def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: floa
         changed[f"twice the window: {wider:,.0f} packets"] = replace(
             path, receiver_window_pkts=wider
         )
-    losses = np.array([_answered(each, goodput_bps) for each in changed.values()])
+    losses = np.array(
+        [_tolerated(each, _laws(each, goodput_bps)[0][0], goodput_bps) for each in changed.values()]
+    )
     return {"change": np.array(list(changed)), "loss_ratio": losses, "times": losses / value}
 
 
@@ -391,7 +380,7 @@ def _warnings(value: float) -> list[str]:
 
 def _untrusted(scenario: Scenario, law: Law, value: float) -> str:
     if value > VALIDATED_LOSS:
-        return "a loss beyond 10 %, up to which the models are validated"
+        return BEYOND_VALIDATED
     return disowned(law.engine, scenario, {_KEY: units.format_ratio(value)})
 
 
@@ -400,23 +389,27 @@ def _packets(count: int) -> str:
 
 
 def _verify(
-    plan: Plan, path: PlannedPath, goodput_bps: float, least_s: float, options: RunOptions | None
+    plan: Plan, asked: Question, path: PlannedPath, least_s: float, options: RunOptions | None
 ) -> None:
     """Simulate the loss found, and look for the simulation's own from there."""
     assert plan.scenario is not None
+    goodput_bps = asked.target
     sent = goodput_bps / path.goodput_bps(1, plan.value)
-    at_value = replace(path, loss_ratio=plan.value)
-    total = RUNS * sent
-    duration, warm_up = simulated_run(at_value, flows=path.flows, rate_pps=sent, total_pps=total)
-    duration = max(duration, least_s)
-    instead = "losses so rare take too long to count: give a lower goodput, or more flows"
-    if not small_enough(plan, duration * total, instead):
+    check = check_of_path(
+        plan,
+        replace(path, loss_ratio=plan.value),
+        flows=path.flows,
+        rate_pps=sent,
+        total_pps=RUNS * sent,
+        least_s=least_s,
+        instead="losses so rare take too long to count: give a lower goodput, or more flows",
+    )
+    if check is None:
         return
-    scenario = plan.scenario.with_changes(run_changes(at_value, duration, warm_up))
-    runs = Simulations(scenario, _KEY, units.format_ratio, "goodput_bps", 0, options)
+    runs = Simulations(plan.scenario.with_changes(check[0]), asked, options)
     goal = Goal(target=goodput_bps, whole=False, least=LEAST, most=1.0, power=STEEP)
-    verify_by_simulation(plan, runs, lambda: solve(runs, goal, plan.value), "loss_ratio")
-    plan.notes.append(f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out.")
+    verify_by_simulation(plan, runs, lambda: solve(runs, goal, plan.value))
+    plan.notes.append(check[1])
     if plan.leads_by_simulation and plan.simulated is not None:
         plan.recommendation = (
             f"Simulated, up to {_share(plan.simulated)} may be lost. The values of the models, "

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note
+from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
+from tcpcast.errors import NotApplicable
+from tcpcast.plan.trust import disowned
 from tcpcast.scenario.quantities import write_window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from tcpcast.engines.formula.engset import EngsetInputs
+    from tcpcast.models.engset import EngsetResult
+    from tcpcast.plan.question import Question
+    from tcpcast.plan.result import Plan
     from tcpcast.scenario import Scenario
 
 PRESET = "engset-newreno"
@@ -54,14 +62,55 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
     return scenario.with_changes(changes | instead), why
 
 
-def by_simulation_alone(why: str) -> str:
-    """Return the note of an answer without the model."""
-    return f"By simulation alone: {why}."
+@dataclass(frozen=True, slots=True)
+class Model:
+    """TCP-Engset over the values of a plan; without ``inputs`` it does not cover the scenario.
+
+    ``nearby`` is the reason why the simulation answers, "" if the model does. ``vary`` returns the
+    inputs at a value.
+    """
+
+    scenario: Scenario
+    inputs: EngsetInputs | None
+    nearby: str
+    vary: Callable[[EngsetInputs, float], EngsetInputs]
+
+    def at(self, value: float) -> EngsetResult:
+        """Return the model's result at a value; the model covers the scenario."""
+        assert self.inputs is not None
+        return self.vary(self.inputs, value).solve()
+
+    def curve(
+        self, read: Callable[[EngsetResult], float | None]
+    ) -> Callable[[float], float | None] | None:
+        """Return a figure of the result as a function of the value, None if there is no model."""
+        return None if self.inputs is None else lambda value: read(self.at(value))
+
+    @property
+    def notes(self) -> list[str]:
+        """Return the reason for an answer without the model."""
+        return [] if self.inputs is not None else [f"By simulation alone: {self.nearby}."]
+
+    def remarks(self, warnings: Iterable[str]) -> list[Note]:
+        """Return warnings of the model; remarks if the simulation leads and they affect little."""
+        return [Note(text, kind="remark" if self.nearby else "model") for text in warnings]
+
+    def answer(
+        self, plan: Plan, asked: Question, scenario: Scenario, value: float, doubt: str = ""
+    ) -> None:
+        """Put the model's answer into a plan, with its warnings and the reason for a doubt."""
+        plan.value = value
+        plan.warnings += self.remarks(engset_warnings(self.scenario, self.at(value)))
+        plan.untrusted = self.nearby or doubt or disowned("engset", scenario, asked.changes(value))
 
 
-def model_notes(warnings: Iterable[str], *, leads: bool) -> list[Note]:
-    """Return warnings of the model; remarks if the simulation leads and they affect little."""
-    return [Note(text, kind="model" if leads else "remark") for text in warnings]
+def nearest_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]) -> Model:
+    """Return TCP-Engset for a scenario, or for the nearest one that it models."""
+    modelled, nearby = nearest(scenario)
+    try:
+        return Model(modelled, engset_inputs(modelled), nearby, vary)
+    except NotApplicable as fault:
+        return Model(modelled, None, str(fault), vary)
 
 
 def _simpler(scenario: Scenario) -> tuple[dict[str, Any], str]:

@@ -35,6 +35,8 @@ WARM_UP_RTTS = 20
 VALIDATED_LOSS = 0.1
 """Neither PFTK nor algorithm 1 is shown by its authors at more loss than this."""
 
+BEYOND_VALIDATED = "a loss beyond 10 %, up to which the models are validated"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPath:
@@ -208,6 +210,29 @@ def small_enough(plan: Plan, packets: float, instead: str) -> bool:
         f"{MOST_PACKETS / 1e6:,.0f} million are the most; {instead}"
     )
     return False
+
+
+def check_of_path(  # noqa: PLR0913 - the runs, and what limits them
+    plan: Plan,
+    path: PlannedPath,
+    *,
+    flows: int,
+    rate_pps: float,
+    total_pps: float,
+    least_s: float,
+    instead: str,
+) -> tuple[dict[str, Any], str] | None:
+    """Return the changes for the runs of a check, and their length in words.
+
+    See :func:`simulated_run` for the parameters; each run takes ``least_s`` or longer. Returns
+    None, and adds a warning to the plan, if the runs take too many packets.
+    """
+    duration, warm_up = simulated_run(path, flows=flows, rate_pps=rate_pps, total_pps=total_pps)
+    duration = max(duration, least_s)
+    if not small_enough(plan, duration * total_pps, instead):
+        return None
+    length = f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out."
+    return run_changes(path, duration, warm_up), length
 
 
 def rate_text(rate_bps: float) -> str:

@@ -15,6 +15,7 @@ from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
 from tcpcast.plan.growth import growing
 from tcpcast.plan.path import percent, rate_text
+from tcpcast.plan.question import Question
 from tcpcast.plan.search import Found, Goal, solve_between
 from tcpcast.plan.verification import Simulations
 from tcpcast.scenario.traffic import MOST_SOURCES, OnOff
@@ -71,9 +72,29 @@ class Quality:
         return f"{percent(self.share)} of their files above {rate_text(self.above_bps)}"
 
     @property
-    def reached(self) -> str:
-        """Return the name of the figure that has to reach the target."""
-        return f"the goodput that {percent(self.share)} of files reach"
+    def question(self) -> Question:
+        """Return the varied key and the figure that is read."""
+        return Question(
+            words=f"most sources with {self.words}",
+            key=self.growth.key,
+            column="sources",
+            unit="sources",
+            metric="goodput_bps",
+            place=self.growth.changes,
+            read=self.read,
+            figure=f"the goodput that {percent(self.share)} of files reach",
+            tables=("file_goodput",),
+        )
+
+    def simulations(
+        self,
+        beside: Callable[[float], dict[str, Any]],
+        options: RunOptions | None,
+        engine: str = "packet",
+    ) -> Simulations:
+        """Return simulations of populations by an engine; ``beside`` returns other changes."""
+        connections = self.scenario.run.connections or 0
+        return Simulations(self.scenario, self.question, options, connections, engine, beside)
 
     @property
     def most(self) -> int:
@@ -119,9 +140,12 @@ class Quality:
         """C I / B, the number of sources that would fill the link if files took no time."""
         return float(threshold_sources(**self.link))
 
-    def read(self, found: Answer) -> Metric | None:
-        """Return the goodput that the share of the files exceeds, None where none was seen."""
-        table = lowest_goodputs(found)
+    def read(self, found: Answer, name: str | None = None) -> Metric | None:
+        """Return the goodput that the share of the files exceeds, None where none was seen.
+
+        The name selects the files of one class; otherwise the slowest class counts.
+        """
+        table = lowest_goodputs(found, name)
         if table is None or found.withheld:
             return None
         (rows,) = np.nonzero(np.isclose(table["share"], self.share))
@@ -162,14 +186,18 @@ def _mean_size(traffic: OnOff) -> float:
     return max(1.0, traffic.size.mean_value())
 
 
-def lowest_goodputs(found: Answer) -> Table | None:
-    """Return what shares of the files exceed; of several classes, each share's lowest goodput."""
+def lowest_goodputs(found: Answer, name: str | None = None) -> Table | None:
+    """Return the goodput that each share of the files exceeds.
+
+    The name selects one of several classes; otherwise the lowest goodput counts.
+    """
     by_class = found.tables.get("file_goodput_by_class")
     if by_class is None:
         return found.tables.get("file_goodput")
     rows = []
     for share in np.unique(by_class["share"])[::-1]:
-        (of_share,) = np.nonzero(by_class["share"] == share)
+        is_counted = (name is None) | (by_class["name"] == name)
+        (of_share,) = np.nonzero((by_class["share"] == share) & is_counted)
         rows.append(int(of_share[np.argmin(by_class["goodput_bps"][of_share])]))
     return {name: by_class[name][rows] for name in ("share", "goodput_bps", "low", "high")}
 
@@ -196,7 +224,9 @@ def quality(  # noqa: PLR0913 - what is asked
     if not 0 < share < 1:
         raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
     if not (above_bps > 0 and math.isfinite(above_bps)):
-        raise DomainError(f"above_bps must be above 0 and finite, not {above_bps!r}; write 500kbit")
+        raise DomainError(
+            f"the goodput must be above 0 and finite, not {above_bps!r}; write 500kbit"
+        )
     exact = Quality(scenario, growth, share, above_bps, "packet")
     # A scaled population has one class, of a classic stack.
     if engine is None and (scenario.is_todays or len(scenario.populations) > 1):
@@ -215,29 +245,6 @@ def _engine(asked: str | None, threshold: float) -> str:
             f"{', '.join(there[:-1])} or {there[-1]}"
         )
     return asked
-
-
-def simulations(
-    asked: Quality,
-    engine: str,
-    beside: Callable[[float], dict[str, Any]],
-    options: RunOptions | None,
-) -> Simulations:
-    """Return what simulates populations by an engine; ``beside`` says what else changes there."""
-    return Simulations(
-        asked.scenario,
-        asked.growth.key,
-        int,
-        "goodput_bps",
-        asked.scenario.run.connections or 0,
-        options,
-        engine=engine,
-        read=asked.read,
-        tables=("file_goodput",),
-        name=asked.reached,
-        beside=beside,
-        place=asked.growth.changes,
-    )
 
 
 def search(asked: Quality, runs: Simulations) -> Found:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast import units
+from tcpcast.answer import Metric
 from tcpcast.plan.path import MOST_PACKETS, percent, rate_text, small_enough
 from tcpcast.plan.population import (
     MOST_EXACT,
@@ -19,9 +21,7 @@ from tcpcast.plan.population import (
     quality,
     search,
     share_above,
-    simulations,
 )
-from tcpcast.plan.result import Plan
 from tcpcast.plan.search import attempt, solve
 from tcpcast.plan.verification import (
     STEP,
@@ -35,11 +35,13 @@ from tcpcast.plan.verification import (
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
-    from tcpcast.plan.result import Table
+    from tcpcast.plan.result import Plan, Table
     from tcpcast.plan.search import Found
     from tcpcast.plan.verification import Simulations
     from tcpcast.scenario import Scenario
@@ -57,6 +59,8 @@ SHOWN = ("file_goodput", *METRICS.values())
 
 CURVE = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0)
 """Populations that the curve shows beside those of the search, over the answer."""
+
+_UNKNOWN = Metric(math.nan)
 
 APART = 0.04
 """What the search simulated so near stands for a population of the curve."""
@@ -129,8 +133,8 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     """
     asked = quality(scenario, share, above_bps, engine, grows=grows)
     options = bounded(options, scenario)
-    runs = simulations(asked, asked.engine, asked.changes, options)
-    about = simulations(asked, asked.engine, lambda sources: asked.changes(sources, 1), options)
+    runs = asked.simulations(asked.changes, options, asked.engine)
+    about = asked.simulations(lambda sources: asked.changes(sources, 1), options, asked.engine)
     stopped, said, at_least = None, "", False
     try:
         found = search(asked, runs)
@@ -166,18 +170,17 @@ def _fill_curve(
 
 def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
     told = {n: each for n, each in answers.items() if asked.read(each) is not None}
-    return Plan(
-        question=f"most sources with {asked.words}",
+    return replace(
+        asked.question.plan(),
         value=found.value,
         low=found.low,
         high=found.high,
-        unit="sources",
         engine=asked.engine,
-        metric="goodput_bps",
-        figure=asked.reached,
+        metric=asked.question.metric,
+        figure=asked.question.figure,
         reached=found.there,
         runs=found.fitted,
-        tables={"curve": _curve(asked, told), "curve_intervals": _intervals(told)},
+        tables=_curve(asked, told),
         notes=[*_notes(asked, list(told)), *scatter_notes(found)],
         warnings=[*run_warnings(answers.values(), SHOWN), *_not_whole(answers, found.value)],
         partial=any(each.partial for each in told.values()),
@@ -188,39 +191,39 @@ def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
     )
 
 
-def _curve(asked: Quality, told: dict[float, Answer]) -> Table:
-    sources = np.array(list(told), dtype=np.int64)
-    answers = list(told.values())
-    found: Table = {"sources": sources, "load": sources / asked.threshold}
+def _curve(asked: Quality, told: dict[float, Answer]) -> dict[str, Table]:
+    """Return the curve, and both ends of its 95 % intervals, NaN where there is none."""
+    sources, answers = np.array(list(told), dtype=np.int64), list(told.values())
+    curve: Table = {"sources": sources, "load": sources / asked.threshold}
+    intervals: Table = {"sources": sources}
     if len(asked.scenario.populations) == 1:
         above = [share_above(each, asked.above_bps) for each in answers]
-        found["share_above"] = np.array(above)
-    goodputs = [lowest_goodputs(each) or {} for each in answers]
-    for at, share in enumerate(goodputs[0]["share"].tolist()):
-        exceeded = [table["goodput_bps"][at] for table in goodputs]
-        found[f"g_{100 * share:.4g}_bps"] = np.array(exceeded, dtype=np.float64)
-    for column, name in METRICS.items():
-        metrics = (each.metrics.get(name) for each in answers)
-        found[column] = np.array([math.nan if m is None else m.value for m in metrics])
-    return found
+        curve["share_above"] = np.array(above)
+    metrics = {
+        column: [each.metrics.get(name, _UNKNOWN) for each in answers]
+        for column, name in METRICS.items()
+    }
+    for column, found in {**_goodputs(answers), **metrics}.items():
+        curve[column] = _floats(metric.value for metric in found)
+        intervals[f"{column}_low"] = _floats(metric.low for metric in found)
+        intervals[f"{column}_high"] = _floats(metric.high for metric in found)
+    return {"curve": curve, "curve_intervals": intervals}
 
 
-def _intervals(told: dict[float, Answer]) -> Table:
-    """Return both ends of the 95 % intervals of the curve's columns, NaN where there is none."""
-    answers = list(told.values())
-    ends = ("low", "high")
-    found: Table = {"sources": np.array(list(told), dtype=np.int64)}
-    goodputs = [lowest_goodputs(each) or {} for each in answers]
-    for at, share in enumerate(goodputs[0]["share"].tolist()):
-        for end in ends:
-            told_of = [table[end][at] if end in table else math.nan for table in goodputs]
-            found[f"g_{100 * share:.4g}_bps_{end}"] = np.array(told_of, dtype=np.float64)
-    for column, name in METRICS.items():
-        metrics = [each.metrics.get(name) for each in answers]
-        for end in ends:
-            values = [None if m is None else getattr(m, end) for m in metrics]
-            found[f"{column}_{end}"] = np.array([math.nan if v is None else v for v in values])
-    return found
+def _goodputs(answers: list[Answer]) -> dict[str, list[Metric]]:
+    """Return the goodput that each share of the files reaches, by the curve's column."""
+    tables = [lowest_goodputs(each) or {} for each in answers]
+    return {
+        f"g_{100 * share:.4g}_bps": [
+            Metric(*(table[name][at] for name in ("goodput_bps", "low", "high") if name in table))
+            for table in tables
+        ]
+        for at, share in enumerate(tables[0]["share"].tolist())
+    }
+
+
+def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
+    return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
 
 
 def _notes(asked: Quality, populations: list[float]) -> list[str]:
@@ -265,8 +268,8 @@ def _verify(plan: Plan, asked: Quality, options: RunOptions) -> None:
     replications = _affordable(plan, asked, tried)
     if replications is None:
         return
-    runs = simulations(asked, "packet", lambda n: asked.changes(n, replications), options)
-    verify_by_simulation(plan, runs, lambda: solve(runs, asked.goal, value), "sources")
+    runs = asked.simulations(lambda n: asked.changes(n, replications), options)
+    verify_by_simulation(plan, runs, lambda: solve(runs, asked.goal, value))
     plan.notes.append(
         f"Simulated: every source, packet by packet, each population {replications} times."
     )

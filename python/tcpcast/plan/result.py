@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tcpcast.answer import Answer, Metric
+    from tcpcast.plan.search import Found
     from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
@@ -122,29 +123,19 @@ class Plan:
         doubtful = bool(self.untrusted) or self.undecided or not self.has_model
         return self.simulated is not None and doubtful
 
-    def answer_by_simulation(  # noqa: PLR0913 - an answer, and how it was found
-        self,
-        value: float,
-        *,
-        low: float | None,
-        high: float | None,
-        metric: str,
-        there: Metric | None,
-        fitted: int = 0,
-    ) -> None:
+    def answer_by_simulation(self, found: Found, metric: str) -> None:
         """Take the simulation's own answer, and distrust a value that it contradicts.
 
         Parameters
         ----------
-        value, low, high
-            The simulation's answer and its 95 % interval, in the plan's unit.
-        metric, there
-            The metric that meets the target, and its value at that answer.
-        fitted
-            The number of runs from which that value is fitted, 0 for one run.
+        found
+            The answer with its 95 % interval, in the plan's unit, and the metric there.
+        metric
+            The metric that meets the target.
         """
+        value, low, high = found.value, found.low, found.high
         self.simulated, self.simulated_low, self.simulated_high = value, low, high
-        self.metric, self.there, self.fitted = metric, there, fitted
+        self.metric, self.there, self.fitted = metric, found.there, found.fitted
         if not self.has_model:
             return
         inside = low is not None and high is not None and low <= self.value <= high

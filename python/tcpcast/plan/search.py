@@ -423,8 +423,7 @@ def attempt(runs: Simulations, value: float) -> None:
 
 def points(runs: Simulations, goal: Goal) -> list[Point]:
     """Return what was simulated as points of a curve that falls."""
-    found = {n: runs.figure(answer) for n, answer in sorted(runs.answers.items())}
-    return [goal.point(n, metric) for n, metric in found.items() if metric is not None]
+    return [goal.point(value, metric) for value, metric in runs.known.items()]
 
 
 def _simulate_near(runs: Simulations, goal: Goal, window: _Window) -> None:

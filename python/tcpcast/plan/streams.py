@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,39 +14,38 @@ from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_tex
 from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
-from tcpcast.models.cubic import cubic_response
-from tcpcast.models.parallel import flows_to_fill, limited_rate_pps, parallel_throughput
-from tcpcast.models.pftk import throughput
+from tcpcast.models.parallel import flows_to_fill
 from tcpcast.plan.crossing import ANOTHER_ANSWER
+from tcpcast.plan.laws import BBR, CUBIC, PARALLEL, PFTK
 from tcpcast.plan.path import (
+    BEYOND_VALIDATED,
     VALIDATED_LOSS,
-    PlannedPath,
+    check_of_path,
     many_waiting,
     percent,
     planned_path,
     rate_text,
-    run_changes,
-    simulated_run,
-    small_enough,
     waiting_share,
 )
-from tcpcast.plan.result import Plan
+from tcpcast.plan.question import Question
 from tcpcast.plan.search import Found
 from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Sequence
 
     from tcpcast.answer import Metric
     from tcpcast.engines import RunOptions
-    from tcpcast.plan.result import Table
-    from tcpcast.scenario import Scenario
+    from tcpcast.plan.laws import Law
+    from tcpcast.plan.path import PlannedPath
+    from tcpcast.plan.result import Plan, Table
+    from tcpcast.scenario import Population, Scenario
 
 MODEL = "plan streams"
+LAWS = {"reno": [PARALLEL, PFTK], "cubic": [CUBIC], "bbr": [BBR]}
+"""The models of each congestion control, the one that answers first."""
 CURVE_POINTS = 300
 FREE = 0.8
 """Up to this share of a busy link flows send what loss or their windows leave them."""
@@ -112,125 +111,79 @@ def plan_streams(
     DomainError
         No rate, no loss, or a link that no number of flows fills.
     """
-    _check(scenario)
+    people = _check(scenario)
     path = planned_path(MODEL, scenario)
-    models = _models(path)
-    counts = [model.filling() for model in models]
+    laws = LAWS[path.control]
+    counts = [_fewest(path, law) for law in laws]
     share = 0.0
     if path.control == "reno":
         share = waiting_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
     crowded = share > FEW_WAITING
-    model, value = models[crowded], counts[crowded]
-    plan = Plan(
-        question="parallel flows that are worth it",
-        value=value,
+    law, value = laws[crowded], counts[crowded]
+    asked = Question(
+        words="parallel flows that are worth it",
+        key=f"class.{people.name}.flows" if scenario.classes else "traffic.flows",
+        column="flows",
         unit="flows",
+        metric="goodput_bps",
+    )
+    # More flows than a scenario may have need no window worth telling.
+    there = None if value > MOST_SOURCES else scenario.with_changes(asked.changes(value))
+    plan = replace(
+        asked.plan(),
+        value=value,
         tables={
-            "streams": _table(path, models, model, _shown(value)),
-            "curve": _table(path, models, model, _curve(value)),
+            "streams": _table(path, laws, law, _shown(value)),
+            "curve": _table(path, laws, law, _curve(value)),
         },
-        recommendation=_recommendation(path, model, value),
+        recommendation=_recommendation(path, law, value),
         notes=[
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
             _fills(path, counts),
             *filter(None, [left_out_text(scenario)]),
             _NOTE_ON_LOSS,
-            *_sizing(path, scenario, model, value),
+            *([] if there is None else _sizing(path, there, law, value)),
         ],
         warnings=[*path.warnings, *_warnings(path, value)],
-        untrusted=_untrusted(path, scenario, value, model.engine),
+        scenario=there,
     )
     if crowded:
         plan.warnings.append(many_waiting(path, share))
-    if value <= MOST_SOURCES:
-        plan.scenario = scenario.with_changes({_key(scenario): value})
+    if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
+        plan.untrusted = BEYOND_VALIDATED
+    else:
+        plan.untrusted = disowned(law.engine, scenario, asked.changes(value))
     if verify:
-        _verify(plan, path, model, scenario, least_s, options)
+        _verify(plan, asked, path, law, scenario, least_s, options)
     return plan
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """What n flows send, were there no bottleneck, in packets/s; and whether windows limit them.
-
-    ``name`` is that of the table's column, ``engine`` the formula's.
-    """
-
-    name: str
-    engine: str
-    rate: Callable[[NDArray[Any]], NDArray[np.float64]]
-    by_window: Callable[[NDArray[Any]], NDArray[np.bool_]]
-    filling: Callable[[], int]
-
-
-def _parallel(path: PlannedPath) -> _Model:
-    given = {"loss_event_ratio": path.loss_ratio, **path.model_inputs()}
-    window = path.window_pkts
-
-    def by_window(n: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(n * window / path.rtt_s < parallel_throughput(flows=n, **given).rate_pps)
-
-    return _Model(
-        "parallel",
-        "parallel",
-        lambda n: limited_rate_pps(flows=n, receiver_window_pkts=window, **given),
-        by_window,
-        lambda: int(
-            flows_to_fill(bottleneck_rate_pps=path.link_pps, receiver_window_pkts=window, **given)
-        ),
-    )
-
-
-def _pftk(path: PlannedPath) -> _Model:
-    one = throughput(
-        loss_indication_ratio=path.loss_ratio,
-        receiver_window_pkts=path.window_pkts,
-        **path.model_inputs(),
-    )
-    return _alike(path, "pftk", "pftk", float(one.rate_pps), bool(one.window_limited))
-
-
-def _cubic(path: PlannedPath) -> _Model:
-    one = cubic_response(
-        rtt_s=path.rtt_s, loss_ratio=path.loss_ratio, receiver_window_pkts=path.window_pkts
-    )
-    return _alike(path, "cubic", "cubic-response", float(one.rate_pps), bool(one.window_limited))
-
-
-def _bbr(path: PlannedPath) -> _Model:
-    if path.loss_ratio > TOLERATED_LOSS_RATIO:
-        raise DomainError(
-            "BBR keeps no rate above a loss of 20 %, where probing no longer renews its estimate: "
-            "no number of flows fills the link; write a loss of 10%, say"
+def _fewest(path: PlannedPath, law: Law) -> int:
+    """Return the fewest flows that fill the link by a model."""
+    if law is not PARALLEL:
+        return _whole(path.link_pps / float(law.rate(path, 1, path.loss_ratio)))
+    return int(
+        flows_to_fill(
+            bottleneck_rate_pps=path.link_pps,
+            loss_event_ratio=path.loss_ratio,
+            receiver_window_pkts=path.window_pkts,
+            **path.model_inputs(),
         )
-    held = path.window_pkts / path.rtt_s
-    return _alike(path, "bbr", "bbr-bound", min(path.link_pps, held), held < path.link_pps)
-
-
-def _alike(path: PlannedPath, name: str, engine: str, one_pps: float, by_window: bool) -> _Model:
-    """Return the model of flows each of which sends as one alone does."""
-    return _Model(
-        name,
-        engine,
-        lambda n: np.asarray(n * one_pps),
-        lambda n: np.full(np.shape(n), by_window),
-        lambda: _whole(path.link_pps / one_pps),
     )
 
 
-def _models(path: PlannedPath) -> list[_Model]:
-    """Return the models of the stack's congestion control, the one that answers first."""
-    if path.control == "cubic":
-        return [_cubic(path)]
-    return [_bbr(path)] if path.control == "bbr" else [_parallel(path), _pftk(path)]
+def _rate_pps(path: PlannedPath, law: Law, flows: Any) -> Any:
+    """Return the rate of n flows in packets/s, at most the link's rate."""
+    return np.minimum(law.rate(path, flows, path.loss_ratio), path.link_pps)
 
 
 def _whole(flows: float) -> int:
     return max(1, math.ceil(flows - 1e-9))
 
 
-def _check(scenario: Scenario) -> None:
+def _check(scenario: Scenario) -> Population:
+    """Return the class of flows; raises if no number of flows, or any number, fills the link."""
     people = one_class(MODEL, scenario, "bulk")
     network = scenario.network
     rate = network.bottleneck.rate_bps
@@ -239,8 +192,14 @@ def _check(scenario: Scenario) -> None:
             "the bottleneck has no rate: every flow adds the same, without end; write a rate of "
             "1gbit, say"
         )
-    if asked_loss(scenario, people)[0] > 0:
-        return
+    loss = asked_loss(scenario, people)[0]
+    if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
+        raise DomainError(
+            "BBR keeps no rate above a loss of 20 %, where probing no longer renews its estimate: "
+            "no number of flows fills the link; write a loss of 10%, say"
+        )
+    if loss > 0:
+        return people
     needed = math.ceil(rate / (8 * network.packet_bytes) * people.rtt_s - 1e-9)
     window = scenario.populations[0].tcp.receiver_window
     flows = f"{math.ceil(needed / window):,} of {window:,.0f} packets" if window < needed else "one"
@@ -261,52 +220,46 @@ def _curve(value: int) -> list[int]:
     return sorted({round(n) for n in np.linspace(1, most, min(most, CURVE_POINTS))})
 
 
-def _table(
-    path: PlannedPath, models: Sequence[_Model], model: _Model, flows: Iterable[int]
-) -> Table:
-    """Return the rates by both models, and by the one that answers what they mean."""
-    n, link = np.array(list(flows)), path.link_pps
-    by_each = {f"{m.name}_bps": path.link_bps(np.minimum(m.rate(n), link)) for m in models}
-    rate, one_more = (np.minimum(model.rate(m), link) for m in (n, n + 1))
-    own = np.where(model.by_window(n), "window", "loss")
+def _table(path: PlannedPath, laws: Sequence[Law], law: Law, flows: Iterable[int]) -> Table:
+    """Return the rates by each model, and by the one that answers what they mean."""
+    n = np.array(list(flows))
+    rate, one_more = (_rate_pps(path, law, m) for m in (n, n + 1))
+    own = np.where(law.is_held(path, n), "window", "loss")
     return {
         "flows": n,
-        **by_each,
+        **{f"{each.column}_bps": path.link_bps(_rate_pps(path, each, n)) for each in laws},
         "goodput_bps": path.goodput_bps(rate, path.loss_ratio),
         "gain_bps": path.goodput_bps(one_more - rate, path.loss_ratio),
         "competing_bps": path.goodput_bps(one_more / (n + 1), path.loss_ratio),
-        "limit": np.where(rate >= link, "capacity", own),
+        "limit": np.where(rate >= path.link_pps, "capacity", own),
     }
 
 
-def _recommendation(path: PlannedPath, model: _Model, value: int) -> str:
+def _recommendation(path: PlannedPath, law: Law, value: int) -> str:
     """Return what to do and why, in one sentence."""
-    one, beside, beyond = (_goodput_of_each(path, model, n) for n in (1, value + 1, 2 * value + 1))
+
+    def of_each(flows: int) -> str:
+        sent = float(_rate_pps(path, law, flows)) / flows
+        return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
+
     left = (
         f"each further flow only takes from others: with {value:,} the goodput of a competing flow "
-        f"is {beside}, with {2 * value:,} it is {beyond}."
+        f"is {of_each(value + 1)}, with {2 * value:,} it is {of_each(2 * value + 1)}."
     )
     if value == 1:
         return f"One flow fills the link; {left}"
-    windows = bool(model.by_window(np.array(1)))
-    holder = path.window_name if windows else f"loss of {percent(path.loss_ratio)}"
+    holder = f"loss of {percent(path.loss_ratio)}"
+    if law.is_held(path, 1):
+        holder = path.window_name
     return (
-        f"{value:,} flows fill the link, because {holder} limits the goodput of one to {one}; "
-        f"beyond {value:,} {left}"
+        f"{value:,} flows fill the link, because {holder} limits the goodput of one to "
+        f"{of_each(1)}; beyond {value:,} {left}"
     )
-
-
-def _goodput_of_each(path: PlannedPath, model: _Model, flows: int) -> str:
-    sent = min(float(model.rate(np.array(flows))), path.link_pps) / flows
-    return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
 
 def _fills(path: PlannedPath, counts: Sequence[int]) -> str:
     """Say how many flows each model wants."""
-    cubic = cubic_response(
-        rtt_s=path.rtt_s, loss_ratio=path.loss_ratio, receiver_window_pkts=path.window_pkts
-    ).rate_pps
-    by_cubic = _counted(_whole(path.link_pps / float(cubic)))
+    by_cubic = _counted(_fewest(path, CUBIC))
     bbr = "BBR, by its bound, with 1 flow"
     if path.loss_ratio > TOLERATED_LOSS_RATIO:
         bbr = "BBR keeps no rate above a loss of 20 %"
@@ -319,14 +272,10 @@ def _fills(path: PlannedPath, counts: Sequence[int]) -> str:
     )
 
 
-def _sizing(path: PlannedPath, scenario: Scenario, model: _Model, value: int) -> list[str]:
+def _sizing(path: PlannedPath, scenario: Scenario, law: Law, value: int) -> list[str]:
     """Say what the flows take of their ends, and how long 1 GB takes them."""
-    # More flows than a scenario may have need no window worth telling.
-    if value > MOST_SOURCES:
-        return []
-    scenario = scenario.with_changes({_key(scenario): value})
     sizing = path_sizing(scenario)
-    rate = min(float(model.rate(np.array(value))), path.link_pps)
+    rate = float(_rate_pps(path, law, value))
     took = time_text(scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
     return [] if sizing is None else [*sizing_texts(sizing), took]
 
@@ -351,21 +300,11 @@ def _warnings(path: PlannedPath, value: int) -> list[str]:
     return found
 
 
-def _untrusted(path: PlannedPath, scenario: Scenario, value: int, engine: str) -> str:
-    if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
-        return "a loss beyond 10 %, up to which the models are validated"
-    return disowned(engine, scenario, {_key(scenario): value})
-
-
-def _key(scenario: Scenario) -> str:
-    people = scenario.populations[0].name
-    return f"class.{people}.flows" if scenario.classes else "traffic.flows"
-
-
 def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
     plan: Plan,
+    asked: Question,
     path: PlannedPath,
-    model: _Model,
+    law: Law,
     scenario: Scenario,
     least_s: float,
     options: RunOptions | None,
@@ -374,28 +313,32 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
     value = int(plan.value)
     half = max(1, value // 2)
     tried = sorted({half, value, 2 * value})
-    rates = np.minimum(model.rate(np.array(tried)), path.link_pps)
+    rates = _rate_pps(path, law, np.array(tried))
     # With the half of them the link is not full: the flows lose as rarely as the model says.
-    total = float(rates.sum())
-    duration, warm_up = simulated_run(path, flows=half, rate_pps=float(rates[0]), total_pps=total)
-    duration = max(duration, least_s)
-    instead = "check a slower link, which fewer flows fill in proportion: write a tenth of its rate"
-    if not small_enough(plan, duration * total, instead):
+    check = check_of_path(
+        plan,
+        path,
+        flows=half,
+        rate_pps=float(rates[0]),
+        total_pps=float(rates.sum()),
+        least_s=least_s,
+        instead="check a slower link, which fewer flows fill in proportion: write a tenth of its "
+        "rate",
+    )
+    if check is None:
         return
-    scenario = scenario.with_changes(run_changes(path, duration, warm_up))
-    runs = Simulations(scenario, _key(scenario), int, "goodput_bps", 0, options)
+    runs = Simulations(scenario.with_changes(check[0]), asked, options)
 
     def search() -> Found | None:
         for flows in tried:
             runs.measure(flows)
         return _filling(runs, path, half)
 
-    verify_by_simulation(plan, runs, search, "flows")
-    plan.tables["simulated"] = _beside_the_model(plan, path, model)
+    verify_by_simulation(plan, runs, search)
+    plan.tables["simulated"] = _beside_the_model(plan, path, law)
     plan.notes.append(
-        f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out. Its own answer: "
-        "the link's rate over the mean rate of each of the fewest flows. model, goodput: "
-        "delivered payload."
+        f"{check[1]} Its own answer: the link's rate over the mean rate of each of the fewest "
+        "flows. model, goodput: delivered payload."
     )
     if plan.leads_by_simulation and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]
@@ -432,10 +375,12 @@ def _of_other_seeds(sent: Metric) -> tuple[float | None, float | None]:
     return first, last
 
 
-def _beside_the_model(plan: Plan, path: PlannedPath, model: _Model) -> Table:
+def _beside_the_model(plan: Plan, path: PlannedPath, law: Law) -> Table:
     measured = plan.tables["simulated"]
-    busy = np.array([each["utilisation"] for each in plan.verified])
-    rate = np.minimum(model.rate(measured["flows"]), path.link_pps)
-    expected = path.goodput_bps(rate, path.loss_ratio)
-    figures = {name: measured[name] for name in ("goodput_bps", "low", "high")}
-    return {"flows": measured["flows"], "utilisation": busy, "model_bps": expected, **figures}
+    flows = measured.pop("flows")
+    return {
+        "flows": flows,
+        "utilisation": np.array([each["utilisation"] for each in plan.verified]),
+        "model_bps": path.goodput_bps(_rate_pps(path, law, flows), path.loss_ratio),
+        **measured,
+    }

@@ -17,10 +17,11 @@ from tcpcast.errors import NotApplicable
 from tcpcast.plan.search import UNDECIDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
 
     from tcpcast.answer import Answer, Metric
-    from tcpcast.plan.result import Plan, Table
+    from tcpcast.plan.question import Question
+    from tcpcast.plan.result import Plan
     from tcpcast.plan.search import Found
     from tcpcast.scenario import Scenario
 
@@ -61,28 +62,19 @@ def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
 
 @dataclass(slots=True)
 class Simulations:
-    """Runs of one scenario over the values of one key, each with another seed.
+    """Runs of one scenario over the values of a question, each with another seed.
 
-    ``tables`` are those of an answer that ``read`` uses, ``name`` is the figure's name if it is no
-    metric.
-    ``text`` writes a value; ``place`` returns the changes for it if they are more than ``key``.
-    They are packet-level ones unless another ``engine`` is named. ``read`` finds the figure in an
-    answer where it is no metric, and ``beside`` says what else changes at a value. All together
-    they last no longer than the scenario's ``run.max_wall``.
+    They are packet-level ones unless another ``engine`` is named, and count ``connections``
+    transfers at most. ``beside`` returns the other changes at a value. All together they last no
+    longer than the scenario's ``run.max_wall``.
     """
 
     scenario: Scenario
-    key: str
-    text: Callable[[Any], Any]
-    metric: str
-    connections: int
+    question: Question
     options: RunOptions | None
+    connections: int = 0
     engine: str = "packet"
-    read: Callable[[Answer], Metric | None] | None = None
     beside: Callable[[float], dict[str, Any]] | None = None
-    place: Callable[[float], dict[str, Any]] | None = None
-    tables: tuple[str, ...] = ()
-    name: str = ""
     answers: dict[float, Answer] = field(default_factory=dict)
     cut: float | None = None
 
@@ -113,10 +105,10 @@ class Simulations:
                 self.cut = value
         if value == self.cut:
             raise Stopped(interrupted=self.answers[value].interrupted)
-        found = self.figure(self.answers[value])
+        asked, found = self.question, self.at(value)
         if found is None:
             raise NotApplicable(
-                f"{self.engine} has no {self.metric} with {self.key} = {self.text(value)}: "
+                f"{self.engine} has no {asked.metric} with {asked.key} = {asked.write(value)}: "
                 + (self.answers[value].partial or "write a longer run")
             )
         return found.value
@@ -127,18 +119,16 @@ class Simulations:
 
     def at(self, value: float) -> Metric | None:
         """Return the figure that was simulated at a value, with its interval."""
-        return self.figure(self.answers[value])
+        return self.question.measured(self.answers[value])
 
-    def figure(self, found: Answer) -> Metric | None:
-        """Return the figure as an answer has it, None where it has none."""
-        return found.metrics.get(self.metric) if self.read is None else self.read(found)
-
-    def changes(self, value: float) -> dict[str, Any]:
-        """Return the changes that put a value into the scenario."""
-        return {self.key: self.text(value)} if self.place is None else self.place(value)
+    @property
+    def known(self) -> dict[float, Metric]:
+        """The figures by value, in rising order; without values at which a run had none."""
+        found = {value: self.at(value) for value in sorted(self.answers)}
+        return {value: metric for value, metric in found.items() if metric is not None}
 
     def _simulate(self, value: float) -> Answer:
-        changes = self.changes(value)
+        changes = self.question.changes(value)
         # What is recorded beside the figures is the scenario's business, not the check's.
         changes |= {"probes.flows": [], "probes.pcap": []}
         wanted = self.scenario.run.connections
@@ -162,9 +152,7 @@ def _seed(seed: int, changes: dict[str, Any]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
 
 
-def verify_by_simulation(
-    plan: Plan, runs: Simulations, search: Callable[[], Found | None], column: str
-) -> None:
+def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Found | None]) -> None:
     """Search by simulation and put what was run into the plan, finished or not.
 
     Parameters
@@ -176,30 +164,34 @@ def verify_by_simulation(
         The simulations; whatever ``search`` has them measure is reported.
     search
         Returns the simulation's own answer, simulated itself, or None when it finds none.
-    column
-        What the table calls the value that is varied.
 
     Raises
     ------
     NotApplicable
         The simulation does not cover the scenario.
     """
-    plan.figure = runs.name
+    asked = runs.question
+    plan.figure = asked.figure
     try:
         found = search()
         if found is None:
-            plan.warnings.insert(0, f"the simulation's own answer lies outside the {column} tried")
+            plan.warnings.insert(
+                0, f"the simulation's own answer lies outside the {asked.column} tried"
+            )
         else:
             _take(plan, runs, found)
     except Stopped as stop:
         plan.interrupted, plan.partial = stop.interrupted, not stop.interrupted
         plan.warnings.insert(0, stop.told("the check"))
-    figures = {v: runs.figure(each) for v, each in runs.answers.items()}
-    told = {v: metric for v, metric in sorted(figures.items()) if metric is not None}
-    values, metrics = list(told), list(told.values())
-    plan.verified = [runs.answers[value] for value in values]
-    plan.tables["simulated"] = {column: np.array(values), **_metric_columns(runs.metric, metrics)}
-    plan.warnings += run_warnings(plan.verified, runs.tables or (runs.metric,))
+    known = runs.known
+    plan.verified = [runs.answers[value] for value in known]
+    ends = {
+        "low": [math.nan if metric.low is None else metric.low for metric in known.values()],
+        "high": [math.nan if metric.high is None else metric.high for metric in known.values()],
+    }
+    values = {asked.column: list(known), asked.metric: [each.value for each in known.values()]}
+    plan.tables["simulated"] = {name: np.array(v) for name, v in {**values, **ends}.items()}
+    plan.warnings += run_warnings(plan.verified, asked.tables or (asked.metric,))
     wanted = runs.scenario.run.connections
     if wanted is not None and wanted > runs.connections:
         plan.notes.append(
@@ -236,17 +228,10 @@ def _take(plan: Plan, runs: Simulations, found: Found) -> None:
         plan.simulated_undecided = True
         plan.warnings.insert(0, "by simulation undecided: " + undecided(runs, found))
         return
-    plan.answer_by_simulation(
-        found.value,
-        low=found.low,
-        high=found.high,
-        metric=runs.metric,
-        there=found.there,
-        fitted=found.fitted,
-    )
+    plan.answer_by_simulation(found, runs.question.metric)
     plan.notes += scatter_notes(found)
     if plan.scenario is not None and plan.leads_by_simulation:
-        plan.scenario = plan.scenario.with_changes(runs.changes(found.value))
+        plan.scenario = plan.scenario.with_changes(runs.question.changes(found.value))
 
 
 def scatter_notes(found: Found) -> list[str]:
@@ -262,14 +247,15 @@ def scatter_notes(found: Found) -> list[str]:
 
 def undecided(runs: Simulations, found: Found) -> str:
     """Return what noise leaves open, and what makes it less."""
+    asked = runs.question
     if found.low is None or found.high is None:
-        return f"the runs are too short for an interval of {runs.metric}; {_longer(runs, 4)}"
-    ends = [runs.text(v if found.whole else float(f"{v:.3g}")) for v in (found.low, found.high)]
+        return f"the runs are too short for an interval of {asked.metric}; {_longer(runs, 4)}"
+    ends = [asked.write(v if found.whole else float(f"{v:.3g}")) for v in (found.low, found.high)]
     beyond = " or beyond" if found.is_open else ""
     wide = (found.high - found.low) / (UNDECIDED * max(found.value, 1e-300))
     times = min(max(2, math.ceil(wide**2)), MOST_TIMES)
     return (
-        f"the standard error of the runs leaves {runs.key} between {ends[0]} and "
+        f"the standard error of the runs leaves {asked.key} between {ends[0]} and "
         f"{ends[1]}{beyond}; {_longer(runs, times)}"
     )
 
@@ -281,12 +267,3 @@ def _longer(runs: Simulations, times: int) -> str:
     else:
         longer = f"run.connections={times * runs.connections}"
     return f"simulate about {times} times as long: --set {longer}"
-
-
-def _metric_columns(name: str, metrics: Sequence[Metric]) -> Table:
-    bounds = [(m.low, m.high) for m in metrics]
-    return {
-        name: np.array([m.value for m in metrics]),
-        "low": np.array([math.nan if low is None else low for low, _ in bounds]),
-        "high": np.array([math.nan if high is None else high for _, high in bounds]),
-    }
