@@ -75,6 +75,11 @@ class Suggestion:
     engine: str = ""
     feed: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields that are not empty."""
+        fields = {"engine": self.engine, "feed": self.feed, "changes": self.changes}
+        return {name: value for name, value in fields.items() if value}
+
 
 class Names:
     """Form of a suggestion in a scenario file and in Python; a front end has a subclass."""

@@ -166,14 +166,14 @@ class Formula(EngineEntry):
         told = {"tables": options.tables} if self.tabled else {}
         answer: Answer = self.load()(*inputs, **told)
         if scenario.cross and measured is None:
-            answer.warnings.append(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
+            answer.warn(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
         if scenario.captured is None and scenario.network.has_return and measured is None:
-            answer.warnings.append(RETURN_LEFT_OUT + (FEED_MEASURED if self.fed else ""))
+            answer.warn(RETURN_LEFT_OUT + (FEED_MEASURED if self.fed else ""))
         if self.fed:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
-        answer.warnings += _hops_left_out(scenario)
-        answer.warnings += [] if measured else path_left_out(scenario, fed=self.fed)
+        answer.warn(*_hops_left_out(scenario))
+        answer.warn(*([] if measured else path_left_out(scenario, fed=self.fed)))
         mark_outside(answer)
         answer.provenance |= {"version": _version(), "formula": self.source}
         if options.tables:
