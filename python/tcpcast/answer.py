@@ -318,7 +318,7 @@ class Answer:
             "provenance": self.provenance | self._inputs(),
         }
         if self.notes:  # the same warnings, with the fields that reports select by
-            body["notes"] = [asdict(note) for note in self.notes]
+            body["notes"] = [asdict(note) | {"metrics": list(note.metrics)} for note in self.notes]
         if self.partial is not None:
             body["partial"] = self.partial
         if self.unwritten:

@@ -108,7 +108,7 @@ def fit(engine: str, stack: str) -> Fit:
 
 def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) -> Fit:
     """Return the first verdict whose condition holds."""
-    control, max_plus = control_of(stack), entry.stack == "max-plus"
+    control, max_plus = control_of(stack), entry.stack == MAX_PLUS
     of_another = entry.stack in CONTROLS and CONTROLS.get(control) != engine
     refused, stated = Verdict.REFUSED, Verdict.STATED_ERROR
     measured = MEASURED.get((engine, stack), "")

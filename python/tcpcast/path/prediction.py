@@ -127,14 +127,12 @@ def _fed_by_simulation(steady: Answers) -> Answer | None:
 
 
 def path_formulas(kind: str) -> list[str]:
-    """Return the formulas of one path that take a kind of traffic, in the order of the registry.
-
-    A row says what it applies to, and calls the traffic ``bulk`` or ``transfers`` as a scenario
-    does; those of the other kind would only say so.
-    """
+    """Return the formulas of one path that take a kind of traffic, in the order of the registry."""
     from tcpcast.engines.formula import FORMULAS
+    from tcpcast.engines.registry import PATH, TRANSFERS
 
-    return [name for name, row in FORMULAS.items() if row.fed and kind in row.applies]
+    family = {"bulk": PATH, "transfers": TRANSFERS}[kind]
+    return [name for name, row in FORMULAS.items() if row.fed and row.family == family]
 
 
 def _answers(scenario: Scenario, names: Sequence[str], options: RunOptions) -> Answers:

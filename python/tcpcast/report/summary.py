@@ -91,7 +91,8 @@ def caveats(answer: Answer) -> list[Note]:
     Files that could not be written come last.
     """
     partial = [] if answer.partial is None else noted([answer.partial], "incomplete")
-    return [*partial, *answer.notes, *noted(answer.unwritten, "file")]
+    others = (note for note in answer.notes if str(note) != answer.partial)
+    return [*partial, *others, *noted(answer.unwritten, "file")]
 
 
 def _captured(traffic: Captured) -> str:
