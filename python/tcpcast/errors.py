@@ -50,7 +50,19 @@ class ScenarioError(TcpcastError, ValueError):
 
 
 class CaptureError(TcpcastError, ValueError):
-    """A file that cannot be read, or is no packet capture; the message names it."""
+    """A file that cannot be read, or is no packet capture.
+
+    Parameters
+    ----------
+    reason
+        The fault.
+    file
+        The name of the file, with which the message begins; "" if the reason has it.
+    """
+
+    def __init__(self, reason: str, *, file: str = "") -> None:
+        super().__init__(f"{file}: {reason}" if file else reason)
+        self.reason, self.file = reason, file
 
 
 class DomainError(TcpcastError, ValueError):
