@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any, NoReturn
 
-    from tcpcast.answer import Answer, Metric
+    from tcpcast.answer import Answer, Metric, Note, Status
     from tcpcast.captures import Capture, trace
     from tcpcast.errors import (
         CaptureError,
@@ -38,8 +38,10 @@ __all__ = [
     "EnvironmentFault",
     "Metric",
     "NotApplicable",
+    "Note",
     "Scenario",
     "ScenarioError",
+    "Status",
     "TcpcastError",
     "UnitError",
     "UnknownEngine",
@@ -53,6 +55,8 @@ __all__ = [
 _HOMES = {
     "Answer": "tcpcast.answer",
     "Metric": "tcpcast.answer",
+    "Note": "tcpcast.answer",
+    "Status": "tcpcast.answer",
     "Answers": "tcpcast.report.answers",
     "Capture": "tcpcast.captures",
     "trace": "tcpcast.captures",

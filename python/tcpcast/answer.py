@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tcpcast.errors import Names, Suggestion, UnknownMetric, refusal_text
 from tcpcast.metrics import METRICS
@@ -82,104 +83,73 @@ def unit_of(name: str, metric: Metric | None = None) -> str:
     return next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), "1")
 
 
-NoteKind = Literal["outside", "scenario", "model", "run", "check", "withheld", "remark"]
-"""Kinds of warnings, worst first: values outside the domain of a formula, a scenario that has no
-steady answer, a part that the model lacks, a run that is too short for every interval, intervals
-to be checked, intervals that are withheld, anything else."""
+NoteKind = Literal[
+    "incomplete", "file", "outside", "scenario", "model", "run", "check", "withheld", "remark"
+]
+"""Kinds of notes, worst first: reasons why an answer is incomplete, files that were not written,
+values outside the domain of a formula, a scenario that has no steady answer, a part that the model
+lacks, a run that is too short for every interval, intervals to be checked, intervals that are
+withheld, anything else."""
 
 _KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
 
 
-class Note(str):
-    """A warning: a text like any other, with its kind and the metrics that it affects.
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A warning with its kind and the metrics that it affects.
 
     Parameters
     ----------
     why
         The text; with ``named``, up to the names of the metrics.
     metrics
-        Names of the metrics, or of a table; none where it affects every value.
+        Names of the metrics, or of a table; none if it affects every value.
     kind
         One of the kinds above.
     named
-        Whether the text ends with the names of the metrics.
+        True if the text ends with the names of the metrics.
     """
 
     why: str
-    metrics: tuple[str, ...]
-    kind: NoteKind
-    named: bool
+    metrics: tuple[str, ...] = ()
+    kind: NoteKind = field(kw_only=True)
+    named: bool = field(default=False, kw_only=True)
 
-    def __new__(
-        cls, why: str, metrics: Iterable[str] = (), *, kind: NoteKind, named: bool = False
-    ) -> Self:
-        """Join the text and the names."""
-        names = tuple(metrics)
-        note = super().__new__(cls, why + ", ".join(names) if named else why)
-        note.why, note.metrics, note.kind, note.named = why, names, kind, named
-        return note
-
-    def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments that make a copy."""
-        return (self.why, self.metrics), {"kind": self.kind, "named": self.named}
+    def __str__(self) -> str:
+        """Return the whole text."""
+        return self.why + ", ".join(self.metrics) if self.named else self.why
 
     def about(self, shown: Collection[str]) -> Note | None:
         """Return it without the names of other metrics, None if it affects only others."""
         if not self.metrics:
             return self
-        names = [name for name in self.metrics if name in shown]
-        return Note(self.why, names, kind=self.kind, named=self.named) if names else None
+        names = tuple(name for name in self.metrics if name in shown)
+        return replace(self, metrics=names) if names else None
 
 
-def concerning(warning: str, metrics: Collection[str]) -> str | None:
-    """Return a warning without the names of other metrics, None if it affects only others."""
-    return warning.about(metrics) if isinstance(warning, Note) else warning
+def noted(texts: Iterable[str], kind: NoteKind = "model") -> list[Note]:
+    """Return texts as notes that affect every value."""
+    return [Note(text, kind=kind) for text in texts]
 
 
-def kind_of(warning: str) -> NoteKind | None:
-    """Return the kind of a warning, None for a text without one."""
-    return warning.kind if isinstance(warning, Note) else None
-
-
-def noted(warnings: Iterable[str], kind: NoteKind) -> list[str]:
-    """Return warnings, with a kind for those that have none."""
-    return [w if isinstance(w, Note) else Note(w, kind=kind) for w in warnings]
-
-
-def severity(warning: str) -> tuple[int, int]:
-    """Return a key that sorts warnings, worst first; a text without a kind affects every value."""
-    if not isinstance(warning, Note):
+def severity(warning: Note | str) -> tuple[int, int]:
+    """Return a key that sorts warnings, worst first; texts of a plan come before notes."""
+    if isinstance(warning, str):
         return 0, 0
     return _KINDS.index(warning.kind), -len(warning.metrics)
 
 
-class Refusal(str):
-    """Why an engine does not apply: a text like any other, with its suggestions as values."""
+class Status(Enum):
+    """How an answer ended; ``Answer.reason`` says why it is not the whole one."""
 
-    reason: str
-    suggestions: tuple[Suggestion, ...]
-
-    def __new__(cls, reason: str, suggestions: Iterable[Suggestion] = ()) -> Self:
-        """Join the reason and the suggestions."""
-        listed = tuple(suggestions)
-        refusal = super().__new__(cls, refusal_text(reason, listed))
-        refusal.reason, refusal.suggestions = reason, listed
-        return refusal
-
-    def needs(self, key: str) -> bool:
-        """Return True if the engine needs only a value for this key."""
-        return any(list(each.changes) == [key] for each in self.suggestions)
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return the arguments that make a copy."""
-        return self.reason, self.suggestions
-
-
-def refused(text: str, names: Names) -> str:
-    """Return a refusal with its suggestions in the names of a front end."""
-    if not isinstance(text, Refusal):
-        return text
-    return refusal_text(text.reason, text.suggestions, names)
+    DONE = "answered"
+    PARTIAL = "partial"
+    NOT_APPLICABLE = "not applicable"
+    FAILED = "failed"
+    """An engine raised an error, and the other engines or the sweep continued."""
+    MACHINE = "machine"
+    """The machine was too busy to measure."""
+    INTERRUPTED = "interrupted"
 
 
 Step = dict[str, Any]
@@ -203,17 +173,13 @@ class CaptureInputs:
 
 @dataclass(slots=True)
 class Answer:
-    """What one engine says of one scenario.
+    """The results of one engine for one scenario.
 
-    ``engine`` is its name, ``not_applicable`` why it does not apply, or None, and ``wall_s`` how
-    long it took. ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's
-    name to its columns (equal-length numpy arrays), ``warnings`` holds what to check before
-    trusting the result (a :class:`Note` has its kind and its metrics). ``partial`` says why the
-    answer is not the whole one that was asked for (precision not reached, ``interrupted`` by
-    Ctrl-C), or None. ``unwritten`` says which files of the run could not be written, and why.
-    ``failed`` says what went wrong where a sweep goes on without this answer.
-
-    ``machine_fault`` says that ``partial`` is the machine's fault, which was too busy to measure.
+    ``engine`` is its name, ``status`` how it ended, ``reason`` why it is incomplete or does not
+    apply, with ``suggestions`` of requests that the engine accepts, and ``wall_s`` how long it
+    took. ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's
+    name to its columns (equal-length numpy arrays), ``notes`` holds what to check before
+    trusting the result. ``unwritten`` says which files of the run could not be written, and why.
 
     ``kind`` says whether it was calculated, simulated or measured. Of a formula, ``regime`` is what
     limits the rate or takes the time, ``steps`` every quantity that leads to the result, and
@@ -227,12 +193,12 @@ class Answer:
     engine: str
     metrics: dict[str, Metric] = field(default_factory=dict)
     tables: dict[str, dict[str, np.ndarray[Any, Any]]] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     provenance: dict[str, Any] = field(default_factory=dict)
     wall_s: float = 0.0
-    partial: str | None = None
-    interrupted: bool = False
-    not_applicable: str | None = None
+    status: Status = Status.DONE
+    reason: str = ""
+    suggestions: tuple[Suggestion, ...] = ()
     unwritten: list[str] = field(default_factory=list)
     kind: Kind = "formula"
     regime: str | None = None
@@ -244,8 +210,45 @@ class Answer:
     warmup_s: float | None = None
     warmup_rule: str | None = None
     captured: CaptureInputs | None = None
-    machine_fault: bool = False
-    failed: str | None = None
+
+    @property
+    def applies(self) -> bool:
+        """False if the engine does not cover the scenario."""
+        return self.status is not Status.NOT_APPLICABLE
+
+    @property
+    def interrupted(self) -> bool:
+        """True if the user stopped the run."""
+        return self.status is Status.INTERRUPTED
+
+    @property
+    def partial(self) -> str | None:
+        """Why the answer is not the whole one that was requested, None if it is."""
+        return self.reason if self.applies and self.status is not Status.DONE else None
+
+    @property
+    def not_applicable(self) -> str | None:
+        """Why the engine does not apply, with its suggestions; None if it does."""
+        return None if self.applies else self.refusal()
+
+    def refusal(self, names: Names | None = None) -> str:
+        """Return why the engine does not apply, with suggestions in the names of a front end."""
+        return refusal_text(self.reason, self.suggestions, names)
+
+    @property
+    def warnings(self) -> list[str]:
+        """The texts of ``notes``; ``warn`` adds one."""
+        return list(map(str, self.notes))
+
+    def warn(self, *texts: str, kind: NoteKind = "model") -> None:
+        """Add notes that affect every value."""
+        self.notes += noted(texts, kind)
+
+    def stop(self, why: str, status: Status = Status.PARTIAL) -> None:
+        """Record that the answer is incomplete; reasons are joined, and an interrupt stays one."""
+        self.reason = f"{self.reason}; {why}" if self.reason else why
+        if not self.interrupted:
+            self.status = status
 
     def distrust(self, doubt: str | None = None) -> None:
         """Mark all metrics as not trusted; with a reason, also withhold their intervals for it."""
@@ -255,7 +258,7 @@ class Answer:
 
     @property
     def withheld(self) -> bool:
-        """Whether ``partial`` says why there are no metrics; tables then are to look into that."""
+        """True if there are no metrics; ``reason`` says why, tables help to find the cause."""
         return self.partial is not None and not self.metrics
 
     def __getitem__(self, metric: str) -> float:
@@ -272,7 +275,7 @@ class Answer:
 
     def _without(self, metric: str) -> str:
         """Say that there is no such metric, and what to write instead."""
-        if self.not_applicable is not None:
+        if not self.applies:
             return f"{self.engine} has no {metric!r}: it does not apply: {self.not_applicable}"
         if not self.metrics:
             return f"{self.engine} has no {metric!r}, nor any other metric: {self.partial}"
@@ -283,7 +286,7 @@ class Answer:
 
     def __repr__(self) -> str:
         """One line: the engine and its first metrics."""
-        if self.not_applicable is not None:
+        if not self.applies:
             return f"<Answer {self.engine}: not applicable, {self.not_applicable}>"
         shown = ", ".join(f"{name}={m.value:.4g}" for name, m in list(self.metrics.items())[:3])
         return f"<Answer {self.engine}: {shown}{', ...' if len(self.metrics) > 3 else ''}>"
@@ -300,21 +303,22 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form of the interface; NaN becomes null, arrays become lists."""
-        if self.not_applicable is not None:
-            given = {"engine": self.engine, "not_applicable": self.not_applicable}
-            return given | _suggestions_json(self.not_applicable)
+        if not self.applies:
+            given: dict[str, Any] = {"engine": self.engine, "not_applicable": self.not_applicable}
+            if self.suggestions:
+                listed = [each.to_json() for each in self.suggestions]
+                given |= {"reason": self.reason, "suggestions": listed}
+            return given
         body: dict[str, Any] = {
             "engine": self.engine,
             "wall_s": self.wall_s,
-            "warnings": list(self.warnings),
+            "warnings": self.warnings,
             "metrics": {name: _metric_json(name, m) for name, m in self.metrics.items()},
             "tables": {name: {"columns": _columns(t)} for name, t in self.tables.items()},
             "provenance": self.provenance | self._inputs(),
         }
-        notes = [each for each in self.warnings if isinstance(each, Note)]
-        if notes:  # the same warnings, with what a report selects them by
-            fields = ("why", "metrics", "kind", "named")
-            body["notes"] = [{name: getattr(each, name) for name in fields} for each in notes]
+        if self.notes:  # the same warnings, with the fields that reports select by
+            body["notes"] = [asdict(note) | {"metrics": list(note.metrics)} for note in self.notes]
         if self.partial is not None:
             body["partial"] = self.partial
         if self.unwritten:
@@ -330,16 +334,6 @@ class Answer:
         if self.captured is not None:
             found |= {"fed": self.captured.fed, "replay": self.captured.replay}
         return found
-
-
-def _suggestions_json(refusal: str) -> dict[str, Any]:
-    if not isinstance(refusal, Refusal) or not refusal.suggestions:
-        return {}
-    listed = [
-        {name: value for name in ("engine", "feed", "changes") if (value := getattr(each, name))}
-        for each in refusal.suggestions
-    ]
-    return {"reason": refusal.reason, "suggestions": listed}
 
 
 def _interval(metric: Metric) -> str:

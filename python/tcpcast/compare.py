@@ -243,7 +243,7 @@ def is_observed(answer: Answer) -> bool:
 
 
 def _applicable(answers: Iterable[Answer]) -> list[Answer]:
-    return [a for a in answers if a.not_applicable is None]
+    return [a for a in answers if a.applies]
 
 
 def _telling(answers: Iterable[Answer]) -> list[Answer]:

@@ -50,7 +50,19 @@ class ScenarioError(TcpcastError, ValueError):
 
 
 class CaptureError(TcpcastError, ValueError):
-    """A file that cannot be read, or is no packet capture; the message names it."""
+    """A file that cannot be read, or is no packet capture.
+
+    Parameters
+    ----------
+    reason
+        The fault.
+    file
+        The name of the file, with which the message begins; "" if the reason has it.
+    """
+
+    def __init__(self, reason: str, *, file: str = "") -> None:
+        super().__init__(f"{file}: {reason}" if file else reason)
+        self.reason, self.file = reason, file
 
 
 class DomainError(TcpcastError, ValueError):
@@ -74,6 +86,11 @@ class Suggestion:
     changes: Mapping[str, Any] = field(default_factory=dict)
     engine: str = ""
     feed: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields that are not empty."""
+        fields = {"engine": self.engine, "feed": self.feed, "changes": self.changes}
+        return {name: value for name, value in fields.items() if value}
 
 
 class Names:

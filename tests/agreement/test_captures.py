@@ -10,7 +10,6 @@ import pytest
 import tcpcast
 from capture_file import Captured, read_capture
 from tcpcast import _native
-from tcpcast.answer import concerning
 from tcpcast.engines import RunOptions
 from tcpcast.engines.packet.captures import Captures
 from tcpcast.engines.packet.configuration import configuration
@@ -215,7 +214,8 @@ def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_pat
     answer = tcpcast.Answer(engine="packet")
     with Captures(asked, run, replaced) as captures:
         captures.put(answer)
-    assert answer.unwritten == answer.warnings == []
+    assert not answer.unwritten
+    assert not answer.notes
     assert sorted(file.stem for file in tmp_path.iterdir()) == sorted(TAPS)
 
 
@@ -234,9 +234,9 @@ def test_a_trace_of_which_points_are_left_out_says_so() -> None:
     changes = {"probes.flows": list(range(134)), "run.connections": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert 100_000 < answer.tables["windows"]["time_s"].size <= 1_000_000
-    thinned = [text for text in answer.warnings if "there are too many points" in text]
+    thinned = [note for note in answer.notes if "there are too many points" in str(note)]
     assert thinned
-    assert all(concerning(text, answer.metrics) is None for text in thinned)  # of no metric
+    assert all(note.about(answer.metrics) is None for note in thinned)  # of no metric
     (short,) = tcpcast.run(
         tcpcast.load("web-10mbit", changes=changes | {"run.connections": 1_000}), ["packet"]
     )

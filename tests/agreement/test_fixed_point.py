@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import Refusal
 from tcpcast.cli.run import exit_code
 from tcpcast.engines.fixed_point import convergence
 from tcpcast.engines.fixed_point.configuration import offered_load
@@ -144,8 +143,8 @@ def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
     bulk = tcpcast.load("bufferbloat", changes={"traffic.flows": 4, "run.replications": 1})
     for scenario in (tcpcast.load("two-classes"), bulk):
         (found,) = tcpcast.run(scenario, ["fixed-point"])
-        assert isinstance(found.not_applicable, Refusal)
-        assert [each.engine for each in found.not_applicable.suggestions] == ["packet"]
+        assert not found.applies
+        assert [each.engine for each in found.suggestions] == ["packet"]
     (found,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
     assert "bulk flows differ from those that are followed" in (found.partial or "")
 

@@ -77,7 +77,7 @@ def test_what_the_authors_disown_is_not_trusted() -> None:
     assert {n for n, m in lossy.metrics.items() if not m.trusted} == {"loss_ratio"}
     (low,) = answer(web(traffic__sources=82, network__bottleneck__buffer="200pkt"), ["engset"])
     assert all(m.trusted for m in low.metrics.values())
-    assert low.warnings == []
+    assert low.notes == []
 
 
 def test_unlimited_buffer_has_no_loss() -> None:
@@ -128,7 +128,7 @@ def test_special_setting_warns_of_its_own_queue_and_timeouts() -> None:
     assert any("own ingress or egress link" in w for w in result.warnings)
     tight = Scenario.from_dict(SPECIAL).with_changes({"tcp.receiver_window": 8})
     (result,) = answer(tight, ["engset"])
-    assert result.warnings == []
+    assert result.notes == []
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_idleness_follows_from_the_law_of_silences() -> None:
         12_000 / 0.1 * (1.5 / 0.0165) ** 0.5, 1e-3
     )
     assert answer.regime == "restarts after idleness"
-    assert answer.warnings == []
+    assert answer.notes == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_link_that_is_full_is_no_empty_path() -> None:
     (warning,) = asked("restart-sqrt").warnings
     assert "a user's share is 40 kbit/s" in warning
     assert "--feed measured" in warning
-    assert asked("restart-sqrt", {"traffic.sources": 5000}).warnings == []
+    assert asked("restart-sqrt", {"traffic.sources": 5000}).notes == []
 
 
 def test_an_overload_is_shared() -> None:
@@ -120,7 +120,7 @@ def test_an_overload_is_shared() -> None:
         assert answer["connection_rate_bps"] == pytest.approx(40e3)
         assert answer["offered_load"] == pytest.approx(1.5)
         assert steps(answer)["N*"] == pytest.approx(5000)
-        assert answer.warnings == []
+        assert answer.notes == []
     assert shared["on_time_s"] == pytest.approx(15)
     assert shared["send_rate_pps"] == pytest.approx(100e6 / 12_000)
 

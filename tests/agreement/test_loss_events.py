@@ -155,11 +155,11 @@ def test_too_many_indications_are_told() -> None:
     asked = scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
     seen = figures.look(asked, advanced(configuration(asked, 0.0), 10))
     assert figures.estimates(asked, seen)["loss_event_ratio_cumulative"] is not None
-    assert not [text for text in interval_notes.warnings({}, seen, {}) if "loss_event" in text]
+    assert not [text for text in interval_notes.warnings({}, seen, {}) if "loss_event" in str(text)]
     cut = dataclasses.replace(seen, loss_events=None)
     assert figures.estimates(asked, cut)["loss_event_ratio_cumulative"] is None
     (warning,) = interval_notes.warnings({}, cut, {})
-    assert warning.startswith("loss_event_ratio_cumulative is left out")
+    assert str(warning).startswith("loss_event_ratio_cumulative is left out")
 
 
 def test_depths_of_timeout_sequences() -> None:

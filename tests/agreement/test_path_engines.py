@@ -145,7 +145,7 @@ def test_the_square_root_law_and_triple_duplicates_alone() -> None:
     assert alone["send_rate_pps"] == pytest.approx(
         10 * (99 + window) / (0.06 * (window / 2 + 1)), rel=1e-12
     )
-    assert law.warnings == alone.warnings == []
+    assert law.notes == alone.notes == []
 
 
 @pytest.mark.parametrize("name", ["mathis", "pftk-approx", "cubic-response", "pftk"])
@@ -165,7 +165,7 @@ def test_a_model_without_receiver_window_warns_beyond_it(name: str) -> None:
     assert any("no receiver window" in text for text in found.warnings)
     # where a link holds the flows below the window, there is nothing to warn of
     (held,) = answer(scenario.with_changes({"network.bottleneck.rate": "10mbit"}), [name])
-    assert held.warnings == []
+    assert held.notes == []
 
 
 @pytest.mark.parametrize("name", PATH)
@@ -234,7 +234,7 @@ def test_algorithm_2_fed_by_a_measurement(loss: float, rate: float) -> None:
 
 def test_many_flows_that_wait_are_warned_of() -> None:
     (rare,) = answer(lossy(network__bottleneck__loss="0.01%"), ["parallel"])
-    assert rare.warnings == []
+    assert rare.notes == []
     (often,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
     assert any("here 100 % are" in text for text in often.warnings)
     assert often.regime == "timeouts"

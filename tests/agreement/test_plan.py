@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tcpcast.answer import Answer, Metric, Note
+from tcpcast.answer import Answer, Metric, Note, Status, noted
 from tcpcast.engines import answer
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import DomainError, NotApplicable
@@ -76,11 +76,11 @@ def test_grid_leaves_out_what_cannot_be() -> None:
 def test_buffer_for_few_sources_is_one_packet_and_a_warning() -> None:
     plan = plan_buffer(web(traffic__sources=5))
     assert plan.value == 1
-    assert any("no queue" in w for w in plan.warnings)
+    assert any("no queue" in w for w in map(str, plan.warnings))
 
 
 def test_rule_is_warned_of_above_its_load() -> None:
-    assert any("164%" in w for w in plan_buffer(web()).warnings)
+    assert any("164%" in w for w in map(str, plan_buffer(web()).warnings))
     assert plan_buffer(web(traffic__sources=82)).warnings == []
 
 
@@ -156,7 +156,7 @@ def test_rate_from_an_unlimited_bottleneck() -> None:
 def test_rate_ends_where_the_round_trip_has_no_room() -> None:
     """One source needs next to nothing: the packet's own transmission sets the least rate."""
     plan = plan_rate(web(traffic__sources=1), rate_bps=1e3)
-    assert any("whole round-trip time of the scenario" in w for w in plan.warnings)
+    assert any("whole round-trip time of the scenario" in w for w in map(str, plan.warnings))
     slower = {"network.bottleneck.rate": f"{plan.value * 0.99:.0f}bit"}
     with pytest.raises(ValueError, match="transmission"):
         web(traffic__sources=1).with_changes(slower)
@@ -168,10 +168,10 @@ def test_the_rate_of_a_saw_tooth_is_the_smallest() -> None:
     for target in (650e3, 700e3):
         plan = plan_rate(few, rate_bps=target)
         assert plan.value < 1.495e6
-        (warning,) = (text for text in plan.warnings if "miss the target again" in text)
+        (warning,) = (text for text in map(str, plan.warnings) if "miss the target again" in text)
         assert re.search(r"up to 1\.[5-9]\d*mbit", warning)
     plan = plan_rate(few, rate_bps=500e3)
-    assert not any("miss the target again" in text for text in plan.warnings)
+    assert not any("miss the target again" in text for text in map(str, plan.warnings))
 
 
 def test_impossible_targets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,10 +219,10 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenar
             name, value = figure(scenario)
             metric = Metric(value, value * 0.98, value * 1.02)
             about = [
-                Note(f"{each} is short", [each], kind="check") for each in (name, "jain_index")
+                Note(f"{each} is short", (each,), kind="check") for each in (name, "jain_index")
             ]
-            warnings = ["simulated", *about]
-            return [Answer(engine="packet", metrics={name: metric}, warnings=warnings)]
+            warnings = [*noted(["simulated"]), *about]
+            return [Answer(engine="packet", metrics={name: metric}, notes=warnings)]
 
         monkeypatch.setattr(verification, "answer", run)
         return asked
@@ -244,7 +244,7 @@ def test_verified_buffer(simulated: Callable[[Figure], list[Scenario]]) -> None:
     assert table["low"] == pytest.approx(table["loss_ratio"] * 0.98)
     assert len(plan.verified) == len(buffers) == len(asked) <= 14
     assert {s.run.connections for s in asked} == {30_000}
-    assert plan.warnings[1:] == ["simulated", "loss_ratio is short"]
+    assert list(map(str, plan.warnings[1:])) == ["simulated", "loss_ratio is short"]
 
 
 def test_verified_users(simulated: Callable[[Figure], list[Scenario]]) -> None:
@@ -272,7 +272,7 @@ def test_verified_users_search_on_when_the_model_is_far_off(
     simulated(lambda _: ("connection_rate_bps", 1e9))
     plan = plan_users(web(), rate_bps=300e3, verify=True)
     assert plan.simulated is None
-    assert any("outside" in w for w in plan.warnings)
+    assert any("outside" in w for w in map(str, plan.warnings))
     assert len(plan.verified) == 10
 
 
@@ -297,7 +297,13 @@ def test_interrupted_check_keeps_what_was_finished(monkeypatch: pytest.MonkeyPat
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         metrics = {"loss_ratio": Metric(math.exp(-scenario.buffer_pkts / 50))}
-        return [Answer(engine="packet", metrics=metrics, interrupted=next(runs) == 2)]
+        return [
+            Answer(
+                engine="packet",
+                metrics=metrics,
+                status=Status.INTERRUPTED if next(runs) == 2 else Status.DONE,
+            )
+        ]
 
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_buffer(web(), verify=True)
@@ -309,7 +315,7 @@ def test_interrupted_check_keeps_what_was_finished(monkeypatch: pytest.MonkeyPat
 def test_check_that_does_not_apply_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
-        return [Answer(engine="packet", not_applicable="no such network")]
+        return [Answer(engine="packet", status=Status.NOT_APPLICABLE, reason="no such network")]
 
     monkeypatch.setattr(verification, "answer", run)
     with pytest.raises(NotApplicable, match="no such network"):
@@ -346,7 +352,7 @@ def test_a_check_is_over_when_max_wall_is() -> None:
         assert plan.simulated is None
         # What was cut short is shown as far as it goes, and no other run was begun.
         assert len(plan.verified) <= 1
-        assert "run.max_wall was reached before the check was over" in plan.warnings
+        assert "run.max_wall was reached before the check was over" in map(str, plan.warnings)
 
 
 @pytest.mark.long

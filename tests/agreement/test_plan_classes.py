@@ -225,19 +225,19 @@ def test_the_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_warnings_of_runs_are_counted_by_kind() -> None:
     def short(seconds: int) -> Answer:
-        note = Note(f"{seconds} s are needed", ["loss_ratio"], kind="check")
-        other = Note("too short", ["jain_index"], kind="check")
-        return Answer("packet", warnings=[note, other])
+        note = Note(f"{seconds} s are needed", ("loss_ratio",), kind="check")
+        other = Note("too short", ("jain_index",), kind="check")
+        return Answer("packet", notes=[note, other])
 
     found = run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
-    assert found == ["in 2 of 3 runs: 70 s are needed"]
+    assert list(map(str, found)) == ["in 2 of 3 runs: 70 s are needed"]
     assert isinstance(found[0], Note)
     assert found[0].kind == "check"
 
 
 def test_three_warnings_are_shown_the_worst_first() -> None:
     kinds: Any = ("remark", "withheld", "check", "run")
-    warnings: list[str] = [Note(kind, kind=kind) for kind in kinds]
+    warnings: list[Note | str] = [Note(kind, kind=kind) for kind in kinds]
     warnings.append("by simulation undecided: noise")
     plan = Plan("a question", 10, "sources", warnings=warnings)
     lines = as_text(plan_parts(plan, load("web-10mbit")), 100).splitlines()

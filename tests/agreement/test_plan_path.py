@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, Status
 from tcpcast.engines.formula.parallel import FEW_WAITING
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.cubic import cubic_response
@@ -151,7 +151,7 @@ def test_where_most_would_wait_pftk_answers() -> None:
     )
     plan = plan_streams(scenario)
     assert plan.value == math.ceil(10e6 / PACKET_BITS / pftk_pps(0.01, 0.03)) == 4
-    assert any("algorithm 1 assumes" in w and "100 %" in w for w in plan.warnings)
+    assert any("algorithm 1 assumes" in w and "100 %" in w for w in map(str, plan.warnings))
     assert any("837 flows" in note for note in plan.notes)
     table = plan.tables["streams"]
     assert table["limit"][table["flows"] == 4] == ["capacity"]
@@ -176,12 +176,14 @@ def test_algorithm_1_takes_one_minus_what_pftk_divides_by() -> None:
 
 
 def test_warnings_of_streams() -> None:
-    assert any("10 %" in w for w in plan_streams(path(network__bottleneck__loss="12%")).warnings)
+    assert any(
+        "10 %" in w for w in map(str, plan_streams(path(network__bottleneck__loss="12%")).warnings)
+    )
     small = path(network__rtt="30ms", network__bottleneck__rate="1mbit")
-    assert any("fast retransmit" in w for w in plan_streams(small).warnings)
+    assert any("fast retransmit" in w for w in map(str, plan_streams(small).warnings))
     bursts = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "50%"}
     found = plan_streams(path(network__bottleneck__loss=bursts))
-    assert any("correlated" in w for w in found.warnings)
+    assert any("correlated" in w for w in map(str, found.warnings))
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_many_flows_are_answered_by_algorithm_1_where_few_wait() -> None:
     assert plan.warnings == []
     many = plan_loss(lossy(traffic__flows=5), goodput_bps=2e6)
     assert many.tables["tolerated"]["model"][0] == "PFTK (31), each of 5"
-    assert any("algorithm 1 assumes" in w for w in many.warnings)
+    assert any("algorithm 1 assumes" in w for w in map(str, many.warnings))
     p = float(many.tables["tolerated"]["loss_ratio"][1])
     model = parallel_throughput(
         flows=5, rtt_s=0.08, t0_s=1.0, loss_event_ratio=p, packets_per_ack=1
@@ -440,7 +442,7 @@ def test_verified_loss_gives_up(simulated: Callable[..., list[Scenario]]) -> Non
     simulated(lambda _: {"goodput_bps": 9e6})
     plan = plan_loss(lossy(), goodput_bps=5e6, verify=True)
     assert plan.simulated is None
-    assert any("outside" in w for w in plan.warnings)
+    assert any("outside" in w for w in map(str, plan.warnings))
 
 
 def test_what_is_too_large_is_not_simulated(simulated: Callable[..., list[Scenario]]) -> None:
@@ -451,7 +453,7 @@ def test_what_is_too_large_is_not_simulated(simulated: Callable[..., list[Scenar
         plan_loss(lossy(), goodput_bps=10e9, verify=True),
     ):
         assert plan.simulated is None
-        assert any("not checked by simulation" in w for w in plan.warnings)
+        assert any("not checked by simulation" in w for w in map(str, plan.warnings))
     assert asked == []
     assert MOST_PACKETS == 5e8
 
@@ -462,7 +464,13 @@ def test_interrupted_streams_keep_what_was_finished(monkeypatch: pytest.MonkeyPa
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
         metrics = {name: Metric(1.0) for name in ("goodput_bps", "send_rate_pps", "utilisation")}
-        return [Answer(engine="packet", metrics=metrics, interrupted=next(runs) == 1)]
+        return [
+            Answer(
+                engine="packet",
+                metrics=metrics,
+                status=Status.INTERRUPTED if next(runs) == 1 else Status.DONE,
+            )
+        ]
 
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_streams(path(), verify=True)
@@ -504,4 +512,4 @@ def test_a_check_is_over_when_max_wall_is() -> None:
         assert plan.partial
         assert plan.simulated is None
         assert len(plan.verified) <= 1
-        assert "run.max_wall was reached before the check was over" in plan.warnings
+        assert "run.max_wall was reached before the check was over" in map(str, plan.warnings)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric, Note
+from tcpcast.answer import Answer, Metric, Note, Status, noted
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
 from tcpcast.plan.population import FEWEST_FILES, SEARCHED, VERIFIED
@@ -74,9 +74,9 @@ def table_of(scenario: Scenario, law: Law, noise: float) -> Answer:
                 "by_file": np.minimum(1.0, law(scenario.senders) / grid),
             },
         },
-        warnings=[
-            "the run is too short for the intervals of file_goodput",
-            Note("jain is short", ["jain_index"], kind="check"),
+        notes=[
+            *noted(["the run is too short for the intervals of file_goodput"]),
+            Note("jain is short", ("jain_index",), kind="check"),
         ],
     )
 
@@ -224,7 +224,7 @@ def test_a_flat_curve_is_undecided(by_law: Callable[..., list[Scenario]]) -> Non
     assert plan.high is not None
     assert plan.low < 125 < plan.high
     assert plan.scenario is None
-    (said,) = (w for w in plan.warnings if "undecided" in w)
+    (said,) = (w for w in map(str, plan.warnings) if "undecided" in w)
     assert "traffic.sources between" in said
     assert "--set run.duration=" in said
     assert "undecided, between" in as_text(plan_parts(plan, scenario), 100)
@@ -263,7 +263,7 @@ def test_an_engine_that_does_not_apply() -> None:
 def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
-        return [Answer(engine="packet", partial="it did not converge")]
+        return [Answer(engine="packet", status=Status.PARTIAL, reason="it did not converge")]
 
     monkeypatch.setattr(verification, "answer", run)
     with pytest.raises(NotApplicable, match=r"traffic\.sources = 125: it did not converge"):
@@ -278,7 +278,8 @@ def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) ->
         del engines, options
         found = table_of(scenario, LAWS["hyperbola"], 0.02)
         if scenario.senders in refused or (not refused and scenario.senders < 100):
-            found.metrics, found.partial = {}, "no fixed point was reached"
+            found.metrics = {}
+            found.stop("no fixed point was reached")
         return [found]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -293,7 +294,7 @@ def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) ->
 def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
-        return [Answer(engine="packet", interrupted=True)]
+        return [Answer(engine="packet", status=Status.INTERRUPTED)]
 
     monkeypatch.setattr(verification, "answer", run)
     with pytest.raises(KeyboardInterrupt):
@@ -310,7 +311,8 @@ def test_interrupted_later_it_tells_what_is_known(
         del engines, options
         asked.append(scenario.senders)
         found = table_of(scenario, law, 0.001)
-        found.interrupted = len(asked) > after
+        if len(asked) > after:
+            found.status = Status.INTERRUPTED
         return [found]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -320,8 +322,8 @@ def test_interrupted_later_it_tells_what_is_known(
     told = plan.tables["curve"]["sources"].tolist()
     assert told == sorted(set(asked[:after]))
     if plan.interrupted:
-        assert "interrupted" in plan.warnings[0]
-    assert plan.at_least == ("search" in plan.warnings[0])
+        assert "interrupted" in str(plan.warnings[0])
+    assert plan.at_least == ("search" in str(plan.warnings[0]))
     if plan.at_least:
         keeps = [n for n in told if law(n) / 0.95 >= 2e5]
         fails = [n for n in told if law(n) / 0.95 < 2e5]
@@ -337,17 +339,17 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         found = table_of(scenario, LAWS["hyperbola"], 0.02)
-        found.partial = "run.max_wall was reached before the run was over"
+        found.stop("run.max_wall was reached before the run was over")
         return [found]
 
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5)
     assert plan.partial
     told = [f"{n:,}" for n in plan.tables["curve"]["sources"].tolist()]
-    assert plan.warnings[-1].startswith(
+    assert str(plan.warnings[-1]).startswith(
         f"no complete answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
     )
-    assert plan.warnings[-1].endswith(": run.max_wall was reached before the run was over")
+    assert str(plan.warnings[-1]).endswith(": run.max_wall was reached before the run was over")
 
 
 class Ticking:
@@ -365,7 +367,7 @@ class Ticking:
         self.asked.append(scenario.senders)
         found = table_of(scenario, LAWS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:
-            found.partial = "run.max_wall was reached before the run was over"
+            found.stop("run.max_wall was reached before the run was over")
             found.tables = {}
         self.now = self.now + 1 if end is None else min(self.now + 1, end)
         return [found]
@@ -391,10 +393,10 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
     if limit == 40:
         assert plan.simulated == pytest.approx(plan.value, rel=0.01)
     else:
-        (said,) = (text for text in plan.warnings if "max_wall" in text)
+        (said,) = (text for text in map(str, plan.warnings) if "max_wall" in text)
         assert said.startswith("run.max_wall was reached before the ")
         assert plan.simulated is None
-    assert plan.at_least == ("the search" in plan.warnings[0])
+    assert plan.at_least == ("the search" in str(plan.warnings[0]))
     if plan.at_least:
         assert (plan.value, plan.low) == (max(n for n in told if n <= 157),) * 2
         assert f" source{'s' * (limit > 1)} or more" in as_text(plan_parts(plan, scenario))
@@ -425,11 +427,11 @@ def test_a_check_of_many_packets_has_fewer_replications_or_none(
     plan = plan_quality(longer, share=0.5, above_bps=4e5, verify=True)
     assert plan.simulated is None
     assert {s.run.replications for s in asked[before:]} == {1, SEARCHED}
-    assert "not checked by simulation: it would take 600 million packets" in plan.warnings[-1]
-    assert "run.duration" in plan.warnings[-1]
+    assert "not checked by simulation: it would take 600 million packets" in str(plan.warnings[-1])
+    assert "run.duration" in str(plan.warnings[-1])
     counted = loop({"run": {"connections": 5_000_000, "warmup": "20s"}})
     plan = plan_quality(counted, share=0.5, above_bps=4e7, verify=True)
-    assert "it would take 600 million packets" in plan.warnings[-1]
+    assert "it would take 600 million packets" in str(plan.warnings[-1])
 
 
 def test_a_check_of_too_many_sources_is_not_begun(
@@ -439,9 +441,8 @@ def test_a_check_of_too_many_sources_is_not_begun(
     monkeypatch.setattr("tcpcast.plan.quality.MOST_EXACT", 160)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert plan.simulated is None
-    assert (
-        "not checked by simulation: at most 160 sources are simulated one by one"
-        in plan.warnings[-1]
+    assert "not checked by simulation: at most 160 sources are simulated one by one" in str(
+        plan.warnings[-1]
     )
 
 

@@ -344,7 +344,7 @@ def test_a_check_in_noise_is_undecided_and_says_what_to_do(
     plan = plan_users(load("web-10mbit"), rate_bps=700e3, verify=True)
     assert plan.simulated is None
     assert plan.simulated_undecided
-    (said,) = (w for w in plan.warnings if "undecided" in w)
+    (said,) = (w for w in map(str, plan.warnings) if "undecided" in w)
     assert "traffic.sources between" in said
     assert "--set run.connections=" in said
     assert "by simulation     undecided, between" in as_text(

@@ -99,7 +99,7 @@ def test_short_transfers_by_size_and_by_losses() -> None:
     assert found.regime == "loss recovery"
     assert steps(found)["y_to"] == 2
     assert steps(found)["FileSize_min"] == 5
-    assert found.warnings == []
+    assert found.notes == []
     assert json.loads(encode(found.to_json()["provenance"]))["steps"][0]["value"] == 0.1
 
 
@@ -182,7 +182,7 @@ def test_no_transfer_takes_less_than_a_round_trip(engine: Callable[[Any, Any], A
     found = engine(transfers([1, 2, 30], loss="0.1%"), None)
     one, two, _ = found.tables["by_size"]["completion_time_s"]
     assert 0.1 < one < two < 0.11
-    assert found.warnings == []
+    assert found.notes == []
 
 
 def test_limited_transmit_above_the_usual_threshold() -> None:
@@ -190,7 +190,7 @@ def test_limited_transmit_above_the_usual_threshold() -> None:
     (warning,) = short(transfers([8], **changes), None).warnings
     assert "only on 2 of 5" in warning
     changes |= {"last_packets_threshold": 3, "duplicate_threshold": 3}
-    assert short(transfers([8], **changes), None).warnings == []
+    assert short(transfers([8], **changes), None).notes == []
 
 
 def test_no_duplicate_is_below_a_threshold_of_one() -> None:

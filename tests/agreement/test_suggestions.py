@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast import engines
-from tcpcast.answer import Refusal
 from tcpcast.engines import REGISTRY, RunOptions, answer, check
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import NotApplicable, Suggestion, TcpcastError
@@ -17,6 +16,8 @@ from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tcpcast.answer import Answer
 
 SHORT: dict[str, Any] = {"run.duration": "20s", "run.warmup": "1s", "run.max_wall": "1s"}
 PATH: dict[str, Any] = {"rtt": "50ms", "bottleneck": {"rate": "2mbit", "buffer": "20pkt"}}
@@ -84,7 +85,7 @@ def variants() -> Iterator[tuple[str, Scenario]]:
                 yield f"{kind} classes {own}", Scenario.from_dict(tables)
 
 
-def refusals() -> Iterator[tuple[str, str, Scenario, Refusal]]:
+def refusals() -> Iterator[tuple[str, str, Scenario, Answer]]:
     """Yield each refusal, without a run of an engine that accepts."""
     for title, scenario in variants():
         for name, entry in REGISTRY.items():
@@ -92,8 +93,8 @@ def refusals() -> Iterator[tuple[str, str, Scenario, Refusal]]:
                 engines.check(name, scenario)
             except NotApplicable:
                 (found,) = answer(scenario, [name])
-                assert isinstance(found.not_applicable, Refusal), (title, name)
-                yield title, name, scenario, found.not_applicable
+                assert not found.applies, (title, name)
+                yield title, name, scenario, found
             except TcpcastError:
                 assert entry.family != "formula"
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric, Note
+from tcpcast.answer import Answer, Metric, Note, noted
 from tcpcast.compare import compare_all
 from tcpcast.report.answered import remarks
 from tcpcast.report.saved import read_saved
@@ -69,7 +69,7 @@ def test_an_unknown_engine_is_refused(scenario: Scenario) -> None:
 
 def test_html_is_one_well_formed_table_with_every_figure(scenario: Scenario) -> None:
     answers = tcpcast.run(scenario, ["engset", "packet", "pftk"])
-    answers["packet"].warnings.append("a < b & c")
+    answers["packet"].warn("a < b & c")
     root = ElementTree.fromstring(f"<div>{answers._repr_html_()}</div>")
     table = root.find("div/table")
     assert table is not None
@@ -89,24 +89,25 @@ def test_html_is_one_well_formed_table_with_every_figure(scenario: Scenario) -> 
 
 def test_a_warning_about_intervals_knows_of_which_metrics_it_is() -> None:
     warning = Note(
-        "the run is too short; check the intervals of ", ["a_s", "b_s"], kind="check", named=True
+        "the run is too short; check the intervals of ", ("a_s", "b_s"), kind="check", named=True
     )
     quantile = Note(
         "too few files; no interval for the goodput that 95 % reach",
-        ["file_goodput"],
+        ("file_goodput",),
         kind="withheld",
     )
-    answer = Answer("packet", warnings=[warning, quantile, "look twice"], unwritten=["no room"])
-    assert caveats(answer) == [
+    notes = [warning, quantile, *noted(["look twice"])]
+    answer = Answer("packet", notes=notes, unwritten=["no room"])
+    assert list(map(str, caveats(answer))) == [
         "the run is too short; check the intervals of a_s, b_s",
         "too few files; no interval for the goodput that 95 % reach",
         *("look twice", "no room"),
     ]
-    assert worst(caveats(answer), {"b_s", "c_s"}) == [
-        *("look twice", "no room"),
+    assert list(map(str, worst(caveats(answer), {"b_s", "c_s"}))) == [
+        *("no room", "look twice"),
         "the run is too short; check the intervals of b_s",
     ]
-    assert worst(caveats(answer), {"c_s"}) == ["look twice", "no room"]
+    assert list(map(str, worst(caveats(answer), {"c_s"}))) == ["no room", "look twice"]
     copied = pickle.loads(pickle.dumps(warning))
     assert (copied, copied.metrics) == (warning, ("a_s", "b_s"))
 
@@ -114,15 +115,15 @@ def test_a_warning_about_intervals_knows_of_which_metrics_it_is() -> None:
 def warned_answer() -> Answer:
     shown, hidden = "loss_ratio", "timeouts"
     warnings = [
-        Note("too few timeouts; no interval for ", [hidden], kind="withheld", named=True),
-        Note("too few losses; no interval for ", [shown, hidden], kind="withheld", named=True),
+        Note("too few timeouts; no interval for ", (hidden,), kind="withheld", named=True),
+        Note("too few losses; no interval for ", (shown, hidden), kind="withheld", named=True),
         Note("the trace is repeated", kind="remark"),
-        Note("too short; check the intervals of ", [shown], kind="check", named=True),
+        Note("too short; check the intervals of ", (shown,), kind="check", named=True),
         Note("the run is too short; check every interval", kind="run"),
-        "the link is a mean",
+        *noted(["the link is a mean"]),
     ]
     metrics = {name: Metric(0.1, 0.09, 0.11) for name in (shown, hidden)}
-    return Answer("packet", metrics=metrics, warnings=warnings, kind="simulation")
+    return Answer("packet", metrics=metrics, notes=warnings, kind="simulation")
 
 
 def test_a_report_shows_the_three_worst_warnings_about_what_it_shows() -> None:
@@ -140,16 +141,14 @@ def test_a_report_shows_the_three_worst_warnings_about_what_it_shows() -> None:
     assert "3 more warnings below" in texts
     rest = texts[texts.index("More warnings") :]
     assert "packet: too few timeouts; no interval for timeouts" in rest
-    assert warned_answer().to_json()["warnings"] == warned_answer().warnings
+    assert warned_answer().to_json()["warnings"] == list(warned_answer().warnings)
 
 
 def test_a_saved_answer_has_its_notes(tmp_path: Path) -> None:
     scenario = tcpcast.load("local-loop", changes={"run.duration": "200s"})
     answers = tcpcast.run(scenario, ["packet"])
-    answers[0].warnings = warned_answer().warnings
+    answers[0].notes = warned_answer().notes
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(answers.to_json()))
     (read,) = read_saved(path)
-    assert read.warnings == answers[0].warnings
-    kinds = [(each.kind, each.metrics) for each in read.warnings if isinstance(each, Note)]
-    assert kinds == [(n.kind, n.metrics) for n in answers[0].warnings if isinstance(n, Note)]
+    assert read.notes == answers[0].notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, Status
 from tcpcast.compare import Comparison, Row, compare, compare_classes, compare_shares
 
 from cli.made_up import calculated, simulated, with_classes
@@ -42,7 +42,7 @@ def test_what_an_engine_withholds_is_told_of_no_file_and_no_class() -> None:
     withheld.engine, withheld.metrics = "fixed-point", {}
     assert compare_shares([told, withheld]).engines == ("packet", "fixed-point")
     assert compare_classes([told, withheld])["near"].engines == ("packet", "fixed-point")
-    withheld.partial = "no fixed point was reached"
+    withheld.stop("no fixed point was reached")
     assert compare_shares([told, withheld]).engines == ("packet",)
     assert compare_classes([told, withheld])["near"].engines == ("packet",)
 
@@ -96,7 +96,7 @@ def test_nothing_is_divided_by_zero_or_nan(held: float) -> None:
 
 
 def test_engines_that_do_not_apply_have_no_column() -> None:
-    refused = Answer("pftk", not_applicable="it needs bulk flows")
+    refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="it needs bulk flows")
     assert compare([calculated(), refused]).engines == ("engset",)
 
 

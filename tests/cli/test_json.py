@@ -9,7 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import UNITS, Answer, CaptureInputs, Metric, NoteKind
+from tcpcast.answer import UNITS, Answer, CaptureInputs, Metric, NoteKind, Status
 from tcpcast.report.json import encode, json_report
 
 from cli.made_up import calculated, simulated
@@ -103,9 +103,9 @@ def read(text: str) -> dict[str, Any]:
 
 
 def test_the_document_has_the_published_form(scenario: Scenario, pair: list[Answer]) -> None:
-    refused = Answer("pftk", not_applicable="it needs bulk flows")
+    refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="it needs bulk flows")
     stopped = simulated()
-    stopped.partial = "max_wall reached"
+    stopped.stop("max_wall reached")
     document = read(json_report([*pair, refused, stopped], scenario))
     jsonschema.validate(document, DOCUMENT)
     assert document["answers"][2] == {"engine": "pftk", "not_applicable": "it needs bulk flows"}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import Answer, Metric
+from tcpcast.answer import noted
 from tcpcast.engines import RunOptions, outside
 from tcpcast.errors import EnvironmentFault, NotApplicable, TcpcastError
 
@@ -54,9 +55,9 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         (one(Metric(1.0, 0.9)), "returned the interval 0.9 to None for goodput_bps"),
         (one(Metric(1.0, unit="Mbit/s")), "returned goodput_bps in Mbit/s; it is in bit/s"),
         (one(Metric(1.0), "a\x1b[31mb"), r'named a metric "a\\u001b\[31mb"; a name has letters'),
-        (one(Metric(1.0), warnings="too long"), "returned warnings that are no list of texts"),
-        (one(Metric(1.0), warnings=None), "returned warnings that are no list of texts"),
-        (one(Metric(1.0), warnings=[1]), "returned warnings that are no list of texts"),
+        (one(Metric(1.0), notes="too long"), "returned notes that are no list of tcpcast.Note"),
+        (one(Metric(1.0), notes=None), "returned notes that are no list of tcpcast.Note"),
+        (one(Metric(1.0), notes=[1]), "returned notes that are no list of tcpcast.Note"),
         (one(Metric(1.0), tables=[1]), "returned tables that are not a dict"),
         (one(Metric(1.0), tables={"a": 5}), "returned table a that is not a dict of columns"),
         (one(Metric(1.0), tables={5: {}}), "named a table 5; a name is a text"),
@@ -70,7 +71,7 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         (Answer("own", metrics=[1.0]), "returned metrics that are not a dict"),  # type: ignore[arg-type]
         (one(Metric(10**400)), "returned a number for goodput_bps that is too large"),
         (one(Metric(1.0, unit=5)), "returned a unit or doubt of goodput_bps that is no text"),  # type: ignore[arg-type]
-        (one(Metric(1.0), regime=5), "returned a value of regime that is neither a text nor None"),
+        (one(Metric(1.0), regime=5), "returned a value of regime that is not a text"),
         (one(Metric(1.0), provenance=5), "returned provenance that are not a dict"),
         (
             one(Metric(1.0), provenance={"a": object()}),
@@ -184,7 +185,7 @@ def test_an_answer_that_cannot_be_read_is_a_failure(monkeypatch: pytest.MonkeyPa
 
 
 def test_long_warnings_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = ask(one(Metric(1.0, doubt="a" * 10**6), warnings=["b" * 10**6]), monkeypatch)
+    found = ask(one(Metric(1.0, doubt="a" * 10**6), notes=noted(["b" * 10**6])), monkeypatch)
     assert [len(text) for text in found.warnings] == [500]
     assert len(found.metrics["goodput_bps"].doubt or "") == 500
 

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tcpcast.answer import Answer
+from tcpcast.answer import Answer, Status
 from tcpcast.cli import main
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
@@ -568,7 +568,9 @@ def test_after_an_interrupt_no_other_simulation_begins(
     def interrupted(scenario: Scenario, engines: list[str], options: Any) -> list[Answer]:
         asked.append(list(engines))
         found = answer(scenario, [name for name in engines if name != "packet"], options)
-        return [*found, Answer("packet", interrupted=True)] if "packet" in engines else found
+        return (
+            [*found, Answer("packet", status=Status.INTERRUPTED)] if "packet" in engines else found
+        )
 
     monkeypatch.setattr("tcpcast.path.prediction.answer", interrupted)
     arguments = ("--rtt", "1s", "--loss", "1%", "--size", "9pkt", *CLASSIC, "--packet")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 import tcpcast
-from tcpcast.answer import Note
 from tcpcast.cli import main
 from tcpcast.report.summary import MOST_WARNINGS
 
@@ -137,11 +136,10 @@ def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(capsys: 
 def test_the_simulator_says_of_which_metrics_its_warnings_are() -> None:
     scenario = tcpcast.load("web-10mbit", changes={"run.connections": 300, "run.warmup": "1s"})
     (answer,) = tcpcast.run(scenario, ["packet"])
-    about = [text for text in answer.warnings if isinstance(text, Note)]
-    named = {name for text in about for name in text.metrics}
+    named = {name for note in answer.notes for name in note.metrics}
     assert named
     assert named <= answer.metrics.keys() | {"file_goodput"}
-    assert any("of files reach" in text and text.metrics == ("file_goodput",) for text in about)
+    assert any("of files reach" in n.why and n.metrics == ("file_goodput",) for n in answer.notes)
 
 
 PHASES = """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, Status, noted
 from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import text
@@ -95,7 +95,8 @@ def test_no_name_is_markup_in_a_page() -> None:
 
 def test_nothing_of_another_engine_is_markup_in_a_page() -> None:
     metrics = {"own": Metric(1.0, unit=HOSTILE, doubt=HOSTILE), "goodput_bps": Metric(2.0)}
-    answer = Answer(HOSTILE, metrics=metrics, warnings=[HOSTILE], partial=HOSTILE, regime=HOSTILE)
+    answer = Answer(HOSTILE, metrics=metrics, notes=noted([HOSTILE]), regime=HOSTILE)
+    answer.stop(HOSTILE)
     parts = run_parts(compare_all([answer, Answer("other", metrics=metrics)]), every=True)
     page = html_page(Document("a", parts), MARK)
     check_page(page)
@@ -125,7 +126,9 @@ def test_no_name_acts_on_a_terminal() -> None:
 
 
 def test_a_report_of_answers_has_all_that_belongs_to_it(scenario: Scenario) -> None:
-    compared = compare_all([calculated(), simulated(), Answer("pftk", not_applicable="no flows")])
+    compared = compare_all(
+        [calculated(), simulated(), Answer("pftk", status=Status.NOT_APPLICABLE, reason="no flows")]
+    )
     document = run_document(compared, scenario, "tcpcast report web-10mbit", figures=True)
     page = html_page(document, MARK)
     check_page(page)
@@ -298,8 +301,9 @@ def test_saved_answers_are_laid_out_as_they_were_without_a_simulation(
 def test_saved_answers_are_the_answers(scenario: Scenario, tmp_path: Path) -> None:
     one, other = calculated(), simulated()
     one.regime, one.steps, one.domain = "bottleneck", [{"symbol": "p"}], {"loss": 0.1}
-    other.partial, other.tables["words"] = "interrupted", {"word": np.array(["a", "b"])}
-    refused = Answer("pftk", not_applicable="no flows")
+    other.stop("interrupted")
+    other.tables["words"] = {"word": np.array(["a", "b"])}
+    refused = Answer("pftk", status=Status.NOT_APPLICABLE, reason="no flows")
     answers = Answers([one, other, refused], scenario)
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(answers.to_json()))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
+from tcpcast.answer import Status
 from tcpcast.cli import main
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
@@ -90,7 +91,7 @@ def test_a_partial_answer_is_printed_and_exits_1(
 ) -> None:
     def unfinished(*_: object) -> Answer:
         answer = simulated()
-        answer.partial = "the precision of 1 % was not reached within 1 s"
+        answer.stop("the precision of 1 % was not reached within 1 s")
         return answer
 
     install(packet=unfinished)
@@ -107,7 +108,7 @@ def test_an_interrupted_run_prints_what_was_finished_and_exits_130(
 ) -> None:
     def interrupted(*_: object) -> Answer:
         answer = simulated()
-        answer.partial, answer.interrupted = "interrupted after 2 of 4 replications", True
+        answer.stop("interrupted after 2 of 4 replications", Status.INTERRUPTED)
         return answer
 
     install(packet=interrupted, engset=lambda *_: calculated())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tcpcast
+from tcpcast.answer import Status
 from tcpcast.cli.run import exit_code
 from tcpcast.compare import class_figures
 from tcpcast.emulation.traffic import TrafficOutcome
@@ -48,7 +49,7 @@ def measured(scenario: Scenario) -> Answer:
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
     assert answer.not_applicable is None, answer.not_applicable
-    if answer.machine_fault:
+    if answer.status is Status.MACHINE:
         pytest.skip(str(answer.partial))
     return answer
 
@@ -321,7 +322,7 @@ def test_a_late_link_ends_early_and_its_results_are_marked(
     found = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
     answer = replace_link(monkeypatch, found).kernel(asked(), RunOptions())
     assert found.cut == LATE
-    assert answer.machine_fault
+    assert answer.status is Status.MACHINE
     assert exit_code([answer]) == 3
     assert "--accept-late" in answer.partial
     rate = answer.metrics["send_rate_pps"]

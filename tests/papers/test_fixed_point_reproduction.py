@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from report_parts import check_figure, own, section, without_layout
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, Status
 from tcpcast.papers.fixed_point import PAPER, little
 from tcpcast.papers.fixed_point.distributions import bursts, exceeding
 from tcpcast.papers.fixed_point.formulas import overload_kbit
@@ -253,7 +253,7 @@ def test_a_cause_gives_the_figure_and_not_only_its_side() -> None:
 
 def test_what_a_fixed_point_withholds_stands_beside_in_brackets() -> None:
     other = answer(loss_ratio=0.08)
-    withheld = replace(other, partial="no fixed point was reached")
+    withheld = replace(other, status=Status.PARTIAL, reason="no fixed point was reached")
     figures = Figures(replace_intervals(FOUND), 100, beside=(other, withheld, Answer("packet")))
     row = figures.row("loss", ("100",), Printed("6.00"), relative=0.05)
     assert row.verdict is Verdict.DIFFERS
@@ -268,7 +268,7 @@ def replace_intervals(found: Answer) -> Answer:
 
 
 def test_what_is_missing_is_told_once() -> None:
-    left = Answer("fixed-point", not_applicable="it did not converge")
+    left = Answer("fixed-point", status=Status.NOT_APPLICABLE, reason="it did not converge")
     assert missing(left, FOUND, left) == ["Left out, engine fixed-point: it did not converge"]
 
 
@@ -279,11 +279,11 @@ def test_reference_flows_that_did_not_pass_are_told_with_what_failed() -> None:
     why = "no fixed point was reached (own queue differs by +122 %)"
     tests = {"what": np.array(["loss", "own queue"]), "passed": np.array([True, False])}
     tables = {"reference_flows": table, "convergence": tests}
-    found = Answer("fixed-point", tables=tables, partial=why)
+    found = Answer("fixed-point", tables=tables, status=Status.PARTIAL, reason=why)
     seen = reference_flows(found)
     assert seen.metrics == {"rtt_mean_s": Metric(2.0, 1.9, 2.1), "loss_ratio": Metric(0.1)}
     assert reference_flows(FOUND) is FOUND
-    short = Answer("fixed-point", partial="run.max_wall was reached")
+    short = Answer("fixed-point", status=Status.PARTIAL, reason="run.max_wall was reached")
     (told,) = failed(
         {
             "Scheme 2": {"N = 5000": seen, "N = 2500": FOUND, "N = 7500": short},

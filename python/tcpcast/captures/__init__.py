@@ -287,7 +287,7 @@ def trace(
         reason = OS_ERROR.sub("", str(fault))
         if isinstance(fault, IsADirectoryError):
             reason = "a folder, not a capture; `tcpcast report` reads all captures of one"
-        raise CaptureError(f"{whose}: {reason}") from fault
+        raise CaptureError(reason, file=whose) from fault
     connections = columns(found["connections"], found["limits"])
     rounds_found = rounds(found["rounds"], found["limits"])
     lost = events(found["loss_indications"])

@@ -30,7 +30,7 @@ from tcpcast.report.text import print_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcpcast.answer import Refusal
+    from tcpcast.errors import Suggestion
     from tcpcast.report.prediction import Prediction
 
 
@@ -94,11 +94,11 @@ def _predictions(
     An interrupt ends it with the points that were finished, unless there is none.
     """
     found: list[Prediction] = []
-    refusals: dict[tuple[str, str], Refusal] = {}
+    known: dict[tuple[str, str], tuple[Suggestion, ...]] = {}
     with progress_bar("path") as progress:
         for done, point in enumerate(asked):
             advance = _part(progress, done, len(asked)) if packet else None
-            how = RunOptions(progress=advance, tables=tables, refusals=refusals)
+            how = RunOptions(progress=advance, tables=tables, known_suggestions=known)
             try:
                 found.append(predict_point(options, point, packet=packet, how=how))
             except KeyboardInterrupt:
@@ -146,8 +146,7 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     words = [
         f"{a.engine}: {word}"
         for a, told in said
-        for word in (refusal_by_option(a.not_applicable or ""), *map(by_option, told))
-        if word
+        for word in (*([] if a.applies else [refusal_by_option(a)]), *map(by_option, told))
     ]
     for word in dict.fromkeys(words):
         print(f"tcpcast: {word}", file=sys.stderr)

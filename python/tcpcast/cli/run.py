@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 import tcpcast
+from tcpcast.answer import Status
 from tcpcast.cli.options import (
     check_one_form,
 )
@@ -89,13 +90,14 @@ def exit_code(answers: Sequence[Answer]) -> int:
 
     Else 1 if an answer is partial, and 0 if none is.
     """
-    if any(a.interrupted for a in answers):
+    found = {answer.status for answer in answers}
+    if Status.INTERRUPTED in found:
         return 130
-    if any(a.unwritten or a.machine_fault for a in answers):
+    if Status.MACHINE in found or any(answer.unwritten for answer in answers):
         return 3
-    if all(a.not_applicable is not None for a in answers):
+    if found == {Status.NOT_APPLICABLE}:
         return 2
-    return 1 if any(a.partial is not None for a in answers) else 0
+    return 1 if found & {Status.PARTIAL, Status.FAILED} else 0
 
 
 def answers_to(  # noqa: PLR0913 - how to run, by name
@@ -150,10 +152,11 @@ def _report(
     else:
         print(csv_text(answers), end="")
     told = with_scenario(answers, scenario)
-    words = [text for about, text in told if about is None]
+    words = [str(note) for about, note in told if about is None]
     for answer in answers:
-        own = [answer.not_applicable, *(text for about, text in told if about is answer)]
-        words += [f"{answer.engine}: {text}" for text in own if text is not None]
+        refusal = [] if answer.applies else [answer.refusal()]
+        own = [*refusal, *(note for about, note in told if about is answer)]
+        words += [f"{answer.engine}: {text}" for text in own]
     for word in words:
         print(f"tcpcast: {word}", file=sys.stderr)
 

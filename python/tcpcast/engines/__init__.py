@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, Refusal, noted
-from tcpcast.engines.advice import checked_refusal
+from tcpcast.answer import Answer, Metric, Status, noted
+from tcpcast.engines.advice import accepted_suggestions
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
     CAPTURES,
@@ -29,6 +29,7 @@ from tcpcast.errors import (
     DomainError,
     EnvironmentFault,
     NotApplicable,
+    Suggestion,
     TcpcastError,
     UnknownEngine,
 )
@@ -55,7 +56,8 @@ class RunOptions:
     out tables that take as long as its metrics, and the scenario's digest, for who shows metrics
     alone; ``accept_late`` lets ``kernel`` continue although this machine is too busy for its link;
     without ``suggestions`` a refusal has only its reason, which saves their checks in a sweep;
-    ``refusals`` keeps those already checked, by engine and reason, for the other points of a range.
+    ``known_suggestions`` keeps those already checked, by engine and reason, for the other points of
+    a range.
     """
 
     threads: int | None = None
@@ -66,7 +68,7 @@ class RunOptions:
     tables: bool = True
     accept_late: bool = False
     suggestions: bool = True
-    refusals: dict[tuple[str, str], Refusal] | None = None
+    known_suggestions: dict[tuple[str, str], tuple[Suggestion, ...]] | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers of threads that are none."""
@@ -198,11 +200,11 @@ def answer(
             found.get(measures) if measured else None,
             alone=len(order) == 1,
         )
-        if isinstance(why := result.not_applicable, Refusal) and engines is not None:
+        if not result.applies and engines is not None:
             checks = functools.partial(check, feed=feed)
-            suggest = functools.partial(checked_refusal, check=checks, asked=order)
-            result.not_applicable = _suggested(name, scenario, why, options, suggest)
-        if engines is not None or result.not_applicable is None:
+            suggest = functools.partial(accepted_suggestions, check=checks, asked=order)
+            _check_suggestions(result, scenario, options, suggest)
+        if engines is not None or result.applies:
             found[name] = result
         if result.interrupted:
             break
@@ -248,20 +250,18 @@ def any_simulates(engines: str | Sequence[str] | None) -> bool:
     return not names or not all(isinstance(REGISTRY.get(name), Formula) for name in names)
 
 
-def _suggested(
-    name: str,
+def _check_suggestions(
+    refused: Answer,
     scenario: Scenario,
-    why: Refusal,
     options: RunOptions,
-    suggest: Callable[[str, Scenario, Refusal], Refusal],
-) -> Refusal:
-    """Return a refusal with its accepted suggestions, or with those found for the same reason."""
-    if not options.suggestions:
-        return Refusal(why.reason)
-    known = {} if options.refusals is None else options.refusals
-    if (key := (name, why.reason)) not in known:
-        known[key] = suggest(name, scenario, why)
-    return known[key]
+    suggest: Callable[[str, Scenario, Sequence[Suggestion]], tuple[Suggestion, ...]],
+) -> None:
+    """Replace suggestions by the accepted ones, or by those found for the same reason."""
+    known = {} if options.known_suggestions is None else options.known_suggestions
+    key = refused.engine, refused.reason
+    if options.suggestions and key not in known:
+        known[key] = suggest(refused.engine, scenario, refused.suggestions)
+    refused.suggestions = known[key] if options.suggestions else ()
 
 
 def check_feed(feed: str) -> None:
@@ -308,15 +308,16 @@ def _ask(
     try:
         entry.check_packets(scenario)
         result = entry.ask(scenario, options, measured)
-    except NotApplicable as reason:
-        result = Answer(engine=name, not_applicable=Refusal(reason.reason, reason.suggestions))
+    except NotApplicable as why:
+        result = Answer(name, status=Status.NOT_APPLICABLE, reason=why.reason)
+        result.suggestions = why.suggestions
     except TcpcastError as fault:
         if alone or entry.family != OUTSIDE:
             raise
-        result = Answer(engine=name, partial=str(fault), failed=str(fault))
+        result = Answer(name, status=Status.FAILED, reason=str(fault))
     else:
-        own = [text for text in result.warnings if text not in scenario.warnings()]
-        result.warnings = [*noted(scenario.warnings(), "scenario"), *noted(own, "model")]
+        about = noted(scenario.warnings(), "scenario")
+        result.notes = [*about, *(note for note in result.notes if note not in about)]
     result.wall_s = time.perf_counter() - started
     return result
 

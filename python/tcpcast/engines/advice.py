@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Refusal
 from tcpcast.errors import NotApplicable, Suggestion, TcpcastError
 
 if TYPE_CHECKING:
@@ -19,33 +18,33 @@ MOST_CHANGES = 4
 """Keys that one suggestion changes at most."""
 
 
-def checked_refusal(
+def accepted_suggestions(
     name: str,
     scenario: Scenario,
-    why: Refusal | NotApplicable,
+    candidates: Sequence[Suggestion],
     check: Check,
     asked: Collection[str] = (),
-) -> Refusal:
-    """Return a refusal with those of its suggestions that the engines accept.
+) -> tuple[Suggestion, ...]:
+    """Return the suggestions of a refusal that the engines accept.
 
-    If there are none, it suggests ``packet`` if ``packet`` accepts the scenario.
+    If there are none, the engine ``packet`` if it accepts the scenario.
 
     Parameters
     ----------
     name, scenario
         The engine and the request that it refused.
-    why
-        The refusal; its suggestions are candidates.
+    candidates
+        The suggestions of the refusal.
     check
         The check of an engine, without a run.
     asked
         Engines of the same request, which are not suggested.
     """
     there = {name, *asked}
-    found = list(_accepted(name, scenario, why.suggestions, check, there))
+    found = tuple(_accepted(name, scenario, candidates, check, there))
     if not found and "packet" not in there:
-        found = list(_accepted_engines([Suggestion(engine="packet")], scenario, check))
-    return Refusal(why.reason, found)
+        found = tuple(_accepted_engines([Suggestion(engine="packet")], scenario, check))
+    return found
 
 
 def stack_changes(scenario: Scenario, stack: str) -> dict[str, str]:

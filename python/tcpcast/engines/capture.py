@@ -15,7 +15,7 @@ import numpy as np
 
 import tcpcast
 from tcpcast import statistics
-from tcpcast.answer import Answer, CaptureInputs, Metric
+from tcpcast.answer import Answer, CaptureInputs, Metric, Status, noted
 from tcpcast.captures import trace as read
 from tcpcast.captures.beside import LEAST_VARIATION_S
 from tcpcast.captures.control import BBR
@@ -86,7 +86,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
         kind="measurement",
         metrics=_metrics(kept, together),
         tables=_tables(kept),
-        warnings=[*capture.warnings, *caveats],
+        notes=noted([*capture.warnings, *caveats]),
         provenance={
             "version": tcpcast.__version__,
             "scenario": scenario.digest(),
@@ -98,9 +98,9 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
         captured=CaptureInputs(_fed(kept, together), asked),
     )
     if capture.damaged or capture.interrupted:
-        answer.interrupted = capture.interrupted
+        status = Status.INTERRUPTED if capture.interrupted else Status.PARTIAL
         why = "interrupted" if capture.interrupted else "the capture is damaged"
-        answer.partial = f"{why}: the results are of the packets before"
+        answer.stop(f"{why}: the results are of the packets before", status)
     return answer
 
 

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import UNITS, Answer, Metric
+from tcpcast.answer import UNITS, Answer, Metric, Note, Status
 from tcpcast.errors import TcpcastError
 from tcpcast.metrics import METRICS
 from tcpcast.units import show
@@ -26,8 +26,6 @@ _ROUNDING = 1e-9
 """A share may be larger than 1 by this much."""
 
 _DICTS = ("metrics", "tables", "provenance", "domain")
-_TEXTS = ("warnings", "unwritten")
-_TEXT_OR_NONE = ("partial", "not_applicable", "failed", "regime")
 
 
 def held(found: Any, units: Mapping[str, str]) -> Answer:
@@ -52,11 +50,10 @@ def held(found: Any, units: Mapping[str, str]) -> Answer:
     _check_kinds(answer)
     answer.metrics = {name: _metric(name, m, units) for name, m in answer.metrics.items()}
     answer.tables = {_text("table", name): _table(name, t) for name, t in answer.tables.items()}
-    for name in _TEXTS:
-        setattr(answer, name, [shortened(each) for each in getattr(answer, name)])
-    for name in _TEXT_OR_NONE:
-        if (text := getattr(answer, name)) is not None:
-            setattr(answer, name, shortened(text))
+    answer.notes = [replace(note, why=shortened(note.why)) for note in answer.notes]
+    answer.unwritten = [shortened(each) for each in answer.unwritten]
+    answer.reason = shortened(answer.reason)
+    answer.regime = None if answer.regime is None else shortened(answer.regime)
     try:
         json.dumps(replace(answer, tables={}).to_json(), allow_nan=False)
     except (TypeError, ValueError, AttributeError, RecursionError) as fault:
@@ -68,13 +65,17 @@ def _check_kinds(found: Answer) -> None:
     for name in _DICTS:
         if not isinstance(getattr(found, name), dict):
             raise TcpcastError(f"returned {name} that are not a dict")
-    for name in _TEXTS:
-        texts = getattr(found, name)
-        if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
-            raise TcpcastError(f"returned {name} that are no list of texts")
-    for name in _TEXT_OR_NONE:
-        if not isinstance(getattr(found, name), str | None):
-            raise TcpcastError(f"returned a value of {name} that is neither a text nor None")
+    for name, kind, what in (("notes", Note, "tcpcast.Note"), ("unwritten", str, "texts")):
+        parts = getattr(found, name)
+        if not isinstance(parts, list | tuple) or not all(isinstance(p, kind) for p in parts):
+            raise TcpcastError(f"returned {name} that are no list of {what}")
+    for name, kinds, what in (
+        ("status", Status, "a tcpcast.Status"),
+        ("reason", str, "a text"),
+        ("regime", str | None, "a text"),
+    ):
+        if not isinstance(getattr(found, name), kinds):
+            raise TcpcastError(f"returned a value of {name} that is not {what}")
 
 
 def shortened(text: str) -> str:

@@ -135,7 +135,9 @@ class Formula(EngineEntry):
             return False
         if scenario.captured is not None:  # what it looks like is known when it has been read
             return self.quick and self.stack in ("", *CONTROLS)
-        return self.quick and self.stack in scenario.populations[0].tcp.stack
+        tcp = scenario.populations[0].tcp
+        controls = {"bbr": ("bbr", "bbr3")}.get(self.stack, (self.stack,))
+        return self.quick and (self.stack in {"", tcp.stack} or tcp.control in controls)
 
     def check(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the formula covers a scenario, without solving it."""
@@ -166,14 +168,14 @@ class Formula(EngineEntry):
         told = {"tables": options.tables} if self.tabled else {}
         answer: Answer = self.load()(*inputs, **told)
         if scenario.cross and measured is None:
-            answer.warnings.append(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
+            answer.warn(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
         if scenario.captured is None and scenario.network.has_return and measured is None:
-            answer.warnings.append(RETURN_LEFT_OUT + (FEED_MEASURED if self.fed else ""))
+            answer.warn(RETURN_LEFT_OUT + (FEED_MEASURED if self.fed else ""))
         if self.fed:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
-        answer.warnings += _hops_left_out(scenario)
-        answer.warnings += [] if measured else path_left_out(scenario, fed=self.fed)
+        answer.warn(*_hops_left_out(scenario))
+        answer.warn(*([] if measured else path_left_out(scenario, fed=self.fed)))
         mark_outside(answer)
         answer.provenance |= {"version": _version(), "formula": self.source}
         if options.tables:
@@ -237,8 +239,8 @@ def models_control(entry: Formula, control: str) -> bool:
 
 def brought_back_by(entry: Formula) -> tuple[str, ...]:
     """Return the presets for which a model of Reno answers: the nearest of today, the paper's."""
-    if entry.stack == "max-plus":
-        return ("max-plus-reno",)
+    if entry.stack == "max-plus-reno":
+        return (entry.stack,)
     if entry.family == PATH:
         return ("linux-reno", "pftk-reno")
     return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)

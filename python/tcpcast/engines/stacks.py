@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Refusal
 from tcpcast.engines import REGISTRY, check
-from tcpcast.engines.advice import checked_refusal, stack_changes
+from tcpcast.engines.advice import accepted_suggestions, stack_changes
 from tcpcast.engines.registry import (
     CONTROLS,
     FIXED_POINT,
@@ -27,7 +26,7 @@ from tcpcast.engines.registry import (
     models_control,
     other_control,
 )
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import TcpcastError, refusal_text
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, control_of
@@ -109,7 +108,7 @@ def fit(engine: str, stack: str) -> Fit:
 
 def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) -> Fit:
     """Return the first verdict whose condition holds."""
-    control, max_plus = control_of(stack), entry.stack == "max-plus"
+    control, max_plus = control_of(stack), entry.stack == MAX_PLUS
     of_another = entry.stack in CONTROLS and CONTROLS.get(control) != engine
     refused, stated = Verdict.REFUSED, Verdict.STATED_ERROR
     measured = MEASURED.get((engine, stack), "")
@@ -131,7 +130,7 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
     return next((found for holds, found in verdicts if holds), APPLIES)
 
 
-def left_out(scenario: Scenario, *, suggestions: bool = False) -> dict[Refusal, list[str]]:
+def left_out(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
     """Return the formulas that a run leaves out for the scenario's stack, by the reason.
 
     Only those that take its kind of traffic; none for a capture, whose stack is unknown. The checks
@@ -140,13 +139,16 @@ def left_out(scenario: Scenario, *, suggestions: bool = False) -> dict[Refusal, 
     if scenario.captured is not None:
         return {}
     families = _TRAFFIC.get(scenario.populations[0].traffic.kind, ())
-    found: dict[Refusal, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for name, entry in REGISTRY.items():
         if not isinstance(entry, Formula) or entry.family not in families:
             continue
         if (why := other_control(entry, scenario)) is not None:
-            by = checked_refusal(name, scenario, why, check) if suggestions else Refusal(why.reason)
-            found.setdefault(by, []).append(name)
+            text = why.reason
+            if suggestions:
+                accepted = accepted_suggestions(name, scenario, why.suggestions, check)
+                text = refusal_text(text, accepted)
+            found.setdefault(text, []).append(name)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.formula.sizing import path_sizing
+from tcpcast.engines.registry import PATH, TRANSFERS
 from tcpcast.errors import NotApplicable
 from tcpcast.path.effort import MAX_WALL, MOST_SIMULATED, affords_comparison, simulated_s, transfers
 from tcpcast.path.options import (
@@ -114,12 +115,9 @@ def _fed_by_simulation(steady: Answers) -> Answer | None:
 
 
 def path_formulas(kind: str) -> list[str]:
-    """Return the formulas of one path that take a kind of traffic, in the order of the registry.
-
-    A row says what it applies to, and calls the traffic ``bulk`` or ``transfers`` as a scenario
-    does; those of the other kind would only say so.
-    """
-    return [name for name, row in FORMULAS.items() if row.fed and kind in row.applies]
+    """Return the formulas of one path that take a kind of traffic, in the order of the registry."""
+    family = {"bulk": PATH, "transfers": TRANSFERS}[kind]
+    return [name for name, row in FORMULAS.items() if row.fed and row.family == family]
 
 
 def _answers(scenario: Scenario, names: Sequence[str], options: RunOptions) -> Answers:

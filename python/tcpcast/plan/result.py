@@ -11,7 +11,7 @@ from tcpcast.answer import UNITS
 if TYPE_CHECKING:
     import numpy as np
 
-    from tcpcast.answer import Answer, Metric
+    from tcpcast.answer import Answer, Metric, Note
     from tcpcast.plan.search import Found
     from tcpcast.scenario import Scenario
 
@@ -84,7 +84,7 @@ class Plan:
     unit: str
     tables: dict[str, Table] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Note | str] = field(default_factory=list)
     simulated: float | None = None
     simulated_low: float | None = None
     simulated_high: float | None = None
@@ -160,7 +160,7 @@ class Plan:
             "target": self._target(),
             "tables": {name: {"columns": _plain(table)} for name, table in self.tables.items()},
             "notes": list(self.notes),
-            "warnings": list(self.warnings),
+            "warnings": list(map(str, self.warnings)),
             "interrupted": self.interrupted,
             "partial": self.partial,
             "simulated": self.simulated,

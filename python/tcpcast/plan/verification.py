@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
-from tcpcast.answer import Note, concerning
+from tcpcast.answer import Note
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
 from tcpcast.plan.search import UNDECIDED
@@ -200,25 +200,22 @@ def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Fou
         )
 
 
-def run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[str]:
+def run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[Note]:
     """Return one warning of each kind that affects the values shown, and how many runs have it."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Note]] = {}
     for each in answers:
-        kinds: dict[str, str] = {}
-        for warning in filter(None, (concerning(text, shown) for text in each.warnings)):
-            kinds.setdefault(warning.kind if isinstance(warning, Note) else warning, warning)
+        kinds: dict[str, Note] = {}
+        for warning in filter(None, (note.about(shown) for note in each.notes)):
+            kinds.setdefault(warning.kind, warning)
         for kind, warning in kinds.items():
             found.setdefault(kind, []).append(warning)
     return [_counted(texts[0], len(texts), len(answers)) for texts in found.values()]
 
 
-def _counted(warning: str, count: int, runs: int) -> str:
+def _counted(warning: Note, count: int, runs: int) -> Note:
     if count == runs:
         return warning
-    text = f"in {count} of {runs} runs: {warning}"
-    if not isinstance(warning, Note):
-        return text
-    return Note(text, warning.metrics, kind=warning.kind)
+    return Note(f"in {count} of {runs} runs: {warning}", warning.metrics, kind=warning.kind)
 
 
 def _take(plan: Plan, runs: Simulations, found: Found) -> None:

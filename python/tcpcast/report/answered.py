@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import concerning, kind_of, severity
+from tcpcast.answer import severity
 from tcpcast.compare import is_observed, packets_text
 from tcpcast.engines.stacks import left_out, left_out_text, stack_without
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
@@ -19,7 +19,7 @@ from tcpcast.scenario.classes import has_mixed_files
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Note
     from tcpcast.compare import Compared, Comparison
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
@@ -122,7 +122,7 @@ def remarks(
         name = compared.overall.engines[compared.overall.reference]
         yield _note(f"vs {name}: relative to {name}; pp: percentage points more than {name}")
     for answer in answers:
-        outside = [warning for warning in answer.warnings if kind_of(warning) == "outside"]
+        outside = [note for note in answer.notes if note.kind == "outside"]
         if marks(answer.metrics.values()) and not outside:
             where = "no steady state in" if is_observed(answer) else "outside the domain of"
             if answer.kind == "measurement":
@@ -134,7 +134,7 @@ def remarks(
     if rest:
         yield _note(f"{len(rest)} more warning{'' if len(rest) == 1 else 's'} {others}")
     for answer in answers:
-        if answer.not_applicable is not None:
+        if not answer.applies:
             reason = f"{answer.engine} does not apply: {answer.not_applicable}"
             yield Paragraph(reason, "", " - ", margin=1)
 
@@ -147,21 +147,20 @@ def warned(
     Those to show are the worst few that affect values in the tables, and why an answer is partial;
     with ``every``, all.
     """
-    partial: list[tuple[str, str]] = []
-    found: list[tuple[str, str]] = []
-    for answer, text in with_scenario(compared.answers, scenario):
-        if kind_of(text) != "outside":
-            listed = partial if answer is not None and text == answer.partial else found
-            listed.append(("" if answer is None else f"{answer.engine}: ", text))
+    partial: list[tuple[str, Note]] = []
+    found: list[tuple[str, Note]] = []
+    for answer, note in with_scenario(compared.answers, scenario):
+        if note.kind != "outside":
+            listed = partial if note.kind == "incomplete" else found
+            listed.append(("" if answer is None else f"{answer.engine}: ", note))
     if every:
-        return [_warning(engine + text) for engine, text in [*partial, *found]], []
+        return [_warning(f"{engine}{note}") for engine, note in [*partial, *found]], []
     values = _shown_values(compared, scenario)
-    about = {at: concerning(text, values) for at, (_, text) in enumerate(found)}
-    affecting = [at for at, text in about.items() if text is not None]
-    worst = sorted(affecting, key=lambda at: severity(about[at] or ""))[:MOST_WARNINGS]
+    about = {at: affected for at, (_, note) in enumerate(found) if (affected := note.about(values))}
+    worst = sorted(about, key=lambda at: severity(about[at]))[:MOST_WARNINGS]
     first = [*partial, *((found[at][0], about[at]) for at in worst)]
     rest = [each for at, each in enumerate(found) if at not in worst]
-    return [_warning(f"{a}{b}") for a, b in first], [_warning(a + b) for a, b in rest]
+    return [_warning(f"{a}{b}") for a, b in first], [_warning(f"{a}{b}") for a, b in rest]
 
 
 def _shown_values(compared: Compared, scenario: Scenario | None) -> set[str]:
@@ -190,7 +189,7 @@ def _origins(compared: Compared) -> Paragraph:
     took = [
         ", ".join([f"{a.engine} in {amount(float(f'{a.wall_s:.2g}'), 's')}", *origin(a)])
         for a in compared.answers
-        if a.not_applicable is None
+        if a.applies
     ]
     return _note("; ".join(took))
 

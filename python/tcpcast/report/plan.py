@@ -135,7 +135,7 @@ def _tables(plan: Plan) -> Iterator[Part]:
 
 def _remarks(plan: Plan) -> Iterator[Paragraph]:
     """Yield why the model is not to be trusted, notes, and the worst warnings."""
-    worst = sorted(plan.warnings, key=severity)
+    worst = list(map(str, sorted(plan.warnings, key=severity)))
     left = len(worst) - MOST_WARNINGS
     more = [f"{left} more warning{'s' * (left > 1)} with --json"] if left > 0 else []
     doubt = [f"{plan.engine or 'the model'}: {plan.untrusted}"] if plan.untrusted else []

@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Metric, Refusal, concerning, kind_of, refused, severity
+from tcpcast.answer import Metric, severity
 from tcpcast.engines.formula.sizing import sizing_texts, streams_text, time_text
 from tcpcast.engines.stacks import left_out, left_out_text
 from tcpcast.errors import Names
@@ -44,7 +44,7 @@ from tcpcast.report.summary import MOST_WARNINGS, buffer_text, with_scenario
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Note
     from tcpcast.report.document import Part
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario import Scenario
@@ -52,9 +52,10 @@ if TYPE_CHECKING:
 SHOWN = (*ANSWER_COLUMNS, "total_time_s")
 """The metrics of an answer that are shown."""
 
+LOSS = "network.bottleneck.loss"
 _LIMITED_BY = {"bottleneck": "link"}
 _KEYS = {
-    "network.bottleneck.loss": "--loss",
+    LOSS: "--loss",
     "network.bottleneck.rate": "--rate",
     "network.bottleneck.buffer": "--buffer",
     "network.rtt": "--rtt",
@@ -260,9 +261,9 @@ def _outside(prediction: Prediction) -> list[Paragraph]:
     """Return why values have a dagger, the formulas of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for answer in prediction.answers:
-        for text in answer.warnings:
-            if kind_of(text) == "outside":
-                by_reason.setdefault(by_option(text), []).append(answer.engine)
+        for note in answer.notes:
+            if note.kind == "outside":
+                by_reason.setdefault(by_option(note), []).append(answer.engine)
     return [
         Paragraph(f"{', '.join(engines)}: {reason}", "warning", f" {UNTRUSTED} ")
         for reason, engines in by_reason.items()
@@ -271,16 +272,16 @@ def _outside(prediction: Prediction) -> list[Paragraph]:
 
 def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]:
     """Return the worst few warnings about the values shown, or all; each has all its engines."""
-    engines: dict[str, list[str]] = {}
-    for answer, text in with_scenario(prediction.answers, prediction.scenario):
-        about = concerning(text, SHOWN)
-        if about is not None and kind_of(about) != "outside":  # those are next to the dagger
+    engines: dict[Note, list[str]] = {}
+    for answer, note in with_scenario(prediction.answers, prediction.scenario):
+        about = note.about(SHOWN)
+        if about is not None and about.kind != "outside":  # those are next to the dagger
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
     ordered = sorted(engines, key=severity)
     lines = []
-    for text in ordered if every else ordered[:MOST_WARNINGS]:
-        named = ", ".join(dict.fromkeys(engines[text]))
-        shown = f"{named}: {by_option(text)}" if named else by_option(text)
+    for note in ordered if every else ordered[:MOST_WARNINGS]:
+        named = ", ".join(dict.fromkeys(engines[note]))
+        shown = f"{named}: {by_option(note)}" if named else by_option(note)
         lines.append(Paragraph(shown, "warning", " ! "))
     if len(ordered) > len(lines):
         more = len(ordered) - len(lines)
@@ -320,14 +321,13 @@ def _refusals(prediction: Prediction) -> list[Paragraph]:
     """Return the models that answer nothing here, and why; one line for those of one reason."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
-    others = {why.reason for each in _scenarios(prediction) for why in left_out(each)}
+    others = {why for each in _scenarios(prediction) for why in left_out(each)}
     for answer in prediction.answers:
-        why = answer.not_applicable
-        if why is None or (isinstance(why, Refusal) and why.reason in others):
+        if answer.applies or answer.reason in others:
             continue
-        needs_loss = isinstance(why, Refusal) and why.needs("network.bottleneck.loss")
+        needs_loss = any(each.changes.keys() == {LOSS} for each in answer.suggestions)
         no_loss = "models of loss: there is no random loss"  # each has its own words for it
-        reason = no_loss if lossless and needs_loss else refusal_by_option(why)
+        reason = no_loss if lossless and needs_loss else refusal_by_option(answer)
         by_reason.setdefault(reason, []).append(answer.engine)
     said = [
         f"{', '.join(engines)}: does not apply: {reason}" for reason, engines in by_reason.items()
@@ -375,13 +375,14 @@ def _missing(entry: Mapping[str, str]) -> str:
     return "unlimited" if entry["unit"] == "packet" else ABSENT
 
 
-def refusal_by_option(why: str) -> str:
+def refusal_by_option(answer: Answer) -> str:
     """Return the reason of a refusal, with options instead of the scenario's keys."""
-    return by_option(refused(why, _Options()))
+    return by_option(answer.refusal(_Options()))
 
 
-def by_option(text: str) -> str:
+def by_option(message: Note | str) -> str:
     """Return a text with options in place of the scenario's keys."""
+    text = str(message)
     for key, option in _KEYS.items():
         text = text.replace(key, option)
     return re.sub(r'(--[a-z-]+) = "([^"]*)"(?: or "([^"]*)")?', _option_text, text)

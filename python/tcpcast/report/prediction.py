@@ -86,10 +86,10 @@ class Prediction:
     def answers(self) -> list[Answer]:
         """All answers; a model that applies to neither question is named once."""
         transfer = [] if self.transfer is None else list(self.transfer)
-        given = {a.engine for a in transfer if a.not_applicable is None}
-        kept = [a for a in self.steady if a.not_applicable is None or a.engine not in given]
+        given = {a.engine for a in transfer if a.applies}
+        kept = [a for a in self.steady if a.applies or a.engine not in given]
         named = {a.engine for a in kept}
-        return kept + [a for a in transfer if a.not_applicable is None or a.engine not in named]
+        return kept + [a for a in transfer if a.applies or a.engine not in named]
 
     @property
     def interrupted(self) -> bool:
@@ -416,7 +416,7 @@ def _csv_rows(predictions: Sequence[Prediction]) -> Iterator[list[Any]]:
     for prediction in predictions:
         for answers in (prediction.steady, prediction.transfer):
             for answer in answers or []:
-                if answers is not None and answer.not_applicable is None:
+                if answers is not None and answer.applies:
                     inputs = _inputs(prediction, answers is prediction.transfer)
                     what = limit(answer, answers.scenario)
                     trusted, buffer = is_trusted(answer), _plain(answers.scenario.buffer_pkts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tcpcast.answer import UNITS, Answer, CaptureInputs, Kind, Metric, Note, NoteKind
+from tcpcast.answer import UNITS, Answer, CaptureInputs, Kind, Metric, Note, NoteKind, Status, noted
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import CAPTURES, Formula
 from tcpcast.errors import ScenarioError, TcpcastError
@@ -130,17 +130,21 @@ def _answer(saved: _SavedAnswer) -> Answer:
     if isinstance(way.get("fed"), dict) and isinstance(way.get("replay"), dict):
         captured = CaptureInputs(way["fed"], way["replay"])
     regime, steps, domain = way.get("regime"), way.get("steps"), way.get("domain")
-    typed = [Note(n.why, n.metrics, kind=n.kind, named=n.named) for n in saved.notes]
-    notes = {str(note): note for note in typed}
+    notes = [
+        Note(n.why, tuple(n.metrics), kind=n.kind, named=n.named) for n in saved.notes
+    ] or noted(saved.warnings)
+    status = Status.DONE if saved.partial is None else Status.PARTIAL
+    if saved.not_applicable is not None:
+        status = Status.NOT_APPLICABLE
     return Answer(
         saved.engine,
         metrics={name: _metric(name, metric) for name, metric in saved.metrics.items()},
         tables={name: _table(table.columns) for name, table in saved.tables.items()},
-        warnings=[notes.get(text, text) for text in saved.warnings],
+        notes=notes,
         provenance={name: value for name, value in way.items() if name not in _APART},
         wall_s=saved.wall_s,
-        partial=saved.partial,
-        not_applicable=saved.not_applicable,
+        status=status,
+        reason=saved.not_applicable or saved.partial or "",
         unwritten=list(saved.unwritten),
         kind=_kind(saved),
         regime=regime if isinstance(regime, str) else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.answer import concerning, kind_of, noted, severity
+from tcpcast.answer import Note, noted, severity
 from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
 from tcpcast.report.sizes import exact_bytes, sizes_text
@@ -63,38 +63,36 @@ def describe(scenario: Scenario) -> str:
     return ", ".join([*parts, " and ".join(stacks)])
 
 
-def worst(warnings: Iterable[str], metrics: Collection[str]) -> list[str]:
+def worst(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
     """Return the few worst of the warnings that affect these metrics, the worst first."""
-    about = (concerning(text, metrics) for text in dict.fromkeys(warnings))
-    found = sorted((text for text in about if text is not None), key=severity)
-    return found[:MOST_WARNINGS]
+    about = (note.about(metrics) for note in dict.fromkeys(warnings))
+    return sorted(filter(None, about), key=severity)[:MOST_WARNINGS]
 
 
 def with_scenario(
     answers: Iterable[Answer], scenario: Scenario | None
-) -> list[tuple[Answer | None, str]]:
+) -> list[tuple[Answer | None, Note]]:
     """Return the caveats of answers, those that are about the scenario once and without an answer.
 
     Saved answers may lack the warnings of their scenario.
     """
     about = [] if scenario is None else noted(scenario.warnings(), "scenario")
-    told: list[tuple[Answer | None, str]] = []
+    told: list[tuple[Answer | None, Note]] = []
     for answer in answers:
         own = caveats(answer)
-        about += [text for text in own if kind_of(text) == "scenario"]
-        told += [(answer, text) for text in own if text not in about]
-    return [*((None, text) for text in dict.fromkeys(about)), *told]
+        about += [note for note in own if note.kind == "scenario"]
+        told += [(answer, note) for note in own if note not in about]
+    return [*((None, note) for note in dict.fromkeys(about)), *told]
 
 
-def caveats(answer: Answer) -> list[str]:
+def caveats(answer: Answer) -> list[Note]:
     """Return what to check before trusting an answer: why it is partial, then its warnings.
 
     Files that could not be written come last.
     """
-    told = [*answer.warnings, *answer.unwritten]
-    if answer.partial is None or answer.partial in answer.warnings:
-        return told
-    return [answer.partial, *told]
+    partial = [] if answer.partial is None else noted([answer.partial], "incomplete")
+    others = (note for note in answer.notes if str(note) != answer.partial)
+    return [*partial, *others, *noted(answer.unwritten, "file")]
 
 
 def _captured(traffic: Captured) -> str:

@@ -137,7 +137,7 @@ def _capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
 
 
 def _provenance(compared: Compared) -> Iterator[Part]:
-    answered = [answer for answer in compared.answers if answer.not_applicable is None]
+    answered = [answer for answer in compared.answers if answer.applies]
     if not answered:
         return
     yield Heading("Where it comes from")

@@ -7,7 +7,7 @@ import hashlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcpcast.answer import UNITS, concerning, severity
+from tcpcast.answer import UNITS, Note, Status, severity
 from tcpcast.compare import class_figures
 from tcpcast.errors import EnvironmentFault
 from tcpcast.metrics import HEADLINE
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Metric
     from tcpcast.sweeps.work import Variant
 
-ANSWERED, PARTIAL, NOT_APPLICABLE, FAILED = "answered", "partial", "not applicable", "failed"
+STATUSES = (Status.DONE, Status.PARTIAL, Status.NOT_APPLICABLE, Status.FAILED)
+ANSWERED, PARTIAL, NOT_APPLICABLE, FAILED = (status.value for status in STATUSES)
 """How a row fared; all but the first have a ``reason``."""
 
 INTEGER, TRUTH, TEXT = "integer", "truth", "text"
@@ -96,30 +97,25 @@ class Row(NamedTuple):
     wall_s: float
 
 
-def _severity(warning: str) -> tuple[bool, tuple[int, int]]:
+def _severity(warning: Note) -> tuple[bool, tuple[int, int]]:
     """Return a key that sorts warnings about headlines first, the worst first."""
-    return concerning(warning, HEADLINE) is None, severity(warning)
+    return warning.about(HEADLINE) is None, severity(warning)
 
 
 def row_of(variant: Variant, answer: Answer) -> Row:
     """Return the row of an answer; a batch has thousands, without their steps and tables."""
-    status = ANSWERED if answer.partial is None else PARTIAL
-    if answer.not_applicable is not None:
-        status = NOT_APPLICABLE
-    if answer.failed is not None:
-        status = FAILED
     found = answer.metrics
     untrusted = [name for name, metric in found.items() if not metric.trusted]
     doubted = any(name in found and found[name].doubt is not None for name in HEADLINE)
     return Row(
         variant,
         answer.engine,
-        status,
-        answer.failed or answer.not_applicable or answer.partial,
+        answer.status.value if answer.status in STATUSES else PARTIAL,
+        answer.not_applicable or answer.partial,
         not untrusted and not doubted if found else None,
         untrusted,
         answer.regime,
-        sorted(answer.warnings, key=_severity),
+        [str(note) for note in sorted(answer.notes, key=_severity)],
         found,
         class_figures(answer) if "by_class" in answer.tables else {},
         answer.wall_s,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Answer
+from tcpcast.answer import Answer, Status
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.scenario import Scenario
@@ -158,7 +158,7 @@ def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer
         found = [_alone(name, scenario, options, asked.feed) for name in names]
     if any(each.interrupted for each in found):
         raise KeyboardInterrupt
-    return found or [Answer(engine=NOBODY, not_applicable="no engine applies")]
+    return found or [Answer(NOBODY, status=Status.NOT_APPLICABLE, reason="no engine applies")]
 
 
 def _scenario(asked: Asked, variant: Variant) -> Scenario:
@@ -203,4 +203,4 @@ def _alone(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Ans
 def _failed(engine: str, fault: Exception, wall_s: float) -> Answer:
     """Return an answer that says why there is none."""
     said = str(fault) if isinstance(fault, TcpcastError) else f"{type(fault).__name__}: {fault}"
-    return Answer(engine=engine, failed=said, wall_s=wall_s)
+    return Answer(engine, status=Status.FAILED, reason=said, wall_s=wall_s)

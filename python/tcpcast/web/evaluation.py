@@ -7,7 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import kind_of, refused, unit_of
+from tcpcast.answer import unit_of
 from tcpcast.compare import is_percentage
 from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.errors import Names, ScenarioError, TcpcastError
@@ -205,8 +205,8 @@ def _point(
 ) -> dict[str, Any]:
     scenario = asked.scenario(values)
     (found,) = answer(scenario, ["packet"], RunOptions(progress=progress))
-    if found.not_applicable is not None:
-        raise TcpcastError(found.not_applicable)
+    if not found.applies:
+        raise TcpcastError(found.refusal())
     metrics = asked.simulated(values, found)
     return {
         "x": asked.field(axis).number(text),
@@ -308,7 +308,7 @@ class _Fields(Names):
 
 def _row(asked: Question, given: Given) -> dict[str, Any]:
     metric, found = asked.metric, given.answer
-    refusal = found.not_applicable and refused(found.not_applicable, _Fields(asked))
+    refusal = None if found.applies else found.refusal(_Fields(asked))
     entry = REGISTRY[found.engine]
     row: dict[str, Any] = {
         "name": given.name,
@@ -327,7 +327,8 @@ def _row(asked: Question, given: Given) -> dict[str, Any]:
 
 def _own_warnings(found: Answer, metrics: Collection[str]) -> list[str]:
     """Return the worst warnings about an answer; those about the scenario are shown once."""
-    return worst((text for text in caveats(found) if kind_of(text) != "scenario"), metrics)
+    own = (note for note in caveats(found) if note.kind != "scenario")
+    return [str(note) for note in worst(own, metrics)]
 
 
 def _regime(name: str) -> str:

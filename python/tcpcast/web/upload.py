@@ -43,7 +43,7 @@ def read(path: str, name: str) -> dict[str, Any]:
     try:
         capture = trace(path)
     except CaptureError as fault:
-        raise CaptureError(visible(str(fault).replace(path, name))) from None
+        raise CaptureError(visible(fault.reason), file=visible(name)) from None
     table = capture.connections
     order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MOST_ROWS]
     sentences = capture.advice()

@@ -16,7 +16,7 @@ import numpy as np
 
 import tcpcast
 from tcpcast import _native
-from tcpcast.answer import UNITS, Answer
+from tcpcast.answer import UNITS, Answer, Status
 from tcpcast.engines.fixed_point.configuration import (
     asked,
     check,
@@ -162,11 +162,11 @@ def _conclude(answer: Answer, estimates: Estimates, verdict: Tested, scenario: S
     doubt = "no fixed point"
     if offered_load(scenario) > 1:
         doubt = "above the threshold"
-        answer.partial = f"no fixed point holds above the threshold{failed}: {why}; {INSTEAD}"
+        answer.stop(f"no fixed point holds above the threshold{failed}: {why}; {INSTEAD}")
     elif failed and why:
-        answer.partial = f"no fixed point was reached{failed}: {why}; {INSTEAD}"
+        answer.stop(f"no fixed point was reached{failed}: {why}; {INSTEAD}")
     elif failed:
-        answer.partial = (
+        answer.stop(
             f"no fixed point was reached{failed}: write another scheme, more steps, more "
             f"references or a longer run; or {INSTEAD}"
         )
@@ -177,12 +177,11 @@ def _conclude(answer: Answer, estimates: Estimates, verdict: Tested, scenario: S
 
 def _say_how_it_ended(answer: Answer, ended: str) -> None:
     if ended == "interrupted":
-        answer.interrupted = True
-        answer.partial = "interrupted: the figures are of what was finished"
+        answer.stop("interrupted: the figures are of what was finished", Status.INTERRUPTED)
     elif ended == "out-of-time":
-        answer.partial = "run.max_wall was reached before the run was over"
+        answer.stop("run.max_wall was reached before the run was over")
     if ended != "done" and not answer.tables:
-        answer.partial = f"{answer.partial}; before the iterations were over"
+        answer.stop("before the iterations were over")
 
 
 def _figures(estimates: Estimates) -> dict[str, NDArray[Any]]:

@@ -131,7 +131,7 @@ FORMULAS: dict[str, Formula] = {
         trust="few losses; its warnings name the limits",
         source="Baccelli, Hong, Liu 2001: (1)",
         fed=True,
-        stack="max-plus",
+        stack="max-plus-reno",
     ),
     "fair-share": Formula(
         _LOOP,
@@ -142,7 +142,7 @@ FORMULAS: dict[str, Formula] = {
         trust="a full link with fair shares",
         source="Baccelli, Hong, Liu 2001: (2)",
         fed=True,
-        stack="max-plus",
+        stack="max-plus-reno",
     ),
     "overload-bound": Formula(
         _LOOP,
@@ -153,7 +153,7 @@ FORMULAS: dict[str, Formula] = {
         trust="an upper bound of an overloaded link",
         source="Baccelli, Hong, Liu 2001: (3)",
         fed=True,
-        stack="max-plus",
+        stack="max-plus-reno",
     ),
 }
 """Every engine that is a formula, in the order of the report's columns."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, noted
 from tcpcast.engines.formula.captured import captured_path
 from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, limiting_link, one_class
 from tcpcast.engines.formula.inputs import step
@@ -74,7 +74,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "goodput_pps": Metric(goodput),
             "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
-        warnings=of_another_stack("BBR could reach at most", "bbr", scenario),
+        notes=noted(of_another_stack("BBR could reach at most", "bbr", scenario)),
         provenance={"feed": "scenario"},
         regime=WINDOW if math.isfinite(most) and most < free else regime,
         steps=steps,

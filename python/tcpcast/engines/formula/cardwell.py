@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, noted
 from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
     LEAST_LOSS,
@@ -85,7 +85,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         engine="cardwell",
         metrics={"completion_time_s": Metric(float(latency.mean()))},
         tables={"by_size": {"size_pkts": sizes, "completion_time_s": latency}},
-        warnings=transfer_warnings(scenario),
+        notes=noted(transfer_warnings(scenario)),
         regime=max(parts, key=lambda name: parts[name][0].sum()),
         steps=steps,
         domain=transfer_domain(scenario, fed, sizes),

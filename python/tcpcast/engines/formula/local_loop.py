@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, noted
 from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, one_class
 from tcpcast.engines.formula.inputs import figure, step
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
@@ -130,10 +130,12 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     return Answer(
         engine="restart-sqrt",
         metrics={"connection_rate_bps": Metric(rate * fed.packet_bits)},
-        warnings=[
-            *([] if measured is not None else _full_link(fed)),
-            *_beyond_window(scenario, rate, rtt),
-        ],
+        notes=noted(
+            [
+                *([] if measured is not None else _full_link(fed)),
+                *_beyond_window(scenario, rate, rtt),
+            ]
+        ),
         regime=SETBACKS if lost + timeouts > idle else IDLENESS,
         steps=steps,
     )
@@ -268,7 +270,7 @@ def _of_overload(engine: str, fed: LoopInputs, threshold: float, goodput: float)
             "connection_rate_bps": Metric(goodput * fed.packet_bits),
             "offered_load": Metric(fed.sources / threshold),
         },
-        warnings=warnings,
+        notes=noted(warnings),
         regime=OVERLOAD,
         steps=steps,
     )

@@ -99,7 +99,7 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     ]
     answer = _answer("parallel-cumulative", fed, found, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
-        answer.warnings.append(
+        answer.warn(
             "p_r, the share of packets lost, is taken from the specified loss; correlated loss "
             "within a round adds to it: --feed measured counts it"
         )
@@ -114,11 +114,11 @@ def _answer(engine: str, fed: PathInputs, found: ParallelThroughput, steps: list
     answer = rates.of_all(engine, fed, rate_pps=rate, regime=regime, steps=steps)
     answer.domain |= {WAITING: waiting, WINDOW: used}
     if waiting > FEW_WAITING:
-        answer.warnings.append(
+        answer.warn(
             f"assumes few flows are in RTO at once; here {100 * waiting:.0f} % are, so it "
             "underestimates"
         )
-    answer.warnings += rates.beyond_window(fed, rate / fed.flows)
+    answer.warn(*rates.beyond_window(fed, rate / fed.flows))
     return answer
 
 

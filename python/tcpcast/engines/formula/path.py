@@ -130,7 +130,7 @@ def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
     answer = rates.of_one(
         "td-only", fed, rate_pps=rate, regime=model.TRIPLE_DUPLICATES, steps=steps
     )
-    answer.warnings += rates.beyond_window(fed, rate)
+    answer.warn(*rates.beyond_window(fed, rate))
     return rates.add_losses(answer, window_pkts=window)
 
 
@@ -200,5 +200,5 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         regime=model.WINDOW if found.window_limited else regime,
         steps=steps,
     )
-    answer.warnings += rates.of_another_stack("CUBIC would do", "cubic", scenario)
+    answer.warn(*rates.of_another_stack("CUBIC would do", "cubic", scenario))
     return answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, noted
 from tcpcast.engines.formula.inputs import step
 from tcpcast.units import digits
 
@@ -48,7 +48,7 @@ def of_all(
     return Answer(
         engine=engine,
         metrics=metrics,
-        warnings=list(fed.warnings),
+        notes=noted(fed.warnings),
         regime=regime,
         steps=steps,
         domain=fed.domain_values(),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Metric, noted
 from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
     asked_loss,
@@ -122,10 +122,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
             **({"by_losses": by_losses} if tables else {}),
         },
-        warnings=[
-            *transfer_warnings(scenario),
-            *_warnings(transfer),
-        ],
+        notes=noted([*transfer_warnings(scenario), *_warnings(transfer)]),
         regime=_regime(sizes.sum() / transfer.link_pps, lossless.sum(), expected.sum()),
         steps=steps,
         domain=_domain(scenario, fed, sizes),

@@ -19,4 +19,4 @@ def mark_outside(answer: Answer) -> None:
     why = outside(answer.engine, **answer.domain)
     if why:
         answer.distrust()
-        answer.warnings.insert(0, Note(f"outside its domain: {why}", kind="outside"))
+        answer.notes.insert(0, Note(f"outside its domain: {why}", kind="outside"))

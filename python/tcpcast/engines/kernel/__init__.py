@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast import output, statistics
-from tcpcast.answer import Answer, Note
+from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.counted import MOST_LIMITED, Counted
 from tcpcast.engines.kernel.late import put_lateness
@@ -156,8 +156,8 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: 
     if any(outcome.distortion is not None for outcome in outcomes):
         put_lateness(answer, scenario, outcomes, accepted=accept_late)
     if scenario.transfers_alone is None:
-        answer.warnings = [*bbr_warnings(scenario, answer.provenance), *answer.warnings]
-    answer.warnings += [
+        answer.notes = [*bbr_warnings(scenario, answer.provenance), *answer.notes]
+    answer.notes += [
         Note(f"the capture is not whole: {outcome.capture_fault}", kind="remark")
         for outcome in outcomes
         if outcome.capture_fault
@@ -168,9 +168,11 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: 
 def _put_cut(answer: Answer, cut: str | None) -> None:
     """Mark an answer as partial if its last run was cut short."""
     if cut is not None:
-        answer.interrupted = cut == "interrupted"
-        finished = "interrupted: the results are of the part that was finished"
-        answer.partial = finished if answer.interrupted else cut
+        if cut == "interrupted":
+            finished = "interrupted: the results are of the part that was finished"
+            answer.stop(finished, Status.INTERRUPTED)
+        else:
+            answer.stop(cut)
 
 
 def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]) -> None:
@@ -185,23 +187,22 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
     answer.warmup_s = round(max(counted.warm_ups_s), 3)
     answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
     if not counted.found_warm_up:
-        answer.warnings.append(NO_WARM_UP)
-    answer.warnings += interval_notes.warnings(
-        found, counted.seen, answer.tables.get("by_class", {})
-    )
+        answer.notes.append(NO_WARM_UP)
+    answer.notes += interval_notes.warnings(found, counted.seen, answer.tables.get("by_class", {}))
     limited = counted.limited_ratio()
     if limited > MOST_LIMITED:
-        answer.warnings.append(
+        answer.warn(
             f"a buffer of the hosts, and not the network, limited the flows for {limited:.1%} of "
-            "the time"
+            "the time",
+            kind="model",
         )
     missing = statistics.unmet_precision(found, scenario.run.precision or {})
-    if missing:
+    if missing and answer.status is Status.DONE:
         shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
-        answer.partial = answer.partial or f"run.precision was not reached ({shortfall})"
+        answer.stop(f"run.precision was not reached ({shortfall})")
 
 
-def bbr_warnings(scenario: Scenario, provenance: Mapping[str, Any]) -> list[str]:
+def bbr_warnings(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note]:
     """Warn of the queue of BBR where the link was late by less than distorts other stacks.
 
     Its bandwidth is the largest rate of delivery in ten round trips, each over about one of them.

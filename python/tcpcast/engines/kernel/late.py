@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Note
+from tcpcast.answer import Note, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,16 +58,12 @@ def put_lateness(
     answer.distrust(f"{DOUBT}: {reason}")
     answer.tables = {name: _without_intervals(table) for name, table in answer.tables.items()}
     # Others are about intervals, which are left out.
-    answer.warnings = [Note(f"{reason}: {size}", kind="run")]
-    if not accepted:
-        answer.machine_fault = True
-        answer.partial = (
-            answer.partial
-            if answer.interrupted
-            else (
-                "this machine was too busy to hold the link's times; run it again, with a lower "
-                "network.bottleneck.rate, or with --accept-late"
-            )
+    answer.notes = [Note(f"{reason}: {size}", kind="run")]
+    if not accepted and not answer.interrupted:
+        answer.status = Status.MACHINE
+        answer.reason = (
+            "this machine was too busy to hold the link's times; run it again, with a lower "
+            "network.bottleneck.rate, or with --accept-late"
         )
 
 

@@ -16,7 +16,6 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Note
 from tcpcast.engines.advice import stack_changes
 from tcpcast.engines.mean_field.configuration import (
     path_too_long_s,
@@ -106,14 +105,12 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     }
     if each > 1:
         tell_of_all(answer, scenario, each)
-        answer.warnings += [*_warnings(scenario, each), *_of_full_queues(scenario, answer)]
+        answer.warn(*_warnings(scenario, each), *_of_full_queues(scenario, answer))
     else:
-        answer.warnings.append(
-            Note(
-                f"each of up to {_most_exact(scenario):,} sources is simulated, as packet does: "
-                "equal figures of both are no check; write a smaller mean_field.flows",
-                kind="remark",
-            )
+        answer.warn(
+            f"each of up to {_most_exact(scenario):,} sources is simulated, as packet does: "
+            "equal figures of both are no check; write a smaller mean_field.flows",
+            kind="remark",
         )
     return answer
 

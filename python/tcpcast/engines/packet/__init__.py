@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast import _native, statistics
-from tcpcast.answer import Answer, Note
+from tcpcast.answer import Answer, Note, Status
 from tcpcast.engines.packet import (
     course,
     cross,
@@ -164,10 +164,11 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
         answer = Answer("packet", kind="simulation", metrics=figures.metrics(estimates))
         answer.tables = tables.tables(scenario, seen) if options.tables else {}
-        answer.warnings = _warm_up_warnings(warmup)
-        answer.warnings += _interval_warnings(scenario, seen, estimates, answer.tables)
-        answer.warnings += cross.warnings(scenario, run.clocks())
-        answer.warnings += [*_loss_warnings(scenario, seen), *model_notes.notes(scenario, seen)]
+        answer.notes = _warm_up_warnings(warmup)
+        answer.notes += _interval_warnings(scenario, seen, estimates, answer.tables)
+        answer.notes += cross.warnings(scenario, run.clocks())
+        answer.warn(*_loss_warnings(scenario, seen))
+        answer.notes += model_notes.notes(scenario, seen)
         _say_how_it_ended(answer, scenario, ended, estimates, run)
         _say_if_unsettled(answer, scenario, seen, run)
         _add_traces(answer, scenario, run)
@@ -289,7 +290,7 @@ NO_WARM_UP = Note(
 )
 
 
-def _warm_up_warnings(warmup: _WarmUp) -> list[str]:
+def _warm_up_warnings(warmup: _WarmUp) -> list[Note]:
     return [] if warmup.found else [NO_WARM_UP]
 
 
@@ -303,31 +304,30 @@ def _say_how_it_ended(
     missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
     shortfall = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
     if ended == "interrupted":
-        answer.interrupted = True
-        answer.partial = "interrupted: the results are of the part that was finished"
+        answer.stop(
+            "interrupted: the results are of the part that was finished", Status.INTERRUPTED
+        )
     elif ended == OUT_OF_TIME:
-        answer.partial = "run.max_wall was reached before the run was over"
-        if shortfall:
-            answer.partial = f"run.max_wall was reached before run.precision ({shortfall})"
+        before = f"run.precision ({shortfall})" if shortfall else "the run was over"
+        answer.stop(f"run.max_wall was reached before {before}")
     elif ended == "crowded":
-        answer.partial = (
+        answer.stop(
             "stopped with a million transfers active at once: more arrive than complete; write a "
             "lower traffic.arrivals.rate, or a shorter run.duration"
         )
     elif ended.startswith(STOPPED):
-        answer.partial = ended
+        answer.stop(ended)
         answer.distrust()
     elif _never_ended(scenario, run):
-        answer.partial = "63 years were simulated, and the transfers were not complete"
+        answer.stop("63 years were simulated, and the transfers were not complete")
     elif shortfall:
         reached = "63 simulated years" if _is_longest(run) else "1000 times the run"
-        answer.partial = f"run.precision was not reached in {reached} ({shortfall})"
+        answer.stop(f"run.precision was not reached in {reached} ({shortfall})")
     clocks = run.clocks()
     if len(clocks) < scenario.run.replications:
-        begun = f"{len(clocks)} of {scenario.run.replications} replications were begun"
-        answer.partial = f"{answer.partial or 'stopped'}; {begun}"
+        answer.stop(f"{len(clocks)} of {scenario.run.replications} replications were begun")
     if not all(measuring for _, measuring in clocks):
-        answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
+        answer.stop("before the warm-up was over")
         answer.distrust()
 
 
@@ -337,7 +337,7 @@ def _say_if_unsettled(
     """Mark the values of endless flows that have not left their beginning: they are no answer."""
     why = unsettled(scenario, seen, run, answer)
     if why is not None:
-        answer.partial = why if answer.partial is None else f"{answer.partial}; {why}"
+        answer.stop(why)
         answer.distrust()
 
 
@@ -355,7 +355,7 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
         return
     traces = run.traces()
     answer.tables |= tables.traced(traces)
-    answer.warnings += tables.thinned(traces)
+    answer.notes += tables.thinned(traces)
 
 
 def _add_delivered(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
@@ -363,7 +363,7 @@ def _add_delivered(answer: Answer, scenario: Scenario, run: _native.Simulation) 
         return
     table = delivered.table(scenario, run.delivered())
     answer.tables |= {"delivered": table} if table else {}
-    answer.warnings += delivered.warnings(scenario, table)
+    answer.notes += delivered.warnings(scenario, table)
 
 
 def _interval_warnings(
@@ -371,7 +371,7 @@ def _interval_warnings(
     seen: figures.Seen,
     estimates: figures.Estimates,
     known: dict[str, tables.Table],
-) -> list[str]:
+) -> list[Note]:
     """Say which intervals are withheld or to be checked."""
     found = goodputs.quantiles(scenario, seen)
     quantiles = reliability.quantile_warnings(scenario, seen.units, found)

@@ -7,7 +7,6 @@ import os
 from typing import TYPE_CHECKING
 
 from tcpcast import output
-from tcpcast.answer import Note
 from tcpcast.errors import EnvironmentFault, ScenarioError, TcpcastError
 from tcpcast.output import Kind
 
@@ -149,4 +148,4 @@ class Captures:
             if cut:
                 said = f"capture {place} holds the first {wanted.packets} packets"
                 said += "; raise probes.pcap.packets for more"
-                answer.warnings.append(Note(said, kind="remark"))
+                answer.warn(said, kind="remark")

@@ -225,10 +225,10 @@ def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> d
     }
 
 
-def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[str]:
+def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Note]:
     """Say what was too short, or too long, for the run, given where its clocks stand."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
-    found: list[str] = []
+    found: list[Note] = []
     for name, stream in recorded(scenario):
         lasts = stream.period_s - stream.start_s
         if lasts < ran_s:

@@ -68,7 +68,7 @@ def _row(
     return [row | {"low": low, "high": high, "flows": sum(map(len, over))}]
 
 
-def warnings(scenario: Scenario, delivered: dict[str, NDArray[Any]]) -> list[str]:
+def warnings(scenario: Scenario, delivered: dict[str, NDArray[Any]]) -> list[Note]:
     """Say which times no flow has run for."""
     told = set(delivered.get("t_s", ()))
     missing = [time for time in scenario.run.report_at or () if time not in told]

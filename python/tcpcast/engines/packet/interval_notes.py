@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.figures import Estimates, Seen
 
 
-def warnings(found: Estimates, seen: Seen, by_class: Mapping[str, NDArray[Any]]) -> list[str]:
+def warnings(found: Estimates, seen: Seen, by_class: Mapping[str, NDArray[Any]]) -> list[Note]:
     """Say which intervals are withheld or to be checked, and what could not be told.
 
     Parameters
@@ -31,7 +31,7 @@ def warnings(found: Estimates, seen: Seen, by_class: Mapping[str, NDArray[Any]])
     reasons: dict[tuple[str, bool], list[str]] = {}
     for name, e in doubted.items():
         reasons.setdefault((str(e.doubt), e.low is None), []).append(name)
-    listed: list[str] = []
+    listed: list[Note] = []
     for (doubt, withheld), names in reasons.items():
         if len(names) == (len(doubted) + with_interval if withheld else with_interval):
             what = "no metric has an interval" if withheld else "check every interval"
@@ -44,14 +44,14 @@ def warnings(found: Estimates, seen: Seen, by_class: Mapping[str, NDArray[Any]])
             Note(
                 "loss_event_ratio_cumulative is left out, because a replication has more loss "
                 "indications than are kept, 4,194,304: run more replications, each for less time",
-                ["loss_event_ratio_cumulative"],
+                ("loss_event_ratio_cumulative",),
                 kind="withheld",
             )
         )
     return listed
 
 
-def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -> list[str]:
+def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -> list[Note]:
     """Return a warning for each doubt about figures of classes.
 
     Parameters
@@ -79,7 +79,7 @@ def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -
 
 def _about_intervals(doubt: str, metrics: Iterable[str], *, withheld: bool) -> Note:
     """Return the warning that the intervals of metrics are withheld, or to be checked."""
-    names = sorted(metrics)
+    names = tuple(sorted(metrics))
     if withheld:
         return Note(f"{doubt}; no interval for ", names, kind="withheld", named=True)
     return Note(f"{doubt}; check the intervals of ", names, kind="check", named=True)

@@ -32,7 +32,7 @@ to the delay of the bottleneck's queue."""
 def notes(scenario: Scenario, seen: Seen) -> list[Note]:
     """Return a note for each part of the model that is missing for some class."""
     several = len(scenario.populations) > 1
-    found: dict[str, Note] = {}
+    found: dict[Note, None] = {}
     for at, group in enumerate(scenario.populations):
         name = f"class {group.name}: " if several else ""
         for note in (
@@ -40,8 +40,8 @@ def notes(scenario: Scenario, seen: Seen) -> list[Note]:
             *_not_compared(group.tcp.control),
             *_own_links(scenario, seen.units, at, name),
         ):
-            found.setdefault(note, note)
-    return list(found.values())
+            found[note] = None
+    return list(found)
 
 
 def _without_marks(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:

@@ -151,7 +151,7 @@ def of_quantiles(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, N
 
 def quantile_warnings(
     scenario: Scenario, units: Units, found: Mapping[float, Estimate]
-) -> list[str]:
+) -> list[Note]:
     """Say which quantiles of file goodput have no interval, or one to be checked.
 
     Parameters
@@ -185,7 +185,7 @@ def quantile_warnings(
         Note(
             f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of "
             "files reach",
-            ["file_goodput"],
+            ("file_goodput",),
             kind="withheld" if why in withheld else "check",
         )
         for why, shares in reasons.items()

@@ -427,7 +427,7 @@ def traced(traces: Mapping[str, Any]) -> dict[str, Table]:
     return {name: table for name, table in found.items() if _length(table) > 0}
 
 
-def thinned(traces: Mapping[str, Any]) -> list[str]:
+def thinned(traces: Mapping[str, Any]) -> list[Note]:
     """Say which tables of the traced flows are without some points, and how wide the bins are."""
     bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
     return [
@@ -435,7 +435,7 @@ def thinned(traces: Mapping[str, Any]) -> list[str]:
             f"the table {name} has only the lowest, the highest and the last point of each flow in "
             f"every {digits(width * 1e-6)} ms of the run: there are too many points; trace fewer "
             "flows, or run for less time",
-            [name],
+            (name,),
             kind="remark",
         )
         for name, width in bins.items()

@@ -239,7 +239,7 @@ def _buffer_facts(values: Values, _: list[Given]) -> Facts:
     ]
     first = f"A buffer of {plan.value:,.0f} packets is enough for a loss of {values['loss']}."
     doubt = [f"Not trusted: {plan.untrusted}."] if plan.untrusted else []
-    worst = sorted(plan.warnings, key=severity)[:MOST_WARNINGS]
+    worst = map(str, sorted(plan.warnings, key=severity)[:MOST_WARNINGS])
     told = [first, *doubt, plan.recommendation, *worst]
     caption = "The same by other rules"
     return Facts(told, (caption, ["Rule", "Buffer", "Longest wait"], rows))

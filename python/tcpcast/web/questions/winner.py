@@ -155,7 +155,7 @@ def _formulas(values: Values, without: Collection[str]) -> list[Given]:
     for group in GROUPS:
         scenario = _alone(values, group)
         names = [name for name in path_formulas("bulk") if name not in without]
-        given = [a for a in answer(scenario, names) if a.not_applicable is None]
+        given = [a for a in answer(scenario, names) if a.applies]
         alone = f"{group.upper()} alone"
         found += [Given(f"{a.engine}, {alone}", _each(a, scenario), scenario) for a in given]
     return found

@@ -1,0 +1,77 @@
+"""No code parses a message: notes, reasons and errors are values until a front end prints them."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = Path(__file__).parents[2] / "python" / "tcpcast"
+METHODS = {"startswith", "endswith", "partition", "rpartition", "split", "replace"}
+PATTERNS = {"sub", "search", "match", "fullmatch", "findall", "split"}
+MESSAGES = {"reason", "doubt", "partial", "not_applicable", "message", "why", "warnings"}
+"""Attributes that hold a message."""
+
+KNOWN = {
+    "answer.py": 1,  # Metric.lacking, until a doubt is a value
+    "cli/__init__.py": 1,  # indents the lines of a message
+    "web/evaluation.py": 1,  # the option at the start of a UnitError
+}
+"""Places that still parse, by file; the number may only fall."""
+
+
+def is_message(node: ast.expr, caught: set[str]) -> bool:
+    """Return True for a text attribute of a note, answer or error, and for the text of an error."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in MESSAGES
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str":
+        return any(isinstance(each, ast.Name) and each.id in caught for each in node.args)
+    return False
+
+
+def parses(node: ast.AST, caught: set[str]) -> bool:
+    """Return True for a string method, a pattern or ``in`` that is applied to a message."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        of_text = node.func.attr in METHODS and is_message(node.func.value, caught)
+        patterns = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
+        of_pattern = patterns and node.func.attr in PATTERNS
+        return of_text or (of_pattern and any(is_message(a, caught) for a in node.args))
+    if isinstance(node, ast.Compare):
+        pairs = zip(node.ops, node.comparators, strict=True)
+        return any(isinstance(op, ast.In | ast.NotIn) and is_message(n, caught) for op, n in pairs)
+    return False
+
+
+def parsed(source: str) -> Iterator[int]:
+    """Yield the lines of a module that parse a message."""
+    tree = ast.parse(source)
+    caught = {n.name for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.name}
+    yield from (n.lineno for n in ast.walk(tree) if isinstance(n, ast.expr) and parses(n, caught))
+
+
+def test_no_code_parses_a_message() -> None:
+    found = Counter[str]()
+    lines = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = str(path.relative_to(PACKAGE))
+        for line in parsed(path.read_text()):
+            found[name] += 1
+            lines.append(f"{name}:{line}")
+    assert dict(found) == KNOWN, lines
+
+
+def test_each_way_to_parse_is_found() -> None:
+    for text in (
+        'note.why.startswith("a")',
+        'answer.reason.partition(":")',
+        're.sub("a", "b", note.why)',
+        '"a" in answer.partial',
+        'answer.not_applicable.replace("a", "b")',
+        'try:\n    f()\nexcept ValueError as fault:\n    str(fault).split(":")',
+    ):
+        assert list(parsed(text)), text
+    assert not list(parsed('name.startswith("a")\n"a" in names'))
