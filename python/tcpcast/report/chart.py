@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from tcpcast.answer import Metric
     from tcpcast.scenario import Scenario
 
+    Floats = NDArray[np.float64]
     Style = dict[str, Any]
 
 # Okabe and Ito's palette, distinguishable with every common kind of colour vision.
@@ -119,18 +120,16 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Values with 95 % intervals as bars; NaN or None where there is no interval."""
+    """Values with intervals as bars; ``rows`` has values, lower and upper ends, NaN for none."""
 
     x: ArrayLike
-    y: ArrayLike
-    low: ArrayLike
-    high: ArrayLike
+    rows: Sequence[ArrayLike] | Floats
     label: str = ""
     style: Style = field(default_factory=dict)
 
     def draw(self, axes: Axes) -> None:
         """Draw the points over all curves."""
-        y, *ends = (np.asarray(part, dtype=float) for part in (self.y, self.low, self.high))
+        y, *ends = (np.asarray(row, dtype=float) for row in self.rows)
         style: Style = {"color": OBSERVED[0], "fmt": "o", "markersize": 5.5, "capsize": 3}
         style |= {"markeredgecolor": "white", "markeredgewidth": 0.6}
         style |= {"clip_on": False, "zorder": 30, "label": self.label, **self.style}
@@ -140,7 +139,7 @@ class Points:
 def points_of(x: ArrayLike, metrics: Sequence[Metric], factor: float, engine: str) -> Points:
     """Return the points of an engine's metrics, divided by a factor."""
     rows = [(metric.value, metric.low, metric.high) for metric in metrics]
-    return Points(x, *np.array(rows, dtype=float).T / factor, f"{engine}, with 95 % interval")
+    return Points(x, np.array(rows, dtype=float).T / factor, f"{engine}, with 95 % interval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +236,7 @@ def fitted_window_axis(label: str, windows: ArrayLike, typical: float) -> Axis:
     """Return an axis up to the largest window, logarithmic if it is far above the typical one."""
     peak = float(np.max(windows, initial=1.0))
     if peak > _WIDE_WINDOWS * typical:
-        return Axis(label, 0.8, 1.6 * peak, log=True)
+        return Axis(label, 0.8, 1.6 * peak, log=True, ticks="{x:,.0f}")
     return Axis(label, 0, 1.1 * peak)
 
 
@@ -275,7 +274,7 @@ class Chart:
 
     ``subtitle`` is above the first panel. ``share`` has the axes that panels have in common ("x",
     "y", "xy"); a common x axis is labelled once. ``legend`` is the place of a legend of all panels:
-    "above" or "below" them.
+    "above" or "below" them, or "beside" the last one. There ``notes`` are, too.
     """
 
     title: str
@@ -287,6 +286,7 @@ class Chart:
     share: str = ""
     legend: str = ""
     legend_style: Style = field(default_factory=dict)
+    notes: Sequence[Note] = ()
 
     def draw(self) -> Figure:
         """Draw the figure.
@@ -310,10 +310,14 @@ class Chart:
             panel.draw(axes)
         for at, (panel, axes) in enumerate(zip(self.panels, places, strict=False)):
             panel.finish(axes, legend=not self.legend)
-            if "x" in self.share and at + self.columns < len(self.panels):
-                axes.set_xlabel("")
+            if "x" in self.share:
+                is_last = at + self.columns >= len(self.panels)
+                axes.tick_params(labelbottom=is_last)
+                axes.set_xlabel(axes.get_xlabel() if is_last else "")
         for axes in places[len(self.panels) :]:
             axes.set_axis_off()
+            for note in self.notes:
+                note.draw(axes)
         if self.title:
             figure.suptitle(self.title, fontsize=12)
         if self.subtitle:
@@ -334,6 +338,8 @@ class Chart:
         style = _LEGEND | {"handles": entries.values(), "labels": entries} | self.legend_style
         if self.legend == "below":
             figure.legend(**({"loc": "outside lower center", "ncols": _IN_A_ROW} | style))
+        elif self.legend == "beside":
+            places[-1].legend(**({"loc": "lower left"} | style))
         else:
             style |= {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": len(entries)}
             places[0].legend(**style)
