@@ -28,7 +28,7 @@ def check_reports(html: str | None, markdown: str | None, *, force: bool) -> Non
         if path is not None:
             output.check_file(path, kind=output.REPORT, force=force)
     if html is not None:
-        from tcpcast.report.axes import figure_class
+        from tcpcast.report.chart import figure_class
 
         figure_class()
 

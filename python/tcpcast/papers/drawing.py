@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.output import save_figure
-from tcpcast.report.axes import figure_class, lay_out
+from tcpcast.report.chart import figure_class, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

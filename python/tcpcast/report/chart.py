@@ -62,6 +62,13 @@ def figure_class() -> type[Figure]:
     return Figure
 
 
+def lay_out(axes: Axes) -> None:
+    """Set the grid and the two spines that all figures have."""
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 class Drawable(Protocol):
     """A part of a panel that can draw itself."""
 
@@ -154,7 +161,7 @@ class Reference:
 
     def draw(self, axes: Axes) -> None:
         """Draw the line or the stretch."""
-        style = {"color": REFERENCE, "label": self.label}
+        style: Style = {"color": REFERENCE, "label": self.label}
         if self.end is not None:
             style |= {"alpha": 0.15, "linewidth": 0, "zorder": 0, **self.style}
             axes.axvspan(self.value, self.end, **style)
@@ -178,11 +185,26 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Uprights:
+    """Upright lines between two values, such as intervals."""
+
+    x: Any
+    low: Any
+    high: Any
+    style: Style
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the lines."""
+        axes.vlines(self.x, self.low, self.high, **self.style)
+
+
+@dataclass(frozen=True, slots=True)
 class Axis:
     """An axis: its label, range and scale.
 
     ``ticks`` is a format, a function that formats a place, a label for each place, or
-    :data:`DECADES`; by default a logarithmic axis has ticks at 1, 2 and 5.
+    :data:`DECADES`; by default a logarithmic axis has ticks at 1, 2 and 5. Long labels are
+    ``turned``.
     """
 
     label: str = ""
@@ -190,6 +212,7 @@ class Axis:
     high: float | None = None
     log: bool = False
     ticks: str | Callable[..., str] | Mapping[float, str] | None = None
+    turned: bool = False
 
     def apply(self, axes: Axes, name: str) -> None:
         """Set up the axis ``name`` ("x" or "y") of a panel in which all series are drawn."""
@@ -210,7 +233,8 @@ class Axis:
         elif isinstance(self.ticks, str) or callable(self.ticks):
             axis.set_major_formatter(self.ticks)
         else:
-            axis.set_ticks(list(self.ticks), labels=list(self.ticks.values()))
+            turn: Style = {"rotation": 30, "ha": "right"} if self.turned else {}
+            axis.set_ticks(list(self.ticks), labels=list(self.ticks.values()), **turn)
 
 
 def fitted_axis(
@@ -252,9 +276,7 @@ class Panel:
 
     def draw(self, axes: Axes) -> None:
         """Draw the series; :meth:`finish` follows once all panels have theirs."""
-        axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        lay_out(axes)
         axes.set(**{f"{n}scale": "log" for n, axis in (("x", self.x), ("y", self.y)) if axis.log})
         for each in self.series:
             each.draw(axes)
@@ -377,7 +399,7 @@ def line_style(at: int, colours: Sequence[str] = COLOURS) -> Style:
     return {"color": colours[at % len(colours)], "linestyle": LINES[at % len(LINES)]}
 
 
-def end_of(axis: Sequence[Any]) -> float:
+def end_of(column: ArrayLike) -> float:
     """Return the largest of the known values, 1 if there are none."""
-    values = np.asarray(axis, dtype=float)
+    values = np.asarray(column, dtype=float)
     return float(np.nanmax(values)) if np.isfinite(values).any() else 1.0

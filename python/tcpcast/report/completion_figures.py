@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from tcpcast.report.chart import (
     Band,
     Chart,
     Series,
+    Uprights,
     fitted_axis,
     scenario_chart,
 )
@@ -27,11 +27,10 @@ from tcpcast.report.losses import by_size_and_losses
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
-    from tcpcast.report.chart import Drawable
+    from tcpcast.report.chart import Drawable, Style
     from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
@@ -105,20 +104,6 @@ def _placed(values: Mapping[Any, float], places: NDArray[np.int64]) -> Floats:
     return np.array([values.get(size, math.nan) for size in places.tolist()])
 
 
-@dataclass(frozen=True, slots=True)
-class Uprights:
-    """Upright lines between two values, where no band is visible."""
-
-    x: Any
-    low: Any
-    high: Any
-    style: dict[str, Any]
-
-    def draw(self, axes: Axes) -> None:
-        """Draw the lines."""
-        axes.vlines(self.x, self.low, self.high, **self.style)
-
-
 def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return times against sizes: percentiles as bands, means as lines; gaps stay gaps."""
     asked = {
@@ -162,7 +147,7 @@ def _bands(
     lone = alone(p50)
     series: list[Drawable] = []
     for low, high, alpha, label in ((p50, p95, 0.3, "p50 to p95"), (p95, p99, 0.13, "p95 to p99")):
-        style = colour | {"alpha": alpha}
+        style: Style = colour | {"alpha": alpha}
         series.append(Band(places, low, high, label, style))
         series.append(Uprights(places[lone], low[lone], high[lone], style | {"linewidth": 5}))
     style = colour | {"linewidth": 1.4, "marker": "_", "markersize": 7}
