@@ -13,6 +13,7 @@ import tcpcast
 from tcpcast import output
 from tcpcast.cli import main
 from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.report import chart
 from tcpcast.scenario import packaged_text
 
 if TYPE_CHECKING:
