@@ -137,8 +137,8 @@ class Points:
     def draw(self, axes: Axes) -> None:
         """Draw the points over all curves."""
         y, *ends = (np.asarray(row, dtype=float) for row in self.rows)
-        style: Style = {"color": OBSERVED[0], "fmt": "o", "markersize": 5.5, "capsize": 3}
-        style |= {"markeredgecolor": "white", "markeredgewidth": 0.6}
+        style: Style = {"color": OBSERVED[0], "marker": "o", "markersize": 5.5, "capsize": 3}
+        style |= {"linestyle": "none", "markeredgecolor": "white", "markeredgewidth": 0.6}
         style |= {"clip_on": False, "zorder": 30, "label": self.label, **self.style}
         axes.errorbar(self.x, y, yerr=[np.nan_to_num(abs(end - y)) for end in ends], **style)
 
@@ -237,23 +237,12 @@ class Axis:
             axis.set_ticks(list(self.ticks), labels=list(self.ticks.values()), **turn)
 
 
-def fitted_axis(
-    label: str,
-    values: Iterable[ArrayLike],
-    *,
-    ratio: float,
-    room: float = 1.0,
-    ticks: Any = None,
-) -> Axis:
-    """Return a logarithmic axis if values differ by more than ``ratio``, otherwise one from 0.
-
-    With ``room`` it ends at that multiple of the largest value.
-    """
+def fitted_axis(label: str, values: Iterable[ArrayLike], ratio: float) -> Axis:
+    """Return a logarithmic axis if values differ by more than ``ratio``, otherwise one from 0."""
     together = np.concatenate([np.ravel(np.asarray(each, dtype=float)) for each in values])
     shown = together[np.isfinite(together) & (together > 0)]
-    if shown.size and shown.max() > ratio * shown.min():
-        return Axis(label, log=True, ticks=ticks)
-    return Axis(label, 0, room * float(shown.max()) if shown.size and room > 1 else None)
+    wide = shown.size and shown.max() > ratio * shown.min()
+    return Axis(label, log=True) if wide else Axis(label, 0)
 
 
 def fitted_window_axis(label: str, windows: ArrayLike, typical: float) -> Axis:
@@ -299,8 +288,8 @@ class Chart:
     "above" or "below" them, or "beside" the last one. There ``notes`` are, too.
     """
 
-    title: str
     panels: Sequence[Panel]
+    title: str = ""
     subtitle: str = ""
     size: tuple[float, float] = SIZE
     columns: int = 1

@@ -47,7 +47,7 @@ def distribution(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         )
         for curve, name, style in curves
     ]
-    x = fitted_axis(label, [curve["time_s"] for curve, *_ in curves], ratio=WIDE)
+    x = fitted_axis(label, [curve["time_s"] for curve, *_ in curves], WIDE)
     y = Axis("share within this time (%)", 0, 101)
     return scenario_chart(scenario, title, x, y, series, panel_legend={"loc": "lower right"})
 

@@ -131,7 +131,7 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         scenario,
         "completion times of transfers",
         Axis("size (packets)"),
-        fitted_axis("completion time (s)", values, ratio=WIDE),
+        fitted_axis("completion time (s)", values, WIDE),
         series,
         size=(SIZE[0], height),
         legend="below",

@@ -103,6 +103,6 @@ def _simulated(points: Sequence[Mapping[str, Any]], scale: Scale) -> Iterator[Dr
             if value["name"] == name and value["value"] is not None
         ]
         x, *rows = np.array(given, dtype=float).reshape(-1, 4).T
-        style = {"fmt": MARKERS[at % len(MARKERS)], "color": OBSERVED[at % len(OBSERVED)]}
+        style = {"marker": MARKERS[at % len(MARKERS)], "color": OBSERVED[at % len(OBSERVED)]}
         label = f"{name}, simulated, with 95 % interval"
         yield Points(x, [row / scale.factor for row in rows], label, style)
