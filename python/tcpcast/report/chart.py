@@ -285,7 +285,7 @@ class Chart:
 
     ``subtitle`` is above the first panel. ``share`` has the axes that panels have in common ("x",
     "y", "xy"); a common x axis is labelled once. ``legend`` is the place of a legend of all panels:
-    "above" or "below" them, or "beside" the last one. There ``notes`` are, too.
+    "above" or "below" them, or "beside" the last one, in the same place as ``notes``.
     """
 
     panels: Sequence[Panel]
@@ -384,7 +384,7 @@ def styles(observed: Iterable[bool]) -> Iterator[Style]:
 
 
 def line_style(at: int, colours: Sequence[str] = COLOURS) -> Style:
-    """Return the style of a line by its number: distinguishable without colours, too."""
+    """Return the style of a line by its number; each differs in more than its colour."""
     return {"color": colours[at % len(colours)], "linestyle": LINES[at % len(LINES)]}
 
 

@@ -53,7 +53,7 @@ def distribution(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def tail(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return how many transfers take longer than a time: all there is, or three percentiles."""
+    """Return the share of transfers that take longer than a time, or three percentiles."""
     title, label = _words(scenario)
     series = []
     for curve, name, style in _curves([a for a in answers if TABLE in a.tables]):

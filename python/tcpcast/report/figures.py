@@ -207,7 +207,7 @@ def _curves(answers: Sequence[Answer], table: str, curve: Curve) -> list[Drawabl
 def _probabilities(
     answers: Sequence[Answer], table: str, columns: tuple[str, str]
 ) -> tuple[list[Drawable], float, float]:
-    """Return curves for a logarithmic axis, where they end, and the least value to show.
+    """Return curves for a logarithmic axis, where they end, and the lowest value to show.
 
     The axes end a little beyond what was seen: a formula's tail would go to 1e-300.
     """

@@ -64,7 +64,7 @@ def ends(table: Table, columns: Iterable[str]) -> tuple[float, float]:
 
 
 def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return how the goodput of files is distributed."""
+    """Return the chart of the distribution of the goodput of files."""
     x, factor = goodput_axis(answers, ("by_file",), "of a file")
     series: list[Drawable] = []
     for answer, style in zip(answers, styles(map(is_observed, answers)), strict=False):
@@ -78,7 +78,7 @@ def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return how often goodput is more, by each definition."""
+    """Return the chart of the share with more than a goodput, by each definition."""
     x, factor = goodput_axis(answers, COLUMNS, "x")
     series = [
         Series(

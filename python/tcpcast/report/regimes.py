@@ -109,7 +109,7 @@ def regimes_chart(
 
 
 def _curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator[Drawable]:
-    """Yield goodput by each model where it is to be trusted, the leading one thick."""
+    """Yield goodput by each model within its domain, the leading one thick."""
     names = dict.fromkeys(answer.engine for _, answer in shown)
     for i, name in enumerate(sorted(names, key=lambda n: n != LEADING)):
         points = [

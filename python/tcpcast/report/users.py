@@ -116,7 +116,7 @@ def _check(plan: Plan, factor: float) -> list[Drawable]:
 
 
 def _notes(plan: Plan, scenario: Scenario) -> list[Note]:
-    """Return the answer and the scenario, in the place of a sixth panel."""
+    """Return the answer and the scenario as texts, which take the sixth place."""
     interval = ""
     if plan.low is not None and plan.high is not None:
         interval = f"\nbetween {plan.low:,.0f} and {plan.high:,.0f}"

@@ -152,7 +152,7 @@ def _window_series(
 
 
 def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return what traced flows sent over the whole run, without retransmissions."""
+    """Return the rates of traced flows over the whole run, without retransmissions."""
     answer = answers[0]
     table = answer.tables["sequences"]
     new = table["event"] == "sent"
