@@ -53,7 +53,7 @@ def curve(x: ArrayLike, rows: Floats, label: str = "", style: Style | None = Non
     y, *half = rows
     if not half:
         return Series(x, y, label, style or {})
-    points = {"markersize": 3.5, "capsize": 0, **(style or {})}
+    points = {"markersize": 4.5, "markeredgewidth": 0, "capsize": 0, **(style or {})}
     return Points(x, (y, y - half[0], y + half[0]), label, points)
 
 
