@@ -11,8 +11,7 @@ from tcpcast.compare import compare_all, compare_shares
 from tcpcast.engines.file_goodput import Counts, counted, of_shares, of_tail
 from tcpcast.report import figures
 from tcpcast.report.answered import run_parts
-from tcpcast.report.axes import figure_class
-from tcpcast.report.goodput_figures import distribution, ends, frame
+from tcpcast.report.goodput_figures import distribution, ends
 from tcpcast.report.text import text as plain
 
 from cli.made_up import calculated, simulated
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast.answer import Answer
+    from tcpcast.scenario import Scenario
 
 
 def files(seed: int = 1, spread: float = 0.8) -> Counts:
@@ -96,17 +96,16 @@ def test_a_run_with_files_draws_both(
     assert " 1st percentile" in capsys.readouterr().out
 
 
-def test_less_than_a_decade_has_no_ticks_in_powers() -> None:
+def test_less_than_a_decade_has_no_ticks_in_powers(scenario: Scenario) -> None:
     pytest.importorskip("matplotlib")
-    figure = figure_class()()
-    axes = figure.subplots()
     found = simulated()
     shares = np.linspace(1, 0, 100)
     found.tables["file_goodput_tail"] = {
         "goodput_bps": np.geomspace(2e4, 9e4, 100),
         "by_file": shares,
     }
-    frame(axes, [found], ["by_file"])
+    figure = dict(figures.drawn([found], scenario))["file-goodput"]
+    (axes,) = figure.axes
     figure.draw_without_rendering()
     shown = [tick.label1 for tick in axes.xaxis.get_minor_ticks() if tick.label1.get_visible()]
     assert axes.get_xscale() == "log"

@@ -13,7 +13,7 @@ import tcpcast
 from tcpcast import output
 from tcpcast.cli import main
 from tcpcast.errors import EnvironmentFault, TcpcastError
-from tcpcast.report import axes
+from tcpcast.report import chart
 from tcpcast.scenario import packaged_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def empty_figure(_: object, form: str, name: str) -> bytes:
 
 @cache
 def empty(form: str, name: str) -> bytes:
-    return FIGURE_BYTES(axes.figure_class()(figsize=(1, 1)), form, name)
+    return FIGURE_BYTES(chart.figure_class()(figsize=(1, 1)), form, name)
 
 
 def captured(file: str) -> list[str]:

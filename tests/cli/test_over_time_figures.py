@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tcpcast.cli import main
 from tcpcast.report import figures
-from tcpcast.report.axes import tell
+from tcpcast.report.chart import wrapped
 from tcpcast.report.figures import drawn
 
 from cli.made_up import simulated
@@ -124,8 +124,4 @@ def test_places_in_a_page_have_hundredths(scenario: Scenario) -> None:
 
 
 def test_what_was_asked_breaks_at_no_hyphen_and_before_no_percent_sign() -> None:
-    from matplotlib.figure import Figure as Drawing  # noqa: PLC0415 - optional
-
-    axes = Drawing().add_subplot()
-    tell(axes, "a link of linux-cubic, 1 %", 18)
-    assert axes.get_title() == "a link of\nlinux-cubic, 1\u00a0%"
+    assert wrapped("a link of linux-cubic, 1 %", 18) == "a link of\nlinux-cubic, 1\u00a0%"

@@ -13,8 +13,8 @@ from tcpcast.answer import Metric
 from tcpcast.cli import main
 from tcpcast.plan import Plan
 from tcpcast.plan.search import Found
-from tcpcast.report import users
 from tcpcast.report.plan import columns_table, plan_parts
+from tcpcast.report.plan_figures import plan_figure
 from tcpcast.report.text import text as as_text
 
 from cli.made_up import simulated
@@ -168,21 +168,12 @@ def test_what_users_at_a_quality_are_asked_and_drawn(
     assert plan["engine"] == "packet"
 
 
-def test_the_figure_of_users_has_five_panels(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_figure_of_users_has_five_panels() -> None:
     pytest.importorskip("matplotlib")
-    drawn: list[Any] = []
-
-    def keep(figure: Any, path: Path, **_: bool) -> Path:
-        drawn.append(figure)
-        return path
-
-    monkeypatch.setattr(users, "save_figure", keep)
     plan = users_plan()
     curve = plan.tables["curve"]
     curve["mean_bps"] = np.array([5e5, 3e5, 2e4])
-    users.plot_users(plan, tcpcast.load("web-10mbit"), tmp_path)
+    drawn = [plan_figure(plan, tcpcast.load("web-10mbit"))]
     panels = drawn[0].axes[:5]
     lines = [panel.get_lines()[-1] for panel in panels]
     for name, scale, line in zip(
@@ -194,7 +185,7 @@ def test_the_figure_of_users_has_five_panels(
         assert line.get_xdata() == pytest.approx([60, 120, 240])
         assert line.get_ydata() == pytest.approx(curve[name] / scale, nan_ok=True)
     curve["sources"] *= 10_000
-    users.plot_users(plan, tcpcast.load("web-10mbit"), tmp_path)
+    drawn.append(plan_figure(plan, tcpcast.load("web-10mbit")))
     for figure, label, texts in zip(
         drawn, ("users", "users (millions)"), ({"100", "200"}, {"1", "2"}), strict=True
     ):

@@ -4,11 +4,12 @@ import math
 from pathlib import Path
 
 import pytest
-from tcpcast.papers.drawing import Chart, Panel, Series
+from tcpcast.papers.drawing import curve
 from tcpcast.papers.published import Line
 from tcpcast.papers.reproduction import Section, Tolerance, Verdict
 from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column, estimate
 from tcpcast.papers.simulations import Runs
+from tcpcast.report.chart import Axis, Chart, Panel
 
 LINES = [Line({"name": name, "rate": rate}) for name, rate in (("a", "10"), ("b", ""), ("c", "20"))]
 
@@ -91,14 +92,14 @@ def test_an_interval_does_not_reach_below_the_least_value() -> None:
     assert math.isnan(estimate(math.nan, math.nan).value)
 
 
-def test_panels_that_share_an_axis_show_all_series(tmp_path: Path) -> None:
+def test_panels_that_share_an_axis_show_all_series() -> None:
     np, _ = pytest.importorskip("numpy"), pytest.importorskip("matplotlib")
+    x, y = Axis("", 0, 3), Axis("", 0)
     panels = [
-        Panel("low", [Series([1, 2], np.array([[1.0, 2.0]]))]),
-        Panel("high", [Series([1, 2], np.array([[5.0, 9.0], [1.0, 1.0]]), "points")], legend={}),
+        Panel([curve([1, 2], np.array([[1.0, 2.0]]))], x, y, "low"),
+        Panel([curve([1, 2], np.array([[5.0, 9.0], [1.0, 1.0]]), "points")], x, y, "high"),
     ]
-    drawn = Chart(panels, right=3, share_y=True).draw(tmp_path / "chart.png")
-    low, high = drawn.figure.axes
+    low, high = Chart(panels=panels, columns=2, share="y").draw().axes
     assert low.get_ylim() == high.get_ylim()
     assert low.get_ylim()[0] == 0
     assert low.get_ylim()[1] >= 10

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast.output import save_figure
-from tcpcast.report.axes import figure_class, lay_out
+from tcpcast.report.chart import Points, Series, figure_class, lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
+
+    from tcpcast.report.chart import Drawable, Style
 
     Floats = NDArray[np.float64]
 
@@ -46,46 +48,13 @@ def panels(
     return figure, axes
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Points with or without intervals, or a line; ``look`` has matplotlib's properties of it.
-
-    ``curve`` has the shape (1, points), or (2, points) with half of each interval.
-    """
-
-    x: ArrayLike
-    curve: Floats
-    label: str = ""
-    look: dict[str, Any] = field(default_factory=dict)
-
-    def draw(self, axes: Axes) -> None:
-        """Draw the series."""
-        y, *half = self.curve
-        if half:
-            axes.errorbar(self.x, y, yerr=half[0], markersize=3.5, label=self.label, **self.look)
-        else:
-            axes.plot(self.x, y, label=self.label, **self.look)
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A panel of a chart; ``legend`` has matplotlib's properties of it, None: there is none."""
-
-    title: str
-    series: Sequence[Series]
-    x_label: str = ""
-    y_label: str = ""
-    legend: dict[str, Any] | None = None
-
-    def draw(self, axes: Axes) -> None:
-        """Draw the panel."""
-        for series in self.series:
-            series.draw(axes)
-        axes.set_title(self.title, fontsize=10)
-        axes.set_xlabel(self.x_label)
-        axes.set_ylabel(self.y_label)
-        if self.legend is not None:
-            axes.legend(fontsize=8, frameon=False, **self.legend)
+def curve(x: ArrayLike, rows: Floats, label: str = "", style: Style | None = None) -> Drawable:
+    """Return a line of one row of values, or points with half of each interval in a second row."""
+    y, *half = rows
+    if not half:
+        return Series(x, y, label, style or {})
+    points = {"markersize": 4.5, "markeredgewidth": 0, "capsize": 0, **(style or {})}
+    return Points(x, (y, y - half[0], y + half[0]), label, points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,32 +73,6 @@ class Drawn:
             The file cannot be written.
         """
         save_figure(self.figure, self.path, force=force)
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A figure of panels row by row, with x from 0 to ``right`` and y from ``bottom``."""
-
-    panels: Sequence[Panel]
-    right: float
-    columns: int = 2
-    width: float = 4.6
-    height: float = 3.6
-    share_y: bool = False
-    bottom: float | None = 0.0
-
-    def draw(self, path: Path) -> Drawn:
-        """Return the figure."""
-        rows = -(-len(self.panels) // self.columns)
-        figure, found = panels(
-            self.columns, rows, width=self.width, height=self.height, share_y=self.share_y
-        )
-        for panel, axes in zip(self.panels, found, strict=True):
-            panel.draw(axes)
-        for axes in found:  # Panels that share an axis must all be drawn before.
-            axes.set_xlim(0, self.right)
-            axes.set_ylim(bottom=self.bottom)
-        return Drawn(figure, path)
 
 
 def looks() -> Iterator[dict[str, Any]]:

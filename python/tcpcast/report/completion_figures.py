@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.compare import completion_times
+from tcpcast.compare import completion_times, is_observed
+from tcpcast.report.chart import (
+    CALCULATED,
+    LINES,
+    OBSERVED,
+    REFERENCE,
+    SIZE,
+    Axis,
+    Band,
+    Chart,
+    Series,
+    Uprights,
+    fitted_axis,
+    scenario_chart,
+)
 from tcpcast.report.losses import by_size_and_losses
 
 if TYPE_CHECKING:
@@ -16,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
+    from tcpcast.report.chart import Drawable, Style
+    from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
 
@@ -26,6 +42,9 @@ FEWEST = 10
 
 WIDE = 50.0
 """From this ratio of the longest to the shortest time on, the axis of times is logarithmic."""
+
+_IN_A_ROW, _ROW = 3, 0.15
+"""Entries in a row of the legend below the axes, and the height of a row in inches."""
 
 
 def sizes(answers: Sequence[Answer], asked: Iterable[int]) -> NDArray[np.int64]:
@@ -81,12 +100,78 @@ def alone(values: Floats) -> NDArray[np.bool_]:
     return lone
 
 
-def is_wide(curves: Iterable[Floats]) -> bool:
-    """Say whether times are so far apart that the short ones need a logarithmic axis."""
-    all_times = np.concatenate([np.ravel(curve) for curve in curves])
-    shown = all_times[np.isfinite(all_times) & (all_times > 0)]
-    return bool(shown.size and shown.max() > WIDE * shown.min())
-
-
 def _placed(values: Mapping[Any, float], places: NDArray[np.int64]) -> Floats:
     return np.array([values.get(size, math.nan) for size in places.tolist()])
+
+
+def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+    """Return times against sizes: percentiles as bands, means as lines; gaps stay gaps."""
+    asked = {
+        size
+        for group in scenario.populations
+        if group.traffic.kind == "transfers"
+        for size in group.traffic.sizes or ()
+    }
+    places = sizes(answers, asked)
+    series: list[Drawable] = []
+    values: list[Floats] = []
+    ordered = sorted(answers, key=is_observed, reverse=True)
+    calculated = [answer for answer in ordered if not is_observed(answer)]
+    for answer in ordered:
+        line = LINES[calculated.index(answer) % 3] if answer in calculated else ":"
+        found = percentiles(answer, places) if is_observed(answer) else []
+        series += _bands(answer, places, *found) if found else []
+        curves = _mean_curves(answer, places)
+        series += _mean_series(answer, places, curves, line)
+        values += [*found, *curves.values()]
+    # Bands and lines fill the axes: the legend is below.
+    labels = [each.label for each in series if isinstance(each, Series | Band) and each.label]
+    height = SIZE[1] + _ROW * math.ceil(len(dict.fromkeys(labels)) / _IN_A_ROW)
+    return scenario_chart(
+        scenario,
+        "completion times of transfers",
+        Axis("size (packets)"),
+        fitted_axis("completion time (s)", values, WIDE),
+        series,
+        size=(SIZE[0], height),
+        legend="below",
+        legend_style={"fontsize": 7, "ncols": _IN_A_ROW},
+    )
+
+
+def _bands(
+    answer: Answer, places: NDArray[np.int64], p50: Floats, p95: Floats, p99: Floats
+) -> list[Drawable]:
+    """Return the median, and bands from there up to 95 and 99 % of the transfers."""
+    colour = {"color": OBSERVED[0]}
+    lone = alone(p50)
+    series: list[Drawable] = []
+    for low, high, alpha, label in ((p50, p95, 0.3, "p50 to p95"), (p95, p99, 0.13, "p95 to p99")):
+        style: Style = colour | {"alpha": alpha}
+        series.append(Band(places, low, high, label, style))
+        series.append(Uprights(places[lone], low[lone], high[lone], style | {"linewidth": 5}))
+    style = colour | {"linewidth": 1.4, "marker": "_", "markersize": 7}
+    return [*series, Series(places, p50, f"{answer.engine}, median", style)]
+
+
+def _mean_curves(answer: Answer, places: NDArray[np.int64]) -> dict[str, Floats]:
+    """Return mean times over all transfers, and by the number of losses."""
+    losses = by_losses(answer, places).items()
+    return {"mean": means(answer, places)} | {f"{n} lost": times for n, times in losses}
+
+
+def _mean_series(
+    answer: Answer, places: NDArray[np.int64], curves: dict[str, Floats], line: Any
+) -> list[Drawable]:
+    style = {"linestyle": line, "linewidth": 1.2}
+    style |= {"marker": "o", "markersize": 3.2} if is_observed(answer) else {}
+    colours = iter((REFERENCE, *OBSERVED[1:], *CALCULATED))
+    series: list[Drawable] = [
+        Series(places, times, f"{answer.engine}, {name}", {"color": next(colours)} | style)
+        for name, times in curves.items()
+    ]
+    low, high = intervals(answer, places)
+    if np.isfinite(low).any():
+        label = f"{answer.engine}, mean, 95 % interval"
+        series.append(Band(places, low, high, label, {"color": REFERENCE, "alpha": 0.3}))
+    return series

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.compare import is_observed
+from tcpcast.report.chart import Axis, Band, Series, scenario_chart, styles
 from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from matplotlib.axes import Axes
-
     from tcpcast.answer import Answer
+    from tcpcast.report.chart import Chart, Drawable
+    from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
 
@@ -61,18 +63,47 @@ def ends(table: Table, columns: Iterable[str]) -> tuple[float, float]:
     return float(goodput[max(first, 0)]), float(goodput[min(last, len(goodput) - 1)])
 
 
-def frame(axes: Axes, answers: Sequence[Answer], columns: Iterable[str]) -> tuple[float, str]:
-    """Set the axis of goodputs; return what its figures are divided by, and their unit."""
+def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+    """Return the chart of the distribution of the goodput of files."""
+    x, factor = goodput_axis(answers, ("by_file",), "of a file")
+    series: list[Drawable] = []
+    for answer, style in zip(answers, styles(map(is_observed, answers)), strict=False):
+        edges, shares = distribution(answer)
+        if len(answers) == 1:
+            series.append(Band(edges / factor, np.zeros_like(shares), shares, "", _colour(style)))
+        line = _colour(style) | {"linewidth": 1.4}
+        series.append(Series(edges / factor, shares, answer.engine, line))
+    y = Axis("share of files per 1 % of goodput", 0)
+    return scenario_chart(scenario, "goodput of files", x, y, series)
+
+
+def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+    """Return the chart of the share with more than a goodput, by each definition."""
+    x, factor = goodput_axis(answers, COLUMNS, "x")
+    series = [
+        Series(
+            answer.tables["file_goodput_tail"]["goodput_bps"] / factor,
+            answer.tables["file_goodput_tail"][column],
+            f"{answer.engine}, {name}",
+            _colour(style) | {"linestyle": line, "linewidth": 1.4},
+        )
+        for answer, style in zip(answers, styles(map(is_observed, answers)), strict=False)
+        for (column, name), line in zip(COLUMNS.items(), ("-", "--", ":"), strict=True)
+        if column in answer.tables["file_goodput_tail"]
+    ]
+    title = "distribution of goodput above x"
+    return scenario_chart(scenario, title, x, Axis("share with more", 0, 1.02), series)
+
+
+def _colour(style: dict[str, Any]) -> dict[str, Any]:
+    return {"color": style["color"]}
+
+
+def goodput_axis(answers: Sequence[Answer], columns: Iterable[str], of: str) -> tuple[Axis, float]:
+    """Return an axis of goodputs, and its unit in bit/s."""
     both = [ends(answer.tables["file_goodput_tail"], columns) for answer in answers]
     low, high = min(low for low, _ in both), max(high for _, high in both)
     scale = scale_of_unit("bit/s", high)
-    if high > _WIDE * low:
-        axes.set_xscale("log")
-        decades = 10.0 ** np.arange(-3, 4)
-        ticks = np.outer(decades, (1, 2, 5)).ravel() * scale.factor
-        shown = ticks[(low <= ticks) & (ticks <= high)] / scale.factor
-        axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
-        # Of half a decade matplotlib would name the ticks between them, too, as 3 x 10^1.
-        axes.tick_params(axis="x", which="minor", labelbottom=False)
-    axes.set_xlim(low / scale.factor, high / scale.factor)
-    return scale.factor, scale.unit
+    label = f"goodput {of} ({scale.unit})"
+    wide = high > _WIDE * low
+    return Axis(label, low / scale.factor, high / scale.factor, log=wide), scale.factor

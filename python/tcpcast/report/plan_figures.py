@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast.answer import Metric
 from tcpcast.report import streams, users
-from tcpcast.report.axes import (
+from tcpcast.report.chart import (
     CALCULATED,
-    MORE_LINES,
     OBSERVED,
     REFERENCE,
-    figure_class,
-    lay_out,
-    log_ticks,
-    points_with_intervals,
-    titled,
+    Axis,
+    Band,
+    Chart,
+    Note,
+    Panel,
+    Points,
+    Reference,
+    Series,
+    line_style,
+    points_of,
 )
 from tcpcast.report.quantity import amount, label, scale_of, scale_of_unit
+from tcpcast.report.summary import describe
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from collections.abc import Iterator
+
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from tcpcast.plan import Plan
+    from tcpcast.report.chart import Drawable, Style
     from tcpcast.report.quantity import Scale
     from tcpcast.scenario import Scenario
 
-_DPI = 150
+    Floats = NDArray[np.float64]
+
 _DECADE = 10.0
 """From this ratio of its largest to its smallest value on, an axis has a log scale."""
 _DEEP = 1e-3
@@ -61,6 +69,9 @@ _MODELS = {
     "bbr": "BBR\u2019s bound",
 }
 """What the lines of the plans of one path are called, by the column."""
+_AT_MODEL = {"color": CALCULATED[0], "linewidth": 0.8, "linestyle": "--"}
+_DIAMOND: Style = {"color": CALCULATED[0], "marker": "D", "linestyle": "none", "zorder": 20}
+_POINTS = "packet, with 95 % interval"
 
 
 def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
@@ -76,47 +87,50 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
         matplotlib is not installed.
     """
     if plan.target is None:
-        if plan.unit == "flows":
-            return streams.streams_figure(plan, scenario)
-        return users.users_figure(plan, scenario)
-    isoline = plan.tables.get("isoline")
-    height = 4.4 if isoline is None else 7.2
-    figure: Figure = figure_class()(figsize=(6.4, height), dpi=_DPI, layout="constrained")
-    if isoline is None:
-        _crossing(titled(figure, scenario, plan.question, "", ""), plan)
-        return figure
-    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(4, 3))[:, 0]
-    _crossing(titled(above, scenario, plan.question, "", ""), plan)
-    _isoline(below.add_subplot(), plan, scenario)
-    return figure
+        chart = streams.streams_chart if plan.unit == "flows" else users.users_chart
+        return chart(plan, scenario).draw()
+    panels = [_crossing(plan, *plan.target)]
+    if "isoline" in plan.tables:
+        panels.append(_isoline(plan, plan.target[1], scenario))
+    return Chart(
+        title=f"{scenario.name}: {plan.question}",
+        panels=panels,
+        subtitle=describe(scenario),
+        size=(6.4, 4.4 if len(panels) == 1 else 7.2),
+        heights=(4, 3)[: len(panels)],
+    ).draw()
 
 
-def _crossing(axes: Axes, plan: Plan) -> None:
-    """Draw a metric over what is looked for, and where it meets the target."""
-    assert plan.target is not None
-    metric, target = plan.target
-    name, *columns = plan.tables["curve"]
+def _crossing(plan: Plan, metric: str, target: float) -> Panel:
+    """Return a metric over what is looked for, and where it meets the target."""
     curve = plan.tables["curve"]
+    name, *columns = curve
     x, y = _scale_of_key(plan, curve[name]), scale_of(metric, target)
-    lines = zip(columns, (*CALCULATED, REFERENCE), MORE_LINES, strict=False)
-    for column, colour, line in lines:
-        if not np.isfinite(curve[column]).any():
-            continue
-        said = _MODELS.get(column.removesuffix("_bps"), "the model")
-        look: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 1.8}
-        axes.plot(curve[name] / x.factor, curve[column] / y.factor, label=said, **look)
-    look = {"color": REFERENCE, "linewidth": 1, "linestyle": ":"}
-    axes.axhline(target / y.factor, label=f"target, {_said(target, metric)}", **look)
-    _answer(axes, plan, x, target / y.factor)
-    at, metrics = _simulated(plan, name)
-    values = [curve[column] for column in columns]
-    values += [np.array([metric.value for metric in metrics]), np.array([target])]
-    _frame(axes, plan, np.concatenate(values) / y.factor, target / y.factor)
-    _points(axes, at / x.factor, metrics, y.factor)
+    series: list[Drawable] = [
+        Series(
+            curve[name] / x.factor,
+            curve[column] / y.factor,
+            _MODELS.get(column.removesuffix("_bps"), "the model"),
+            line_style(at, (*CALCULATED, REFERENCE)) | {"linewidth": 1.8},
+        )
+        for at, column in enumerate(columns)
+        if np.isfinite(curve[column]).any()
+    ]
+    at = target / y.factor
+    series.append(Reference(at, f"target, {digits(at)} {y.unit}"))
+    series += _answer(plan, x, at)
+    seen = {name: np.empty(0) for name in (name, metric, "low", "high")}
+    seen |= plan.tables.get("simulated", {})
+    values = [*(curve[column] for column in columns), seen[metric], np.array([target])]
+    up = _value_axis(f"{label(metric)} ({y.unit})", np.concatenate(values) / y.factor, at)
+    rows = np.array([seen[each] / y.factor for each in (metric, "low", "high")])
+    series += _points(seen[name] / x.factor, rows, up.low or 0.0)
     title, unit = _KEYS[plan.unit]
-    axes.set_xlabel(f"{title} ({x.unit or unit})" if x.unit or unit else title)
-    axes.set_ylabel(f"{label(metric)} ({y.unit})")
-    axes.legend(frameon=False, fontsize=8)
+    unit = x.unit or unit
+    across = Axis(f"{title} ({unit})" if unit else title)
+    if plan.unit == "1":
+        across = replace(across, log=True, ticks=lambda value, _: digits(value))
+    return Panel(series, across, up)
 
 
 def _scale_of_key(plan: Plan, values: Any) -> Scale:
@@ -127,27 +141,22 @@ def _scale_of_key(plan: Plan, values: Any) -> Scale:
     return scale_of_unit("1", 1.0)
 
 
-def _said(value: float, metric: str) -> str:
-    scale = scale_of(metric, value)
-    return f"{digits(value / scale.factor)} {scale.unit}"
-
-
-def _answer(axes: Axes, plan: Plan, x: Scale, target: float) -> None:
-    """Mark the model's answer, and the simulation's with its interval."""
+def _answer(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
+    """Yield marks of the model's answer, and of the simulation's with its interval."""
     if plan.has_model:
         at = plan.value / x.factor
-        axes.axvline(at, color=CALCULATED[0], linewidth=0.8, linestyle="--")
+        yield Reference(at, style=_AT_MODEL, axis="x")
         doubt = " (not to be trusted)" if plan.untrusted else ""
         said = f"by the model: {_answered(plan.value, plan)}{doubt}"
-        look: dict[str, Any] = {"marker": "D", "markersize": 6, "linestyle": "none", "zorder": 20}
-        axes.plot([at], [target], color=CALCULATED[0], label=said, **look)
+        yield Series([at], [target], said, _DIAMOND)
     if plan.simulated is None:
         return
-    there = f"by simulation: {_answered(plan.simulated, plan)}"
-    axes.axvline(plan.simulated / x.factor, color=OBSERVED[0], linewidth=0.8, label=there)
+    said = f"by simulation: {_answered(plan.simulated, plan)}"
+    solid = {"color": OBSERVED[0], "linewidth": 0.8, "linestyle": "-"}
+    yield Reference(plan.simulated / x.factor, said, solid, axis="x")
     if plan.simulated_low is not None and plan.simulated_high is not None:
         ends = plan.simulated_low / x.factor, plan.simulated_high / x.factor
-        axes.axvspan(*ends, color=OBSERVED[0], alpha=0.15, linewidth=0)
+        yield Reference(ends[0], style={"color": OBSERVED[0]}, axis="x", end=ends[1])
 
 
 def _answered(value: float, plan: Plan) -> str:
@@ -160,77 +169,46 @@ def _answered(value: float, plan: Plan) -> str:
     return f"{value:,.0f} {words.removesuffix('s') if value == 1 else words}"
 
 
-def _simulated(plan: Plan, name: str) -> tuple[NDArray[np.float64], list[Metric]]:
-    """Return where was simulated, and what."""
-    assert plan.target is not None
-    told = plan.tables.get("simulated")
-    if told is None or not len(told[name]):
-        return np.empty(0), []
-    columns = (told[plan.target[0]], told["low"], told["high"])
-    metrics = [
-        Metric(value, None if math.isnan(low) else low, None if math.isnan(high) else high)
-        for value, low, high in zip(*(column.tolist() for column in columns), strict=True)
-    ]
-    return told[name], metrics
+def _points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:
+    """Yield simulated points above the bottom of the axis, and marks of those below."""
+    inside = rows[0] >= bottom
+    if inside.any():
+        yield Points(x[inside], np.maximum(rows, bottom)[:, inside], _POINTS)
+    if not inside.all():
+        style: Style = {"marker": "v", "linestyle": "none", "color": OBSERVED[0]}
+        style |= {"clip_on": False, "zorder": 30}
+        below = np.full(np.count_nonzero(~inside), bottom)
+        yield Series(x[~inside], below, "packet, below this axis", style)
 
 
-def _points(axes: Axes, at: NDArray[np.float64], metrics: list[Metric], factor: float) -> None:
-    """Draw what was simulated, down to the end of the axis, where the rest points further down."""
-    bottom = axes.get_ylim()[0] * factor
-    inside = np.array([metric.value >= bottom for metric in metrics], dtype=bool)
-    shown = [
-        Metric(metric.value, None if metric.low is None else max(metric.low, bottom), metric.high)
-        for metric in metrics
-        if metric.value >= bottom
-    ]
-    if shown:
-        points_with_intervals(axes, at[inside].tolist(), shown, factor, "packet")
-    if len(shown) < len(metrics):
-        below = at[~inside]
-        look: dict[str, Any] = {"marker": "v", "linestyle": "none", "color": OBSERVED[0]}
-        look |= {"clip_on": False, "zorder": 30, "label": "packet, below this axis"}
-        axes.plot(below, np.full(len(below), bottom / factor), **look)
-
-
-def _frame(axes: Axes, plan: Plan, values: NDArray[np.float64], target: float) -> None:
-    """Choose the scales: logarithmic where values span more than a decade."""
-    if plan.unit == "1":
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _at: digits(value))
+def _value_axis(label: str, values: Floats, target: float) -> Axis:
+    """Return an axis for values near the target, logarithmic if they span more than a decade."""
     shown = values[np.isfinite(values) & (values > _DEEP * target)]
-    if shown.max() < _DECADE * shown.min():
-        axes.set_ylim(0, 1.08 * float(shown.max()))
-        axes.margins(x=0.02)
-        return
-    axes.set_yscale("log")
-    axes.set_ylim(float(shown.min()) / 1.3, 1.3 * float(shown.max()))
-    log_ticks(axes.yaxis)
+    least, most = float(shown.min()), float(shown.max())
+    if most < _DECADE * least:
+        return Axis(label, 0, 1.08 * most)
+    return Axis(label, least / 1.3, 1.3 * most, log=True)
 
 
-def _isoline(axes: Axes, plan: Plan, scenario: Scenario) -> None:
-    """Draw which round-trip times and losses still give the goodput."""
-    assert plan.target is not None
-    found, goodput = plan.tables["isoline"], amount(plan.target[1], "bit/s")
+def _isoline(plan: Plan, target: float, scenario: Scenario) -> Panel:
+    """Return which round-trip times and losses still give the goodput."""
+    found, goodput = plan.tables["isoline"], amount(target, "bit/s")
     rtt, loss = 1e3 * found["rtt_s"], 100 * found["loss_ratio"]
     model = _MODELS[list(plan.tables["curve"])[1].removesuffix("_bps")]
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     floor = float(np.nanmin(loss)) / 3
-    look: dict[str, Any] = {"color": CALCULATED[0], "linewidth": 1.8}
-    axes.plot(rtt, loss, label=f"{goodput}, {model}", **look)
+    colour = {"color": CALCULATED[0]}
     here = np.isfinite(loss)
-    axes.fill_between(rtt, floor, loss, where=here, color=CALCULATED[0], alpha=0.12, linewidth=0)
-    axes.annotate(f"{goodput} and more", (0.03, 0.06), xycoords="axes fraction", fontsize=9)
     own = 1e3 * scenario.populations[0].rtt_s
-    axes.axvline(own, color=REFERENCE, linewidth=0.8, linestyle="--")
-    axes.plot([own], [100 * plan.value], marker="D", markersize=6, linestyle="none", **look)
+    bottom = np.full(np.count_nonzero(here), floor)
+    series: list[Drawable] = [
+        Series(rtt, loss, f"{goodput}, {model}", colour | {"linewidth": 1.8}),
+        Band(rtt[here], bottom, loss[here], style=colour | {"alpha": 0.12}),
+        Note(f"{goodput} and more", (0.03, 0.06), style={"fontsize": 9}),
+        Reference(own, style={"linewidth": 0.8, "linestyle": "--"}, axis="x"),
+        Series([own], [100 * plan.value], style=_DIAMOND),
+    ]
     if plan.simulated is not None:
         metric = Metric(plan.simulated, plan.simulated_low, plan.simulated_high)
-        points_with_intervals(axes, [own], [metric], 0.01, "packet")
-    lay_out(axes)
-    axes.set_ylim(bottom=floor)
-    for axis in (axes.xaxis, axes.yaxis):
-        log_ticks(axis)
-    axes.set_xlabel("RTT (ms)")
-    axes.set_ylabel("loss (%)")
-    axes.legend(frameon=False, fontsize=8, loc="upper right")
+        series.append(points_of([own], [metric], 0.01, "packet"))
+    x, y = Axis("RTT (ms)", log=True), Axis("loss (%)", floor, log=True)
+    return Panel(series, x, y, legend={"loc": "upper right"})

@@ -9,30 +9,31 @@ from typing import TYPE_CHECKING
 
 from tcpcast.compare import is_observed
 from tcpcast.output import save_figure
-from tcpcast.report.axes import (
+from tcpcast.report.chart import (
     CALCULATED,
     OBSERVED,
-    REFERENCE,
-    figure_class,
-    lay_out,
-    points_with_intervals,
+    Axis,
+    Chart,
+    Note,
+    Panel,
+    Reference,
+    Series,
+    line_style,
+    points_of,
 )
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import LEADING, is_trusted, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.axes import Axes
+    from collections.abc import Iterator, Sequence
 
     from tcpcast.answer import Answer
+    from tcpcast.report.chart import Drawable
     from tcpcast.report.prediction import Prediction
     from tcpcast.report.quantity import Scale
 
 FILE = "rate-loss"
-_SIZE = (7.2, 4.6)
-_DPI = 150
 _SHADES = {
     "bottleneck": "#56B4E9",
     "window": "#009E73",
@@ -44,7 +45,6 @@ _NAMES = {
     "triple duplicates": "triple\nduplicates",
     "": "no formula\ntrusted",
 }
-_LINES = ("-", "--", ":", "-.")
 
 
 def plot_regimes(  # noqa: PLR0913 - what is drawn, and where to
@@ -84,86 +84,71 @@ def plot_regimes(  # noqa: PLR0913 - what is drawn, and where to
     EnvironmentFault
         matplotlib is not installed, or the folder cannot be written.
     """
-    figure = figure_class()(figsize=_SIZE, dpi=_DPI, layout="constrained")
-    axes = figure.add_subplot()
-    figure.suptitle("Rate against loss, and what limits it", fontsize=12)
-    axes.set_title(path_text(predictions[0], without=["loss"]), fontsize=8, color=REFERENCE)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    path = Path(folder) / f"{FILE}.{form}"
+    return save_figure(regimes_chart(predictions, mark, asked).draw(), path, force=force)
+
+
+def regimes_chart(
+    predictions: Sequence[Prediction], mark: float | None, asked: Sequence[Prediction]
+) -> Chart:
+    """Return the chart of :func:`plot_regimes`."""
     shown = [(p, a) for p in predictions for a in rates(p.steady) if is_trusted(a)]
     unit = scale_of_unit("bit/s", max((a["goodput_bps"] for _, a in shown), default=0.0))
-    _curves(axes, shown, unit)
-    _shade(axes, predictions)
-    _simulated(axes, asked, unit)
+    losses = [100 * loss_ratio(p.scenario) for p in predictions]
+    series = [*_curves(shown, unit), *_shades(predictions, losses), *_simulated(asked, unit)]
     if mark:
-        axes.axvline(100 * mark, color=REFERENCE, linewidth=1, linestyle=":")
-    axes.set_xlabel("loss (%)")
-    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        axis.set_major_formatter("{x:g}")
-        # Between the powers of ten there is room for labels where these are few.
-        axis.set_minor_formatter("{x:g}" if high < 8 * low else "")
-    lay_out(axes)
-    axes.legend(frameon=False, fontsize=8, loc="lower left")
-    return save_figure(figure, Path(folder) / f"{FILE}.{form}", force=force)
+        series.append(Reference(100 * mark, axis="x"))
+    x = Axis("loss (%)", losses[0], losses[-1], log=True)
+    y = Axis(f"goodput, all flows ({unit.unit})", log=True)
+    return Chart(
+        title="Rate against loss, and what limits it",
+        panels=[Panel(series, x, y, legend={"loc": "lower left"})],
+        subtitle=path_text(predictions[0], without=["loss"]),
+        size=(7.2, 4.6),
+    )
 
 
-def _curves(axes: Axes, shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> None:
-    """Draw goodput by each model where it is to be trusted, the leading one thick."""
+def _curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator[Drawable]:
+    """Yield goodput by each model within its domain, the leading one thick."""
     names = dict.fromkeys(answer.engine for _, answer in shown)
-    colours = (*CALCULATED, *OBSERVED)
     for i, name in enumerate(sorted(names, key=lambda n: n != LEADING)):
         points = [
             (100 * loss_ratio(p.scenario), a["goodput_bps"] / unit.factor)
             for p, a in shown
             if a.engine == name
         ]
-        losses, values = zip(*points, strict=True)
-        axes.plot(
-            losses,
-            values,
-            color=colours[i % len(colours)],
-            linestyle=_LINES[i // 2 % len(_LINES)],
-            linewidth=2.4 if i == 0 else 1.2,
-            label=name,
-            zorder=20 - i,
-        )
-    axes.set_ylabel(f"goodput, all flows ({unit.unit})")
+        style = line_style(i, (*CALCULATED, *OBSERVED))
+        style |= {"linewidth": 1.2 if i else 2.4, "zorder": 20 - i}
+        losses, goodputs = zip(*points, strict=True)
+        yield Series(losses, goodputs, name, style)
 
 
-def _simulated(axes: Axes, asked: Sequence[Prediction], unit: Scale) -> None:
-    """Draw the simulated goodputs as points with their intervals."""
-    given = [(p, a) for p in asked for a in p.steady if is_observed(a) and is_trusted(a)]
+def _simulated(asked: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
+    """Yield the simulated goodputs as points with their intervals."""
     points = [
-        (100 * loss_ratio(p.scenario), a.metrics["goodput_bps"])
-        for p, a in given
+        (100 * loss_ratio(p.scenario), a.metrics["goodput_bps"], a.engine)
+        for p in asked
+        for a in p.steady
+        if is_observed(a) and is_trusted(a)
         if "goodput_bps" in a.metrics and loss_ratio(p.scenario) > 0
     ]
-    if not points:
-        return
-    losses, metrics = [loss for loss, _ in points], [metric for _, metric in points]
-    points_with_intervals(axes, losses, metrics, unit.factor, given[0][1].engine)
+    if points:
+        losses, metrics, engines = zip(*points, strict=True)
+        yield points_of(losses, metrics, unit.factor, engines[0])
 
 
-def _shade(axes: Axes, predictions: Sequence[Prediction]) -> None:
-    """Shade what limits by the leading model, and name it at the top."""
-    losses = [100 * loss_ratio(p.scenario) for p in predictions]
+def _shades(predictions: Sequence[Prediction], losses: Sequence[float]) -> Iterator[Drawable]:
+    """Yield the stretch of each limit by the leading model, and its name at the top."""
     edges = [losses[0], *map(_between, losses[:-1], losses[1:]), losses[-1]]
-    axes.set_xlim(losses[0], losses[-1])
     for what, group in groupby(range(len(losses)), key=lambda i: predictions[i].regime):
         places = list(group)
         left, right = edges[places[0]], edges[places[-1] + 1]
-        colour = _SHADES.get(what, "#bbbbbb")
-        axes.axvspan(left, right, color=colour, alpha=0.18, linewidth=0, zorder=0)
+        style = {"color": _SHADES.get(what, "#bbbbbb"), "alpha": 0.18}
+        yield Reference(left, style=style, axis="x", end=right)
         if math.log(right / left) > 0.08 * math.log(losses[-1] / losses[0]):
-            axes.text(
-                _between(left, right),
-                0.985,
-                _NAMES.get(what, what),
-                transform=axes.get_xaxis_transform(),
-                ha="center",
-                va="top",
-                fontsize=8,
-            )
+            at = _between(left, right), 0.985
+            centred = {"ha": "center", "va": "top", "fontsize": 8}
+            yield Note(_NAMES.get(what, what), at, ("data", "axes fraction"), centred)
 
 
 def _between(low: float, high: float) -> float:

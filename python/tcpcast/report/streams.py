@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tcpcast.output import save_figure
-from tcpcast.report.axes import CALCULATED, REFERENCE, figure_class, lay_out, points_with_intervals
+from tcpcast.report.chart import CALCULATED, Axis, Chart, Panel, Reference, Series, points_of
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from tcpcast.plan import Plan
+    from tcpcast.report.chart import Drawable
     from tcpcast.scenario import Scenario
-
-_SIZE = (6.4, 5.4)
-_DPI = 150
 
 FILE = "streams"
 
@@ -26,79 +19,60 @@ _MODELS = {"parallel_bps": "algorithm 1", "cubic_bps": "n times CUBIC", "bbr_bps
 """What the line of the model that answers is called, by its column."""
 
 
-def plot_streams(
-    plan: Plan, scenario: Scenario, folder: str | Path, *, force: bool = False, form: str = "png"
-) -> Path:
-    """Write ``streams.png``: rate against flows above, one competing flow's rate below.
-
-    Parameters
-    ----------
-    plan
-        What :func:`tcpcast.plan.plan_streams` returned.
-    scenario
-        Names the figure and gives the link's rate.
-    folder
-        Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
-    force
-        Whether any other file of the same name is replaced, too.
-    form
-        ``"png"``, ``"svg"`` or ``"pdf"``, in which the name then ends.
-
-    Raises
-    ------
-    EnvironmentFault
-        matplotlib is not installed, or the folder cannot be written.
-    """
-    figure = streams_figure(plan, scenario)
-    return save_figure(figure, Path(folder) / f"{FILE}.{form}", force=force)
+def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
+    """Return rates against flows above, one competing flow's rate below."""
+    flows = plan.tables["curve"]["flows"]
+    x = Axis("parallel flows n", 0, float(flows[-1]))
+    return Chart(
+        title=f"{scenario.name}: how many parallel flows",
+        panels=[
+            _rates(plan, scenario.network.bottleneck.rate_bps, x),
+            _competing(plan, x),
+        ],
+        subtitle=describe(scenario),
+        size=(6.4, 5.4),
+        heights=(2, 1),
+        share="x",
+    )
 
 
-def streams_figure(plan: Plan, scenario: Scenario) -> Figure:
-    """Return the same figure, not yet written."""
-    figure: Figure = figure_class()(figsize=_SIZE, dpi=_DPI, layout="constrained")
-    figure.suptitle(f"{scenario.name}: how many parallel flows", fontsize=12)
-    above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
-    above.set_title(describe(scenario), fontsize=7.5, color=REFERENCE)
-    for axes in (above, below):
-        lay_out(axes)
-    _rates(above, plan, scenario.network.bottleneck.rate_bps)
-    _competing(below, plan)
-    below.set_xlabel("parallel flows n")
-    return figure
+def _answer(plan: Plan) -> Reference:
+    style = {"color": CALCULATED[0], "linewidth": 0.8, "linestyle": "--"}
+    return Reference(plan.value, style=style, axis="x")
 
 
-def _rates(axes: Axes, plan: Plan, link_bps: float) -> None:
+def _rates(plan: Plan, link_bps: float, x: Axis) -> Panel:
     curve = plan.tables["curve"]
     scale = scale_of_unit("bit/s", link_bps)
-    n = curve["flows"]
-    # Where the two agree, the broad line shows on both sides of the other.
-    broad: dict[str, Any] = {"linewidth": 5, "alpha": 0.5, "label": "n times PFTK"}
+    n, link = curve["flows"], link_bps / scale.factor
+    series: list[Drawable] = []
     if "pftk_bps" in curve:
-        axes.plot(n, curve["pftk_bps"] / scale.factor, color=CALCULATED[1], **broad)
+        # Where the two agree, the broad line shows on both sides of the other.
+        broad = {"color": CALCULATED[1], "linewidth": 5, "alpha": 0.5}
+        series.append(Series(n, curve["pftk_bps"] / scale.factor, "n times PFTK", broad))
     (name,) = curve.keys() & _MODELS.keys()
-    axes.plot(n, curve[name] / scale.factor, color=CALCULATED[0], label=_MODELS[name])
-    label = f"link, {amount(link_bps, 'bit/s')}"
-    axes.axhline(link_bps / scale.factor, color=REFERENCE, linewidth=1, linestyle=":", label=label)
-    point: dict[str, Any] = {"marker": "o", "linestyle": "none", "zorder": 3}
     words = "1 flow fills the link" if plan.value == 1 else f"{plan.value:,.0f} flows fill the link"
-    axes.plot([plan.value], [link_bps / scale.factor], label=words, color=CALCULATED[0], **point)
-    axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
+    colour = {"color": CALCULATED[0]}
+    point = colour | {"marker": "o", "linestyle": "none", "zorder": 3}
+    series += [
+        Series(n, curve[name] / scale.factor, _MODELS[name], colour),
+        Reference(link, f"link, {amount(link_bps, 'bit/s')}"),
+        Series([plan.value], [link], words, point),
+        _answer(plan),
+    ]
     simulated = plan.tables.get("simulated")
     if simulated is not None and len(simulated["flows"]):
         busy = [answer.metrics["utilisation"] for answer in plan.verified]
-        flows, factor = simulated["flows"].tolist(), scale.factor / link_bps
-        points_with_intervals(axes, flows, busy, factor, "packet")
-    axes.set_ylabel(f"rate of all n ({scale.unit})")
-    axes.set_ylim(0, 1.12 * link_bps / scale.factor)
-    axes.set_xlim(0, float(n[-1]))
-    axes.legend(frameon=False, loc="lower right", fontsize=8.5)
+        series.append(points_of(simulated["flows"], busy, scale.factor / link_bps, "packet"))
+    y = Axis(f"rate of all n ({scale.unit})", 0, 1.12 * link)
+    return Panel(series, x, y, legend={"loc": "lower right"})
 
 
-def _competing(axes: Axes, plan: Plan) -> None:
+def _competing(plan: Plan, x: Axis) -> Panel:
     curve = plan.tables["curve"]
-    rate = curve["competing_bps"]
-    scale = scale_of_unit("bit/s", float(rate.max()))
-    axes.plot(curve["flows"], rate / scale.factor, color=CALCULATED[2], linewidth=1.8)
-    axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
-    axes.set_ylim(0, 1.15 * float(rate.max()) / scale.factor)
-    axes.set_ylabel(f"left for one\nother flow ({scale.unit})")
+    largest = float(curve["competing_bps"].max())
+    scale = scale_of_unit("bit/s", largest)
+    style = {"color": CALCULATED[2], "linewidth": 1.8}
+    rate = Series(curve["flows"], curve["competing_bps"] / scale.factor, style=style)
+    y = Axis(f"left for one\nother flow ({scale.unit})", 0, 1.15 * largest / scale.factor)
+    return Panel([rate, _answer(plan)], x, y)

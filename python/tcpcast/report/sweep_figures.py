@@ -13,14 +13,18 @@ from tcpcast.answer import UNITS
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.metrics import HEADLINE
 from tcpcast.output import save_figure
-from tcpcast.report.axes import (
-    CALCULATED,
-    LINES,
-    MARKERS,
-    OBSERVED,
+from tcpcast.report.chart import (
+    REFERENCE,
+    Axis,
+    Band,
+    Chart,
+    Note,
+    Panel,
+    Reference,
+    Series,
+    Uprights,
     figure_class,
-    lay_out,
-    log_ticks,
+    styles,
 )
 from tcpcast.report.quantity import Scale, label, scale_of
 from tcpcast.report.sweep_cells import WIDE, along, by_word, cells
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from tcpcast.report.chart import Drawable, Style
     from tcpcast.report.sweep_cells import Along, Cells
 
     Levels = Mapping[str, Sequence[float]]
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
 MOST_PANELS = 6
 """Engines that a heat map has panels for."""
 _DPI = 150
-_ABOVE = 0.04
+_ABOVE = 0.09
 """Room above the largest value, as a share of the axis."""
 _LINES = 5
 """Isolines about, where none is asked for."""
@@ -52,6 +57,7 @@ _READ: dict[str, Callable[[str], float]] = {
     "packet": units.parse_packets,
 }
 """How a level of a metric is written, by its unit; without one it is a number."""
+_CROSS = {"linestyle": "none", "marker": "x", "color": REFERENCE, "markersize": 6}
 _BEYOND = "outside the domain, no steady state, or no certain interval"
 
 
@@ -183,7 +189,6 @@ def drawn_sweep(
     table: Any, keys: Mapping[str, tuple[str, str]], name: str, levels: Levels
 ) -> Iterator[tuple[str, Figure]]:
     """Yield a metric and its figure, one at a time."""
-    new_figure = figure_class()
     columns = table.to_pydict()
     if not columns:
         return
@@ -191,16 +196,14 @@ def drawn_sweep(
     for metric in dict.fromkeys((*HEADLINE, *levels)):
         found = cells(columns, metric, axes) if metric in columns else []
         if found:
-            figure = new_figure(dpi=_DPI, layout="constrained")
             keys_of = list(axes.values())
             curves = by_word(found, keys_of)
             if curves:
                 found, keys_of = curves, [key for key in keys_of if key.quantities]
-            draw = _map if len(keys_of) == MOST_KEYS else _curves
             scale = scale_of(metric, _largest(found))
-            figure.suptitle(f"{name}: {label(metric)}", fontsize=12)
-            draw(figure, found, keys_of, metric, scale, levels.get(metric, ()))
-            yield metric, figure
+            draw = _map if len(keys_of) == MOST_KEYS else _curves
+            title = f"{name}: {label(metric)}"
+            yield metric, draw(title, found, keys_of, metric, scale, levels.get(metric, ()))
 
 
 def _largest(found: Sequence[Cells]) -> float:
@@ -211,95 +214,90 @@ def _unit(scale: Scale) -> str:
     return f" ({scale.unit})" if scale.unit else ""
 
 
-def _ticks(axes: Axes, x: Along, y: Along | None = None) -> None:
-    places, labels = x.ticks
-    crowded = not x.quantities and sum(map(len, labels)) > 40
-    axes.set_xticks(
-        places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center"
-    )
-    axes.set_xlabel(x.title)
-    if y is not None:
-        axes.set_yticks(*y.ticks)
-
-
 def _curves(  # noqa: PLR0913, PLR0917 - what is drawn, and how
-    figure: Figure,
+    title: str,
     found: Sequence[Cells],
     keys: Sequence[Along],
     metric: str,
     scale: Scale,
     levels: Sequence[float],
-) -> None:
+) -> Figure:
     """Draw a metric along one key, a line an engine."""
     (x,) = keys
-    figure.set_size_inches(6.4, 4.2)
-    axes = figure.add_subplot()
-    lay_out(axes)
-    shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
-    marks, lines = iter(MARKERS * 4), iter(LINES * 4)
-    for each in found:
-        look: dict[str, Any] = {"color": next(shades[each.simulated])}
-        look |= _look(each, next(marks if each.simulated else lines), joined=x.quantities)
-        _curve(axes, each, x, scale, look)
+    series: list[Drawable] = []
+    for each, style in zip(found, styles(each.simulated for each in found), strict=False):
+        series += _curve(each, x, scale, style)
     for level in levels:
-        axes.axhline(level / scale.factor, color="#666666", linewidth=1, linestyle=(0, (1, 2)))
-        words = f"{digits(level / scale.factor, 4)} {scale.unit}".rstrip()
-        where = (0.99, level / scale.factor)
-        at: Any = axes.get_yaxis_transform()
-        axes.annotate(words, where, xycoords=at, ha="right", va="bottom", fontsize=8)
-    values = np.concatenate([each.value for each in found])
-    positive = values[np.isfinite(values)]
-    if positive.min() > 0 and positive.max() / positive.min() >= WIDE:
-        axes.set_yscale("log")
-        log_ticks(axes.yaxis)
-    else:
-        least, most = min(0.0, 1.05 * float(positive.min()) / scale.factor), axes.get_ylim()[1]
-        axes.set_ylim(least, most + _ABOVE * (most - least))
+        at = level / scale.factor
+        series.append(Reference(at, style={"linestyle": (0, (1, 2))}))
+        words = f"{digits(at, 4)} {scale.unit}".rstrip()
+        style = {"ha": "right", "va": "bottom", "fontsize": 8}
+        series.append(Note(words, (0.99, at), ("axes fraction", "data"), style))
     if any(each.doubted.any() for each in found):
-        axes.plot([], [], linestyle="none", marker="x", color="#666666", label=_BEYOND)
-    _ticks(axes, x)
-    axes.set_ylabel(f"{label(metric)}{_unit(scale)}")
-    axes.legend(frameon=False, fontsize=8)
+        series.append(Series([], [], _BEYOND, _CROSS))
+    y = _value_axis(f"{label(metric)}{_unit(scale)}", found, levels, scale)
+    return Chart(title=title, panels=[Panel(series, _key_axis(x), y)]).draw()
 
 
-def _look(each: Cells, mark: Any, *, joined: bool) -> dict[str, Any]:
-    """Return how an engine's line differs without colours: simulations have points."""
-    if each.simulated:
-        return {"marker": mark, "markersize": 5, "linewidth": 0.8, "linestyle": "-" * joined}
-    return {"linestyle": mark, "linewidth": 1.8} if joined else {"marker": "_", "linestyle": ""}
+def _value_axis(label: str, found: Sequence[Cells], levels: Sequence[float], scale: Scale) -> Axis:
+    """Return an axis from 0 with room above all values, logarithmic if they are far apart."""
+    values = np.concatenate([each.value for each in found])
+    values = values[np.isfinite(values)]
+    least = float(values.min())
+    if least > 0 and values.max() / least >= WIDE:
+        return Axis(label, log=True)
+    every = np.concatenate([values, levels, *(each.high for each in found)])
+    low = min(0.0, 1.05 * least)
+    most = float(np.nanmax(every))
+    return Axis(label, low / scale.factor, (most + _ABOVE * (most - low)) / scale.factor)
 
 
-def _curve(axes: Axes, each: Cells, x: Along, scale: Scale, look: dict[str, Any]) -> None:
-    """Draw one engine's values with their intervals; crosses are on those in doubt."""
+def _key_axis(key: Along) -> Axis:
+    places, labels = key.ticks
+    turned = not key.quantities and sum(map(len, labels)) > 40
+    return Axis(key.title, ticks=dict(zip(places, labels, strict=True)), turned=turned)
+
+
+def _curve(each: Cells, x: Along, scale: Scale, style: Style) -> Iterator[Drawable]:
+    """Yield one engine's values with their intervals; crosses are on those in doubt.
+
+    Formulas are lines without points, simulations have points; words are not joined.
+    """
     value, low, high = (part / scale.factor for part in (each.value, each.low, each.high))
-    colour = look["color"]
     said = f"{each.engine} ({'simulated' if each.simulated else 'formula'})"
+    if each.simulated:
+        style |= {"markersize": 5, "linewidth": 0.8, "linestyle": "-" * x.quantities}
+    elif not x.quantities:
+        style |= {"marker": "_", "linestyle": ""}
     known = np.isfinite(low) & np.isfinite(high)
     if known.any():
-        if x.quantities:
-            axes.fill_between(x.places, low, high, color=colour, alpha=0.25, linewidth=0)
-        axes.vlines(x.places[known], low[known], high[known], color=colour, linewidth=1)
         said = f"{each.engine} (simulated), 95 % intervals"
-    axes.plot(x.places, value, label=said, **look)
+        colour = {"color": style["color"]}
+        if x.quantities:
+            yield Band(x.places, low, high, style=colour | {"alpha": 0.25})
+        yield Uprights(x.places[known], low[known], high[known], colour | {"linewidth": 1})
+    yield Series(x.places, value, said, style)
     doubted = each.doubted & np.isfinite(value)
-    axes.plot(x.places[doubted], value[doubted], "x", color="#666666", markersize=6)
+    yield Series(x.places[doubted], value[doubted], style=_CROSS)
 
 
 def _map(  # noqa: PLR0913, PLR0917 - what is drawn, and how
-    figure: Figure,
+    title: str,
     found: Sequence[Cells],
     keys: Sequence[Along],
     metric: str,
     scale: Scale,
     levels: Sequence[float],
-) -> None:
+) -> Figure:
     """Draw a metric over two keys, a panel an engine, all of one scale of colours."""
     from matplotlib.colors import LogNorm, Normalize  # noqa: PLC0415 - optional, slow to import
 
     shown = found[:MOST_PANELS]
     columns = min(len(shown), 3)
     rows = math.ceil(len(shown) / columns)
-    figure.set_size_inches(1.6 + 3.8 * columns, 0.9 + 3.3 * rows)
+    size = 1.6 + 3.8 * columns, 0.9 + 3.3 * rows
+    figure = figure_class()(figsize=size, dpi=_DPI, layout="constrained")
+    figure.suptitle(title, fontsize=12)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     values = np.concatenate([each.value.ravel() for each in shown]) / scale.factor
     least, most = float(np.nanmin(values)), float(np.nanmax(values))
@@ -316,6 +314,7 @@ def _map(  # noqa: PLR0913, PLR0917 - what is drawn, and how
     figure.colorbar(picture, ax=panels, label=f"{label(metric)}{_unit(scale)}", format="{x:g}")
     if any(each.doubted.any() for each in shown):
         figure.supxlabel(f"x  {_BEYOND}", fontsize=8, color="#444444")
+    return figure
 
 
 def _panel(axes: Axes, each: Cells, keys: Sequence[Along], scale: Scale, norm: Any) -> Any:
@@ -333,7 +332,8 @@ def _panel(axes: Axes, each: Cells, keys: Sequence[Along], scale: Scale, norm: A
     axes.plot(across[doubted], up[doubted], "x", color="black", markersize=4.5, mew=0.9)
     kind = "simulated: points" if each.simulated else "formula"
     axes.set_title(f"{each.engine} ({kind})", fontsize=10)
-    _ticks(axes, x, y)
+    _key_axis(x).apply(axes, "x")
+    axes.set_yticks(*y.ticks)
     return picture
 
 

@@ -7,8 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.report.chart import (
+    CALCULATED,
+    OBSERVED,
+    SIZE,
+    Axis,
+    Band,
+    Chart,
+    Panel,
+    Series,
+    fitted_window_axis,
+    line_style,
+    scenario_chart,
+)
+from tcpcast.report.quantity import scale_of_unit
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from tcpcast.answer import Answer
+    from tcpcast.report.chart import Drawable
+    from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
 
@@ -17,6 +38,7 @@ MOST_CHANGES = 800
 
 SPANS = 400
 RATE_SPANS = 80
+_MAX_FLOWS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +99,77 @@ def rates(
     sent = np.cumsum(np.append(1.0, np.where(steps > 0, steps, 1.0)))
     until = np.append(0.0, sent)[np.searchsorted(time_s, edges[1:], side="right")]
     return edges, np.diff(np.append(0.0, until)) / np.diff(edges)
+
+
+def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+    """Return a panel for each of the first traced flows: window and threshold."""
+    answer = answers[0]
+    table = answer.tables["windows"]
+    traced = np.unique(table["flow"])
+    flows = traced[:_MAX_FLOWS]
+    start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
+    some = f", {len(flows)} of {len(traced)} flows" if len(traced) > len(flows) else ""
+    x = Axis("time (s)", start, max(end, start + 1e-9))
+    panels = []
+    for flow in flows:
+        time, window, threshold = (
+            table[name][table["flow"] == flow].astype(float)
+            for name in ("time_s", "cwnd_pkts", "ssthresh_pkts")
+        )
+        threshold[~np.isfinite(threshold)] = np.nan
+        # A threshold that nothing has lowered yet may be endless: the window decides the axis.
+        y = fitted_window_axis(f"flow {int(flow)}\npackets", window, np.median(window))
+        panels.append(Panel(_window_series(time, window, threshold, (start, end)), x, y))
+    return Chart(
+        title=f"{scenario.name}: congestion windows{some} ({answer.engine})",
+        panels=panels,
+        size=(SIZE[0], 1.2 + 1.6 * len(flows)),
+        share="x",
+        legend="above",
+    )
+
+
+def _window_series(
+    time: Floats, window: Floats, threshold: Floats, span: tuple[float, float]
+) -> list[Drawable]:
+    thin = {"color": CALCULATED[0], "linewidth": 1}
+    if len(time) <= MOST_CHANGES:
+        steps = {"drawstyle": "steps-post"}
+        line = {"color": OBSERVED[0], "linewidth": 1.2}
+        return [
+            Series(time, threshold, "ssthresh", thin | steps),
+            Series(time, window, "window", line | steps),
+        ]
+    held, found = ranges(time, threshold, *span), ranges(time, window, *span)
+    length = found.edges_s[1] - found.edges_s[0]
+    label = f"window, lowest to highest of each {length:.2g} s"
+    line = {"color": OBSERVED[0], "linewidth": 0.6}
+    return [
+        Series(held.edges_s, held.last, "ssthresh", thin),
+        Band(found.edges_s, found.low, found.high, label, {"color": OBSERVED[2], "alpha": 0.6}),
+        Series(found.edges_s, found.last, "at its end", line),
+    ]
+
+
+def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
+    """Return the rates of traced flows over the whole run, without retransmissions."""
+    answer = answers[0]
+    table = answer.tables["sequences"]
+    new = table["event"] == "sent"
+    start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
+    ends = np.cumsum([group.count for group in scenario.populations])
+    found = {}
+    for flow in np.unique(table["flow"][new])[:_MAX_FLOWS].tolist():
+        rows = new & (table["flow"] == flow)
+        columns = table["time_s"][rows], table["sequence"][rows]
+        edges, rate = rates(*columns, start, max(end, start + 1e-9))
+        group = scenario.populations[int(np.searchsorted(ends, flow, "right"))]
+        found[flow] = edges, 8 * group.payload_bytes * rate
+    scale = scale_of_unit("bit/s", max(float(rate.max()) for _, rate in found.values()))
+    series = [
+        Series(edges, rate / scale.factor, f"flow {flow}", line_style(at) | {"linewidth": 1.2})
+        for at, (flow, (edges, rate)) in enumerate(found.items())
+    ]
+    y = Axis(f"payload sent for the first time ({scale.unit})", 0)
+    title = f"rate of new data ({answer.engine})"
+    return scenario_chart(scenario, title, Axis("time (s)"), y, series)

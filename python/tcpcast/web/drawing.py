@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.axes import (
+import numpy as np
+
+from tcpcast.report.chart import (
     CALCULATED,
-    LINES,
     MARKERS,
     OBSERVED,
-    REFERENCE,
-    figure_class,
-    lay_out,
+    Axis,
+    Chart,
+    Panel,
+    Points,
+    Reference,
+    Series,
+    line_style,
 )
 from tcpcast.report.figures import inline
 from tcpcast.report.quantity import scale_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from matplotlib.axes import Axes
-
+    from tcpcast.report.chart import Drawable
     from tcpcast.report.document import Figure
     from tcpcast.report.quantity import Scale
 
@@ -40,28 +44,27 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
     EnvironmentFault
         matplotlib is not installed.
     """
-    figure = figure_class()(figsize=_SIZE, layout="constrained")
-    axes = figure.add_subplot()
     metric, across = drawn["metric"], drawn["across"]
-    figure.suptitle(f"{metric['label']} by {across['label'].lower()}", fontsize=12)
     shown, scale = _values(drawn, points), curve_scale(drawn, points)
-    _models(axes, drawn, scale)
-    _simulated(axes, points, scale)
-    for value in drawn["references"].values():
-        axes.axhline(value / scale.factor, color=REFERENCE, linewidth=1, linestyle="--")
-    axes.axvline(drawn["here"], color=REFERENCE, linewidth=1, linestyle=":", label="asked")
-    axes.set_xscale("log")
-    if shown and max(shown) > _WIDE * min(shown) > 0:
-        axes.set_yscale("log")
     places = [(x, text) for x, text in zip(drawn["x"], drawn["texts"], strict=True) if x > 0]
-    places = places[:: max(1, math.ceil(len(places) / 7))]
-    axes.set_xticks([x for x, _ in places], [text for _, text in places])
-    axes.tick_params(axis="x", which="minor", labelbottom=False)
-    axes.set_xlabel(across["label"])
-    axes.set_ylabel(f"{metric['label'].lower()} ({scale.unit})" if scale.unit else metric["label"])
-    lay_out(axes)
-    axes.legend(frameon=False, fontsize=8)
-    return inline(f"{metric['name']}-{across['name']}", figure)
+    ticks = dict(places[:: max(1, math.ceil(len(places) / 7))])
+    wide = bool(shown) and max(shown) > _WIDE * min(shown) > 0
+    label = f"{metric['label'].lower()} ({scale.unit})" if scale.unit else metric["label"]
+    series = [
+        *_models(drawn, scale),
+        *_simulated(points, scale),
+        *(
+            Reference(value / scale.factor, style={"linestyle": "--"})
+            for value in drawn["references"].values()
+        ),
+        Reference(drawn["here"], "asked", axis="x"),
+    ]
+    chart = Chart(
+        title=f"{metric['label']} by {across['label'].lower()}",
+        panels=[Panel(series, Axis(across["label"], log=True, ticks=ticks), Axis(label, log=wide))],
+        size=_SIZE,
+    )
+    return inline(f"{metric['name']}-{across['name']}", chart.draw())
 
 
 def curve_scale(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Scale:
@@ -76,45 +79,30 @@ def _values(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> li
     return shown + [v["value"] for point in points for v in point["values"] if v["value"]]
 
 
-def _models(axes: Axes, drawn: Mapping[str, Any], scale: Scale) -> None:
+def _models(drawn: Mapping[str, Any], scale: Scale) -> Iterator[Drawable]:
     for at, each in enumerate(drawn["series"]):
         known = [
             (x, value / scale.factor, trusted)
             for x, value, trusted in zip(drawn["x"], each["values"], each["trusted"], strict=True)
             if value is not None and x > 0
         ]
-        look: dict[str, Any] = {"color": (*CALCULATED, *OBSERVED)[at % 6]}
-        look["linestyle"] = LINES[at % len(LINES)]
-        axes.plot([x for x, *_ in known], [y for _, y, _ in known], linewidth=0.7, **look)
+        style = line_style(at, (*CALCULATED, *OBSERVED))
+        across = [x for x, *_ in known]
+        yield Series(across, [y for _, y, _ in known], style=style | {"linewidth": 0.7})
         inside = [y if trusted else math.nan for _, y, trusted in known]
-        axes.plot([x for x, *_ in known], inside, linewidth=1.8, label=each["name"], **look)
+        yield Series(across, inside, each["name"], style | {"linewidth": 1.8})
 
 
-def _simulated(axes: Axes, points: Sequence[Mapping[str, Any]], scale: Scale) -> None:
+def _simulated(points: Sequence[Mapping[str, Any]], scale: Scale) -> Iterator[Drawable]:
     names = dict.fromkeys(value["name"] for point in points for value in point["values"])
     for at, name in enumerate(names):
         given = [
-            (point["x"], value)
+            (point["x"], *(value[end] for end in ("value", "low", "high")))
             for point in points
             for value in point["values"]
             if value["name"] == name and value["value"] is not None
         ]
-        middle = [value["value"] for _, value in given]
-        ends = [
-            [
-                0.0 if value[end] is None else abs(value[end] - value["value"]) / scale.factor
-                for _, value in given
-            ]
-            for end in ("low", "high")
-        ]
-        axes.errorbar(
-            [x for x, _ in given],
-            [mean / scale.factor for mean in middle],
-            yerr=ends,
-            fmt=MARKERS[at % len(MARKERS)],
-            color=OBSERVED[at % len(OBSERVED)],
-            markersize=5,
-            capsize=3,
-            zorder=30,
-            label=f"{name}, simulated, with 95 % interval",
-        )
+        x, *rows = np.array(given, dtype=float).reshape(-1, 4).T
+        style = {"marker": MARKERS[at % len(MARKERS)], "color": OBSERVED[at % len(OBSERVED)]}
+        label = f"{name}, simulated, with 95 % interval"
+        yield Points(x, [row / scale.factor for row in rows], label, style)

@@ -8,7 +8,6 @@ import numpy as np
 
 from tcpcast.models.cardwell import cardwell_latency
 from tcpcast.papers import drawing
-from tcpcast.papers.drawing import Chart, Panel, Series
 from tcpcast.papers.reproduction import Tolerance
 from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column, estimate
 from tcpcast.papers.short.methods import AT_ACKS, MODEL, PACKETS, REFINED, latency, mean_error
@@ -20,9 +19,10 @@ from tcpcast.papers.short.published import (
     reductions,
 )
 from tcpcast.papers.short.settings import BY_NAME, LIMITED, NEWRENO, PROPOSAL, SIZES, Setting
+from tcpcast.report.chart import Axis, Chart, Panel, Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -119,33 +119,32 @@ def _draw9(runs: Runs, folder: Path) -> drawing.Drawn:
     for sender, look in zip(SENDERS, drawing.looks(), strict=False):
         packets, model = (expected(runs, sender, method) for method in (PACKETS, MODEL))
         left += [
-            Series(SIZES, packets, sender.sender, look | {"linestyle": ""}),
-            Series(SIZES, model, look={"color": look["color"], "linewidth": 1.2}),
+            drawing.curve(SIZES, packets, sender.sender, look | {"linestyle": ""}),
+            drawing.curve(SIZES, model, style={"color": look["color"], "linewidth": 1.2}),
         ]
     packets = expected(runs, NEWRENO, PACKETS)[:1]
     look = {"linestyle": "", "marker": "o", "markersize": 3.5, "color": "black"}
-    right = [Series(SIZES, packets, PACKETS, look)]
+    right = [drawing.curve(SIZES, packets, PACKETS, look)]
     for method, label, style in (
         (MODEL, "model, d = 1", "-"),
         (REFINED, "model, refined", "--"),
         (CARDWELL, CARDWELL, "-."),
     ):
         look = {"linestyle": style, "linewidth": 1.4}
-        right.append(Series(SIZES, expected(runs, NEWRENO, method), label, look))
-    chart = Chart(
-        [
-            Panel("points: packets; lines: model, d = 1", left, X_LABEL, "expected latency, s", {}),
-            Panel("NewReno", right, X_LABEL, legend={}),
-        ],
-        RIGHT,
-        width=5.4,
-        height=3.8,
-        share_y=True,
-    )
-    drawn = chart.draw(folder / "figure9.png")
-    boundary = LARGEST_SHORT_PKTS + 0.5
-    drawn.figure.axes[0].axvline(boundary, color=drawing.MUTED, linewidth=1, linestyle=":")
-    return drawn
+        right.append(drawing.curve(SIZES, expected(runs, NEWRENO, method), label, look))
+    left.append(Reference(LARGEST_SHORT_PKTS + 0.5, axis="x"))
+    x = Axis(X_LABEL, 0, RIGHT)
+    y = Axis("expected latency, s", 0)
+    panels = [
+        Panel(left, x, y, "points: packets; lines: model, d = 1"),
+        Panel(right, x, Axis(low=0), "NewReno"),
+    ]
+    return _drawn(panels, folder / "figure9.png", 3.8)
+
+
+def _drawn(panels: Sequence[Panel], path: Path, height: float) -> drawing.Drawn:
+    chart = Chart(panels=panels, columns=2, size=(10.8, height), share="y")
+    return drawing.Drawn(chart.draw(), path)
 
 
 FIGURE9: Sheet[Runs, Case] = Sheet(
@@ -215,20 +214,20 @@ def _panel10(runs: Runs, given: str, legend: dict[str, object] | None) -> Panel:
     series = []
     for setting, look in zip((LIMITED, PROPOSAL), drawing.looks(), strict=False):
         points = _reduction(runs, setting, given, PACKETS)
-        series.append(Series(SIZES, points, setting.sender, look | {"linestyle": ""}))
+        series.append(drawing.curve(SIZES, points, setting.sender, look | {"linestyle": ""}))
         for method, style in ((MODEL, "-"), (REFINED, "--")):
             line = {"linestyle": style, "color": look["color"], "linewidth": 1.2}
-            series.append(Series(SIZES, _reduction(runs, setting, given, method), look=line))
-    y_label = "" if legend else "shorter than NewReno by, %"
-    return Panel(f"given {given}", series, X_LABEL, y_label, legend)
+            rows = _reduction(runs, setting, given, method)
+            series.append(drawing.curve(SIZES, rows, style=line))
+    y = Axis("" if legend else "shorter than NewReno by, %")
+    return Panel(series, Axis(X_LABEL, 0, RIGHT), y, f"given {given}", legend)
 
 
 def _draw10(runs: Runs, folder: Path) -> drawing.Drawn:
     key = "points: packets; lines: model, d = 1;\ndashed: refined"
     legends = (None, {"title": key, "title_fontsize": 8})
     panels = [_panel10(runs, given, legend) for given, legend in zip(GIVEN, legends, strict=True)]
-    chart = Chart(panels, RIGHT, width=5.4, share_y=True, bottom=None)
-    return chart.draw(folder / "figure10.png")
+    return _drawn(panels, folder / "figure10.png", 3.6)
 
 
 FIGURE10: Sheet[Runs, Line] = Sheet(

@@ -8,7 +8,6 @@ import numpy as np
 
 from tcpcast.models.short import least_recoverable_pkts, timeout_volume_pkts
 from tcpcast.papers import drawing
-from tcpcast.papers.drawing import Chart, Panel, Series
 from tcpcast.papers.reproduction import PRINTED_DIGITS
 from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column
 from tcpcast.papers.short.methods import (
@@ -22,6 +21,7 @@ from tcpcast.papers.short.methods import (
 )
 from tcpcast.papers.short.published import least
 from tcpcast.papers.short.settings import BY_NAME, PROPOSAL, SIZES
+from tcpcast.report.chart import Axis, Chart, Panel
 
 if TYPE_CHECKING:
     from tcpcast.papers.published import Line
@@ -63,12 +63,14 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
         ),
         notes=lambda runs: _notes(runs, setting),
         wants=lambda runs: runs.want(runs.drawn(setting)),
-        figure=lambda runs, folder: Chart(
-            [_panel(runs, setting, losses) for losses in range(MOST_LOSSES + 1)],
-            right=SIZES[-1] + 1,
-            width=4.8,
-            height=3.2,
-        ).draw(folder / f"{setting.name.replace(' ', '')}.png"),
+        figure=lambda runs, folder: drawing.Drawn(
+            Chart(
+                panels=[_panel(runs, setting, losses) for losses in range(MOST_LOSSES + 1)],
+                columns=2,
+                size=(9.6, 6.4),
+            ).draw(),
+            folder / f"{setting.name.replace(' ', '')}.png",
+        ),
     )
 
 
@@ -90,19 +92,17 @@ def _peak(setting: Setting, method: str) -> Quantity[Runs, Line]:
 
 
 def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
-    look = {"fmt": "o", "linewidth": 1, "color": drawing.COLOURS[losses]}
-    series = [
-        Series(SIZES, latency(runs, setting, PACKETS).given[losses], PACKETS, look),
-        *(
-            Series(SIZES, latency(runs, setting, each).given[losses], f"model, {each}", look)
-            for each, look in LOOKS.items()
-        ),
-    ]
+    points = {"linewidth": 1, "color": drawing.COLOURS[losses]}
+    curves = [(PACKETS, PACKETS, points)]
+    curves += [(each, f"model, {each}", style) for each, style in LOOKS.items()]
     return Panel(
+        [
+            drawing.curve(SIZES, latency(runs, setting, method).given[losses], label, style)
+            for method, label, style in curves
+        ],
+        Axis("file size, packets" if losses > 1 else "", 0, SIZES[-1] + 1),
+        Axis("" if losses % 2 else "mean latency, s", 0),
         f"{losses} lost",
-        series,
-        "file size, packets" if losses > 1 else "",
-        "" if losses % 2 else "mean latency, s",
         None if losses else {"loc": "lower right"},
     )
 

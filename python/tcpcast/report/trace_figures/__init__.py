@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.output import save_figure
-from tcpcast.report.axes import figure_class
 from tcpcast.report.captured import together
+from tcpcast.report.chart import figure_class
 from tcpcast.report.trace import worst_first
 from tcpcast.report.trace_figures.direction import direction, stems, worst_directions
 from tcpcast.report.trace_figures.model import model_figures

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.selection import rows_of, tables
-from tcpcast.report.axes import REFERENCE
+from tcpcast.report.chart import REFERENCE
 from tcpcast.report.quantity import amount
 from tcpcast.report.trace import worst_first
 

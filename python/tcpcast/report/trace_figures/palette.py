@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.axes import lay_out
+from tcpcast.report.chart import lay_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
