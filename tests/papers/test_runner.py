@@ -8,19 +8,19 @@ import signal
 import sys
 import threading
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tcpcast import papers
 from tcpcast.cli import main
 from tcpcast.engines import RunOptions
 from tcpcast.errors import DomainError
-from tcpcast.papers.drawing import Drawn, panels
-from tcpcast.papers.reproduction import Accepted, Printed, Row, Section, Tolerance
-from tcpcast.papers.runner import Paper, Part, accepted
-from tcpcast.papers.simulations import Runs
+from tcpcast_papers import PAPERS
+from tcpcast_papers.drawing import Drawn, panels
+from tcpcast_papers.report import Accepted
+from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
+from tcpcast_papers.runner import Paper, Part, accepted
+from tcpcast_papers.simulations import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +108,7 @@ def command(
     """Return what reproduces a paper by the command line."""
 
     def run(made_up: Paper[float, Runs[float]], *options: str) -> int:
-        module = SimpleNamespace(reproduce=made_up.reproduce)
-        monkeypatch.setattr(papers, "importlib", SimpleNamespace(import_module=lambda _: module))
+        monkeypatch.setattr("tcpcast.papers.paper", lambda _: made_up.reproduce)
         return main(["reproduce", "engset", "--output", str(tmp_path / "page"), *options])
 
     return run
@@ -265,9 +264,9 @@ def test_quick_runs_are_of_the_quick_effort(
     assert efforts == [7.0, 100.0]
 
 
-@pytest.mark.parametrize("name", papers.PAPERS)
+@pytest.mark.parametrize("name", PAPERS)
 def test_every_paper_says_why_a_difference_is_known(name: str) -> None:
-    package = f"tcpcast.papers.{name.replace('-', '_')}"
+    package = f"tcpcast_papers.{name.replace('-', '_')}"
     for runs in ("whole", "quick"):
         listed = accepted(package, runs)
         assert all(each.section and all(each.label) and each.reason for each in listed)

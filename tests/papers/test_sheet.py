@@ -4,11 +4,11 @@ import math
 from pathlib import Path
 
 import pytest
-from tcpcast.papers.drawing import Chart, Panel, Series
-from tcpcast.papers.published import Line
-from tcpcast.papers.reproduction import Section, Tolerance, Verdict
-from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column, estimate
-from tcpcast.papers.simulations import Runs
+from tcpcast_papers.drawing import Chart, Panel, Series
+from tcpcast_papers.published import Line
+from tcpcast_papers.reproduction import Section, Tolerance, Verdict
+from tcpcast_papers.sheet import Estimate, Quantity, Sheet, column, estimate
+from tcpcast_papers.simulations import Runs
 
 LINES = [Line({"name": name, "rate": rate}) for name, rate in (("a", "10"), ("b", ""), ("c", "20"))]
 
