@@ -45,7 +45,7 @@ from tcpcast_papers.reproduction import Printed, Verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.reproduction import Report
+    from tcpcast_papers.report import Report
 
 SHORT = Length(20.0, 20.0, 2)
 SMALL = Effort(
