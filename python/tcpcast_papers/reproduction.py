@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from tcpcast.answer import Metric
+
     from tcpcast_papers.drawing import Drawn
 
 
@@ -142,7 +144,7 @@ class Row:
         None for a row that is only shown.
     settle
         Call a figure that is outside the tolerance by less than its own interval unsettled
-        rather than different: for short runs.
+        rather than different; set by the paper (:attr:`~tcpcast_papers.runner.Paper.unsettled`).
     note
         A word on this row.
     explained_by
@@ -165,6 +167,24 @@ class Row:
     explained_by: Cause | None = None
     beside: tuple[float | None, ...] = ()
     withheld: tuple[bool, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        label: tuple[str, ...],
+        unit: str,
+        published: Printed | None,
+        metric: Metric | None,
+        scale: float = 1.0,
+        **more: Any,
+    ) -> Self:
+        """Return the row of a metric and its interval, ``scale`` times its values.
+
+        ``more`` are further attributes of the row.
+        """
+        ends = (None,) * 3 if metric is None else (metric.value, metric.low, metric.high)
+        own, low, high = (None if end is None else scale * end for end in ends)
+        return cls(label, unit, published, own, low, high, **more)
 
     @property
     def difference(self) -> float | None:

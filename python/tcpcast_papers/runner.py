@@ -6,7 +6,7 @@ The differences that are known are the file ``accepted.csv`` among the paper's d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tcpcast.engines import RunOptions
@@ -66,6 +66,9 @@ class Paper(Generic[Effort, Asked]):
         In the paper's order.
     preface
         What is told above the sections.
+    unsettled
+        Which reproductions call a figure unsettled that is outside its tolerance by less than its
+        own interval, instead of different; "": none.
     """
 
     package: str
@@ -75,6 +78,7 @@ class Paper(Generic[Effort, Asked]):
     quick: Effort
     parts: tuple[Part[Asked] | Sheet[Any, Any], ...]
     preface: Callable[[Asked], list[str]]
+    unsettled: str = ""
 
     def reproduce(
         self,
@@ -127,11 +131,15 @@ class Paper(Generic[Effort, Asked]):
                 part.wants(asked)
         asked.simulate()
         sections, interrupted = self._finished(asked, output)
+        runs = QUICK if quick else WHOLE
+        if self.unsettled in {runs, BOTH}:
+            for section in sections:
+                section.rows = [replace(row, settle=True) for row in section.rows]
         report = Report(
             self.title,
             sections,
             preface=self.preface(asked),
-            accepted=accepted(self.package, QUICK if quick else WHOLE),
+            accepted=accepted(self.package, runs),
             interrupted=interrupted,
         )
         try:

@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tcpcast.answer import Metric
+
 from tcpcast_papers.reproduction import Cause, Row, Section
 from tcpcast_papers.simulations import Simulations
 
@@ -26,20 +28,11 @@ Runs = TypeVar("Runs", bound=Simulations[Any])
 Case = TypeVar("Case")
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A computed figure, with the ends of its 95 % interval if it has one."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-def estimate(value: float, half: float | None = None, least: float = -math.inf) -> Estimate:
+def estimate(value: float, half: float | None = None, least: float = -math.inf) -> Metric:
     """Return a figure and its interval from half of it; none of them is below ``least``."""
     if half is None:
-        return Estimate(value)
-    return Estimate(max(value, least), max(value - half, least), value + half)
+        return Metric(value)
+    return Metric(max(value, least), max(value - half, least), value + half)
 
 
 def column(name: str) -> Callable[[Line], Printed | None]:
@@ -61,8 +54,6 @@ class Quantity(Generic[Runs, Case]):
         The figure to compare with, None if there is none.
     tolerance
         Of one case or of all; None: the row is shown without a verdict.
-    allow_undecided
-        Whether a figure outside the tolerance by less than its interval is called unsettled.
     condition
         Selects the cases that have this quantity.
     note
@@ -75,29 +66,25 @@ class Quantity(Generic[Runs, Case]):
     """
 
     method: tuple[str, ...]
-    computed: Callable[[Runs, Case], Estimate]
+    computed: Callable[[Runs, Case], Metric]
     published: Callable[[Case], Printed | None] = lambda _: None
     tolerance: Callable[[Case], Tolerance | None] | Tolerance | None = None
-    allow_undecided: bool = False
     condition: Callable[[Case], bool] = lambda _: True
     note: Callable[[Runs, Case], str] = lambda _, __: ""
-    causes: tuple[tuple[str, Callable[[Runs, Case], Estimate]], ...] = ()
+    causes: tuple[tuple[str, Callable[[Runs, Case], Metric]], ...] = ()
     unit: str = ""
 
     def row(self, runs: Runs, case: Case, label: tuple[str, ...], unit: str) -> Row:
         """Return the row of a case."""
         found, published = self.computed(runs, case), self.published(case)
         tolerance = self.tolerance(case) if callable(self.tolerance) else self.tolerance
-        row = Row(
+        row = Row.of(
             (*label, *self.method),
             self.unit or unit,
             published,
-            found.value,
-            found.low,
-            found.high,
-            tolerance,
-            self.allow_undecided,
-            self.note(runs, case),
+            found,
+            tolerance=tolerance,
+            note=self.note(runs, case),
         )
         if published is None or tolerance is None:
             return row

@@ -19,7 +19,7 @@ from tcpcast_papers import PAPERS
 from tcpcast_papers.drawing import Drawn, panels
 from tcpcast_papers.report import Accepted
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
-from tcpcast_papers.runner import Paper, Part, accepted
+from tcpcast_papers.runner import BOTH, Paper, Part, accepted
 from tcpcast_papers.simulations import Runs
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Figure:
 
 
 def paper(*parts: Part[Runs[float]], quick: float = 100.0) -> Paper[float, Runs[float]]:
-    return Paper(PACKAGE, "A paper", Runs[float], 100.0, quick, parts, lambda _: ["Made up."])
+    return Paper(PACKAGE, "A paper", Runs[float], 100.0, quick, parts, lambda _: ["Made up."], BOTH)
 
 
 def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part[Any]:
@@ -67,7 +67,6 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
                 own - half,
                 own + half,
                 Tolerance(relative=0.01),
-                settle=True,
             )
             for at, figure in enumerate(figures, 1)
         ]

@@ -11,7 +11,7 @@ from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.shorter_loop import phase_of_the_loop
 from tcpcast_papers.engset.side_by_side import (
     interval_cells,
-    interval_row,
+    interval_rate,
     interval_tolerance,
     loss_row,
     on_per_packet_row,
@@ -53,9 +53,8 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 def _table9(runs: Runs) -> Section:
     section = Section(published.table(9).title, ("law", "B", "interval", "quantity"))
-    settle = not runs.effort.whole
     for line in published.table(9):
-        section.rows += _interval_rows(line, runs, settle=settle)
+        section.rows += _interval_rates(line, runs)
     section.remarks = [
         "F12-N134-10M2M-R50-WR44. Small buffers favour small files, large buffers large ones; with "
         "a small buffer files of every size spend much of their time waiting for a timeout.",
@@ -68,7 +67,7 @@ def _table9(runs: Runs) -> Section:
     return section
 
 
-def _interval_rows(line: Line, runs: Runs, *, settle: bool) -> list[Row]:
+def _interval_rates(line: Line, runs: Runs) -> list[Row]:
     law, buffer = line["law"], int(line["buffer_pkts"])
     each = _setting(law, buffer)
     low, high = int(line["low_pkts"]), line.whole("high_pkts")
@@ -77,17 +76,16 @@ def _interval_rows(line: Line, runs: Runs, *, settle: bool) -> list[Row]:
     tolerance = interval_tolerance(
         100 * SizeLaw.of(each).share(low, high), printed=_printed_rates(line)
     )
-    row = Row(
+    rate = Row.of(
         (*label, "rate"),
         "kbit/s",
         line.printed("rate_kbps"),
-        None,
+        interval_rate(cells),
         tolerance=tolerance,
-        settle=settle,
         note="; ".join(filter(None, (f"{cells['transfers']:.0f} files", line.note))),
         explained_by=phase_of_the_loop(runs, each, low),
     )
-    rows = [interval_row(row, cells)]
+    rows = [rate]
     if line["stalled_percent"]:
         stalled = 100 * cells["timeout_time_share"]
         rows.append(Row((*label, "time in TO"), "%", line.printed("stalled_percent"), stalled))
@@ -104,7 +102,6 @@ def _printed_rates(line: Line) -> tuple[float, ...]:
 
 def _table10(runs: Runs) -> Section:
     section = Section(published.table(10).title, ("law", "B", "quantity"))
-    settle = not runs.effort.whole
     for line in published.table(10):
         label = (line["law"], line["buffer_pkts"])
         each = _setting(line["law"], int(line["buffer_pkts"]))
@@ -115,9 +112,9 @@ def _table10(runs: Runs) -> Section:
         size = on_time.value * rate.value / (8 * each.packet_bytes)
         answer = runs[each]
         section.rows += [
-            rate_row(label, rate, answer, settle=settle),
-            on_per_packet_row(label, (on_time.value, size), answer, settle=settle),
-            loss_row(label, line.printed("loss_percent"), answer, settle=settle),
+            rate_row(label, rate, answer),
+            on_per_packet_row(label, (on_time.value, size), answer),
+            loss_row(label, line.printed("loss_percent"), answer),
         ]
         if line["theory_loss_percent"]:
             section.rows += _theory_rows(line, label, each)

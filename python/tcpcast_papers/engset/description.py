@@ -15,6 +15,7 @@ from tcpcast_papers.engset import (
 )
 from tcpcast_papers.engset.published import CITATION
 from tcpcast_papers.engset.runs import FULL, QUICK, Effort, Runs
+from tcpcast_papers.runner import QUICK as QUICK_RUNS
 from tcpcast_papers.runner import Paper, Part
 
 
@@ -60,4 +61,5 @@ PAPER: Paper[Effort, Runs] = Paper(
         Part(lambda runs, _: phase.sections(runs), phase.want),
     ),
     preface=_preface,
+    unsettled=QUICK_RUNS,
 )

@@ -15,7 +15,6 @@ from tcpcast.models.engset import (
 
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.side_by_side import measured
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
 if TYPE_CHECKING:
@@ -225,15 +224,12 @@ def _queue_alone(runs: Runs) -> Section:
         line = text.one(key=f"single_queue_w{window}_measured")
         answer = runs[_alone_in_queue(window)]
         section.rows.append(
-            measured(
-                Row(
-                    (line["quantity"],),
-                    "packets",
-                    Printed(line["value"]),
-                    None,
-                    note="simulated, exponential sizes",
-                ),
+            Row.of(
+                (line["quantity"],),
+                "packets",
+                Printed(line["value"]),
                 answer.metrics["queue_mean_pkts"],
+                note="simulated, exponential sizes",
             )
         )
     section.remarks = [

@@ -12,10 +12,9 @@ from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.shorter_loop import phase_of_the_loop
 from tcpcast_papers.engset.side_by_side import (
     interval_cells,
-    interval_row,
+    interval_rate,
     interval_tolerance,
     loss_row,
-    measured,
     on_per_packet_row,
     rate_row,
 )
@@ -82,12 +81,11 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         axes.set_xlabel("sequence number")
     panels[0].set_ylabel("dropped, % of those sent")
     section.figures.append(drawing.Drawn(figure, folder / "figure14.png"))
-    settle = not runs.effort.whole
     for each in (WIDE, NARROW):
         window = each.receiver_window_pkts
         line = published.text().one(key=f"loss_w{window}")
         printed = Printed(line["value"])
-        section.rows.append(loss_row((str(window),), printed, runs[each], settle=settle))
+        section.rows.append(loss_row((str(window),), printed, runs[each]))
         first, second = _dropped(runs[each], 1), _dropped(runs[each], 2)
         label = (str(window), "drops of packet 2 over those of packet 1")
         section.rows.append(Row(label, "1", None, second / first))
@@ -145,7 +143,7 @@ def _table7(runs: Runs) -> Section:
         if quantity in own:
             printed = line.printed("measured")
             section.rows.append(Row((quantity,), unit, printed, own[quantity], note=line.note))
-    section.rows += _averages(answer, settle=not runs.effort.whole)
+    section.rows += _averages(answer)
     section.remarks = [
         f"{WIDE.name}. Checked are the rate, the ON time a packet and the loss; the rest is shown.",
         "A timeout of one of the last three packets counts as TOend once the whole file has been "
@@ -162,7 +160,7 @@ def _table7(runs: Runs) -> Section:
     return section
 
 
-def _averages(answer: Answer, *, settle: bool) -> list[Row]:
+def _averages(answer: Answer) -> list[Row]:
     """Return Table 7's averages over all connections; theory beside the two that have one."""
     line = {each["quantity"]: each for each in published.table(7)}
     size, rtt = line["file size"], line["RTT measured by TCP"]
@@ -173,17 +171,23 @@ def _averages(answer: Answer, *, settle: bool) -> list[Row]:
         ("theory: ON time", "ms", line["ON time"], 1e3 * found.on_time_s),
     )
     return [
-        loss_row((), line["packet drops"].printed("measured"), answer, settle=settle),
-        rate_row((), line["connection rate"].printed("measured"), answer, settle=settle),
-        on_per_packet_row((), on_time, answer, settle=settle),
-        measured(
-            Row(("file size",), "packets", size.printed("measured"), None, note=size.note),
+        loss_row((), line["packet drops"].printed("measured"), answer),
+        rate_row((), line["connection rate"].printed("measured"), answer),
+        on_per_packet_row((), on_time, answer),
+        Row.of(
+            ("file size",),
+            "packets",
+            size.printed("measured"),
             answer.metrics["mean_size_pkts"],
+            note=size.note,
         ),
-        measured(
-            Row(("RTT measured by TCP",), "ms", rtt.printed("measured"), None, note=rtt.note),
+        Row.of(
+            ("RTT measured by TCP",),
+            "ms",
+            rtt.printed("measured"),
             answer.metrics["rtt_mean_s"],
             1e3,
+            note=rtt.note,
         ),
         *(
             Row((name,), unit, each.printed("theory"), value, tolerance=PRINTED_DIGITS)
@@ -267,12 +271,11 @@ def _figure16(runs: Runs, folder: Path) -> Section:
 def _table8(runs: Runs) -> Section:
     section = Section(published.table(8).title, ("interval", "quantity"))
     answer = runs[WIDE]
-    settle = not runs.effort.whole
     for line in published.table(8):
         if line["low_pkts"]:
-            section.rows += _interval_rows(line, runs, settle=settle)
+            section.rows += _interval_rates(line, runs)
         else:
-            section.rows += _heading_rows(line, answer, settle=settle)
+            section.rows += _heading_rows(line, answer)
     section.remarks = [
         f"{WIDE.name}. Rates of intervals with 1 % of the files or more agree within 5 %, of "
         "rarer ones within 10 % or between the values of Tables 8 and 9.",
@@ -280,19 +283,23 @@ def _table8(runs: Runs) -> Section:
     return section
 
 
-def _heading_rows(line: Line, answer: Answer, *, settle: bool) -> list[Row]:
+def _heading_rows(line: Line, answer: Answer) -> list[Row]:
     label = ("all",)
     size = line.value("mean_size_pkts")
     on_time_ms = 8 * WIDE.packet_bytes * size / line.value("rate_kbps")
-    queue = Row((*label, "mean queue"), "packets", line.printed("queue_seen_pkts"), None)
     return [
-        rate_row(label, line.printed("rate_kbps"), answer, settle=settle),
-        on_per_packet_row(label, (round(on_time_ms, 1), size), answer, settle=settle),
-        measured(queue, answer.metrics["queue_mean_pkts"]),
+        rate_row(label, line.printed("rate_kbps"), answer),
+        on_per_packet_row(label, (round(on_time_ms, 1), size), answer),
+        Row.of(
+            (*label, "mean queue"),
+            "packets",
+            line.printed("queue_seen_pkts"),
+            answer.metrics["queue_mean_pkts"],
+        ),
     ]
 
 
-def _interval_rows(line: Line, runs: Runs, *, settle: bool) -> list[Row]:
+def _interval_rates(line: Line, runs: Runs) -> list[Row]:
     low = int(line["low_pkts"])
     cells = interval_cells(runs[WIDE], low)
     other = published.table(9).one(law="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"])
@@ -300,13 +307,12 @@ def _interval_rows(line: Line, runs: Runs, *, settle: bool) -> list[Row]:
     tolerance = interval_tolerance(
         line.value("files_percent"), printed=(line.value("rate_kbps"), other.value("rate_kbps"))
     )
-    row = Row(
+    rate = Row.of(
         (interval, "rate"),
         "kbit/s",
         line.printed("rate_kbps"),
-        None,
+        interval_rate(cells),
         tolerance=tolerance,
-        settle=settle,
         note=f"Table 9: {other['rate_kbps']}",
         explained_by=phase_of_the_loop(runs, WIDE, low),
     )
@@ -325,4 +331,4 @@ def _interval_rows(line: Line, runs: Runs, *, settle: bool) -> list[Row]:
     rows = [
         Row((interval, name), unit, line.printed(column), own) for name, unit, column, own in shown
     ]
-    return [interval_row(row, cells), *rows]
+    return [rate, *rows]

@@ -9,7 +9,7 @@ from tcpcast_papers.engset import published
 from tcpcast_papers.engset.file_sizes import interval_text
 from tcpcast_papers.engset.losses import WIDE, recovery_figures
 from tcpcast_papers.engset.shorter_loop import ACKS_MS, BUFFERS_PKTS, shorter_loop
-from tcpcast_papers.engset.side_by_side import interval_cells, interval_row
+from tcpcast_papers.engset.side_by_side import interval_cells, interval_rate
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -105,6 +105,6 @@ def _rates(runs: Runs, wanted: Setting) -> list[Row]:
         quantity = f"rate of {interval_text(low, line.whole('high_pkts'))}"
         for each in (wanted, shorter_loop(wanted)):
             label = (_loop(each), line["law"], line["buffer_pkts"], quantity)
-            row = Row(label, "kbit/s", line.printed("rate_kbps"), None)
-            rows.append(interval_row(row, interval_cells(runs[each], low)))
+            rate = interval_rate(interval_cells(runs[each], low))
+            rows.append(Row.of(label, "kbit/s", line.printed("rate_kbps"), rate))
     return rows

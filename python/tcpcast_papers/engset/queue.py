@@ -10,7 +10,7 @@ import numpy as np
 from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.side_by_side import loss_row, measured, rate_row
+from tcpcast_papers.engset.side_by_side import loss_row, rate_row
 from tcpcast_papers.engset.theory import at_load, model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
@@ -63,7 +63,6 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 def _table6(runs: Runs) -> Section:
     section = Section(published.table(6).title, ("N", "source", "quantity"))
-    settle = not runs.effort.whole
     for line in published.table(6):
         label = (line["sources"], line["source"])
         if line["source"] == "theory":
@@ -71,8 +70,8 @@ def _table6(runs: Runs) -> Section:
             continue
         each = _table6_setting(line["source"], int(line["sources"]))
         answer = runs[each]
-        section.rows.append(rate_row(label, line.printed("rate_kbps"), answer, settle=settle))
-        section.rows.append(loss_row(label, line.printed("loss_percent"), answer, settle=settle))
+        section.rows.append(rate_row(label, line.printed("rate_kbps"), answer))
+        section.rows.append(loss_row(label, line.printed("loss_percent"), answer))
     section.rows += _extremes(runs)
     section.remarks = [
         "100M10M2M-R50-WR44-B200, F = 12. As the load rises the rates of all size laws tend to "
@@ -106,8 +105,10 @@ def _extremes(runs: Runs) -> list[Row]:
     arrivals, drops = table["packets"].sum(), table["drops"].sum()
     label = ("82", "E", "longest queue")
     return [
-        measured(
-            Row(label, "packets", Printed(longest["value"]), None),
+        Row.of(
+            label,
+            "packets",
+            Printed(longest["value"]),
             runs[_table6_setting("E", 82)].metrics["queue_max_pkts"],
         ),
         Row(
@@ -201,6 +202,6 @@ def _queue_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
             ("utilisation", "utilisation", "%", 100.0),
         ):
             note = f"model: {factor * getattr(model(each), metric):.4g}"
-            row = Row((each.name, name), unit, None, None, note=note)
-            rows.append(measured(row, runs[each].metrics[metric], factor))
+            found = runs[each].metrics[metric]
+            rows.append(Row.of((each.name, name), unit, None, found, factor, note=note))
     return rows

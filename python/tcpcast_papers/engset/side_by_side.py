@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tcpcast.answer import Metric
 
 from tcpcast_papers.reproduction import Printed, Row, Tolerance
 
 if TYPE_CHECKING:
-    from tcpcast.answer import Answer, Metric
+    from tcpcast.answer import Answer
 
 RATE = Tolerance(relative=0.01)
 """Connection rate, and ON time divided by the run's mean file size."""
@@ -45,30 +45,20 @@ def interval_tolerance(files_percent: float, *, printed: tuple[float, ...] = ())
     return Tolerance(relative=RARE, between=between)
 
 
-def measured(row: Row, metric: Metric, factor: float = 1.0) -> Row:
-    """Return a row with a metric and its interval, multiplied by ``factor`` to fit the unit."""
-    low, high = (None if end is None else end * factor for end in (metric.low, metric.high))
-    return replace(row, own=metric.value * factor, low=low, high=high)
-
-
-def rate_row(
-    label: tuple[str, ...], published: Printed | None, answer: Answer, *, settle: bool
-) -> Row:
+def rate_row(label: tuple[str, ...], published: Printed | None, answer: Answer) -> Row:
     """Return the connection rate in kbit/s, checked within 1 %."""
-    row = Row((*label, "rate"), "kbit/s", published, None, tolerance=RATE, settle=settle)
-    return measured(row, answer.metrics["connection_rate_bps"], 1e-3)
+    metric = answer.metrics["connection_rate_bps"]
+    return Row.of((*label, "rate"), "kbit/s", published, metric, 1e-3, tolerance=RATE)
 
 
-def loss_row(
-    label: tuple[str, ...], published: Printed | None, answer: Answer, *, settle: bool
-) -> Row:
+def loss_row(label: tuple[str, ...], published: Printed | None, answer: Answer) -> Row:
     """Return the loss ratio in %, checked within 0.3 points or 8 %."""
-    row = Row((*label, "loss"), "%", published, None, tolerance=LOSS, settle=settle)
-    return measured(row, answer.metrics["loss_ratio"], 100)
+    metric = answer.metrics["loss_ratio"]
+    return Row.of((*label, "loss"), "%", published, metric, 100, tolerance=LOSS)
 
 
 def on_per_packet_row(
-    label: tuple[str, ...], published: tuple[float, float], answer: Answer, *, settle: bool
+    label: tuple[str, ...], published: tuple[float, float], answer: Answer
 ) -> Row:
     """Return the ON time divided by the run's own mean file size, checked within 1 %.
 
@@ -100,8 +90,7 @@ def on_per_packet_row(
         low,
         high,
         RATE,
-        settle,
-        note,
+        note=note,
     )
 
 
@@ -117,8 +106,8 @@ def interval_cells(answer: Answer, low_pkts: int) -> dict[str, float]:
     }
 
 
-def interval_row(row: Row, cells: dict[str, float]) -> Row:
-    """Return a row with the connection rate of a size interval, of :func:`interval_cells`.
+def interval_rate(cells: dict[str, float]) -> Metric | None:
+    """Return the connection rate of a size interval in kbit/s, of :func:`interval_cells`.
 
     Tables 8 and 9 print the mean over connections of size/ON time. It cannot be packets over ON
     time: with the rates of Table 8 that would make the mean ON time 0.69 s, where the same run
@@ -126,11 +115,11 @@ def interval_row(row: Row, cells: dict[str, float]) -> Row:
     """
     rate = 1e-3 * cells["transfer_rate_mean_bps"]
     if not math.isfinite(rate):
-        return row
+        return None
     # The simulator gives this mean without an interval; the ON time's, relative, stands in.
     on, shortest, longest = (cells[f"on_time_{end}s"] for end in ("", "low_", "high_"))
     if not (math.isfinite(shortest) and math.isfinite(longest)):
-        return replace(row, own=rate)
+        return Metric(rate)
     # A handful of files may leave an ON time that could as well be none, and a rate without bound.
     high = rate * on / shortest if shortest > 0 else math.inf
-    return replace(row, own=rate, low=rate * on / longest, high=high)
+    return Metric(rate, rate * on / longest, high)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
-    from tcpcast.answer import Answer, Metric
+    from tcpcast.answer import Answer
 
     from tcpcast_papers.fixed_point.runs import Effort, Runs
 
@@ -51,7 +51,7 @@ def section(runs: Runs, folder: Path) -> Section:
                 metric = measure(quantity, answer, sources)
                 if metric is not None:
                     label = (WORDS[quantity][0], str(case), str(sources))
-                    found.rows.append(_row(label, quantity, metric))
+                    found.rows.append(Row.of(label, WORDS[quantity][1], None, metric))
     found.figures.append(_draw(answers, folder))
     found.remarks = [
         "Lines are every flow, marks what Tables 3 to 5 print. Up to the threshold of 5000 users "
@@ -62,11 +62,6 @@ def section(runs: Runs, folder: Path) -> Section:
         *missing(*(each for points in answers.values() for each in points.values())),
     ]
     return found
-
-
-def _row(label: tuple[str, ...], quantity: str, metric: Metric) -> Row:
-    unit = WORDS[quantity][1]
-    return Row(label, unit, None, metric.value, low=metric.low, high=metric.high)
 
 
 def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing.Drawn:

@@ -15,7 +15,7 @@ from tcpcast_papers.fixed_point import (
 )
 from tcpcast_papers.fixed_point.published import CITATION
 from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, Effort, Runs
-from tcpcast_papers.runner import Paper, Part
+from tcpcast_papers.runner import BOTH, Paper, Part
 
 
 def _preface(runs: Runs) -> list[str]:
@@ -56,4 +56,5 @@ PAPER: Paper[Effort, Runs] = Paper(
         Part(lambda runs, _: open_choices.sections(runs), open_choices.wanted),
     ),
     preface=_preface,
+    unsettled=BOTH,
 )

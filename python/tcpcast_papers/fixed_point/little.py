@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import RTT_CEILING_S, measure, queueing_rtt_s
@@ -33,8 +32,7 @@ def section(runs: Runs) -> Section:
             rtt = measure("rtt", answer, sources)
             if rtt is not None:
                 note = "withheld by its own tests" * (answer.partial is not None)
-                row = Row((name, str(sources)), "s", printed, rtt.value, rtt.low, rtt.high)
-                found.rows.append(replace(row, note=note))
+                found.rows.append(Row.of((name, str(sources)), "s", printed, rtt, note=note))
     for sources in POPULATIONS:
         figures = loop_figures(runs, 1, sources)
         rtt = measure("rtt", figures.exact, sources)
@@ -42,7 +40,7 @@ def section(runs: Runs) -> Section:
         if rtt is None or law is None:
             continue
         found.rows += [
-            Row(("measured", str(sources)), "s", None, rtt.value, low=rtt.low, high=rtt.high),
+            Row.of(("measured", str(sources)), "s", None, rtt),
             Row(("by Little's law", str(sources)), "s", None, law),
         ]
     found.remarks = [

@@ -162,15 +162,12 @@ class Figures:
         tolerance = None
         if printed is not None and relative is not None and own is not None:
             tolerance = agreement(quantity, printed, relative)
-        return Row(
+        return Row.of(
             (WORDS[quantity][0], *label),
             WORDS[quantity][1],
             printed,
-            value(own),
-            low=None if own is None else own.low,
-            high=None if own is None else own.high,
+            own,
             tolerance=tolerance,
-            settle=True,
             explained_by=self._cause(quantity, printed, tolerance),
             beside=beside,
             withheld=tuple(each.partial is not None for each in self.beside),

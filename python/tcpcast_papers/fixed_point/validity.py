@@ -55,14 +55,11 @@ def section(runs: Runs) -> Section:
 
 
 def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> Row:
-    own = measure(quantity, exact, sources)
-    return Row(
+    return Row.of(
         (WORDS[quantity][0], str(sources)),
         WORDS[quantity][1],
         None,
-        value(own),
-        low=None if own is None else own.low,
-        high=None if own is None else own.high,
+        measure(quantity, exact, sources),
         beside=tuple(value(measure(quantity, each, sources)) for each in schemes),
         withheld=tuple(each.partial is not None for each in schemes),
     )

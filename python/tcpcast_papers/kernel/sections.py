@@ -87,16 +87,13 @@ def side(each: Signs) -> Row:
 def _row(line: Compared) -> Row:
     known = quantity(line.name)
     title, unit, scale = (known.title, known.unit, known.scale) if known else (line.name, "1", 1.0)
-    own, kernel = line.own, line.kernel
-    ends = (None, None) if own is None else (own.low, own.high)
-    low, high = (None if end is None else end * scale for end in ends)
-    return Row(
+    kernel = line.kernel.mean * scale
+    return Row.of(
         (line.cell.series, line.cell.name, title),
         unit,
-        Printed(_text(kernel.mean * scale), SOURCE, kernel.mean * scale),
-        None if own is None else own.value * scale,
-        low,
-        high,
+        Printed(_text(kernel), SOURCE, kernel),
+        line.own,
+        scale,
         tolerance=None if line.reach is None else Tolerance(absolute=line.reach * scale),
         note=_note(line, scale),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import Metric
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 
 from tcpcast_papers.parallel.published import (
@@ -14,7 +15,7 @@ from tcpcast_papers.parallel.published import (
     values,
 )
 from tcpcast_papers.reproduction import PRINTED_DIGITS
-from tcpcast_papers.sheet import Estimate, Quantity, Sheet, column
+from tcpcast_papers.sheet import Quantity, Sheet, column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ SHEET: Sheet[Runs, Line] = Sheet(
     (
         Quantity(
             (),
-            lambda _, line: Estimate(_rate_pps(line)),
+            lambda _, line: Metric(_rate_pps(line)),
             column("rate_pps"),
             PRINTED_DIGITS,
             note=lambda _, line: f"own {_rate_pps(line):.4f}",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tcpcast.answer import Metric
 
 from tcpcast_papers.parallel.figures import described, points
 from tcpcast_papers.parallel.predictions import (
@@ -19,7 +20,7 @@ from tcpcast_papers.parallel.predictions import (
     mean_absolute_error,
 )
 from tcpcast_papers.parallel.published import claims
-from tcpcast_papers.sheet import Estimate, Quantity, Sheet
+from tcpcast_papers.sheet import Quantity, Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -132,7 +133,7 @@ def _quantity(
 ) -> Quantity[Runs, Case]:
     return Quantity(
         (),
-        lambda _, case: Estimate(float(computed(case))),
+        lambda _, case: Metric(float(computed(case))),
         condition=lambda case: case.line["claim"] in forms,
         note=lambda _, case: note(case),
         unit=unit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpcast_papers.runner import Paper
+from tcpcast_papers.runner import BOTH, Paper
 from tcpcast_papers.short import errors, expected, figures, timeouts, values
 from tcpcast_papers.short.published import CITATION
 from tcpcast_papers.short.runs import QUICK, WHOLE, Effort, Runs
@@ -39,4 +39,5 @@ PAPER: Paper[Effort, Runs] = Paper(
         values.SHEET,
     ),
     preface=_preface,
+    unsettled=BOTH,
 )

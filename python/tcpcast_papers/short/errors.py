@@ -22,14 +22,15 @@ from tcpcast_papers.short.settings import ALL, NEWRENO, Setting
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.sheet import Estimate
+    from tcpcast.answer import Metric
+
     from tcpcast_papers.short.runs import Runs
 
 Case = tuple[Setting, int]
 """A setting and a number of losses."""
 
 
-def _error(runs: Runs, case: Case, variant: str, packets: str = PACKETS) -> Estimate:
+def _error(runs: Runs, case: Case, variant: str, packets: str = PACKETS) -> Metric:
     setting, losses = case
     curves = (latency(runs, setting, method).given[losses] for method in (variant, packets))
     return mean_error(*curves)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tcpcast.answer import Metric
 from tcpcast.models.cardwell import cardwell_latency
 
 from tcpcast_papers import drawing
 from tcpcast_papers.drawing import Chart, Panel, Series
 from tcpcast_papers.reproduction import Tolerance
-from tcpcast_papers.sheet import Estimate, Quantity, Sheet, column, estimate
+from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
 from tcpcast_papers.short.methods import AT_ACKS, MODEL, PACKETS, REFINED, latency, mean_error
 from tcpcast_papers.short.published import (
     LARGEST_SHORT_BYTES,
@@ -78,13 +79,13 @@ def expected(runs: Runs, sender: Setting, method: str) -> Floats:
     return as_proposed(latency(runs, LIMITED, method).expected, own)
 
 
-def at_size(curve: Floats, place: int) -> Estimate:
+def at_size(curve: Floats, place: int) -> Metric:
     """Return the point of a curve at this place among the sizes."""
     return estimate(*curve[:, place].tolist())
 
 
 def _expected(method: str) -> Quantity[Runs, Case]:
-    def computed(runs: Runs, case: Case) -> Estimate:
+    def computed(runs: Runs, case: Case) -> Metric:
         sender, size = case
         return at_size(expected(runs, sender, method), SIZES.index(size or 0))
 
@@ -107,7 +108,7 @@ def _mean_error(method: str) -> Quantity[Runs, Case]:
 
     return Quantity(
         (method,),
-        lambda runs, case: Estimate(error(runs, case[0], PACKETS)),
+        lambda runs, case: Metric(error(runs, case[0], PACKETS)),
         condition=lambda case: case[1] is None and (method != CARDWELL or case[0] is NEWRENO),
         note=note,
         unit="%",
@@ -203,7 +204,6 @@ def _reduced(
         ),
         column(published),
         tolerance,
-        allow_undecided=True,
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tcpcast.answer import Metric
 from tcpcast.models.short import least_recoverable_pkts, timeout_volume_pkts
 
 from tcpcast_papers import drawing
 from tcpcast_papers.drawing import Chart, Panel, Series
 from tcpcast_papers.reproduction import PRINTED_DIGITS
-from tcpcast_papers.sheet import Estimate, Quantity, Sheet, column
+from tcpcast_papers.sheet import Quantity, Sheet, column
 from tcpcast_papers.short.methods import (
     AS_PRINTED,
     MODEL,
@@ -48,14 +49,14 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
         (
             Quantity(
                 ("FileSize_min", "Tables 1 and 2"),
-                lambda _, __: Estimate(least_recoverable_pkts(setting.transfer)),
+                lambda _, __: Metric(least_recoverable_pkts(setting.transfer)),
                 published,
                 PRINTED_DIGITS,
                 note=lambda _, line: line.note,
             ),
             Quantity(
                 ("FileSize_min", "the fluid's y_to"),
-                lambda _, __: Estimate(
+                lambda _, __: Metric(
                     timeout_volume_pkts(setting.transfer) + setting.transfer.unprotected_pkts
                 ),
             ),
@@ -82,7 +83,7 @@ def _peak(setting: Setting, method: str) -> Quantity[Runs, Line]:
     checked = setting.transfer.acked_packets == 1 and method in {MODEL, PACKETS}
     return Quantity(
         ("peak of one loss", method),
-        lambda runs, _: Estimate(peak_pkts(runs, setting, method)),
+        lambda runs, _: Metric(peak_pkts(runs, setting, method)),
         column("least_pkts"),
         PRINTED_DIGITS if checked else None,
         note=lambda runs, _: f"{np.nanmax(latency(runs, setting, method).given[1, 0]):.3f} s",

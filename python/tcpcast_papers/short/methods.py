@@ -7,9 +7,9 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tcpcast.answer import Metric
 from tcpcast.models.short import conditional_latency_s, expected_latency_s
 
-from tcpcast_papers.sheet import Estimate
 from tcpcast_papers.short.published import LOSS
 from tcpcast_papers.short.runs import BACKOFF, DEFAULT
 from tcpcast_papers.short.settings import SIZES
@@ -69,7 +69,7 @@ def latency(runs: Runs, setting: Setting, method: str) -> Latency | ModelLatency
     return runs.latency(runs.drawn(setting, RULES[method]))
 
 
-def mean_error(model: Floats, packets: Floats) -> Estimate:
+def mean_error(model: Floats, packets: Floats) -> Metric:
     """Return the mean distance of a model's curve from that of packets, in percent.
 
     Sizes for which packets have no mean are left out.
@@ -79,4 +79,5 @@ def mean_error(model: Floats, packets: Floats) -> Estimate:
     ratio = model[0, known] / mean
     error, spread = np.mean(np.abs(ratio - 1)), np.sqrt(np.sum((ratio * half / mean) ** 2))
     found = (error, max(error - spread / known.sum(), 0.0), error + spread / known.sum())
-    return Estimate(*(100 * float(each) for each in found))
+    value, low, high = (100 * float(each) for each in found)
+    return Metric(value, low, high)

@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import Metric
 from tcpcast.models.short import timeout_packets
 
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Tolerance
-from tcpcast_papers.sheet import Estimate, Quantity, Sheet, column, estimate
+from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
 from tcpcast_papers.short.published import table
 from tcpcast_papers.short.runs import Z95, Job
 from tcpcast_papers.short.settings import NEWRENO, Setting
@@ -45,7 +46,7 @@ def sender(line: Line) -> Setting:
     return Setting("tables 1 and 2", line["phase"], transfer)
 
 
-def measured_packets(found: Answer, unprotected_pkts: int) -> Estimate:
+def measured_packets(found: Answer, unprotected_pkts: int) -> Metric:
     """Return y_to of a simulation.
 
     Of the n places of a lost packet, y_to and the last ``unprotected_pkts`` end in a timeout.
@@ -60,7 +61,7 @@ def _job(runs: Runs, line: Line) -> Job:
     return Job(sender(line), (SIZE_PKTS,), runs.effort.counted, RARE_LOSS)
 
 
-def _by_packets(runs: Runs, line: Line) -> Estimate:
+def _by_packets(runs: Runs, line: Line) -> Metric:
     return measured_packets(runs[_job(runs, line)], sender(line).transfer.unprotected_pkts)
 
 
@@ -81,14 +82,12 @@ def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
         (
             Quantity(
                 ("rule",),
-                lambda _, line: Estimate(timeout_packets(sender(line).transfer)),
+                lambda _, line: Metric(timeout_packets(sender(line).transfer)),
                 published,
                 lambda line: None if line.misprint else PRINTED_DIGITS,
                 note=lambda _, line: line.note,
             ),
-            Quantity(
-                ("packets",), _by_packets, published, _within_half_a_packet, allow_undecided=True
-            ),
+            Quantity(("packets",), _by_packets, published, _within_half_a_packet),
         ),
         notes=lambda _: [
             f"By packets: of files of {SIZE_PKTS} packets that lose one, the share that times out, "

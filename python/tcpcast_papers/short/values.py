@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import Metric
 from tcpcast.models.short import conditional_latency_s
 
 from tcpcast_papers.reproduction import Tolerance
-from tcpcast_papers.sheet import Estimate, Quantity, Sheet, column, estimate
+from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
 from tcpcast_papers.short.methods import MOST_LOSSES
 from tcpcast_papers.short.published import values
 from tcpcast_papers.short.runs import BACKOFF, DEFAULT, FRACTIONS, Job
@@ -32,18 +33,18 @@ def _job(runs: Runs, line: Line, rules: Rules) -> Job:
     return Job(BY_NAME[line["setting"]], (size,), runs.effort.valued, rules=rules)
 
 
-def _simulated(rules: Rules) -> Callable[[Runs, Line], Estimate]:
-    def computed(runs: Runs, line: Line) -> Estimate:
+def _simulated(rules: Rules) -> Callable[[Runs, Line], Metric]:
+    def computed(runs: Runs, line: Line) -> Metric:
         found = runs.latency(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
         return estimate(*found.tolist())
 
     return computed
 
 
-def _recursion(line: Line, *, as_printed: bool) -> Estimate:
+def _recursion(line: Line, *, as_printed: bool) -> Metric:
     transfer = replace(BY_NAME[line["setting"]].transfer, as_printed=as_printed)
     found = conditional_latency_s(transfer, int(line["size_pkts"]), most_losses=MOST_LOSSES)
-    return Estimate(float(found[int(line["losses"])]))
+    return Metric(float(found[int(line["losses"])]))
 
 
 def _has_two_losses(line: Line) -> bool:
@@ -74,7 +75,6 @@ SHEET: Sheet[Runs, Line] = Sheet(
             _simulated(DEFAULT),
             column("exact_s"),
             WITHIN,
-            allow_undecided=True,
             causes=(
                 ("what ends the doubling of a timeout: any ack of new data", _simulated(BACKOFF)),
                 ("that, and windows that keep fractions of packets", _simulated(FRACTIONS)),
