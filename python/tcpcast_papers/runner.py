@@ -122,10 +122,14 @@ class Paper(Generic[Effort, Asked]):
         KeyboardInterrupt
             The reader gave up before any section was finished.
         """
-        RunOptions(threads=threads)
+        asked = self.simulations(self.quick if quick else self.whole, threads, progress)
+        return self.report(asked, output, quick=quick, force=force)
+
+    def report(self, asked: Asked, output: Path, *, quick: bool, force: bool) -> Report:
+        """Reproduce the paper by these simulations, as :meth:`reproduce` does."""
+        RunOptions(threads=asked.threads)
         page.check_folder(output, force=force)
         drawing.panels(1)  # Without matplotlib, say so before minutes of simulation.
-        asked = self.simulations(self.quick if quick else self.whole, threads, progress)
         for part in self.parts:
             if part.wants is not None:
                 part.wants(asked)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast import output as files
 from tcpcast.errors import EnvironmentFault
 
 from tcpcast_papers.kernel import originals, sections
+from tcpcast_papers.kernel.cells import packaged
 from tcpcast_papers.kernel.comparison import COLUMNS, compared, data
 from tcpcast_papers.kernel.runs import QUICK, WHOLE, Effort, KernelRuns
 from tcpcast_papers.reproduction import Unfinished
@@ -78,26 +77,17 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and where the measuremen
     TcpcastError
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     """
-    kept: list[KernelRuns] = []
-
-    def simulations(
-        effort: Effort, threads: int | None, progress: Callable[[float], None] | None
-    ) -> KernelRuns:
-        kept.append(made(effort, threads, progress))
-        return kept[-1]
-
-    cells = originals.read(measurements) if measurements else None
-    made = KernelRuns if cells is None else partial(KernelRuns, cells=cells)
+    cells = originals.read(measurements) if measurements else packaged()
     files.check_folder(output)
     files.check_file(output / DATA_NAME, kind=DATA, force=force)
-    paper = replace(PAPER, simulations=simulations)
-    report = paper.reproduce(output, quick=quick, progress=progress, threads=threads, force=force)
-    if cells is not None:
+    runs = KernelRuns(QUICK if quick else WHOLE, threads, progress, cells=cells)
+    report = PAPER.report(runs, output, quick=quick, force=force)
+    if measurements:
         # What differs among cells that were not given is neither there nor gone.
         given = {(cell.series, cell.name) for cell in cells}
         report.accepted = tuple(each for each in report.accepted if each.label[:2] in given)
     if not report.interrupted:
-        _write(report, kept[0], output / DATA_NAME, force=force)
+        _write(report, runs, output / DATA_NAME, force=force)
     return report
 
 

@@ -48,7 +48,6 @@ UNLIKE = {
 """Variants that no stack has, and why."""
 
 SEGMENT_BYTES = 1448
-MOST_WAITING_PKTS = 10_000
 
 
 def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
