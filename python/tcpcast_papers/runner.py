@@ -7,7 +7,7 @@ The differences that are known are the file ``accepted.csv`` among the paper's d
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tcpcast.engines import RunOptions
 
@@ -21,15 +21,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from tcpcast_papers.sheet import Sheet
-
 Effort = TypeVar("Effort")
 Asked = TypeVar("Asked", bound=Simulations[Any])
+Asked_contra = TypeVar("Asked_contra", bound=Simulations[Any], contravariant=True)
 
 WHOLE, QUICK, BOTH = "whole", "quick", "both"
 """Which reproductions a line of ``accepted.csv`` is about."""
 
 BETWEEN_LABELS = " | "
+
+
+class HasSections(Protocol[Asked_contra]):
+    """A module, a sheet or a :class:`Part` with some sections of a paper.
+
+    If it has an attribute ``wants``, that function requests the simulations.
+    """
+
+    @property
+    def sections(self) -> Callable[[Asked_contra, Path], Iterable[Section]]:
+        """Makes the sections of the simulations; their figures will be files in the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class Paper(Generic[Effort, Asked]):
     simulations: Callable[[Effort, int | None, Callable[[float], None] | None], Asked]
     whole: Effort
     quick: Effort
-    parts: tuple[Part[Asked] | Sheet[Any, Any], ...]
+    parts: tuple[HasSections[Asked], ...]
     preface: Callable[[Asked], list[str]]
     unsettled: str = ""
 
@@ -131,8 +141,8 @@ class Paper(Generic[Effort, Asked]):
         page.check_folder(output, force=force)
         drawing.panels(1)  # Without matplotlib, say so before minutes of simulation.
         for part in self.parts:
-            if part.wants is not None:
-                part.wants(asked)
+            if (wants := getattr(part, "wants", None)) is not None:
+                wants(asked)
         asked.simulate()
         sections, interrupted = self._finished(asked, output)
         runs = QUICK if quick else WHOLE

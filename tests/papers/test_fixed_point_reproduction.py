@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,8 +44,6 @@ from tcpcast_papers.page import beside_texts
 from tcpcast_papers.reproduction import Printed, Verdict
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tcpcast_papers.report import Report
 
 SHORT = Length(20.0, 20.0, 2)
@@ -407,7 +406,7 @@ def test_every_flow_in_overload(measured: Runs) -> None:
 
 
 def test_every_flow_obeys_little_s_law(measured: Runs) -> None:
-    part = little.section(measured)
+    (part,) = little.sections(measured, Path())
     for sources in POPULATIONS:
         found, law = (own(part, name, str(sources)) for name in ("measured", "by Little's law"))
         # Within what a source's own link has its packets wait, and the length of the run.

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from tcpcast.models.engset import Path, buffer_for_loss_plain, connection_alone, engset
 
 from tcpcast_papers.engset import published
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section, Tolerance
+
+if TYPE_CHECKING:
+    import pathlib
+
+    from tcpcast_papers.engset.runs import Runs
 
 SIZES_PKTS = (5, 12, 22, 36, 80, 120, 500, 1000)
 RTTS_S = (0.050, 0.300)
@@ -56,7 +62,7 @@ def largest(rate_bps: float) -> tuple[float, int, float]:
     return max((rule_pkts(rate_bps, size, rtt), size, rtt) for size in SIZES_PKTS for rtt in RTTS_S)
 
 
-def sections() -> list[Section]:
+def sections(_: Runs, __: pathlib.Path) -> list[Section]:
     """Return Table 5 and the two figures of the text."""
     section = Section(published.table(5).title, ("C", "rule"))
     for line in published.table(5):

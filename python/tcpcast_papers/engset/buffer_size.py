@@ -39,7 +39,7 @@ def _setting(law: str, buffer_pkts: int, sources: int = HIGH) -> Setting:
     return setting(f"F12-N{sources}-10M2M-R50-{law}-W44-B{buffer_pkts}")
 
 
-def want(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for Tables 9 and 10, and for Table 10 again at a load of 100 %."""
     runs.want((_setting(law, b) for law in LAWS for b in BUFFERS_PKTS), checked=True)
     runs.want((_setting("EP", b) for b in (50, 150, 750)), checked=True)

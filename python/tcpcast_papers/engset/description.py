@@ -16,7 +16,7 @@ from tcpcast_papers.engset import (
 from tcpcast_papers.engset.published import CITATION
 from tcpcast_papers.engset.runs import FULL, QUICK, Effort, Runs
 from tcpcast_papers.runner import QUICK as QUICK_RUNS
-from tcpcast_papers.runner import Paper, Part
+from tcpcast_papers.runner import Paper
 
 
 def _preface(runs: Runs) -> list[str]:
@@ -50,15 +50,15 @@ PAPER: Paper[Effort, Runs] = Paper(
     whole=FULL,
     quick=QUICK,
     parts=(
-        Part(file_sizes.sections, file_sizes.want),
-        Part(lambda runs, _: lone_connection.sections(runs), lone_connection.want),
-        Part(rates.sections, rates.want),
-        Part(states.sections, states.want),
-        Part(lambda _, __: buffer_rule.sections()),
-        Part(queue.sections, queue.want),
-        Part(losses.sections, losses.want),
-        Part(buffer_size.sections, buffer_size.want),
-        Part(lambda runs, _: phase.sections(runs), phase.want),
+        file_sizes,
+        lone_connection,
+        rates,
+        states,
+        buffer_rule,
+        queue,
+        losses,
+        buffer_size,
+        phase,
     ),
     preface=_preface,
     unsettled=QUICK_RUNS,

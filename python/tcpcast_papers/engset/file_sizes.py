@@ -30,7 +30,7 @@ def _setting(mean_size_pkts: int, law: str) -> Setting:
     return window_setting(mean_size_pkts, law, 44, 0.8)
 
 
-def want(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for a simulation of each law and mean size; any network will do."""
     runs.want(_setting(size, law) for size in CONNECTIONS for law in _LAWS)
     runs.want([_setting(12, "EE(7)")])

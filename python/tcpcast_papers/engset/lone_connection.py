@@ -18,6 +18,8 @@ from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
 if TYPE_CHECKING:
+    import pathlib
+
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.published import Line
 
@@ -55,13 +57,13 @@ def _of_one_size(size_pkts: int) -> str:
 _SIZES = (53, 54, 106, 107)
 
 
-def want(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for the connections alone: exponential sizes for the queue, one size for the timeout."""
     runs.want((setting(_alone_in_queue(window)) for window in (44, 12)), checked=True)
     runs.want((setting(_of_one_size(size)) for size in _SIZES), connections=100)
 
 
-def sections(runs: Runs) -> list[Section]:
+def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
     """Return Tables 2 and 3 and the figures of sections 4.2 and 4.4."""
     return [_table2(), _table3(), _special(runs), _queue_alone(runs)]
 

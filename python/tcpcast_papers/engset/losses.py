@@ -37,7 +37,7 @@ _LAST_SHOWN = 140
 _FEWEST_SENT = 200
 
 
-def want(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for the high loss setting, with a small window, and with exponential sizes."""
     runs.want([WIDE, NARROW, EXPONENTIAL], checked=True)
 

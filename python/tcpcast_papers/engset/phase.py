@@ -13,6 +13,8 @@ from tcpcast_papers.engset.side_by_side import interval_cells, interval_rate
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.settings import Setting
 
@@ -51,7 +53,7 @@ def _loop(each: Setting) -> str:
     return f"RTT {each.rtt_ms:g} ms"
 
 
-def want(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for Tables 8 and 9 with a shorter loop, and for Table 7 with a later timeout."""
     settings = [_lossy(buffer, law) for law in _LAWS for buffer in BUFFERS_PKTS]
     runs.want(settings, checked=True)
@@ -59,7 +61,7 @@ def want(runs: Runs) -> None:
     runs.want(_phases().values(), checked=True)
 
 
-def sections(runs: Runs) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Section]:
     """Return Tables 7 and 9 at the phases."""
     section = Section("The phase of the loop", ("loop", "law", "B", "quantity"))
     for name, each in _phases().items():

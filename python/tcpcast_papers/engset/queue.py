@@ -49,7 +49,7 @@ def _variants(base: Setting, laws: tuple[tuple[str, int], ...]) -> list[Setting]
     return [replace(base, law=law, receiver_window_pkts=window) for law, window in laws]
 
 
-def want(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for the settings of Table 6 and Figures 12 and 13."""
     runs.want((_table6_setting(law, n) for law in ("E", "EE(7)") for n in _SOURCES), checked=True)
     for panel in (*_figure12_panels(), *_figure13_panels()):

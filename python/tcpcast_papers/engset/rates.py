@@ -62,7 +62,7 @@ def _laws(mean_size_pkts: int) -> list[str]:
     return ["E", "EP", *([EE[mean_size_pkts]] if mean_size_pkts in EE else [])]
 
 
-def want(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for the settings of Figures 8 to 10 and Table 4."""
     for curve in _figure8_settings(runs.effort):
         runs.want(curve)

@@ -41,7 +41,7 @@ def _settings(size: int) -> list[Setting]:
     return [replace(base, law=law, receiver_window_pkts=w) for law, w in _VARIANTS[size]]
 
 
-def want(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for each size law and window at an open-loop load of 100 %."""
     for size in _sizes(runs.effort):
         runs.want(_settings(size))

@@ -32,14 +32,14 @@ def _job(case: int, sources: int, effort: Effort) -> Job:
     return Job(LocalLoop(sources, noise=NOISES[case]), effort.varied)
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for every point of the three curves."""
     for case in CASES:
         for sources in runs.effort.curve:
             runs.want(_job(case, sources, runs.effort))
 
 
-def section(runs: Runs, folder: Path) -> Section:
+def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return the five figures and the points of their curves."""
     found = Section("Figure 10. Over the number of users", ("quantity", "case", "N"))
     answers = {
@@ -61,7 +61,7 @@ def section(runs: Runs, folder: Path) -> Section:
         "depends on its length, so that the losses of case 3 are no smooth line.",
         *missing(*(each for points in answers.values() for each in points.values())),
     ]
-    return found
+    return [found]
 
 
 def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing.Drawn:

@@ -15,7 +15,7 @@ from tcpcast_papers.fixed_point import (
 )
 from tcpcast_papers.fixed_point.published import CITATION
 from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, Effort, Runs
-from tcpcast_papers.runner import BOTH, Paper, Part
+from tcpcast_papers.runner import BOTH, Paper
 
 
 def _preface(runs: Runs) -> list[str]:
@@ -44,17 +44,7 @@ PAPER: Paper[Effort, Runs] = Paper(
     simulations=Runs,
     whole=WHOLE,
     quick=QUICK,
-    parts=(
-        Part(lambda runs, _: ftp.sections(runs), ftp.wanted),
-        Part(lambda runs, _: tables.sections(runs), tables.wanted),
-        Part(lambda runs, _: [threshold.section(runs)], threshold.wanted),
-        Part(lambda runs, _: formulas.sections(runs)),
-        Part(distributions.sections, distributions.wanted),
-        Part(lambda runs, folder: [curves.section(runs, folder)], curves.wanted),
-        Part(lambda runs, _: [little.section(runs)]),
-        Part(lambda runs, _: [validity.section(runs)], validity.wanted),
-        Part(lambda runs, _: open_choices.sections(runs), open_choices.wanted),
-    ),
+    parts=(ftp, tables, threshold, formulas, distributions, curves, little, validity, open_choices),
     preface=_preface,
     unsettled=BOTH,
 )

@@ -48,7 +48,7 @@ def _blocks(effort: Effort, pkts: int) -> Job:
     return Job(LocalLoop(SOURCES, block_pkts=pkts), effort.varied)
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for a traced flow, and for every length of the blocks."""
     runs.want(_traced(runs.effort))
     for pkts in runs.effort.blocks_pkts:

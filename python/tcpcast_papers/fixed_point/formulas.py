@@ -23,6 +23,8 @@ from tcpcast_papers.fixed_point.tables import loop_figures
 from tcpcast_papers.reproduction import Cause, Row, Section, Tolerance
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast_papers.fixed_point.runs import Runs
 
 WITHIN = Tolerance(relative=0.03, printed_digits=True)
@@ -30,7 +32,7 @@ PACKET_KBIT = 12.0
 PAPER, EVERY_FLOW = "the paper's tables", "every flow"
 
 
-def sections(runs: Runs) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Section]:
     """Return Table 7, and what equation (3) says."""
     return [_square_root(runs), _overload(runs)]
 

@@ -15,6 +15,8 @@ from tcpcast_papers.fixed_point.tables import SCHEME_COLUMNS, by_scheme
 from tcpcast_papers.reproduction import Section
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast_papers.fixed_point.runs import Effort, Runs
 
 _NOTHING = Answer("packet")
@@ -77,7 +79,7 @@ COLUMNS: dict[int, tuple[Column, ...]] = {
 """The columns of each table."""
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for every column, its other readings, and its fixed point."""
     for column in (each for columns in COLUMNS.values() for each in columns):
         for setting in (column.setting, *(other for _, other in column.others)):
@@ -90,7 +92,7 @@ def _job(setting: Ftp, effort: Effort) -> Job:
     return Job(setting, effort.ftp)
 
 
-def sections(runs: Runs) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Section]:
     """Return Tables 1 and 2."""
     return [_section(number, runs) for number in COLUMNS]
 

@@ -18,10 +18,12 @@ from tcpcast_papers.fixed_point.tables import loop_figures, loop_job
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast_papers.fixed_point.runs import Runs
 
 
-def section(runs: Runs) -> Section:
+def sections(runs: Runs, _: Path) -> list[Section]:
     """Return the highest RTT that can be, and own RTTs beside those of Little's law."""
     found = Section("Little's law and the paper's round trips", ("RTT", "N"))
     for sources in CONGESTED:
@@ -58,4 +60,4 @@ def section(runs: Runs) -> Section:
         "overload it is a little below, because packets that are pushed out of the longest queue "
         "have waited, too, and have no round trip.",
     ]
-    return found
+    return [found]

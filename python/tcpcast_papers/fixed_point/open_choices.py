@@ -13,6 +13,7 @@ from tcpcast_papers.reproduction import Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from tcpcast.answer import Answer
 
@@ -40,7 +41,7 @@ def _scale(runs: Runs, case: int, bin_s: float) -> Job:
     return Job(setting, runs.effort.varied)
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for every reading of the rules, and every time scale."""
     for sources in CONGESTED:
         for rule, drop in READINGS:
@@ -50,7 +51,7 @@ def wanted(runs: Runs) -> None:
             runs.want(_scale(runs, case, bin_s))
 
 
-def sections(runs: Runs) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Section]:
     """Return the rules of TCP and the time scale of the noise."""
     return [_rules(runs), _scales(runs)]
 

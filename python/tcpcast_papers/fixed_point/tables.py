@@ -27,6 +27,7 @@ from tcpcast_papers.reproduction import Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from tcpcast.answer import Answer
 
@@ -62,7 +63,7 @@ def spread_job(column: str, effort: Effort, *, start: str = "equilibrium") -> Jo
     return Job(setting, length)
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for every column, and for what may account for differences."""
     effort = runs.effort
     for case in CASES:
@@ -89,7 +90,7 @@ def loop_figures(runs: Runs, case: int, sources: int) -> Figures:
     )
 
 
-def sections(runs: Runs) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Section]:
     """Return Tables 3 to 6, and what was computed apart beside the first of them."""
     return [*(case_section(runs, case) for case in CASES), _variance(runs), _apart(runs)]
 

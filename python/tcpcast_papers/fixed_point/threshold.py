@@ -10,19 +10,21 @@ from tcpcast_papers.fixed_point.tables import THRESHOLD, loop_job
 from tcpcast_papers.reproduction import Section
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast_papers.fixed_point.runs import Runs
 
 TRIED = (5050, 5100, 5150)
 QUANTITIES = ("loss", "rtt", "goodput", "send_rate", *SHARES)
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for the threshold, and for a little more."""
     for sources in (THRESHOLD, *TRIED):
         runs.want(loop_job(1, sources, runs.effort))
 
 
-def section(runs: Runs) -> Section:
+def sections(runs: Runs, _: Path) -> list[Section]:
     """Return the paper's column at the threshold beside some more users."""
     names = tuple(f"{sources} users" for sources in TRIED)
     found = Section("The threshold", ("quantity", "N"), beside=names)
@@ -38,4 +40,4 @@ def section(runs: Runs) -> Section:
         "are. It tells how little would do: a mean size of files that is off by so much, say, "
         "or the fixed point's own error, which at the threshold is larger than anywhere else.",
     ]
-    return found
+    return [found]

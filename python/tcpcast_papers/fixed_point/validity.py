@@ -12,6 +12,8 @@ from tcpcast_papers.fixed_point.tables import loop_job
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast.answer import Answer
 
     from tcpcast_papers.fixed_point.runs import Runs
@@ -20,7 +22,7 @@ WITHIN = {"loss": 0.1, "timeouts": 0.1, "rtt": 0.1, "goodput": 0.05, "g_95": 0.1
 """Errors that are called agreement in the remarks, for each quantity that is told."""
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for each scheme of each population of Table 3."""
     for sources in POPULATIONS:
         job = loop_job(1, sources, runs.effort)
@@ -29,7 +31,7 @@ def wanted(runs: Runs) -> None:
             runs.want(fixed_point(job, runs.effort, scheme))
 
 
-def section(runs: Runs) -> Section:
+def sections(runs: Runs, _: Path) -> list[Section]:
     """Return what each scheme says beside every flow."""
     names = [f"scheme {scheme}" for scheme in runs.effort.schemes]
     found = Section("Where the fixed point holds", ("quantity", "N"), beside=tuple(names))
@@ -51,7 +53,7 @@ def section(runs: Runs) -> Section:
         *_untested(names, answers),
         *missing(*(each for schemes in answers.values() for each in schemes)),
     ]
-    return found
+    return [found]
 
 
 def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcpcast_papers.parallel import appendix, claims, figures, loss_events, open_choices
 from tcpcast_papers.parallel.published import CITATION
 from tcpcast_papers.parallel.runs import QUICK, WHOLE, Effort, Runs
-from tcpcast_papers.runner import Paper, Part
+from tcpcast_papers.runner import Paper
 
 
 def _preface(runs: Runs) -> list[str]:
@@ -27,12 +27,6 @@ PAPER: Paper[Effort, Runs] = Paper(
     simulations=Runs,
     whole=WHOLE,
     quick=QUICK,
-    parts=(
-        Part(figures.sections, figures.wanted),
-        claims.SHEET,
-        Part(lambda runs, _: [open_choices.section(runs)], open_choices.wanted),
-        Part(lambda runs, folder: [loss_events.section(runs, folder)], loss_events.wanted),
-        appendix.SHEET,
-    ),
+    parts=(figures, claims.SHEET, open_choices, loss_events, appendix.SHEET),
     preface=_preface,
 )

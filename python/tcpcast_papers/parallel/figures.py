@@ -163,7 +163,7 @@ def points(setting: str, effort: Effort) -> list[Point]:
     ]
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for the points of all figures."""
     for setting in (*DELAYS_S, *SPREADS):
         runs.want(points(setting, runs.effort))

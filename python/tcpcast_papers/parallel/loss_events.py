@@ -58,7 +58,7 @@ def points(setting: str, effort: Effort) -> list[Point]:
     ]
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for traces of all points at 30 ms that can be traced."""
     for setting in SETTINGS:
         runs.want(points(setting, runs.effort), traced=both_counts)
@@ -101,7 +101,7 @@ def both_counts(point: Point, found: Answer) -> Pair:
     return measured(point, found), by_lost_packets(point, found)
 
 
-def section(runs: Runs, folder: Path) -> Section:
+def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return p and p_e by either count, and the models' errors by that of the paper."""
     found = Section(
         "Sections III and IV. Loss events counted from lost packets", ("loss", "over", "of")
@@ -125,7 +125,7 @@ def section(runs: Runs, folder: Path) -> Section:
         "These rows are of shorter runs whose every packet was recorded; at a queue, of those "
         "points only that lose often enough. Rates, RTT and T are those of the same run.",
     ]
-    return found
+    return [found]
 
 
 def _groups(setting: str, pairs: list[Pair]) -> list[tuple[str, list[Pair]]]:

@@ -18,6 +18,8 @@ from tcpcast_papers.parallel.predictions import (
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast_papers.parallel.runs import Effort, Runs
 
 CHOICES = (
@@ -37,13 +39,13 @@ def points(choice: Choice, effort: Effort) -> list[Point]:
     return [Point(n, loss=loss, choice=choice) for n in effort.varied_flows for loss in LOSSES]
 
 
-def wanted(runs: Runs) -> None:
+def wants(runs: Runs) -> None:
     """Ask for every choice's points."""
     for choice in CHOICES:
         runs.want(points(choice, runs.effort))
 
 
-def section(runs: Runs) -> Section:
+def sections(runs: Runs, _: Path) -> list[Section]:
     """Return each model's mean absolute error by what is chosen."""
     found = Section("Section III. What the paper leaves open", ("chosen", "model", "fed with"))
     for choice in CHOICES:
@@ -70,4 +72,4 @@ def section(runs: Runs) -> Section:
         f"Mean absolute errors at random loss, 30 ms, n = {flows}; in the notes the mean error at "
         f"{tried} %.",
     ]
-    return found
+    return [found]

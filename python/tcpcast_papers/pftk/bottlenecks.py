@@ -38,7 +38,7 @@ CORRELATION_OF_MODEM = Printed("0.97")
 """Section 4; the paper's other paths have -0.1 to +0.1."""
 
 
-def wanted(runs: Runs) -> dict[Path, tuple[Job[Done], Job[Rounds]]]:
+def wants(runs: Runs) -> dict[Path, tuple[Job[Done], Job[Rounds]]]:
     """Return the traces and the round-trip samples of both paths; asks for them."""
     weights = {CROSSED: 4e6, MODEM: 3e4}
     return {
@@ -61,7 +61,7 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
         "Section 4 and Figure 21. A queue of one's own, and one shared", ("path", "quantity")
     )
     figure, panels = drawing.panels(2, width=5.0, height=3.8)
-    for axes, (path, (job, samples)) in zip(panels, wanted(runs).items(), strict=True):
+    for axes, (path, (job, samples)) in zip(panels, wants(runs).items(), strict=True):
         done = runs[job]
         draw_cloud(axes, path, done.cut, DRAWN)
         axes.set_title(path.name, fontsize=10)

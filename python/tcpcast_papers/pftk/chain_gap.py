@@ -70,7 +70,7 @@ def _list(values: np.ndarray) -> str:
     return ", ".join("no limit" if np.isinf(value) else f"{value:g}" for value in values)
 
 
-def wanted(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
+def wants(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
     """Return the runs of NewReno by p, RTT and b; asks for them."""
     found = {}
     for p, rtt_s, b in product(LOSSES, RTTS_S, ACKED):
@@ -105,7 +105,7 @@ def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
         "Section 5. NewReno under the model's own loss", ("p", "RTT", "b", "NewReno's rate over")
     )
     shares: dict[tuple[str, float, int], list[float]] = {}
-    for (p, rtt_s, b), job in wanted(runs).items():
+    for (p, rtt_s, b), job in wants(runs).items():
         seen = runs[job].cut
         pieces = seen.sent[0, 1:] / seen.piece_s
         estimate = statistics.mean(pieces)

@@ -43,7 +43,7 @@ FIGURES = {
 """The path of each figure, and how packets are lost where it is drawn here."""
 
 
-def wanted(runs: Runs) -> dict[str, list[Job[Done]]]:
+def wants(runs: Runs) -> dict[str, list[Job[Done]]]:
     """Return the traces of each kind of loss, in the order of Table 3; asks for them.
 
     A connection is a replication of 100 s from slow start on, a piece by itself.
@@ -80,7 +80,7 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
         ("trace", "loss", "quantity"),
     )
     names = [row.name for row in traces(3)]
-    asked = wanted(runs)
+    asked = wants(runs)
     figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
     for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
         at = names.index(name)
@@ -115,7 +115,7 @@ def connection_errors(runs: Runs, loss: str) -> dict[str, Floats]:
     found = {}
     for model in DRAWN:
         of_paths = []
-        for each in wanted(runs)[loss]:
+        for each in wants(runs)[loss]:
             done = runs[each]
             own = piece_errors(done.path, done.cut, model, each_its_own=True)
             of_paths.append(float(np.nanmean(own)))
@@ -134,7 +134,7 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
     for loss, found in by_loss.items():
         section.rows += error_rows(loss, found)
     section.figures.append(drawing.Drawn(figure, folder / "figure20.png"))
-    seen = [usable(runs[each].cut) for of_loss in wanted(runs).values() for each in of_loss]
+    seen = [usable(runs[each].cut) for of_loss in wants(runs).values() for each in of_loss]
     section.remarks = [
         "As Figure 19, for the connections of Table 3: p, RTT and T0 of each connection by "
         "itself. Where no timer expired in one, T0 is the least timeout of its path. "

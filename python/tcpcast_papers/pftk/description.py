@@ -28,14 +28,14 @@ PAPER: Paper[Effort, Runs] = Paper(
     whole=WHOLE,
     quick=QUICK,
     parts=(
-        Part(lambda _, folder: summaries.sections(folder)),
-        Part(hours.sections, hours.wanted),
-        Part(connections.sections, connections.wanted),
+        summaries,
+        hours,
+        connections,
         Part(
             bottlenecks.sections,
-            lambda runs: (bottlenecks.wanted(runs), bottlenecks.lossy_wanted(runs)),
+            lambda runs: (bottlenecks.wants(runs), bottlenecks.lossy_wanted(runs)),
         ),
-        Part(chain_gap.sections, chain_gap.wanted),
+        chain_gap,
     ),
     preface=_preface,
 )

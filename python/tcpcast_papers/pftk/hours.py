@@ -51,7 +51,7 @@ FIGURES = {
 """The trace of each figure, and how packets are lost where it is drawn here."""
 
 
-def wanted(runs: Runs) -> dict[str, list[Job[Done]]]:
+def wants(runs: Runs) -> dict[str, list[Job[Done]]]:
     """Return the traces of each kind of loss, in the order of Table 2; asks for them."""
     rows = traces(2)
     windows = simulated_windows(fitted_windows(rows))
@@ -85,7 +85,7 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
         ("trace", "loss", "quantity"),
     )
     names = [row.name for row in traces(2)]
-    asked = wanted(runs)
+    asked = wants(runs)
     figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
     for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
         at = names.index(name)
@@ -148,7 +148,7 @@ def hour_errors(runs: Runs, loss: str) -> dict[str, Floats]:
         For each of the models of Figure 19 the average error of each trace and replication over
         its intervals, ``[traces, replications]``.
     """
-    asked = wanted(runs)[loss]
+    asked = wants(runs)[loss]
     return {
         model: np.stack(
             [
@@ -189,7 +189,7 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
 
 
 def _all(runs: Runs) -> list[Job[Done]]:
-    return [each for of_loss in wanted(runs).values() for each in of_loss]
+    return [each for of_loss in wants(runs).values() for each in of_loss]
 
 
 def error_rows(loss: str, found: dict[str, Floats]) -> list[Row]:

@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast_papers.pftk.published import Trace
+    from tcpcast_papers.pftk.runs import Runs
 
     Floats = NDArray[np.float64]
 
 NO_WINDOW, FITTED, COMMON = "none", "fitted to each trace", "one for all, fitted"
 
 
-def sections(folder: Path) -> list[Section]:
+def sections(_: Runs, folder: Path) -> list[Section]:
     """Return the check of the tables, the predictions and their average errors."""
     return [_checks(), *(_predictions(number, folder) for number in (2, 3)), _averages()]
 
