@@ -1,8 +1,8 @@
 """Papers: each paper's printed tables as data, how to run them, and the two side by side.
 
 The package uses the public interface of tcpcast only, which finds it by an entry point
-(:mod:`tcpcast.papers`). Each paper is a package with a function ``reproduce``, which runs the
-paper's tables and figures, writes a page into a folder and returns a
+(:mod:`tcpcast.papers`). Each paper is a package whose ``description`` has a function ``reproduce``,
+which runs the paper's tables and figures, writes a page into a folder and returns a
 :class:`~tcpcast_papers.report.Report`.
 """
 
@@ -29,6 +29,6 @@ PAPERS: dict[str, str] = {
 
 def paper(name: str) -> Callable[..., Report]:
     """Return the ``reproduce`` function of a paper, a key of :data:`PAPERS`."""
-    module = importlib.import_module(f"tcpcast_papers.{name.replace('-', '_')}")
+    module = importlib.import_module(f"tcpcast_papers.{name.replace('-', '_')}.description")
     reproduce: Callable[..., Report] = module.reproduce
     return reproduce

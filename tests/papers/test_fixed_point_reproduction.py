@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast.answer import Answer, Metric
-from tcpcast_papers.fixed_point import PAPER, little
+from tcpcast_papers.fixed_point import little
+from tcpcast_papers.fixed_point.description import PAPER
 from tcpcast_papers.fixed_point.distributions import bursts, exceeding
 from tcpcast_papers.fixed_point.formulas import overload_kbit
 from tcpcast_papers.fixed_point.measures import (

@@ -13,8 +13,9 @@ from report_parts import check_figure, own, without_layout
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines import RunOptions, answer
 from tcpcast_papers import paper
-from tcpcast_papers.parallel import PAPER, figures, loss_events, open_choices
+from tcpcast_papers.parallel import figures, loss_events, open_choices
 from tcpcast_papers.parallel.claims import AMONG, FITTED, MODELS, fitted_t0_s
+from tcpcast_papers.parallel.description import PAPER
 from tcpcast_papers.parallel.figures import DROP_TAIL, RANDOM_30, RANDOM_100, SPREAD
 from tcpcast_papers.parallel.loss_events import by_lost_packets, events
 from tcpcast_papers.parallel.points import PACKET_BYTES, Choice, Point

@@ -11,9 +11,10 @@ from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.figures import CLASS, LINK
 from tcpcast_papers import paper
-from tcpcast_papers.pftk import PAPER, traces
+from tcpcast_papers.pftk import traces
 from tcpcast_papers.pftk.bottlenecks import CROSSED, MODEM
 from tcpcast_papers.pftk.clouds import piece_errors, usable
+from tcpcast_papers.pftk.description import PAPER
 from tcpcast_papers.pftk.paths import (
     INDEPENDENT,
     LOSSES,

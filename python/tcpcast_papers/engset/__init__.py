@@ -4,10 +4,3 @@
 ``runs`` simulates them; each other module is a part of the paper and says which settings it wants
 and what its sections are.
 """
-
-from tcpcast_papers.engset.description import PAPER
-from tcpcast_papers.engset.settings import Setting, setting
-
-reproduce = PAPER.reproduce
-
-__all__ = ["PAPER", "Setting", "reproduce", "setting"]

@@ -63,3 +63,5 @@ PAPER: Paper[Effort, Runs] = Paper(
     preface=_preface,
     unsettled=QUICK_RUNS,
 )
+
+reproduce = PAPER.reproduce

@@ -4,9 +4,3 @@ F. Baccelli, D. Hong and Z. Liu, *Fixed point methods for the simulation of the 
 loop by a large number of interacting TCP connections*. The authors had one flow exact and the
 others in its image, because all of them could not be simulated; here they are, beside both.
 """
-
-from tcpcast_papers.fixed_point.description import PAPER
-
-reproduce = PAPER.reproduce
-
-__all__ = ["PAPER", "reproduce"]

@@ -48,3 +48,5 @@ PAPER: Paper[Effort, Runs] = Paper(
     preface=_preface,
     unsettled=BOTH,
 )
+
+reproduce = PAPER.reproduce

@@ -5,7 +5,3 @@ their original files (``originals``). ``scenarios`` makes of each what engine pa
 ``agreement`` says what agrees, ``runs`` simulates; ``comparison`` and ``models`` lay simulator and
 formulas beside the kernel, ``sections`` shows them.
 """
-
-from tcpcast_papers.kernel.description import PAPER, reproduce
-
-__all__ = ["PAPER", "reproduce"]

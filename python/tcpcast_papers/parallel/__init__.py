@@ -6,9 +6,3 @@ what it leaves open; ``runs`` simulates and ``predictions`` feeds the models wit
 what the paper says of them, ``loss_events`` counts losses as it does, ``open_choices`` varies what
 it leaves open, ``appendix`` holds values of the algorithms.
 """
-
-from tcpcast_papers.parallel.description import PAPER
-
-reproduce = PAPER.reproduce
-
-__all__ = ["PAPER", "reproduce"]

@@ -30,3 +30,5 @@ PAPER: Paper[Effort, Runs] = Paper(
     parts=(figures, claims.SHEET, open_choices, loss_events, appendix.SHEET),
     preface=_preface,
 )
+
+reproduce = PAPER.reproduce

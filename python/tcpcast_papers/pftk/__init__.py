@@ -5,9 +5,3 @@
 the paper cuts its traces, ``rounds`` takes single round trips; ``runs`` simulates. ``summaries``,
 ``hours``, ``connections``, ``bottlenecks`` and ``chain_gap`` are the sections.
 """
-
-from tcpcast_papers.pftk.description import PAPER
-
-reproduce = PAPER.reproduce
-
-__all__ = ["PAPER", "reproduce"]

@@ -39,3 +39,5 @@ PAPER: Paper[Effort, Runs] = Paper(
     ),
     preface=_preface,
 )
+
+reproduce = PAPER.reproduce

@@ -4,9 +4,3 @@ U. Ayesta and K. Avrachenkov, *The effect of the initial window size and limited
 on the transient behavior of TCP transfers*. Its figures are drawn again by its model, by the model
 with what it leaves out, and by packets.
 """
-
-from tcpcast_papers.short.description import PAPER
-
-reproduce = PAPER.reproduce
-
-__all__ = ["PAPER", "reproduce"]

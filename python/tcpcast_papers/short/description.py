@@ -41,3 +41,5 @@ PAPER: Paper[Effort, Runs] = Paper(
     preface=_preface,
     unsettled=BOTH,
 )
+
+reproduce = PAPER.reproduce
