@@ -35,8 +35,10 @@ pub(super) struct OnOffSources {
     gap: Nanos,
     periods: Periods,
     stream: Stream,
-    /// When the next packet of each source comes.
+    /// The next packet of each source, or the end of its time on if that comes first.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Time on that each source needs beyond `due` until its next packet.
+    waits: Vec<Nanos>,
     /// When the time on of each is over.
     ends: Vec<Nanos>,
 }
@@ -44,7 +46,8 @@ pub(super) struct OnOffSources {
 impl OnOffSources {
     /// So many sources in equilibrium, each with a packet every `gap` of its time on.
     pub fn new(sources: u32, gap: Nanos, periods: Periods, stream: Stream) -> Self {
-        let mut made = Self { gap, periods, stream, due: BinaryHeap::new(), ends: Vec::new() };
+        let (due, waits) = (BinaryHeap::new(), vec![0; sources as usize]);
+        let mut made = Self { gap, periods, stream, due, waits, ends: Vec::new() };
         for source in 0..sources {
             let (starts, ends) = made.first_period();
             made.ends.push(ends);
@@ -65,20 +68,31 @@ impl OnOffSources {
     }
 
     pub fn next_time(&mut self) -> Nanos {
-        let Some(Reverse((due, source))) = self.due.pop() else { return NEVER };
-        self.schedule(source, due, self.gap);
-        due
+        while let Some(Reverse((due, source))) = self.due.pop() {
+            let wait = self.waits[source as usize];
+            if wait == 0 || due == NEVER {
+                self.schedule(source, due, self.gap);
+                return due;
+            }
+            self.schedule(source, due, wait);
+        }
+        NEVER
     }
 
     /// The next packet of a source that is on at `at` comes after `wait` more of its time on.
+    ///
+    /// At most one time off and on is drawn: later ones when this one is over, so that a packet in
+    /// the far future takes no time now.
     fn schedule(&mut self, source: u32, mut at: Nanos, mut wait: Nanos) {
         let ends = &mut self.ends[source as usize];
-        while at + wait > *ends && at < NEVER {
+        if at + wait > *ends && at < NEVER {
             wait -= *ends - at;
             at = (*ends + nanoseconds(self.periods.off.draw(&mut self.stream))).min(NEVER);
             *ends = (at + nanoseconds(self.periods.on.draw(&mut self.stream))).min(NEVER);
         }
-        self.due.push(Reverse((at + wait, source)));
+        let due = (at + wait).min((*ends).max(at));
+        self.waits[source as usize] = at + wait - due;
+        self.due.push(Reverse((due, source)));
     }
 }
 
@@ -140,5 +154,23 @@ impl OnOffRate {
         let ends = self.now.saturating_add(nanoseconds(distribution.draw(&mut self.stream)));
         self.active = if *on { self.active + 1 } else { self.active - 1 };
         self.changes.push(Reverse((ends, source)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Named, Purpose};
+
+    #[test]
+    fn periods_before_a_distant_packet_are_drawn_when_they_begin() {
+        let stream = Stream::named(1, 0, 0, Purpose::Cross);
+        let (periods, gap) = (Periods::new(1e-3, 1e-3, 1.5), nanoseconds(100.0));
+        let mut sources = OnOffSources::new(50, gap, periods, stream);
+        assert!(sources.waits.iter().all(|wait| *wait > 0), "no packet fits into the first period");
+        assert!(sources.due.iter().all(|Reverse((due, _))| *due < gap / 2));
+        // 50 sources that are on half of the time: a packet every 4 s.
+        let times: Vec<_> = (0..50).map(|_| sources.next_time()).collect();
+        assert!(times.is_sorted() && (100..300).contains(&(times[49] / nanoseconds(1.0))));
     }
 }
