@@ -49,7 +49,7 @@ class Reproduction(Protocol):
         """Return the report as a page; ``again`` is the command that makes it again."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report for programs."""
+        """Return the machine-readable report."""
 
 
 @functools.cache

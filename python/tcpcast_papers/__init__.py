@@ -1,4 +1,4 @@
-"""Papers: each paper's printed tables as data, how to run them, and the two side by side.
+"""Papers: the printed tables of each paper as data, compared with computed figures.
 
 The package uses the public interface of tcpcast only, which finds it by an entry point
 (:mod:`tcpcast.papers`). Each paper is a package whose ``description`` has a function ``reproduce``,

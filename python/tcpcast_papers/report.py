@@ -1,4 +1,4 @@
-"""A whole reproduction, and its forms: for a terminal, as a page and for programs."""
+"""A whole reproduction, as a report for a terminal, a page and JSON."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from tcpcast_papers.reproduction import Cause, Row, Section
 
 _LEAST = 8
-"""Characters of a text that stand on a line of a table at the least."""
+"""Minimum number of characters of a text on a line of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A difference that is known: where it is, and why it is there.
+    """A known difference: its place and its reason.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ class Report:
 
     @property
     def new(self) -> list[tuple[str, Row]]:
-        """Those of ``failed`` that are not accepted."""
+        """The rows of ``failed`` that are not accepted."""
         return [each for each in self.failed if self.reason(*each) is None]
 
     @property
     def gone(self) -> list[Accepted]:
-        """The accepted differences that are none: no such row differs any more.
+        """The accepted differences whose rows no longer differ.
 
-        One that is unsettled may differ yet. Of an interrupted reproduction nothing is gone.
+        An unsettled row counts as different. An interrupted reproduction has no such differences.
         """
         doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED}
         there = {(name(title), row.label) for title, row in self.rows if row.verdict in doubtful}
@@ -91,12 +91,12 @@ class Report:
         return [(title, row) for title, row in self.rows if row.cause is not None]
 
     def reason(self, title: str, row: Row) -> str | None:
-        """Return why a row that differs is accepted, None if it is not, or does not differ."""
+        """Return the reason of a known difference; None for any other row."""
         place = (name(title), row.label) if row.verdict is Verdict.DIFFERS else None
         return next((a.reason for a in self.accepted if (a.section, a.label) == place), None)
 
     def count(self, verdict: Verdict) -> int:
-        """Return how many rows came to a verdict."""
+        """Return the number of rows with a verdict."""
         return sum(row.verdict is verdict for _, row in self.rows)
 
     @property
@@ -105,7 +105,7 @@ class Report:
         return not (self.new or self.gone)
 
     def parts(self) -> list[Part]:
-        """Return what ``tcpcast reproduce`` prints, a table per section.
+        """Return the report for a terminal, a table per section.
 
         The differences are repeated at the end, where one looks first after hundreds of rows:
         those with a reason before the summary, those without one after it.
@@ -138,7 +138,7 @@ class Report:
         return Document(self.title, [*parts, Heading("Make it again"), Code(again)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report for programs: every row with its published and own figure."""
+        """Return the machine-readable report: every row with its published and own figure."""
         sections = [
             {
                 "title": section.title,
@@ -180,7 +180,7 @@ def _section(report: Report, section: Section) -> Iterator[Part]:
 
 
 def _spared(section: Section, column: Column) -> Column:
-    """Return a column as it is where it is too wide: notes go first, then what stands beside."""
+    """Return a column that wide tables leave out: notes first, then further figures."""
     goes = ("note", *section.beside)
     spare = goes.index(column.heading) + 1 if column.heading in goes else 0
     return replace(column, spare=spare, least=0 if column.right else _LEAST)
