@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "units": {"errors"},
     "visible": set[str](),
     "output": {"errors", "inputs", "visible"},
-    "scenario": {"errors", "inputs", "units"},
+    "scenario": {"errors", "inputs", "metrics", "units"},
     "models": {"errors", "products"},
     "products": set[str](),
     "intervals": {"products"},
