@@ -43,7 +43,7 @@ $(READY): $(BUILT_FROM) | $(BIN)/python
 	@# Compiled ahead, so that a command answers at once, the first time too.
 	@$(UV) sync --quiet --frozen --extra plot --extra parquet --extra sweep --extra web \
 		--group docs --compile-bytecode
-	@$(BIN)/python -m compileall -q python/tcpcast
+	@$(BIN)/python -m compileall -q python/tcpcast python/tcpcast_papers
 	@touch $@
 
 dev: ## After an edit in crates/: rebuild the native module in seconds, optimised less than by setup.
@@ -68,7 +68,7 @@ test-rust: | $(BIN)/python
 
 test-python: $(READY)
 	@# What was edited since the build, once and not in each process that a test starts.
-	@$(BIN)/python -m compileall -q python/tcpcast
+	@$(BIN)/python -m compileall -q python/tcpcast python/tcpcast_papers
 	.venv/bin/pytest -m "not long" --numprocesses=auto --dist=worksteal
 
 lint: lint-rust lint-python ## Check format, types and manners.

@@ -10,7 +10,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 import tcpcast
-from tcpcast.papers.fixed_point.settings import Length, LocalLoop
+from tcpcast_papers.fixed_point.settings import Length, LocalLoop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,12 +20,12 @@ from tcpcast.answer import Metric
 from tcpcast.engines import RunOptions
 from tcpcast.engines.kernel import kernel, seconds
 from tcpcast.errors import NotApplicable, ScenarioError
-from tcpcast.papers.kernel.agreement import COUNTS, half_width, quantity, reach
-from tcpcast.papers.kernel.cells import LOSS, STARTUP, TRANSFERS, Cell, packaged
-from tcpcast.papers.kernel.comparison import AGREES, DIFFERS, Compared, of_cell
-from tcpcast.papers.kernel.runs import Effort, Replied
-from tcpcast.papers.kernel.scenarios import tables
 from tcpcast.scenario import Scenario
+from tcpcast_papers.kernel.agreement import COUNTS, half_width, quantity, reach
+from tcpcast_papers.kernel.cells import LOSS, STARTUP, TRANSFERS, Cell, packaged
+from tcpcast_papers.kernel.comparison import AGREES, DIFFERS, Compared, of_cell
+from tcpcast_papers.kernel.runs import Effort, Replied
+from tcpcast_papers.kernel.scenarios import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

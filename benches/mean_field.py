@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tcpcast
-from tcpcast.papers.fixed_point.settings import Length, LocalLoop, Noise
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.cross import LAWS
+from tcpcast_papers.fixed_point.settings import Length, LocalLoop, Noise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

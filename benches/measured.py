@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tcpcast.papers import kernel
-from tcpcast.papers.kernel import cells, originals
+from tcpcast_papers import kernel
+from tcpcast_papers.kernel import cells, originals
 
 
 def main(folders: list[str]) -> None:

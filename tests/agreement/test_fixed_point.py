@@ -11,8 +11,8 @@ import tcpcast
 from tcpcast.cli.run import exit_code
 from tcpcast.engines.fixed_point import convergence
 from tcpcast.engines.fixed_point.configuration import offered_load
-from tcpcast.papers.fixed_point.settings import NOISES, Length, LocalLoop
 from tcpcast.scenario import Scenario
+from tcpcast_papers.fixed_point.settings import NOISES, Length, LocalLoop
 from test_many_sources import local_loop, usual, within
 
 if TYPE_CHECKING:

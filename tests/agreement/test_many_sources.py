@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.engines.packet.equilibrium import starts
-from tcpcast.papers.fixed_point.settings import Length, LocalLoop
 from tcpcast.scenario import Scenario
+from tcpcast_papers.fixed_point.settings import Length, LocalLoop
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tcpcast.papers.kernel.cells import packaged
-from tcpcast.papers.kernel.comparison import AGREES, of_cell
-from tcpcast.papers.kernel.runs import Effort, Reply
+from tcpcast_papers.kernel.cells import packaged
+from tcpcast_papers.kernel.comparison import AGREES, of_cell
+from tcpcast_papers.kernel.runs import Effort, Reply
 
 if TYPE_CHECKING:
-    from tcpcast.papers.kernel.cells import Cell
+    from tcpcast_papers.kernel.cells import Cell
 
 EFFORT = Effort(loss_runs=6, queue_runs=3, transfers=1500)
 PAIRS_EFFORT = Effort(loss_runs=12, queue_runs=6, transfers=3000)

@@ -17,8 +17,8 @@ import pytest
 from reference_simulator import SECOND, Receiver, Sender
 from tcpcast.engines import answer
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.papers.short.runs import BACKOFF, FRACTIONS, Rules
-from tcpcast.papers.short.settings import ALL, NEWRENO, Setting
+from tcpcast_papers.short.runs import BACKOFF, FRACTIONS, Rules
+from tcpcast_papers.short.settings import ALL, NEWRENO, Setting
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 import tcpcast
-from tcpcast import papers
 from tcpcast.cli import main
-from tcpcast.papers.page import write
-from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Report, Row, Section
+from tcpcast_papers.page import write
+from tcpcast_papers.report import Report
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,11 +143,7 @@ def test_reproduce(
         asked.update(how)
         return made_up_report(output, own=own)
 
-    monkeypatch.setattr(
-        papers,
-        "importlib",
-        SimpleNamespace(import_module=lambda _: SimpleNamespace(reproduce=reproduce)),
-    )
+    monkeypatch.setattr("tcpcast.papers.paper", lambda _: reproduce)
     folder = tmp_path / "page"
     assert main(["reproduce", "engset", "--quick", "--output", str(folder)]) == code
     out, err = capsys.readouterr()

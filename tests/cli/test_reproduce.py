@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tcpcast import papers
 from tcpcast.cli import main
-from tcpcast.cli.reproduce import report_json
-from tcpcast.papers.page import write
-from tcpcast.papers.reproduction import Cause, Printed, Report, Row, Section, Tolerance
-from tcpcast.papers.told import reproduction_parts
+from tcpcast.cli.reproduce import NAMES
+from tcpcast.papers import packages
 from tcpcast.report.text import laid_out, text
+from tcpcast_papers.page import write
+from tcpcast_papers.report import Report
+from tcpcast_papers.reproduction import Cause, Printed, Row, Section, Tolerance
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,8 +48,7 @@ def reproduced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
         write(given["it"], output)
         return given["it"]
 
-    module = SimpleNamespace(reproduce=reproduce)
-    monkeypatch.setattr(papers, "importlib", SimpleNamespace(import_module=lambda _: module))
+    monkeypatch.setattr("tcpcast.papers.paper", lambda _: reproduce)
     return given
 
 
@@ -78,7 +76,7 @@ def test_programs_get_the_verdict_and_what_shows_it(
 
 @pytest.mark.parametrize("width", [80, 130])
 def test_the_end_tells_what_differs_and_why(width: int) -> None:
-    lines = text(reproduction_parts(report(AGREES, EXPLAINED, DIFFERS)), width).splitlines()
+    lines = text(report(AGREES, EXPLAINED, DIFFERS).parts(), width).splitlines()
     told = " ".join(" ".join(lines).split())
     assert (
         "Explained by the phase of the loop, with our figure as set and with that changed: "
@@ -99,16 +97,16 @@ def test_columns_beside_are_shown_where_there_is_room(width: int, noted: int, sh
     (part,) = found.sections
     part.beside = ("fixed point", "every flow")
     part.rows = [replace(row, beside=(417.3, None), withheld=(True, False)) for row in part.rows]
-    told = text(reproduction_parts(found), width)
+    told = text(found.parts(), width)
     assert ("65 files" in told, "417.3" in told) == (bool(noted), bool(shown))
     assert ("(417.3)" in told) == bool(shown)
-    (row, *_) = report_json(found)["sections"][0]["rows"]
+    (row, *_) = found.to_json()["sections"][0]["rows"]
     assert row["beside"] == {"fixed point": 417.3, "every flow": None}
     assert row["withheld"] == ["fixed point"]
 
 
 def test_only_what_nothing_explains_is_loud() -> None:
-    lines = laid_out(reproduction_parts(report(EXPLAINED, DIFFERS)), 130)
+    lines = laid_out(report(EXPLAINED, DIFFERS).parts(), 130)
     yellow = [line.styled for line in lines if "33m" in line.styled]
     assert len(yellow) == 2  # in the table, and at the end
     assert all("500.0" in line for line in yellow)
@@ -127,3 +125,7 @@ def test_a_page_of_a_reproduction_stands_alone(
     assert "<h2>Table 9. Rates</h2>" in told
     assert '<tr class="loud">' in told
     assert "tcpcast reproduce engset" in told
+
+
+def test_the_help_lists_the_papers_that_are_found() -> None:
+    assert tuple(packages()) == NAMES

@@ -11,7 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcpcast.papers.reproduction import Report, Section
+    from tcpcast_papers.report import Report
+    from tcpcast_papers.reproduction import Section
 
 
 @contextmanager

@@ -6,12 +6,12 @@ from importlib.resources import files
 import pytest
 from tcpcast.errors import DomainError
 from tcpcast.models.engset import flights
-from tcpcast.papers.engset import published
-from tcpcast.papers.engset.lone_connection import example_beta
-from tcpcast.papers.engset.settings import CONNECTIONS, setting
-from tcpcast.papers.engset.size_laws import SizeLaw
-from tcpcast.papers.published import Line
-from tcpcast.papers.reproduction import Printed
+from tcpcast_papers.engset import published
+from tcpcast_papers.engset.lone_connection import example_beta
+from tcpcast_papers.engset.settings import CONNECTIONS, setting
+from tcpcast_papers.engset.size_laws import SizeLaw
+from tcpcast_papers.published import Line
+from tcpcast_papers.reproduction import Printed
 
 LINES = {1: 97, 2: 16, 3: 16, 4: 19, 5: 9, 6: 12, 7: 21, 8: 9, 9: 57, 10: 16}
 COLUMNS = [(size, law) for size in CONNECTIONS for law in ("E", "EP")]
@@ -31,7 +31,7 @@ def test_there_is_no_table_11_of_figures() -> None:
 
 @pytest.mark.parametrize("name", [f"table{n:02}.csv" for n in LINES] + ["text.csv"])
 def test_every_file_says_what_is_misprinted_and_how_that_is_known(name: str) -> None:
-    with files("tcpcast.papers.engset").joinpath("data", name).open(encoding="utf-8") as stream:
+    with files("tcpcast_papers.engset").joinpath("data", name).open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert rows
     for row in rows:

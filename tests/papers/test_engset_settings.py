@@ -2,9 +2,9 @@
 
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.papers.engset.settings import setting
-from tcpcast.papers.engset.theory import at_load, model
 from tcpcast.scenario.traffic import OnOff
+from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.theory import at_load, model
 
 
 def test_a_setting_as_table_7_writes_it() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from report_parts import check_figure, section
-from tcpcast.papers import paper
-from tcpcast.papers.reproduction import Report, Row, Verdict
+from tcpcast_papers import paper
+from tcpcast_papers.report import Report
+from tcpcast_papers.reproduction import Row, Verdict
 
 pytestmark = pytest.mark.long
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from tcpcast.errors import DomainError
-from tcpcast.papers.engset.published import INTERVALS
-from tcpcast.papers.engset.settings import setting
-from tcpcast.papers.engset.size_laws import SizeLaw
+from tcpcast_papers.engset.published import INTERVALS
+from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.engset.size_laws import SizeLaw
 
 NAMES = [
     (5, "E"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tcpcast.errors import DomainError
-from tcpcast.papers.fixed_point import published
-from tcpcast.papers.fixed_point.formulas import equation_1_kbit, printed_inputs
-from tcpcast.papers.fixed_point.ftp import COLUMNS
-from tcpcast.papers.fixed_point.measures import RTT_CEILING_S, SHARES, WORDS
-from tcpcast.papers.fixed_point.published import (
+from tcpcast_papers.fixed_point import published
+from tcpcast_papers.fixed_point.formulas import equation_1_kbit, printed_inputs
+from tcpcast_papers.fixed_point.ftp import COLUMNS
+from tcpcast_papers.fixed_point.measures import RTT_CEILING_S, SHARES, WORDS
+from tcpcast_papers.fixed_point.published import (
     BACKBONE_BUFFER_S,
     CASES,
     CONGESTED,
@@ -19,8 +19,8 @@ from tcpcast.papers.fixed_point.published import (
     cell,
     table,
 )
-from tcpcast.papers.fixed_point.settings import FTP_FLOWS, FTP_LINK_PPS
-from tcpcast.papers.fixed_point.tables import SPREADS
+from tcpcast_papers.fixed_point.settings import FTP_FLOWS, FTP_LINK_PPS
+from tcpcast_papers.fixed_point.tables import SPREADS
 
 ROWS = {1: 5, 2: 5, 3: 9, 4: 9, 5: 9, 6: 10, 7: 3}
 

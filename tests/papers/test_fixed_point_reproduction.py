@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast.papers.fixed_point import PAPER, little
-from tcpcast.papers.fixed_point.distributions import bursts, exceeding
-from tcpcast.papers.fixed_point.formulas import overload_kbit
-from tcpcast.papers.fixed_point.measures import (
+from tcpcast_papers.fixed_point import little
+from tcpcast_papers.fixed_point.description import PAPER
+from tcpcast_papers.fixed_point.distributions import bursts, exceeding
+from tcpcast_papers.fixed_point.formulas import overload_kbit
+from tcpcast_papers.fixed_point.measures import (
     OWN_LINK,
     RTT_CEILING_S,
     Figures,
@@ -23,8 +25,8 @@ from tcpcast.papers.fixed_point.measures import (
     missing,
     queueing_rtt_s,
 )
-from tcpcast.papers.fixed_point.published import PATH_S, POPULATIONS
-from tcpcast.papers.fixed_point.runs import (
+from tcpcast_papers.fixed_point.published import PATH_S, POPULATIONS
+from tcpcast_papers.fixed_point.runs import (
     BESIDE,
     QUICK,
     WHOLE,
@@ -36,16 +38,14 @@ from tcpcast.papers.fixed_point.runs import (
     reference_flows,
     want_fixed_points,
 )
-from tcpcast.papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
-from tcpcast.papers.fixed_point.tables import SPREADS, case_section, loop_job, spread_job
-from tcpcast.papers.fixed_point.validity import relative_error
-from tcpcast.papers.page import beside_texts
-from tcpcast.papers.reproduction import Printed, Verdict
+from tcpcast_papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
+from tcpcast_papers.fixed_point.tables import SPREADS, case_section, loop_job, spread_job
+from tcpcast_papers.fixed_point.validity import relative_error
+from tcpcast_papers.page import beside_texts
+from tcpcast_papers.reproduction import Printed, Verdict
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tcpcast.papers.reproduction import Report
+    from tcpcast_papers.report import Report
 
 SHORT = Length(20.0, 20.0, 2)
 SMALL = Effort(
@@ -407,7 +407,7 @@ def test_every_flow_in_overload(measured: Runs) -> None:
 
 
 def test_every_flow_obeys_little_s_law(measured: Runs) -> None:
-    part = little.section(measured)
+    (part,) = little.sections(measured, Path())
     for sources in POPULATIONS:
         found, law = (own(part, name, str(sources)) for name in ("measured", "by Little's law"))
         # Within what a source's own link has its packets wait, and the length of the run.

@@ -13,11 +13,11 @@ import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
-from tcpcast.papers.kernel import agreement, cells, comparison, models, originals, second_series
-from tcpcast.papers.kernel.cells import Cell, Group, Measured
-from tcpcast.papers.kernel.runs import QUICK, Effort, KernelRuns, Replied, Reply
-from tcpcast.papers.kernel.scenarios import tables
 from tcpcast.scenario import Scenario
+from tcpcast_papers.kernel import agreement, cells, comparison, models, originals, second_series
+from tcpcast_papers.kernel.cells import Cell, Group, Measured
+from tcpcast_papers.kernel.runs import QUICK, Effort, KernelRuns, Replied, Reply
+from tcpcast_papers.kernel.scenarios import tables
 
 Capture = pytest.CaptureFixture[str]
 

@@ -8,10 +8,10 @@ import math
 import pytest
 from scipy.stats import binomtest
 from tcpcast.answer import Metric
-from tcpcast.papers.kernel import cells, sections, signs
-from tcpcast.papers.kernel.cells import Cell, Group, Measured
-from tcpcast.papers.kernel.comparison import Compared
-from tcpcast.papers.kernel.signs import Signs
+from tcpcast_papers.kernel import cells, sections, signs
+from tcpcast_papers.kernel.cells import Cell, Group, Measured
+from tcpcast_papers.kernel.comparison import Compared
+from tcpcast_papers.kernel.signs import Signs
 
 GROUPS = 20
 

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from report_parts import check_figure, own, without_layout
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines import RunOptions, answer
-from tcpcast.papers import paper
-from tcpcast.papers.parallel import PAPER, figures, loss_events, open_choices
-from tcpcast.papers.parallel.claims import AMONG, FITTED, MODELS, fitted_t0_s
-from tcpcast.papers.parallel.figures import DROP_TAIL, RANDOM_30, RANDOM_100, SPREAD
-from tcpcast.papers.parallel.loss_events import by_lost_packets, events
-from tcpcast.papers.parallel.points import PACKET_BYTES, Choice, Point
-from tcpcast.papers.parallel.predictions import (
+from tcpcast_papers import paper
+from tcpcast_papers.parallel import figures, loss_events, open_choices
+from tcpcast_papers.parallel.claims import AMONG, FITTED, MODELS, fitted_t0_s
+from tcpcast_papers.parallel.description import PAPER
+from tcpcast_papers.parallel.figures import DROP_TAIL, RANDOM_30, RANDOM_100, SPREAD
+from tcpcast_papers.parallel.loss_events import by_lost_packets, events
+from tcpcast_papers.parallel.points import PACKET_BYTES, Choice, Point
+from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_1_MISFED,
     ALGORITHM_2,
@@ -27,13 +28,14 @@ from tcpcast.papers.parallel.predictions import (
     errors,
     mean_absolute_error,
 )
-from tcpcast.papers.parallel.published import claims, values
-from tcpcast.papers.parallel.runs import QUICK, WHOLE, Measured, Runs, measured
+from tcpcast_papers.parallel.published import claims, values
+from tcpcast_papers.parallel.runs import QUICK, WHOLE, Measured, Runs, measured
 
 if TYPE_CHECKING:
     from pathlib import Path as Folder
 
-    from tcpcast.papers.reproduction import Report, Section
+    from tcpcast_papers.report import Report
+    from tcpcast_papers.reproduction import Section
 
 TITLES = [
     *(figure.name for figure in figures.FIGURES),

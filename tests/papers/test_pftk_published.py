@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tcpcast.errors import DomainError
 from tcpcast.models.pftk import throughput
-from tcpcast.papers.pftk import published
-from tcpcast.papers.pftk.predictions import (
+from tcpcast_papers.pftk import published
+from tcpcast_papers.pftk.predictions import (
     APPROXIMATE,
     CHAIN,
     CUBIC,
@@ -23,8 +23,8 @@ from tcpcast.papers.pftk.predictions import (
     fitted_windows,
     of_traces,
 )
-from tcpcast.papers.pftk.published import trace, traces
-from tcpcast.papers.pftk.summaries import COMMON, FITTED, NO_WINDOW, average_error
+from tcpcast_papers.pftk.published import trace, traces
+from tcpcast_papers.pftk.summaries import COMMON, FITTED, NO_WINDOW, average_error
 
 UNEVEN = {
     "void to ganef": -2,
@@ -52,7 +52,7 @@ def test_no_trace_is_there_twice(number: int) -> None:
 
 @pytest.mark.parametrize("number", [2, 3])
 def test_every_line_is_whole(number: int) -> None:
-    source = files("tcpcast.papers.pftk").joinpath("data", f"table{number:02}.csv")
+    source = files("tcpcast_papers.pftk").joinpath("data", f"table{number:02}.csv")
     with source.open(encoding="utf-8") as stream:
         for line in csv.DictReader(stream):
             assert None not in line, f"a cell too many: {line}"

@@ -10,11 +10,12 @@ from report_parts import check_figure, own, section, without_layout
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.figures import CLASS, LINK
-from tcpcast.papers import paper
-from tcpcast.papers.pftk import PAPER, traces
-from tcpcast.papers.pftk.bottlenecks import CROSSED, MODEM
-from tcpcast.papers.pftk.clouds import piece_errors, usable
-from tcpcast.papers.pftk.paths import (
+from tcpcast_papers import paper
+from tcpcast_papers.pftk import traces
+from tcpcast_papers.pftk.bottlenecks import CROSSED, MODEM
+from tcpcast_papers.pftk.clouds import piece_errors, usable
+from tcpcast_papers.pftk.description import PAPER
+from tcpcast_papers.pftk.paths import (
     INDEPENDENT,
     LOSSES,
     REST_OF_ROUND,
@@ -23,12 +24,13 @@ from tcpcast.papers.pftk.paths import (
     path_like,
     simulated_windows,
 )
-from tcpcast.papers.pftk.predictions import FULL, TD_ONLY
-from tcpcast.papers.pftk.published import trace
-from tcpcast.papers.pftk.rounds import rounds
-from tcpcast.papers.pftk.runs import QUICK, RoundsJob, Runs, TraceJob
-from tcpcast.papers.pftk.traces import DEPTHS, Cut, calibrated, cut
-from tcpcast.papers.reproduction import Report, Section, Verdict
+from tcpcast_papers.pftk.predictions import FULL, TD_ONLY
+from tcpcast_papers.pftk.published import trace
+from tcpcast_papers.pftk.rounds import rounds
+from tcpcast_papers.pftk.runs import QUICK, RoundsJob, Runs, TraceJob
+from tcpcast_papers.pftk.traces import DEPTHS, Cut, calibrated, cut
+from tcpcast_papers.report import Report
+from tcpcast_papers.reproduction import Section, Verdict
 
 BRIEF = replace(QUICK, hours=1, calibration_hours=1, gap_piece_s=50.0)
 LOSSY = Path("lossy", 0.2, 1.0, 8.0, INDEPENDENT, 0.02)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.papers import paper
-from tcpcast.papers.drawing import Drawn, panels
-from tcpcast.papers.page import (
+from tcpcast_papers.drawing import Drawn, panels
+from tcpcast_papers.page import (
     beside_texts,
     difference_text,
     interval_text,
@@ -17,11 +17,11 @@ from tcpcast.papers.page import (
     summary,
     write,
 )
-from tcpcast.papers.reproduction import (
+from tcpcast_papers.report import Report
+from tcpcast_papers.reproduction import (
     PRINTED_DIGITS,
     Cause,
     Printed,
-    Report,
     Row,
     Section,
     Tolerance,

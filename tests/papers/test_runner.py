@@ -8,19 +8,19 @@ import signal
 import sys
 import threading
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tcpcast import papers
 from tcpcast.cli import main
 from tcpcast.engines import RunOptions
 from tcpcast.errors import DomainError
-from tcpcast.papers.drawing import Drawn, panels
-from tcpcast.papers.reproduction import Accepted, Printed, Row, Section, Tolerance
-from tcpcast.papers.runner import Paper, Part, accepted
-from tcpcast.papers.simulations import Runs
+from tcpcast_papers import PAPERS
+from tcpcast_papers.drawing import Drawn, panels
+from tcpcast_papers.report import Accepted
+from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
+from tcpcast_papers.runner import BOTH, Paper, Part, accepted
+from tcpcast_papers.simulations import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ class Figure:
 
 
 def paper(*parts: Part[Runs[float]], quick: float = 100.0) -> Paper[float, Runs[float]]:
-    return Paper(PACKAGE, "A paper", Runs[float], 100.0, quick, parts, lambda _: ["Made up."])
+    return Paper(PACKAGE, "A paper", Runs[float], 100.0, quick, parts, lambda _: ["Made up."], BOTH)
 
 
 def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part[Any]:
@@ -67,7 +67,6 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
                 own - half,
                 own + half,
                 Tolerance(relative=0.01),
-                settle=True,
             )
             for at, figure in enumerate(figures, 1)
         ]
@@ -108,8 +107,7 @@ def command(
     """Return what reproduces a paper by the command line."""
 
     def run(made_up: Paper[float, Runs[float]], *options: str) -> int:
-        module = SimpleNamespace(reproduce=made_up.reproduce)
-        monkeypatch.setattr(papers, "importlib", SimpleNamespace(import_module=lambda _: module))
+        monkeypatch.setattr("tcpcast.papers.paper", lambda _: made_up.reproduce)
         return main(["reproduce", "engset", "--output", str(tmp_path / "page"), *options])
 
     return run
@@ -265,9 +263,9 @@ def test_quick_runs_are_of_the_quick_effort(
     assert efforts == [7.0, 100.0]
 
 
-@pytest.mark.parametrize("name", papers.PAPERS)
+@pytest.mark.parametrize("name", PAPERS)
 def test_every_paper_says_why_a_difference_is_known(name: str) -> None:
-    package = f"tcpcast.papers.{name.replace('-', '_')}"
+    package = f"tcpcast_papers.{name.replace('-', '_')}"
     for runs in ("whole", "quick"):
         listed = accepted(package, runs)
         assert all(each.section and all(each.label) and each.reason for each in listed)

@@ -4,12 +4,13 @@ import math
 from pathlib import Path
 
 import pytest
-from tcpcast.papers.drawing import curve
-from tcpcast.papers.published import Line
-from tcpcast.papers.reproduction import Section, Tolerance, Verdict
-from tcpcast.papers.sheet import Estimate, Quantity, Sheet, column, estimate
-from tcpcast.papers.simulations import Runs
+from tcpcast.answer import Metric
 from tcpcast.report.chart import Axis, Chart, Panel
+from tcpcast_papers.drawing import curve
+from tcpcast_papers.published import Line
+from tcpcast_papers.reproduction import Section, Tolerance, Verdict
+from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
+from tcpcast_papers.simulations import Runs
 
 LINES = [Line({"name": name, "rate": rate}) for name, rate in (("a", "10"), ("b", ""), ("c", "20"))]
 
@@ -45,26 +46,17 @@ def test_a_row_per_case_and_quantity() -> None:
     assert found.remarks == ["0 simulations"]
 
 
-@pytest.mark.parametrize(
-    ("allowed", "undecided", "verdict"),
-    [
-        (1.0, False, Verdict.AGREES),
-        (0.5, False, Verdict.DIFFERS),
-        (0.5, True, Verdict.UNSETTLED),
-    ],
-)
-def test_the_verdict_of_a_row(allowed: float, undecided: bool, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("allowed", "verdict"), [(1.0, Verdict.AGREES), (0.5, Verdict.DIFFERS)])
+def test_the_verdict_of_a_row(allowed: float, verdict: Verdict) -> None:
     tolerance = Tolerance(absolute=allowed)
-    (row, nothing, other) = section(
-        quantity(11.0, tolerance=tolerance, allow_undecided=undecided)
-    ).rows
+    (row, nothing, other) = section(quantity(11.0, tolerance=tolerance)).rows
     assert row.verdict is verdict
     assert nothing.verdict is Verdict.SHOWN
     assert other.verdict is Verdict.DIFFERS
 
 
 def test_the_first_cause_that_accounts_for_a_difference_is_stated() -> None:
-    causes = tuple((f"{own}", lambda _, __, own=own: Estimate(own)) for own in (12.0, 9.0, 8.0))
+    causes = tuple((f"{own}", lambda _, __, own=own: Metric(own)) for own in (12.0, 9.0, 8.0))
     rows = section(quantity(13.0, tolerance=Tolerance(absolute=0.5), causes=causes)).rows
     assert rows[0].cause is not None
     assert (rows[0].cause.reason, rows[0].cause.own) == ("9.0", 9.0)
@@ -86,9 +78,9 @@ def test_tolerance_unit_and_note_of_a_case() -> None:
 
 
 def test_an_interval_does_not_reach_below_the_least_value() -> None:
-    assert estimate(1.0, 2.0, least=0.0) == Estimate(1.0, 0.0, 3.0)
-    assert estimate(-1.0, 2.0, least=0.0) == Estimate(0.0, 0.0, 1.0)
-    assert estimate(1.0) == Estimate(1.0, None, None)
+    assert estimate(1.0, 2.0, least=0.0) == Metric(1.0, 0.0, 3.0)
+    assert estimate(-1.0, 2.0, least=0.0) == Metric(0.0, 0.0, 1.0)
+    assert estimate(1.0) == Metric(1.0, None, None)
     assert math.isnan(estimate(math.nan, math.nan).value)
 
 

@@ -5,9 +5,9 @@ import math
 import pytest
 from tcpcast.errors import DomainError
 from tcpcast.models.short import least_recoverable_pkts, timeout_packets, timeout_volume_pkts
-from tcpcast.papers.reproduction import Printed
-from tcpcast.papers.short import published
-from tcpcast.papers.short.settings import (
+from tcpcast_papers.reproduction import Printed
+from tcpcast_papers.short import published
+from tcpcast_papers.short.settings import (
     ALL,
     DELAYED,
     DRAWN,
@@ -16,7 +16,7 @@ from tcpcast.papers.short.settings import (
     PROPOSAL,
     Setting,
 )
-from tcpcast.papers.short.timeouts import sender
+from tcpcast_papers.short.timeouts import sender
 
 
 @pytest.mark.parametrize(("number", "total"), [(1, 30), (2, 49)])

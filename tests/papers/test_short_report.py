@@ -5,10 +5,11 @@ from pathlib import Path as Folder
 import numpy as np
 import pytest
 from report_parts import check_figure, own, section
-from tcpcast.papers import paper
-from tcpcast.papers.reproduction import Report, Verdict
-from tcpcast.papers.short.methods import AS_PRINTED, MODEL, REFINED
-from tcpcast.papers.short.settings import DELAYED, LIMITED, NEWRENO, PROPOSAL
+from tcpcast_papers import paper
+from tcpcast_papers.report import Report
+from tcpcast_papers.reproduction import Verdict
+from tcpcast_papers.short.methods import AS_PRINTED, MODEL, REFINED
+from tcpcast_papers.short.settings import DELAYED, LIMITED, NEWRENO, PROPOSAL
 
 pytestmark = pytest.mark.long
 

@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 from tcpcast.engines.formula.short import short
 from tcpcast.models.short import conditional_latency_s
-from tcpcast.papers.short import published
-from tcpcast.papers.short.expected import REDUCED, as_proposed, reduction
-from tcpcast.papers.short.methods import VARIANTS, by_model, mean_error
-from tcpcast.papers.short.runs import (
+from tcpcast_papers.short import published
+from tcpcast_papers.short.expected import REDUCED, as_proposed, reduction
+from tcpcast_papers.short.methods import VARIANTS, by_model, mean_error
+from tcpcast_papers.short.runs import (
     BACKOFF,
     Effort,
     Job,
     Runs,
     latency,
 )
-from tcpcast.papers.short.settings import (
+from tcpcast_papers.short.settings import (
     ALL,
     NEWRENO,
     SIZES,
     Setting,
 )
-from tcpcast.papers.short.timeouts import SIZE_PKTS, measured_packets, sender
-from tcpcast.papers.simulations import SEED
+from tcpcast_papers.short.timeouts import SIZE_PKTS, measured_packets, sender
+from tcpcast_papers.simulations import SEED
 
 SMALL = Effort(drawn=4_000, valued=4_000, counted=4_000)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "tcpcast"
+PAPERS = ROOT / "python" / "tcpcast_papers"
 CRATES = ROOT / "crates"
 
 QUESTION = {"errors", "units", "scenario"}
@@ -65,7 +66,8 @@ MAY_IMPORT = {
     # It lays out what engines said, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
     "path": ANSWERING | {"report", "ranges", "option"},
-    "papers": ANSWERING | {"compare", "plan", "report"},
+    # Finds packages of papers, whose reports a command prints.
+    "papers": {"errors", "report"},
     "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
     "cli": ANSWERING
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
@@ -75,6 +77,28 @@ MAY_IMPORT = {
     "__main__": {"cli", "interrupts", "forks"},
 }
 """Rooms of the package, and the rooms each may import from besides itself."""
+
+PUBLIC = (
+    *("tcpcast.answer.", "tcpcast.compare.", "tcpcast.errors.", "tcpcast.models."),
+    *("tcpcast.engines.answer", "tcpcast.engines.RunOptions", "tcpcast.output", "tcpcast.papers."),
+    *("tcpcast.report.", "tcpcast.scenario.", "tcpcast.statistics"),
+)
+"""Beginnings of the names that ``tcpcast_papers`` may import."""
+
+PRIVATE = {
+    # Simulations that stop at the end of each piece of a trace, where their sums are read.
+    "tcpcast._native",
+    "tcpcast.engines.packet.configuration.configuration",
+    "tcpcast.engines.packet.configuration.nanoseconds",
+    "tcpcast.engines.packet.figures.CLASS",
+    "tcpcast.engines.packet.figures.LINK",
+    # The whole result of the model; the engine returns its metrics only.
+    "tcpcast.engines.formula.engset.engset_inputs",
+    # The formulas that a run requests by default.
+    "tcpcast.engines.REGISTRY",
+    "tcpcast.engines.registry.PATH",
+}
+"""Private names that it imports as well, and their purpose."""
 
 FROM_OUTSIDE = {
     "errors": set[str](),
@@ -157,6 +181,19 @@ def from_above(path: Path) -> Iterator[str]:
 
 def test_a_module_imports_only_what_lies_below_it() -> None:
     assert not [fault for path in modules() for fault in from_above(path)]
+
+
+def test_papers_use_the_public_interface() -> None:
+    named = {name for path in PAPERS.rglob("*.py") for name in imports(path)}
+    own = {name for name in named if name.startswith("tcpcast.") and not name.startswith(PUBLIC)}
+    assert own == PRIVATE
+
+
+def test_tcpcast_finds_papers_by_entry_points_only() -> None:
+    named = {name.partition(".")[0] for path in modules() for name in imports(path)}
+    assert "tcpcast_papers" not in named
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["tcpcast.papers"] == {"tcpcast": "tcpcast_papers"}
 
 
 def test_a_pure_room_imports_only_its_own_dependencies() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCOPE = ("README.md", "docs/**/*.md", "python/tcpcast/**/*.py", "crates/*/src/**/*.rs")
+SCOPE = ("README.md", "docs/**/*.md", "python/**/*.py", "crates/*/src/**/*.rs")
 
 INSTEAD = {
     "sent again": "retransmitted",

@@ -20,7 +20,6 @@ from tcpcast.cli.options import (
     THREADS,
 )
 from tcpcast.option import Argument, Option
-from tcpcast.papers import PAPERS
 from tcpcast.path.rows import PATH
 
 END = Literal["near", "far"]
@@ -281,7 +280,7 @@ REPRODUCE = Command(
         Argument(
             "name",
             "PAPER",
-            f"Which paper: {', '.join(PAPERS)}.",
+            "Which paper: engset, pftk, parallel, fixed-point, short, kernel.",
         ),
         Option("quick", "", "Shorter runs: about a minute, wider intervals."),
         Option("output", "DIR", "Where the page and its figures go; ./PAPER-paper if not given."),

@@ -1,0 +1,79 @@
+"""Papers that can be reproduced, found by the entry points of installed packages.
+
+A package offers papers in the group ``tcpcast.papers``: a module with ``PAPERS``, the title of each
+paper by name, and ``paper(name)``, which returns the function that reproduces one:
+``reproduce(output, *, quick=False, progress=None, threads=None, force=False)`` writes a page into
+the folder ``output``, calls ``progress`` with the share of the work done, 0 to 1, and returns a
+:class:`Reproduction`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tcpcast.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tcpcast.report.document import Document, Part
+
+GROUP = "tcpcast.papers"
+"""The group of entry points."""
+
+
+class Reproduction(Protocol):
+    """A paper's figures compared with computed ones.
+
+    ``page`` is the file that was written. ``interrupted`` is true if only some sections were
+    finished and no page was written. ``unwritten`` has a message for each file that could not be
+    written.
+    """
+
+    page: Path | None
+    interrupted: bool
+    unwritten: list[str]
+
+    @property
+    def is_as_known(self) -> bool:
+        """Whether the differences are the known ones."""
+
+    def parts(self) -> list[Part]:
+        """Return the report for a terminal."""
+
+    def document(self, again: str, figures: bool = False) -> Document:
+        """Return the report as a page; ``again`` is the command that makes it again."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the machine-readable report."""
+
+
+@functools.cache
+def packages() -> dict[str, Any]:
+    """Return the package of each paper by the paper's name; the first of a name counts."""
+    found: dict[str, Any] = {}
+    for point in metadata.entry_points(group=GROUP):
+        package = point.load()
+        found = dict.fromkeys(package.PAPERS, package) | found
+    return found
+
+
+def paper(name: str) -> Callable[..., Reproduction]:
+    """Return the function that reproduces a paper.
+
+    Raises
+    ------
+    ScenarioError
+        No package has the paper; the message lists the papers.
+    """
+    names = packages()
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        raise ScenarioError(f"no paper '{name}'.{hint} There are: {', '.join(names)}.")
+    reproduce: Callable[..., Reproduction] = names[name].paper(name)
+    return reproduce

@@ -1,0 +1,104 @@
+"""Figures of the reproduced papers: one look for all of them, written as PNG files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tcpcast.output import save_figure
+from tcpcast.report.chart import Points, Series, figure_class, lay_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike, NDArray
+    from tcpcast.report.chart import Drawable, Style
+
+    Floats = NDArray[np.float64]
+
+# Okabe and Ito's palette, told apart by every common kind of colour vision.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MUTED = "#666666"
+_DPI = 130
+
+
+def panels(
+    columns: int, rows: int = 1, *, width: float = 4.6, height: float = 3.6, share_y: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, row by row.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed.
+    """
+    figure = figure_class()(
+        figsize=(width * columns, height * rows), dpi=_DPI, layout="constrained"
+    )
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
+    for panel in axes:
+        lay_out(panel)
+    return figure, axes
+
+
+def curve(x: ArrayLike, rows: Floats, label: str = "", style: Style | None = None) -> Drawable:
+    """Return a line of one row of values, or points with half of each interval in a second row."""
+    y, *half = rows
+    if not half:
+        return Series(x, y, label, style or {})
+    points = {"markersize": 4.5, "markeredgewidth": 0, "capsize": 0, **(style or {})}
+    return Points(x, (y, y - half[0], y + half[0]), label, points)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure, and the path that it is to have; written with the page that shows it."""
+
+    figure: Figure
+    path: Path
+
+    def write(self, *, force: bool = False) -> None:
+        """Write the figure over an earlier one of ours, with ``force`` over any file.
+
+        Raises
+        ------
+        EnvironmentFault
+            The file cannot be written.
+        """
+        save_figure(self.figure, self.path, force=force)
+
+
+def looks() -> Iterator[dict[str, Any]]:
+    """Yield a colour and a marker for each series in turn."""
+    while True:
+        for colour, marker in zip(COLOURS, MARKERS, strict=True):
+            yield {"color": colour, "marker": marker}
+
+
+def tail(axes: Axes, *, floor: float, right: float) -> None:
+    """Give a panel the axes of a tail probability: logarithmic, from ``floor`` to 1."""
+    axes.set_yscale("log")
+    axes.set_ylim(floor, 1.5)
+    axes.set_xlim(0, right)
+
+
+def positive(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the points that a logarithmic axis can show."""
+    across, up = np.asarray(x), np.asarray(y)
+    shown = np.isfinite(up) & (up > 0)
+    return across[shown], up[shown]
+
+
+def thinned(
+    x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], points: int = 60
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return about ``points`` of a dense series, the first and the last among them."""
+    if len(x) <= points:
+        return x, y
+    keep = np.unique(np.linspace(0, len(x) - 1, points).round().astype(int))
+    return x[keep], y[keep]

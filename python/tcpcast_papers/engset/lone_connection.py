@@ -1,0 +1,242 @@
+"""Tables 2 and 3 and sections 4.2 and 4.4: one connection alone on the path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.models.engset import (
+    Path,
+    connection_alone,
+    flights,
+    lone_queue,
+    spurious_timeouts,
+    window_saturation,
+)
+
+from tcpcast_papers.engset import published
+from tcpcast_papers.engset.settings import setting
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+
+if TYPE_CHECKING:
+    import pathlib
+
+    from tcpcast_papers.engset.runs import Runs
+    from tcpcast_papers.published import Line
+
+SPECIAL_OFF_S = 5.0
+
+PAPER_BETAS = (8.0 + 1 / 3, 16.0 + 2 / 3, 41.0 + 2 / 3, 83.0 + 1 / 3)
+"""RTT0/Delta* of the paper's paths: 2 and 10 Mbit/s, RTT 50 and 100 ms."""
+
+
+def special_path() -> Path:
+    """Return the special case's path with RTT0 rounded as in print.
+
+    The paper goes on with 341.83 ms (341.8346 exactly); with the digits that it dropped, its ON
+    times would end in other hundredths of a millisecond.
+    """
+    return Path(
+        rtt0_s=0.34183,
+        packet_bytes=576,
+        bottleneck_bps=1.5e6,
+        ingress_bps=100e6,
+        egress_bps=128e3,
+    )
+
+
+def _alone_in_queue(window: int) -> str:
+    # The rates of bottleneck and egress are exchanged: alone on the path, the order of the links
+    # changes nothing for the connection, and the queue that is measured is the bottleneck's.
+    return f"F347-N1-128k1.5M-D300-E-W{window}-P576"
+
+
+def _of_one_size(size_pkts: int) -> str:
+    return f"F{size_pkts}-N1-1.5M128k-D300-C-W44-P576"
+
+
+_SIZES = (53, 54, 106, 107)
+
+
+def wants(runs: Runs) -> None:
+    """Ask for the connections alone: exponential sizes for the queue, one size for the timeout."""
+    runs.want((setting(_alone_in_queue(window)) for window in (44, 12)), checked=True)
+    runs.want((setting(_of_one_size(size)) for size in _SIZES), connections=100)
+
+
+def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
+    """Return Tables 2 and 3 and the figures of sections 4.2 and 4.4."""
+    return [_table2(), _table3(), _special(runs), _queue_alone(runs)]
+
+
+def _table2() -> Section:
+    section = Section(published.table(2).title, ("C", "RTT", "WR", "quantity"))
+    for line in published.table(2):
+        label = (f"{line['rate_mbps']}M", f"{line['rtt_ms']} ms", line["receiver_window_pkts"])
+        beta = line.value("rtt_ms") / line.value("delta_ms")
+        window = line.value("receiver_window_pkts")
+        found = window_saturation(beta=beta, receiver_window_pkts=window)
+        own = {
+            "beta_pkts": ("beta", "packets", beta),
+            "r": ("r", "1", found.ratio),
+            "window_over_beta_percent": ("WR/beta", "%", 100 / found.ratio),
+            "queue_pkts": ("queue", "packets", found.queue_pkts),
+        }
+        condition = "saturated" if found.saturated else "onset" if found.onset else "not saturated"
+        for column, (quantity, unit, value) in own.items():
+            if line[column]:
+                row = Row(
+                    (*label, quantity),
+                    unit,
+                    line.printed(column),
+                    value,
+                    tolerance=PRINTED_DIGITS,
+                    note=condition if column == "r" else "",
+                )
+                section.rows.append(row)
+    section.remarks = [
+        "The paper works with the integer part of beta: r = floor(beta)/WR, and WR/beta likewise."
+    ]
+    return section
+
+
+def example_beta(line: Line) -> float:
+    """Return the least beta* of the paper's paths for which a row of Table 3 is meant."""
+    low = line.value("beta_low_pkts")
+    high = line.value("beta_high_pkts") if line["beta_high_pkts"] else float("inf")
+    return min(beta for beta in PAPER_BETAS if low < beta < high)
+
+
+def _table3() -> Section:
+    section = Section(published.table(3).title, ("F", "condition", "quantity"))
+    for line in published.table(3):
+        window = int(line["window_high_pkts"] or 44)
+        beta = example_beta(line)
+        found = flights(
+            size_pkts=line.value("mean_size_pkts"), receiver_window_pkts=window, slowest_beta=beta
+        )
+        for name, own in (("m", found.rounds), ("n", found.tail_pkts)):
+            corrected = line.printed(f"{name}_corrected")
+            wrong = line[name] != line[f"{name}_corrected"]
+            note = f"printed {line[name]}: {line.note}" if wrong else f"{_at(beta, window)}"
+            label = (line["mean_size_pkts"], line["condition"], name)
+            section.rows.append(
+                Row(label, "1", corrected, float(own), tolerance=PRINTED_DIGITS, note=note)
+            )
+    section.remarks = [
+        "Published is what must be meant: five of the printed rows contradict their own flights, "
+        "which have to sum to F; the note then gives what is printed. ON0 = m RTT0 + n Delta*.",
+    ]
+    return section
+
+
+def _at(beta: float, window: int) -> str:
+    return f"at beta* = {beta:.1f}, WR = {window}"
+
+
+def _special(runs: Runs) -> Section:
+    path = special_path()
+    wide = connection_alone(path=path, size_pkts=347, receiver_window_pkts=44)
+    narrow = connection_alone(path=path, size_pkts=347, receiver_window_pkts=8)
+    again = wide.queue_rounds * path.rtt0_s + wide.queue_tail_pkts * path.slowest_delta_s
+    scenario_rtt = setting(_of_one_size(54)).scenario().populations[0].rtt_s
+    section = Section("Section 4.2. The special case and its spurious timeouts", ("quantity",))
+    own = {
+        "special_rtt": 1e3 * scenario_rtt,
+        "special_beta": path.beta,
+        "special_beta_star": path.slowest_beta,
+        "special_on_347": 1e3 * wide.on_time_s,
+        "special_rate_347": 1e-3 * wide.rate_bps,
+        "special_on_renormalised": 1e3 * again,
+        "special_on_347_w8": 1e3 * narrow.on_time_s,
+        "special_rate_347_w8": 1e-3 * narrow.rate_bps,
+    }
+    section.rows = [_text_row(key, value) for key, value in own.items()]
+    sizes, packets = spurious_timeouts(path=path, largest_pkts=200, receiver_window_pkts=44)
+    hit = dict(zip(sizes.tolist(), packets.tolist(), strict=True))
+    for size in (54, 106):
+        section.rows.append(_text_row(f"spurious_{size}", hit[size], "followed ack by ack"))
+        simulated = first_timeout(runs, size)
+        section.rows.append(_text_row(f"spurious_{size}", simulated, "simulated"))
+    section.remarks = [
+        "ON times and rates are calculated with RTT0 = 341.83 ms as printed.",
+        "With a window of 44 packets the 128 kbit/s link holds up to 35 waiting packets, 1260 ms "
+        "(printed as 1260 seconds), while the timeout is still at its least of 1 s: packet 31 "
+        "saw a queue of 23 packets, but the next sample comes with packet 63 only. "
+        f"Followed ack by ack, files of {sizes.min()} to {sizes.max()} packets time out. "
+        f"Simulated: {_timeouts_text(runs)}.",
+    ]
+    return section
+
+
+def _timeouts_text(runs: Runs) -> str:
+    parts = []
+    for size in _SIZES:
+        answer = runs[_of_one_size(size)]
+        timeouts = answer["timeouts"] / answer["transfers"]
+        parts.append(f"{timeouts:.3g} timeouts a file of {size}")
+    return ", ".join(parts)
+
+
+def first_timeout(runs: Runs, size_pkts: int) -> float | None:
+    """Return the packet at which files of one size time out, None where they do not.
+
+    The simulated sequence trace gives every retransmission; alone on the path, without a loss, the
+    first one of a transfer is the spurious timeout's.
+    """
+    trace = runs[_of_one_size(size_pkts)].tables["sequences"]
+    again = trace["sequence"][trace["event"] == "timeout"]
+    return float(again[0]) if len(again) else None
+
+
+def _text_row(key: str, own: float | None, note: str = "") -> Row:
+    line = published.text().one(key=key)
+    return Row(
+        (line["quantity"],),
+        line["unit"],
+        Printed(line["value"]),
+        own,
+        tolerance=PRINTED_DIGITS,
+        note=note,
+    )
+
+
+def _queue_alone(runs: Runs) -> Section:
+    section = Section("Section 4.4. The queue of one connection alone", ("quantity",))
+    text = published.text()
+    for window in (44, 12):
+        found = lone_queue(
+            path=special_path(),
+            size_pkts=347,
+            mean_off_s=SPECIAL_OFF_S,
+            receiver_window_pkts=window,
+        )
+        if window == 44:
+            section.rows.append(_text_row("single_integral_w44", found.rounds[-1]))
+        section.rows.append(_text_row(f"single_queue_w{window}", found.mean_pkts, "by formula"))
+        delay = text.one(key=f"single_delay_w{window}")
+        section.rows.append(
+            Row(
+                (delay["quantity"],),
+                "ms",
+                Printed(delay["value"]),
+                1e3 * found.delay_s,
+                note=delay.note,
+            )
+        )
+        line = text.one(key=f"single_queue_w{window}_measured")
+        answer = runs[_alone_in_queue(window)]
+        section.rows.append(
+            Row.of(
+                (line["quantity"],),
+                "packets",
+                Printed(line["value"]),
+                answer.metrics["queue_mean_pkts"],
+                note="simulated, exponential sizes",
+            )
+        )
+    section.remarks = [
+        "The simulations exchange the rates of bottleneck and egress: alone on the path the order "
+        "of the links changes nothing for the connection, and the queue then stands where it is "
+        "measured.",
+    ]
+    return section

@@ -1,0 +1,65 @@
+"""The paper's printed figures, as data.
+
+"The paper" throughout this package is *The TCP-modified Engset Model Revisited*, arXiv:1403.1381
+(2014). Each of its tables 1 to 10 is a CSV file in ``data``, a line for each printed row or cell,
+with the digits as printed; ``text.csv`` holds figures that stand in the running text. The column
+``misprint`` names what is wrong in print, ``note`` says how that is known, and columns that end in
+``_corrected`` (in Table 1 the row's place) give what must be meant.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tcpcast_papers.published import PublishedTable, printed_table, read_lines
+
+_PACKAGE = "tcpcast_papers.engset"
+
+CITATION = "The TCP-modified Engset Model Revisited, arXiv:1403.1381 (2014)"
+
+TABLES: dict[int, str] = {
+    1: "Measured proportion of file sizes per size intervals",
+    2: "Saturation data for different simulation scenarios",
+    3: "Data for the calculation of ON0",
+    4: "Measured ratios for WR=44 and WR=12",
+    5: "Buffer size in packets for RTT=300 ms and P=1500B",
+    6: "Comparison of results for different loads",
+    7: "Drop analysis for a high load/loss setting",
+    8: "Statistics per size interval for a high losses setting",
+    9: "Connection rate and proportion of TO in ON time per size interval",
+    10: "Measured averages for different buffer sizes",
+}
+"""The tables that hold figures, with the paper's captions (Table 11 is a summary in words)."""
+
+INTERVALS: tuple[tuple[int, int | None], ...] = (
+    (3, 6),
+    (7, 14),
+    (15, 30),
+    (31, 62),
+    (63, 128),
+    (129, 256),
+    (257, 512),
+    (513, 1024),
+    (1025, 2048),
+    (2049, 4096),
+    (4097, None),
+)
+"""The size intervals of Table 1 in packets, both ends included; the last one is open."""
+
+
+@cache
+def table(number: int) -> PublishedTable:
+    """Return a table of the paper.
+
+    Raises
+    ------
+    DomainError
+        The paper has no such table of figures.
+    """
+    return printed_table(_PACKAGE, TABLES, number)
+
+
+@cache
+def text() -> PublishedTable:
+    """Return the figures of the running text, a ``key`` each."""
+    return PublishedTable("Figures of the text", read_lines(_PACKAGE, "text.csv"))

@@ -1,0 +1,28 @@
+"""The model's own figures for a setting, and the sources that make a load."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast.engines.formula.engset import engset_inputs
+
+if TYPE_CHECKING:
+    from tcpcast.models.engset import EngsetResult
+
+    from tcpcast_papers.engset.settings import Setting
+
+
+def model(each: Setting) -> EngsetResult:
+    """Return the model's answer to a setting, by the same way as the engine ``engset``."""
+    return engset_inputs(each.scenario()).solve()
+
+
+def at_load(each: Setting, load: float) -> Setting:
+    """Return the setting with the number of sources nearest to an open-loop load.
+
+    The paper's populations are the nearest: 80 % of F12-10M2M-R50 is 66 sources (80.5 %), 100 %
+    is 82 (100.1 %), 120 % is 98 (119.6 %). The load (eq. 5) is proportional to N.
+    """
+    found = model(each)
+    return each.with_sources(max(1, math.floor(load * each.sources / found.offered_load + 0.5)))

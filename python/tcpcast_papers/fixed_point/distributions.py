@@ -1,0 +1,203 @@
+"""Figures 7, 8 and 11: one flow in time, and the instantaneous goodput by three definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast_papers import drawing
+from tcpcast_papers.fixed_point.measures import missing
+from tcpcast_papers.fixed_point.published import cell
+from tcpcast_papers.fixed_point.runs import Job
+from tcpcast_papers.fixed_point.settings import Length, LocalLoop
+from tcpcast_papers.reproduction import Row, Section
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+    from tcpcast.answer import Answer
+
+    from tcpcast_papers.fixed_point.runs import Effort, Runs
+
+    Floats = NDArray[np.float64]
+
+TRACED_SOURCES = 7500
+"""N of Figure 7, as far as it can be read."""
+SOURCES = 5000
+"""N of Figure 8."""
+FEWEST_BURSTS = 3
+BINS = 60
+"""Of the density in Figure 8, about."""
+LEVELS_KBIT = (100, 300, 500, 1000, 2000)
+DEFINITIONS = {
+    "by_packets": "definition 1",
+    "by_file": "definition 2",
+    "by_large_file": "definition 3",
+}
+
+
+def _traced(effort: Effort) -> Job:
+    length = Length(effort.traced_s, 0.0, 1)
+    return Job(LocalLoop(TRACED_SOURCES, traced=True), length)
+
+
+def _blocks(effort: Effort, pkts: int) -> Job:
+    return Job(LocalLoop(SOURCES, block_pkts=pkts), effort.varied)
+
+
+def wants(runs: Runs) -> None:
+    """Ask for a traced flow, and for every length of the blocks."""
+    runs.want(_traced(runs.effort))
+    for pkts in runs.effort.blocks_pkts:
+        runs.want(_blocks(runs.effort, pkts))
+
+
+def sections(runs: Runs, folder: Path) -> list[Section]:
+    """Return Figures 7, 8 and 11."""
+    return [_send_times(runs, folder), _distribution(runs, folder), _tails(runs, folder)]
+
+
+def send_times_s(found: Answer) -> Floats:
+    """Return when the traced source sent its packets, in seconds, ``[packets]``."""
+    marks = found.tables["sequences"]
+    chosen: Floats = marks["time_s"][(marks["event"] == "sent") & (marks["flow"] == 0)]
+    return chosen
+
+
+def bursts(times_s: Floats, apart_s: float = 3.0) -> list[Floats]:
+    """Cut send times where nothing was sent for longer than ``apart_s``."""
+    ends = np.flatnonzero(np.diff(times_s) > apart_s) + 1
+    return [part for part in np.split(times_s, ends) if part.size]
+
+
+def _send_times(runs: Runs, folder: Path) -> Section:
+    section = Section("Figure 7. When a flow sends", ("what", "of"))
+    found = runs[_traced(runs.effort)]
+    section.remarks = [
+        f"N = {TRACED_SOURCES} (the figure's N is barely legible). Each file is a line that climbs "
+        "at the goodput of that time, each think time a step to the right.",
+        *missing(found),
+    ]
+    if found.not_applicable is not None or "sequences" not in found.tables:
+        return section
+    times = send_times_s(found)
+    parts = bursts(times)
+    figure, (axes,) = drawing.panels(1, width=7.0, height=3.6)
+    axes.plot(times, np.arange(1, times.size + 1), ".", markersize=2.5, color=drawing.COLOURS[0])
+    axes.set_xlabel("time, s")
+    axes.set_ylabel("packets sent")
+    section.figures.append(drawing.Drawn(figure, folder / "figure07.png"))
+    whole = [part for part in parts if part.size >= FEWEST_BURSTS]
+    rates = [12.0 * (part.size - 1) / (part[-1] - part[0]) for part in whole]
+    section.rows = [
+        Row(("packets sent", f"{runs.effort.traced_s:g} s"), "packets", None, float(times.size)),
+        Row(
+            ("files, told by silences of 3 s", f"{runs.effort.traced_s:g} s"),
+            "files",
+            None,
+            float(len(parts)),
+        ),
+    ]
+    if rates:
+        label = ("send rate within a file", "mean over files")
+        section.rows.append(Row(label, "kbit/s", None, float(np.mean(rates))))
+    return section
+
+
+def _table(found: Answer) -> dict[str, Floats] | None:
+    return found.tables.get("file_goodput_tail")
+
+
+def _distribution(runs: Runs, folder: Path) -> Section:
+    section = Section("Figure 8. Distribution of the instantaneous goodput", ("share of files", ""))
+    found = runs[_blocks(runs.effort, runs.effort.blocks_pkts[0])]
+    section.remarks = [
+        f"N = {SOURCES}, by file (definition 2). The dots are the levels that Table 3 prints.",
+        *missing(found),
+    ]
+    tail = _table(found)
+    if tail is None:
+        return section
+    rate, above = tail["goodput_bps"] / 1e3, tail["by_file"]
+    figure, (axes, density) = drawing.panels(2, width=4.8, height=3.6)
+    axes.plot(rate, 1 - above, color=drawing.COLOURS[0], label="every flow")
+    levels = [(cell(3, f"g_{n}", str(SOURCES)), 1 - n / 100) for n in (95, 90, 80, 50)]
+    for printed, share in levels:
+        if printed is not None:
+            axes.plot(printed.value, share, "o", color=drawing.COLOURS[1], markersize=4)
+    axes.plot([], [], "o", color=drawing.COLOURS[1], markersize=4, label="printed in Table 3")
+    axes.legend(fontsize=8, frameon=False, loc="upper left")
+    wide, over = (points[:: max(1, rate.size // BINS)] for points in (rate, above))
+    density.stairs(-np.diff(over) / np.diff(np.log10(wide)), wide, color=drawing.COLOURS[0])
+    for panel, words in ((axes, "share of files below"), (density, "density over log10")):
+        panel.set_xscale("log")
+        panel.set_xlabel("goodput of a file, kbit/s")
+        panel.set_ylabel(words)
+        panel.set_xlim(10, 10_000)
+    section.figures.append(drawing.Drawn(figure, folder / "figure08.png"))
+    section.rows = _level_rows(rate, above)
+    return section
+
+
+def _level_rows(rate_kbit: Floats, above: Floats) -> list[Row]:
+    """Return the share of files that exceed some goodputs."""
+    return [
+        Row(("above", f"{level} kbit/s"), "%", None, 100 * exceeding(rate_kbit, above, level))
+        for level in LEVELS_KBIT
+    ]
+
+
+def exceeding(rate: Floats, above: Floats, level: float) -> float:
+    """Return a tail probability at a level, between the grid's points on a logarithmic axis."""
+    return float(np.interp(np.log(level), np.log(rate), above))
+
+
+def _tails(runs: Runs, folder: Path) -> Section:
+    section = Section("Figure 11. Tail probability by definition", ("definition", "n", "above"))
+    answers = {n: runs[_blocks(runs.effort, n)] for n in runs.effort.blocks_pkts}
+    section.remarks = [
+        "Definition 1 takes n consecutive packets of a file, 2 the whole file, 3 the files of more "
+        f"than 10 packets; N = {SOURCES}. The steps of definition 1, of which the paper speaks, "
+        "are of the blocks that begin a file: their packets leave in windows of 1, 2, 4 and so on, "
+        "and all take about as many round trips. Over whole files the steps are gone.",
+        *missing(*answers.values()),
+    ]
+    tails = {n: tail for n, each in answers.items() if (tail := _table(each)) is not None}
+    if not tails:
+        return section
+    figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
+    looks = iter(drawing.COLOURS)
+    for n, tail in tails.items():
+        _draw_tail(axes, tail, "by_packets", color=next(looks), label=f"definition 1, n = {n}")
+        section.rows += _tail_rows(tail, "by_packets", str(n))
+    (first, *_) = tails.values()
+    for name, style in (("by_file", "--"), ("by_large_file", ":")):
+        _draw_tail(axes, first, name, color="black", linestyle=style, label=DEFINITIONS[name])
+        section.rows += _tail_rows(first, name, "")
+    axes.set_xlabel("goodput, kbit/s")
+    axes.set_ylabel("probability of more")
+    axes.set_xscale("log")
+    axes.set_xlim(10, 10_000)
+    axes.legend(fontsize=8, frameon=False)
+    section.figures.append(drawing.Drawn(figure, folder / "figure11.png"))
+    return section
+
+
+def _draw_tail(axes: Axes, tail: dict[str, Floats], name: str, **look: str) -> None:
+    axes.plot(tail["goodput_bps"] / 1e3, tail[name], linewidth=1.3, **look)  # type: ignore[arg-type]
+
+
+def _tail_rows(tail: dict[str, Floats], name: str, n: str) -> list[Row]:
+    rate = tail["goodput_bps"] / 1e3
+    return [
+        Row(
+            (DEFINITIONS[name], n, f"{level} kbit/s"),
+            "%",
+            None,
+            100 * exceeding(rate, tail[name], level),
+        )
+        for level in LEVELS_KBIT
+    ]

@@ -1,0 +1,159 @@
+"""Table 7 and section 10: mean-value formulas, from the paper's figures and from our own."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast.models.local_loop import overload_goodput_pps, restarting_goodput_pps
+
+from tcpcast_papers.fixed_point.measures import measure, value
+from tcpcast_papers.fixed_point.published import (
+    CASES,
+    CONGESTED,
+    IDLENESS,
+    LINK_PPS,
+    MEAN_SIZE_PKTS,
+    MEAN_THINK_S,
+    POPULATIONS,
+    PRINTED_RTT_S,
+    table,
+)
+from tcpcast_papers.fixed_point.tables import loop_figures
+from tcpcast_papers.reproduction import Cause, Row, Section, Tolerance
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast_papers.fixed_point.runs import Runs
+
+WITHIN = Tolerance(relative=0.03, printed_digits=True)
+PACKET_KBIT = 12.0
+PAPER, EVERY_FLOW = "the paper's tables", "every flow"
+
+
+def sections(runs: Runs, _: Path) -> list[Section]:
+    """Return Table 7, and what equation (3) says."""
+    return [_square_root(runs), _overload(runs)]
+
+
+def printed_inputs(case: int, sources: int) -> tuple[float, float, float]:
+    """Return loss, timeouts (as shares) and RTT in seconds of a column of Table 3, 4 or 5."""
+    lines = table(CASES[case])
+    loss, timeouts, rtt = (
+        lines.one(quantity=quantity).value(str(sources)) for quantity in ("loss", "timeouts", "rtt")
+    )
+    return loss / 100, timeouts / 100, rtt
+
+
+def equation_1_kbit(loss: float, timeouts: float, rtt_s: float) -> float:
+    """Return the goodput of equation (1) in kbit/s."""
+    rate = restarting_goodput_pps(
+        rtt_s=rtt_s, loss_ratio=loss, timeout_ratio=timeouts, idle_restart_ratio=IDLENESS
+    )
+    return PACKET_KBIT * float(rate)
+
+
+def _square_root(runs: Runs) -> Section:
+    section = Section(table(7).title, ("case", "N", "fed with"), beside=("every flow",))
+    for line in table(7):
+        case = int(line["case"])
+        for sources in POPULATIONS:
+            goodput = value(measure("goodput", loop_figures(runs, case, sources).exact, sources))
+            label = (line["case"], str(sources))
+            printed = line.printed(str(sources))
+            loss, timeouts, rtt = printed_inputs(case, sources)
+            found = equation_1_kbit(loss, timeouts, rtt)
+            longer = PRINTED_RTT_S[case].get(sources)
+            cause = None
+            if longer is not None:
+                more = equation_1_kbit(loss, timeouts, longer)
+                cause = Cause("an RTT with more digits than are printed", more)
+            section.rows.append(
+                Row(
+                    (*label, PAPER),
+                    "kbit/s",
+                    printed,
+                    found,
+                    tolerance=WITHIN,
+                    explained_by=cause,
+                    beside=(goodput,),
+                )
+            )
+            own = _own(runs, case, sources)
+            section.rows.append(
+                Row((*label, EVERY_FLOW), "kbit/s", printed, own, beside=(goodput,))
+            )
+    section.remarks = [
+        "g = (MSS/RTT) sqrt(3 / (2 max(p_loss + p_to, p_idle))), p_idle = 1.65 % of the packets. "
+        "Fed with Tables 3 to 5 it gives the paper's Table 7; *every flow* feeds it with what is "
+        "simulated here, and the last column is the goodput that these flows get.",
+        *_how_far_off(section.rows),
+    ]
+    return section
+
+
+def _how_far_off(rows: list[Row]) -> list[str]:
+    """Say how far the equation is from the goodput of those whose figures it is fed with."""
+    found = []
+    for row in rows:
+        case, sources, fed = row.label
+        printed = table(CASES[int(case)]).one(quantity="goodput").value(sources)
+        goodput = printed if fed == PAPER else row.beside[0]
+        if row.own is not None and goodput:
+            found.append((fed, row.own / goodput - 1, f"case {case}, N = {sources}"))
+    told = []
+    for whom in (PAPER, EVERY_FLOW):
+        own = [(error, where) for fed, error, where in found if fed == whom]
+        ends = [f"{100 * error:+.0f} % ({where})" for error, where in (min(own), max(own))]
+        told.append(f"fed with {whom}, from {ends[0]} to {ends[1]} of the goodput there")
+    return [
+        f"Relative error: {'; '.join(told)}. Files of 50 packets end before a square-root law "
+        "holds; at the threshold users restart their windows and do not lose anything; and in "
+        "overload a buffer that is shared fairly is what sets the rate, not the loss."
+    ]
+
+
+def _own(runs: Runs, case: int, sources: int) -> float | None:
+    exact = loop_figures(runs, case, sources).exact
+    inputs = [value(measure(name, exact, sources)) for name in ("loss", "timeouts", "rtt")]
+    if inputs[0] is None or inputs[2] is None:
+        return None
+    return equation_1_kbit(inputs[0] / 100, (inputs[1] or 0.0) / 100, inputs[2])
+
+
+def overload_kbit(sources: int, loss: float) -> float:
+    """Return the goodput of equation (3) in kbit/s."""
+    rate = overload_goodput_pps(
+        sources=sources,
+        link_pps=LINK_PPS,
+        mean_off_s=MEAN_THINK_S,
+        mean_size_pkts=MEAN_SIZE_PKTS,
+        loss_ratio=loss,
+    )
+    return PACKET_KBIT * float(rate)
+
+
+def _overload(runs: Runs) -> Section:
+    section = Section(
+        "Equation (3)", ("N", "loss of"), beside=("the paper's goodput", "every flow")
+    )
+    for sources in CONGESTED:
+        exact = loop_figures(runs, 1, sources).exact
+        own_loss = value(measure("loss", exact, sources))
+        goodput = value(measure("goodput", exact, sources))
+        printed = table(3).one(quantity="goodput").value(str(sources))
+        losses = {"none": 0.0, PAPER: printed_inputs(1, sources)[0]}
+        losses |= {} if own_loss is None else {EVERY_FLOW: own_loss / 100}
+        for words, loss in losses.items():
+            found = overload_kbit(sources, loss)
+            shown = found if math.isfinite(found) else None
+            label = (str(sources), words)
+            section.rows.append(Row(label, "kbit/s", None, shown, beside=(printed, goodput)))
+    section.remarks = [
+        "B / (N B / (C (1 - p)) - I): what is left of a user's time when all of them have the "
+        "link's packets. The paper calls it an upper bound in all cases. It is one without loss; "
+        "with it, it is below what every flow gets, and below the paper's own goodput: a packet "
+        "that finds the buffer full has taken nothing of the link, so the link still delivers C.",
+    ]
+    return section

@@ -1,0 +1,63 @@
+"""Little's law: what round trips can be, and that every simulated flow obeys it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.fixed_point.measures import RTT_CEILING_S, measure, queueing_rtt_s
+from tcpcast_papers.fixed_point.published import (
+    BUFFER_PKTS,
+    CONGESTED,
+    LINK_PPS,
+    PATH_S,
+    POPULATIONS,
+    cell,
+)
+from tcpcast_papers.fixed_point.runs import fixed_points
+from tcpcast_papers.fixed_point.tables import loop_figures, loop_job
+from tcpcast_papers.reproduction import Row, Section
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast_papers.fixed_point.runs import Runs
+
+
+def sections(runs: Runs, _: Path) -> list[Section]:
+    """Return the highest RTT that can be, and own RTTs beside those of Little's law."""
+    found = Section("Little's law and the paper's round trips", ("RTT", "N"))
+    for sources in CONGESTED:
+        printed = cell(3, "rtt", str(sources))
+        found.rows.append(Row(("the most that can be", str(sources)), "s", printed, RTT_CEILING_S))
+        fixed = fixed_points(runs, loop_job(1, sources, runs.effort), runs.effort.schemes)
+        for name, answer in fixed.items():
+            rtt = measure("rtt", answer, sources)
+            if rtt is not None:
+                note = "withheld by its own tests" * (answer.partial is not None)
+                found.rows.append(Row.of((name, str(sources)), "s", printed, rtt, note=note))
+    for sources in POPULATIONS:
+        figures = loop_figures(runs, 1, sources)
+        rtt = measure("rtt", figures.exact, sources)
+        law = queueing_rtt_s(figures.exact)
+        if rtt is None or law is None:
+            continue
+        found.rows += [
+            Row.of(("measured", str(sources)), "s", None, rtt),
+            Row(("by Little's law", str(sources)), "s", None, law),
+        ]
+    found.remarks = [
+        f"What waits at the shared router is served at {LINK_PPS:.0f} packets/s, and not more than "
+        f"{BUFFER_PKTS} packets can wait. So by Little's law the mean wait of those that pass is "
+        f"at most {BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s, and with "
+        f"{PATH_S:.4f} s of the empty path the mean RTT at most {RTT_CEILING_S:.3f} s, whatever "
+        "TCP does. The paper has 1.77 and 2.21 s.",
+        "They are of reference flows, and so are those of the paper's schemes here: above the most "
+        "that all flows together can have, where a reference flow keeps more packets in the router "
+        "than each of the flows made in its image. That is what the tests of section 5.4 are for.",
+        "By Little's law the RTT of every flow is the mean number of packets in the shared router "
+        "over what it delivers a second, and the empty path. What is measured exceeds that by the "
+        "wait for the source's own link, to which a window is handed at once: 1.2 ms a packet. In "
+        "overload it is a little below, because packets that are pushed out of the longest queue "
+        "have waited, too, and have no round trip.",
+    ]
+    return [found]

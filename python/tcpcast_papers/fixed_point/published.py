@@ -1,0 +1,92 @@
+"""The paper's printed figures, as data, and values that were computed apart from this program.
+
+"The paper" throughout this package is F. Baccelli, D. Hong and Z. Liu, *Fixed point methods for the
+simulation of the sharing of a local loop by a large number of interacting TCP connections*, INRIA
+report 4154. Its Tables 1 to 7 are CSV files in ``data``, a line for each quantity and a column for
+each population or setting, with the digits as printed. What Figures 7, 8, 10 and 11 plot is not
+printed.
+
+``apart.csv`` is not from the paper: an independent simulation of every flow of Table 3, 16
+replications of each population, by rule B with the longest queue dropped from.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.published import PublishedTable, printed_table, read_lines
+
+if TYPE_CHECKING:
+    from tcpcast_papers.reproduction import Printed
+
+_PACKAGE = "tcpcast_papers.fixed_point"
+
+CITATION = (
+    "F. Baccelli, D. Hong, Z. Liu: Fixed Point Methods for the Simulation of the Sharing of a "
+    "Local Loop by a Large Number of Interacting TCP Connections, INRIA report 4154, 2001"
+)
+
+TABLES: dict[int, str] = {
+    1: "24 bulk flows, individual buffers",
+    2: "24 bulk flows, shared buffers",
+    3: "Local loop (case 1)",
+    4: "Backbone router at 80 % load (case 2)",
+    5: "Backbone router at 100 % load (case 3)",
+    6: "Impact of variance, N = 5000",
+    7: "Equation (1)",
+}
+"""The tables, with captions of ours where the paper has none."""
+
+CASES: dict[int, int] = {1: 3, 2: 4, 3: 5}
+"""The table of each case."""
+
+POPULATIONS = (2500, 5000, 7500, 10000)
+CONGESTED = (7500, 10000)
+"""Populations that ask for more than the link carries: its threshold is C I / B = 5000."""
+
+LINK_PPS = 100e6 / (8 * 1500)
+"""C: what the shared router serves, packets/s."""
+BUFFER_PKTS = 10_000
+BACKBONE_BUFFER_S = BUFFER_PKTS * 8 * 1500 / 80e6
+"""The backbone router's buffer of as many packets, at 80 Mbit/s."""
+MEAN_SIZE_PKTS, MEAN_THINK_S = 50.0, 30.0
+PATH_S = 0.10265
+"""Round trip of the empty path, transmission included (restored)."""
+
+IDLENESS = 0.0165
+"""p_idle of equation (1) (restored): restarts after idleness per packet, as in Table 6."""
+
+PRINTED_RTT_S: dict[int, dict[int, float]] = {
+    1: {2500: 0.1028, 5000: 0.212},
+    2: {2500: 0.163, 5000: 0.247},
+    3: {2500: 0.587, 5000: 0.607},
+}
+"""RTTs that tables print with two digits only, as Table 7 has them by equation (1) turned round."""
+
+GRANULARITY_KBIT = 10
+"""The paper's g rows are rounded up to so much (section 7.1)."""
+
+
+@cache
+def table(number: int) -> PublishedTable:
+    """Return one of Tables 1 to 7.
+
+    Raises
+    ------
+    DomainError
+        The paper has no such table.
+    """
+    return printed_table(_PACKAGE, TABLES, number)
+
+
+@cache
+def apart() -> PublishedTable:
+    """Return the values of every flow of Table 3 that were computed apart from this program."""
+    return PublishedTable("Values computed apart", read_lines(_PACKAGE, "apart.csv"))
+
+
+def cell(number: int, quantity: str, column: str) -> Printed | None:
+    """Return a cell of Tables 1 to 6, None where the table has no such line."""
+    lines = table(number).where(quantity=quantity)
+    return lines[0].printed(column) if lines else None

@@ -1,0 +1,200 @@
+"""The simulations of the reproduction: every flow, and the fixed point of the same scenario."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.answer import Metric
+
+from tcpcast_papers import simulations
+from tcpcast_papers.fixed_point.settings import Length, LocalLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tcpcast.answer import Answer
+
+    from tcpcast_papers.fixed_point.settings import Ftp
+
+SCHEMES: dict[str, dict[str, Any]] = {
+    f"{scheme}{words}": {"scheme": scheme, "conditional": conditional}
+    for conditional, words in ((False, ""), (True, ", conditional"))
+    for scheme in (2, 1, 0)
+}
+"""The schemes of section 5.3, and their variants that go by the number of active flows."""
+
+BESIDE = ("2", "1")
+"""Beside every table: two of the paper's schemes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Iterated:
+    """How a fixed point is come to, and how long it is measured then.
+
+    Attributes
+    ----------
+    length
+        Of the measurement; the iterations take the place of the warm-up.
+    steps, step_s
+        How many iterations there are, and how long each of them is.
+    references
+        How many flows are followed, at most a tenth of all.
+    """
+
+    length: Length
+    steps: int
+    step_s: int
+    references: int
+
+    @property
+    def total_s(self) -> float:
+        """Simulated seconds of all replications."""
+        once_s = self.length.measured_s + self.steps * self.step_s
+        return once_s * self.length.replications
+
+    def table(self) -> dict[str, Any]:
+        """Return what it is of the table ``fixed_point``."""
+        return {
+            "steps": self.steps,
+            "step": f"{self.step_s}s",
+            "references": self.references,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to simulate.
+
+    Attributes
+    ----------
+    checked
+        Of settings whose figures are checked.
+    varied
+        Of other rules, other noise, and points of curves.
+    variance
+        Of Table 6, whose users are slow to forget.
+    ftp
+        Of the 24 flows of section 6.
+    fixed_loop, fixed_ftp
+        Of the fixed points of the local loop, and of those of section 6.
+    schemes
+        Keys of :data:`SCHEMES` that are tried, those of :data:`BESIDE` among them.
+    curve
+        N of Figure 10.
+    blocks_pkts
+        n of Figure 11.
+    traced_s
+        How long the flow of Figure 7 is watched.
+    """
+
+    checked: Length
+    varied: Length
+    variance: Length
+    ftp: Length
+    fixed_loop: Iterated
+    fixed_ftp: Iterated
+    schemes: tuple[str, ...]
+    curve: tuple[int, ...]
+    blocks_pkts: tuple[int, ...]
+    traced_s: float
+
+
+WHOLE = Effort(
+    checked=Length(1000.0, 300.0, 6),
+    varied=Length(500.0, 300.0, 2),
+    variance=Length(3000.0, 500.0, 4),
+    ftp=Length(10_000.0, 500.0, 4),
+    fixed_loop=Iterated(Length(500.0, 100.0, 2), steps=16, step_s=30, references=250),
+    fixed_ftp=Iterated(Length(5000.0, 500.0, 4), steps=16, step_s=300, references=2),
+    schemes=tuple(SCHEMES),
+    curve=(1000, 2500, 4000, 4500, 5000, 5500, 6000, 7500, 9000, 10_000),
+    blocks_pkts=(2, 5, 10, 20, 50),
+    traced_s=300.0,
+)
+QUICK = Effort(
+    checked=Length(150.0, 80.0, 2),
+    varied=Length(100.0, 60.0, 1),
+    variance=Length(200.0, 80.0, 2),
+    ftp=Length(1000.0, 200.0, 2),
+    fixed_loop=Iterated(Length(150.0, 80.0, 1), steps=10, step_s=10, references=250),
+    fixed_ftp=Iterated(Length(1000.0, 200.0, 2), steps=16, step_s=100, references=2),
+    schemes=BESIDE,
+    curve=(2500, 5000, 6000, 7500, 10_000),
+    blocks_pkts=(5, 20),
+    traced_s=120.0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A setting, every flow of it or a fixed point; equal ones are the same.
+
+    Parameters
+    ----------
+    setting
+        What is simulated.
+    length
+        For how long; of a fixed point, its iterations too.
+    scheme
+        A key of :data:`SCHEMES`, "" for every flow.
+    """
+
+    setting: LocalLoop | Ftp
+    length: Length | Iterated
+    scheme: str = ""
+
+    @property
+    def weight(self) -> float:
+        """About how many packets it takes."""
+        return self.setting.packets_per_s * self.length.total_s
+
+    def run(self, progress: Callable[[float], None]) -> Answer:
+        """Simulate it; what the engine does not cover says why in ``not_applicable``."""
+        if isinstance(self.length, Length):
+            scenario = self.setting.scenario(self.length, {})
+            return simulations.simulated(scenario, progress)
+        table = SCHEMES[self.scheme] | self.length.table()
+        scenario = self.setting.scenario(self.length.length, {"fixed_point": table})
+        return simulations.simulated(scenario, progress, engine="fixed-point")
+
+
+class Runs(simulations.Runs[Effort]):
+    """The simulations of this paper."""
+
+
+def fixed_point(job: Job, effort: Effort, scheme: str) -> Job:
+    """Return the fixed point of what a job simulates, by a key of :data:`SCHEMES`."""
+    length = effort.fixed_loop if isinstance(job.setting, LocalLoop) else effort.fixed_ftp
+    return replace(job, length=length, scheme=scheme)
+
+
+def want_fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = BESIDE) -> None:
+    """Ask for the fixed points that stand beside what a job simulates."""
+    for scheme in schemes:
+        runs.want(fixed_point(job, runs.effort, scheme))
+
+
+def fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = BESIDE) -> dict[str, Answer]:
+    """Return the fixed points of what a job simulates, by the names of their columns."""
+    found = {scheme: fixed_point(job, runs.effort, scheme) for scheme in schemes}
+    return {f"scheme {scheme}": reference_flows(runs[each]) for scheme, each in found.items()}
+
+
+def reference_flows(found: Answer) -> Answer:
+    """Return what the reference flows do, whether or not they passed for a fixed point.
+
+    If a test fails, the engine's metrics have no intervals. The paper prints what the reference
+    flows do, with or without a fixed point.
+    """
+    table = found.tables.get("reference_flows")
+    if found.partial is None or table is None:
+        return found
+    cells = zip(*(table[name].tolist() for name in ("metric", "value", "low", "high")), strict=True)
+    metrics = {name: Metric(value, _end(low), _end(high)) for name, value, low, high in cells}
+    return replace(found, metrics=metrics)
+
+
+def _end(figure: float) -> float | None:
+    return figure if math.isfinite(figure) else None

@@ -1,0 +1,261 @@
+"""The paper's networks and users, as scenarios: section 6, and sections 7 to 9."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.scenario import Scenario
+
+from tcpcast_papers.simulations import SEED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RULES: dict[str, dict[str, Any]] = {
+    "B": {},
+    "B, halved each time": {"halve_once": False},
+    "C": {"growth": "every-ack", "whole_halves": False, "timeout": False},
+}
+"""Readings of what the paper leaves open, as keys of ``tcp.rules.max_plus``.
+
+B: no growth with acks of packets sent before the last halving, and no further halving with their
+losses; halves in whole packets, timeouts.
+B, halved each time: each loss halves the window.
+C: growth with every ack, fractions kept, no timeouts.
+"""
+
+DROPS = ("longest", "arriving")
+"""What goes when the shared buffer is full, as ``queue.drop`` has it."""
+
+FTP_FLOWS = 24
+FTP_LINK_PPS = 100.0
+
+THINK_S, SIZE_PKTS = 30, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long a simulation is: seconds measured after the warm-up, so many times."""
+
+    measured_s: float
+    warmup_s: float
+    replications: int
+
+    @property
+    def total_s(self) -> float:
+        """Simulated seconds of all replications."""
+        return (self.measured_s + self.warmup_s) * self.replications
+
+    def table(self) -> dict[str, Any]:
+        """Return the table ``run``."""
+        return {
+            "duration": f"{self.warmup_s + self.measured_s:g}s",
+            "warmup": f"{self.warmup_s:g}s",
+            "replications": self.replications,
+            "seed": SEED,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Cross traffic of a backbone router: fractional Gaussian noise, H = 0.7.
+
+    Parameters
+    ----------
+    load_percent
+        Its mean, of the router's rate; the standard deviation is half of that.
+    bin_s
+        For how long its rate stays. The paper's is not recovered; this one is fitted to the RTT
+        of Table 4 at 2500 users, and to nothing else.
+    """
+
+    load_percent: int
+    bin_s: float = 0.1
+
+    def table(self) -> dict[str, Any]:
+        """Return the table ``cross``."""
+        return {
+            "hop": "backbone",
+            "law": "fgn",
+            "mean": f"{self.load_percent}%",
+            "sd": f"{self.load_percent / 2:g}%",
+            "hurst": 0.7,
+            "bin": f"{self.bin_s:g}s",
+        }
+
+
+NOISES: dict[int, Noise | None] = {1: None, 2: Noise(80), 3: Noise(100)}
+"""The backbone of each case."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLoop:
+    """N users of HTTP on one local loop (section 7).
+
+    Parameters
+    ----------
+    sources
+        N.
+    noise
+        Cross traffic of the backbone router, which is at 80 Mbit/s then; None for case 1.
+    rule, drop, ties
+        Keys of :data:`RULES`, one of :data:`DROPS`; which of several longest queues loses a packet,
+        as ``queue.ties`` has it.
+    size_spread, think_spread
+        Standard deviations over means (section 9).
+    start
+        As ``traffic.start``: ``"equilibrium"`` or ``"silent"``.
+    block_pkts
+        n of the first definition of the instantaneous goodput (section 8).
+    traced
+        Whether all that the first source sends is recorded.
+    """
+
+    sources: int
+    noise: Noise | None = None
+    rule: str = "B"
+    drop: str = "longest"
+    ties: str = "random"
+    size_spread: int = 1
+    think_spread: int = 1
+    start: str = "equilibrium"
+    block_pkts: int | None = None
+    traced: bool = False
+
+    @property
+    def flows(self) -> int:
+        """N."""
+        return self.sources
+
+    @property
+    def packets_per_s(self) -> float:
+        """About how many packets are sent a second."""
+        return min(8333.0, self.sources * SIZE_PKTS / THINK_S)
+
+    def scenario(self, length: Length, engine_tables: Mapping[str, Any]) -> Scenario:
+        """Return it as a scenario, with tables that engines have of their own."""
+        tables: dict[str, Any] = {
+            "network": self._network(),
+            "traffic": self._traffic(),
+            "tcp": {
+                "stack": "max-plus-reno",
+                "receiver_window": 40,
+                "rules": {"max_plus": RULES[self.rule]},
+            },
+            "run": length.table(),
+            **engine_tables,
+        }
+        if self.noise is not None:
+            tables["cross"] = [self.noise.table()]
+        probes = self._probes()
+        return Scenario.from_dict(tables | ({"probes": probes} if probes else {}))
+
+    def _network(self) -> dict[str, Any]:
+        # Of the four delays of 10 ms one is behind the shared router. A packet also takes
+        # 0.13 ms at the first access router and the IP router; acks take their 60 ms back.
+        loop: dict[str, Any] = {
+            "rate": "100mbit",
+            "buffer": "10000pkt",
+            "queue": {"kind": "fq", "drop": self.drop},
+        }
+        if self.drop != "arriving":
+            loop["queue"]["ties"] = self.ties
+        ends = {"egress": {"rate": "10mbit", "delay": "10ms"}, "return_delay": "60ms"}
+        if self.noise is None:
+            return {"ingress": {"rate": "10mbit", "delay": "30ms"}, "bottleneck": loop, **ends}
+        backbone = {
+            "name": "backbone",
+            "rate": "80mbit",
+            "delay": "10ms",
+            "buffer": "10000pkt",
+            "shared": False,
+        }
+        hops = [backbone, {"name": "loop", **loop}]
+        return {"ingress": {"rate": "10mbit", "delay": "20ms"}, "hop": hops, **ends}
+
+    def _traffic(self) -> dict[str, Any]:
+        return {
+            "kind": "on-off",
+            "sources": self.sources,
+            "off": {"law": "lognormal", "mean": "30s", "sd": f"{THINK_S * self.think_spread}s"},
+            "size": {
+                "law": "lognormal",
+                "mean": "50pkt",
+                "sd": f"{SIZE_PKTS * self.size_spread}pkt",
+            },
+            "connection": "persistent",
+            "start": self.start,
+        }
+
+    def _probes(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self.block_pkts is not None:
+            found["goodput_packets"] = self.block_pkts
+        if self.traced:
+            found["flows"] = [0]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ftp:
+    """24 bulk flows on a router of 100 packets/s (section 6).
+
+    Parameters
+    ----------
+    buffers
+        ``"individual"`` or ``"shared"`` of fair queueing, or ``"fifo"``.
+    buffer_pkts
+        Of each flow, or of all.
+    stack
+        TCP: the paper's own, ``"max-plus-reno"``, or one that finds losses by duplicates.
+    rule, drop
+        As in :class:`LocalLoop`.
+    """
+
+    buffers: str
+    buffer_pkts: int
+    stack: str = "max-plus-reno"
+    rule: str = "B"
+    drop: str = "longest"
+
+    @property
+    def flows(self) -> int:
+        """How many there are."""
+        return FTP_FLOWS
+
+    @property
+    def packets_per_s(self) -> float:
+        """About how many packets are sent a second."""
+        return FTP_LINK_PPS
+
+    def scenario(self, length: Length, engine_tables: Mapping[str, Any]) -> Scenario:
+        """Return it as a scenario, with tables that engines have of their own."""
+        queue: Any = {"kind": "fq", "buffers": self.buffers}
+        if self.buffers == "fifo":
+            queue = "droptail"
+        elif self.buffers == "shared":
+            queue["drop"] = self.drop
+        tcp: dict[str, Any] = {"stack": self.stack}
+        if self.stack == "max-plus-reno":
+            tcp["rules"] = {"max_plus": RULES[self.rule]}
+        tables = {
+            "network": {
+                "bottleneck": {
+                    "rate": "1.2mbit",
+                    "delay": "5.5ms",
+                    "buffer": f"{self.buffer_pkts}pkt",
+                    "queue": queue,
+                }
+            },
+            # Flows that begin together stay together.
+            "traffic": {
+                "kind": "bulk",
+                "flows": FTP_FLOWS,
+                "start": {"law": "uniform", "low": "0s", "high": "20s"},
+            },
+            "tcp": tcp,
+            "run": length.table(),
+            **engine_tables,
+        }
+        return Scenario.from_dict(tables)

@@ -1,0 +1,106 @@
+"""Where the fixed point holds: each of its schemes beside every flow."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.fixed_point.measures import WORDS, failed, measure, missing, value
+from tcpcast_papers.fixed_point.published import POPULATIONS
+from tcpcast_papers.fixed_point.runs import fixed_point, fixed_points
+from tcpcast_papers.fixed_point.tables import loop_job
+from tcpcast_papers.reproduction import Row, Section
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.answer import Answer
+
+    from tcpcast_papers.fixed_point.runs import Runs
+
+WITHIN = {"loss": 0.1, "timeouts": 0.1, "rtt": 0.1, "goodput": 0.05, "g_95": 0.1, "g_50": 0.1}
+"""Errors that are called agreement in the remarks, for each quantity that is told."""
+
+
+def wants(runs: Runs) -> None:
+    """Ask for each scheme of each population of Table 3."""
+    for sources in POPULATIONS:
+        job = loop_job(1, sources, runs.effort)
+        runs.want(job)
+        for scheme in runs.effort.schemes:
+            runs.want(fixed_point(job, runs.effort, scheme))
+
+
+def sections(runs: Runs, _: Path) -> list[Section]:
+    """Return what each scheme says beside every flow."""
+    names = [f"scheme {scheme}" for scheme in runs.effort.schemes]
+    found = Section("Where the fixed point holds", ("quantity", "N"), beside=tuple(names))
+    answers = {
+        sources: list(
+            fixed_points(runs, loop_job(1, sources, runs.effort), runs.effort.schemes).values()
+        )
+        for sources in POPULATIONS
+    }
+    for quantity in WITHIN:
+        for sources in POPULATIONS:
+            exact = runs[loop_job(1, sources, runs.effort)]
+            found.rows.append(_row(quantity, sources, exact, answers[sources]))
+    found.remarks = [
+        "Own is every flow of Table 3; beside it is what the reference flows of each scheme of "
+        "section 5.3 do in the same scenario. Agreement is an error of at most 5 % in goodput and "
+        "10 % in all else.",
+        *(line for at, name in enumerate(names) for line in _told(name, at, found.rows)),
+        *_untested(names, answers),
+        *missing(*(each for schemes in answers.values() for each in schemes)),
+    ]
+    return [found]
+
+
+def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> Row:
+    return Row.of(
+        (WORDS[quantity][0], str(sources)),
+        WORDS[quantity][1],
+        None,
+        measure(quantity, exact, sources),
+        beside=tuple(value(measure(quantity, each, sources)) for each in schemes),
+        withheld=tuple(each.partial is not None for each in schemes),
+    )
+
+
+def _untested(names: list[str], answers: dict[int, list[Answer]]) -> list[str]:
+    return failed(
+        {
+            name.capitalize(): {f"N = {sources}": found[at] for sources, found in answers.items()}
+            for at, name in enumerate(names)
+        }
+    )
+
+
+def _told(name: str, at: int, rows: list[Row]) -> list[str]:
+    """Say in how many cells a scheme agrees with every flow, and its error in the others."""
+    limits = {WORDS[quantity][0]: limit for quantity, limit in WITHIN.items()}
+    near, far = 0, []
+    for row in rows:
+        error = relative_error(row.own, row.beside[at])
+        if error is None:
+            continue
+        if abs(error) <= limits[row.label[0]]:
+            near += 1
+        else:
+            far.append(f"{row.label[0]} at {row.label[1]} ({100 * error:+.0f} %)")
+    if not near and not far:
+        return []
+    off = f"; not {', '.join(far)}" if far else ""
+    return [f"{name.capitalize()}: {near} of {near + len(far)} figures agree{off}."]
+
+
+def relative_error(exact: float | None, other: float | None) -> float | None:
+    """Return how far a figure is off, as a share; None where there is none, or nothing to share.
+
+    Where every flow has 0 (no loss), 0 is right, and anything else is off by more than any share.
+    """
+    if exact is None or other is None or not math.isfinite(other):
+        return None
+    if exact == 0:
+        return 0.0 if other == 0 else math.inf
+    return other / exact - 1

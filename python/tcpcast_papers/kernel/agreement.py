@@ -1,0 +1,213 @@
+"""When a cell agrees, and what stands for the kernel's quantities in an answer.
+
+A quantity agrees if engine and kernel are apart by no more than a tolerance and the half-widths of
+both 95 % intervals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Metric
+
+from tcpcast_papers.kernel.cells import LOSS, ON_OFF, STARTUP, TRANSFERS
+from tcpcast_papers.kernel.scenarios import ACK_BYTES, LINK_S, PACKET_BITS, times_s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.answer import Answer
+
+    from tcpcast_papers.kernel.cells import Cell
+
+FEW_EPISODES = 20.0
+"""Below so many a run, a count may be apart by one episode a run as well."""
+
+COUNTS = ("loss_indications", "timeouts")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """How a quantity is shown: its name in words, its unit there, and how many to one of it."""
+
+    title: str
+    unit: str
+    scale: float = 1.0
+
+
+QUANTITIES = {
+    "goodput_bps": Quantity("goodput", "Mbit/s", 1e-6),
+    "share": Quantity("share of the first", "%", 100.0),
+    "loss_ratio": Quantity("loss ratio", "%", 100.0),
+    "queue_delay_s": Quantity("mean queueing delay", "ms", 1e3),
+    "loss_indications": Quantity("loss indications a run", "count"),
+    "timeouts": Quantity("timeouts a run", "count"),
+    "delivery_time_s": Quantity("mean delivery time", "ms", 1e3),
+    "delivery_time_p99_s": Quantity("p99 of the delivery time", "ms", 1e3),
+    "total_time_s": Quantity("mean total time", "ms", 1e3),
+    "completions_per_s": Quantity("files completed", "1/s"),
+}
+"""Quantities that are held against the kernel, in the order of a cell's rows."""
+
+
+def quantity(name: str) -> Quantity | None:
+    """Return how a quantity is shown; None for one that only feeds models."""
+    if name.startswith("delivered_by_"):
+        return Quantity(f"delivered by {name.rpartition('_')[2]}", "kB", 1e-3)
+    return QUANTITIES.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """How far apart the two may be without their intervals: a share, and an amount."""
+
+    relative: float = 0.0
+    absolute: float = 0.0
+
+    def reach(self, kernel: float) -> float:
+        """Return the difference allowed at a value of the kernel, without the intervals."""
+        return self.relative * abs(kernel) + self.absolute
+
+
+_LONG = {"goodput_bps": Allowed(0.05), "loss_indications": Allowed(0.1), "timeouts": Allowed(0.1)}
+_QUEUE = {
+    "goodput_bps": Allowed(0.03),
+    "loss_ratio": Allowed(0.1, 1e-4),
+    "queue_delay_s": Allowed(0.1, 0.0002),
+    "share": Allowed(absolute=0.05),
+}
+_FILES = {
+    "delivery_time_s": Allowed(0.02, 0.001),
+    "delivery_time_p99_s": Allowed(0.05),
+    "total_time_s": Allowed(0.02, 0.001),
+}
+_ON_OFF = {"completions_per_s": Allowed(0.01), "loss_ratio": Allowed(0.1, 1e-4)}
+_LOSSLESS = Allowed(0.005, 0.001)
+_STARTUP_SHARE, _STARTUP_S = 0.05, 0.0015
+
+
+def allowed(cell: Cell, name: str) -> Allowed | None:
+    """Return the tolerance of a quantity of a cell; None for one that is not held."""
+    if cell.kind == STARTUP:
+        return Allowed(absolute=_of_curve(cell, name))
+    if cell.kind == TRANSFERS:
+        lossless = not cell.loss and name != "delivery_time_p99_s"
+        return _LOSSLESS if lossless else _FILES.get(name)
+    if cell.kind == ON_OFF:
+        return _ON_OFF.get(name)
+    if cell.kind != LOSS:
+        return _QUEUE.get(name)
+    few = name in COUNTS and cell.measured[name].mean < FEW_EPISODES
+    usual = _LONG.get(name)
+    return Allowed(usual.relative, 1.0) if usual and few else usual
+
+
+def _of_curve(cell: Cell, name: str) -> float:
+    """Return 5 % of what was delivered, or what the curve rises by in 1.5 ms, whichever is more."""
+    curve = [(0.0, 0.0)] + [
+        (time, found.mean)
+        for time, found in zip(times_s(cell), cell.measured.values(), strict=True)
+    ]
+    at = list(cell.measured).index(name) + 1
+    ends = curve[at - 1 : at + 2]
+    steepest = max(
+        (later[1] - sooner[1]) / (later[0] - sooner[0])
+        for sooner, later in itertools.pairwise(ends)
+    )
+    return max(_STARTUP_SHARE * cell.measured[name].mean, _STARTUP_S * steepest)
+
+
+def half_width(found: Metric) -> float:
+    """Return half of the 95 % interval of a metric, 0 where it has none."""
+    if found.low is None or found.high is None:
+        return 0.0
+    return (found.high - found.low) / 2
+
+
+def reach(cell: Cell, name: str, found: Metric) -> float | None:
+    """Return how far apart engine and kernel may be, intervals included.
+
+    None where the quantity is not held, or the kernel's interval is not known: it ran once.
+    """
+    tolerance, kernel = allowed(cell, name), cell.measured[name]
+    if tolerance is None or math.isnan(kernel.half_width):
+        return None
+    return tolerance.reach(kernel.mean) + kernel.half_width + half_width(found)
+
+
+def simulated(cell: Cell, answer: Answer, name: str) -> Metric | None:
+    """Return what an answer has for a quantity of the kernel; None where it has nothing."""
+    if name.startswith("delivered_by_"):
+        return _delivered(cell, answer, name)
+    found = _DERIVED.get(name)
+    return answer.metrics.get(name) if found is None else found(cell, answer)
+
+
+def _queue_delay(cell: Cell, answer: Answer) -> Metric | None:
+    """Return the mean wait before service, by Little's law where no metric has it."""
+    if (known := answer.metrics.get("queue_delay_mean_s")) is not None:
+        return known
+    queue = answer.metrics.get("queue_mean_pkts")
+    busy = answer.metrics.get("utilisation")
+    if queue is None or busy is None or not busy.value:
+        return None
+    service = PACKET_BITS / cell.rate_bps
+    each = service / busy.value
+    low, high = (None if end is None else end * each - service for end in (queue.low, queue.high))
+    return Metric(queue.value * each - service, low, high)
+
+
+def _share(_: Cell, answer: Answer) -> Metric:
+    """Return the share of the first group; its interval is that of its own goodput."""
+    table = answer.tables["by_class"]
+    rates = table["goodput_pps"]
+    total = float(sum(rates))
+    ends = (float(table[f"goodput_pps_{end}"][0]) / total for end in ("low", "high"))
+    low, high = (None if math.isnan(end) else end for end in ends)
+    return Metric(float(rates[0]) / total, low, high)
+
+
+def _indications(_: Cell, answer: Answer) -> Metric | None:
+    found = [answer.metrics.get(name) for name in ("td_indications", "to_indications")]
+    known = [each for each in found if each is not None]
+    if not known:
+        return None
+    value, half = sum(each.value for each in known), math.hypot(*map(half_width, known))
+    return Metric(value, value - half, value + half)
+
+
+def _latest(cell: Cell, answer: Answer) -> Metric:
+    """Return the 99th percentile of the completion time less the way of the last ack."""
+    ack_s = (1e-3 * cell.groups[0].rtt_ms + LINK_S) / 2 + 8 * ACK_BYTES / cell.rate_bps
+    return Metric(float(answer.tables["by_size"]["p99"][0]) - ack_s)
+
+
+def _completions(_: Cell, answer: Answer) -> Metric | None:
+    """Return the files completed per second: packets delivered by those of a file."""
+    top, under = answer.metrics.get("goodput_pps"), answer.metrics.get("mean_size_pkts")
+    if top is None or under is None or not under.value:
+        return None
+    low, high = (None if end is None else end / under.value for end in (top.low, top.high))
+    return Metric(top.value / under.value, low, high)
+
+
+def _delivered(cell: Cell, answer: Answer, name: str) -> Metric | None:
+    table = answer.tables.get("delivered")
+    if table is None:
+        return None
+    at = list(cell.measured).index(name)
+    low, high = (float(table[end][at]) if end in table else None for end in ("low", "high"))
+    return Metric(float(table["bytes"][at]), low, high)
+
+
+_DERIVED: dict[str, Callable[[Cell, Answer], Metric | None]] = {
+    "queue_delay_s": _queue_delay,
+    "share": _share,
+    "loss_indications": _indications,
+    "delivery_time_p99_s": _latest,
+    "completions_per_s": _completions,
+}
+"""Quantities that no metric has by their name, and what makes them."""

@@ -1,0 +1,176 @@
+"""The first series of measurements, read from its original files: experiments A to E.
+
+Long flows under random loss (A, B, C1) and at a drop-tail queue (C2), files of 1 to 30 segments
+(D), and on/off sources (E); Linux 6.18, one line a run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcpcast_papers.kernel.cells import (
+    DROP_TAIL,
+    LOSS,
+    ON_OFF,
+    REALISED_LOSS,
+    TRANSFERS,
+    Cell,
+    Group,
+    Measured,
+    counts_of,
+    mean_of,
+    over_runs,
+    share_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Run = dict[str, str]
+
+STACKS = {
+    "reno_classic": "linux-reno-classic",
+    "reno_sack_modern": "linux-reno",
+    "cubic_modern": "linux-cubic",
+    "bbr_modern": "linux-bbr",
+    "reno_gso_off": "linux-reno",
+    "reno_sack_norack_notlp": "linux-reno",
+    "reno_sack_rack_notlp": "linux-reno",
+}
+"""The names of the measurements, and the stacks."""
+
+UNLIKE = {
+    "frto2": "linux-reno-classic has no F-RTO, and no key brings it",
+    "maxreord300": "linux-reno-classic has a fixed duplicate threshold of 3",
+    "sack_norack_notlp": "no key switches tail loss probes off",
+    "sack_rack_notlp": "no key switches tail loss probes off",
+}
+"""Variants that no stack has, and why."""
+
+SEGMENT_BYTES = 1448
+
+
+def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+    """Return the cells of ``A_pftk_grid``, ``B_modern_stacks``, ``C1_*`` and ``C2_*``."""
+    keys = ("variant", "stack", "rtt_ms", "asked_loss_prob", "n_flows")
+    for first, same in _cells(runs, keys):
+        loss = float(first.get("asked_loss_prob", 0))
+        count, variant = int(first["n_flows"]), first["variant"]
+        stack = STACKS[first["stack"]]
+        chance = f" p{loss:g}" if loss else f" B{first['queue_limit_pkts']}"
+        yield Cell(
+            series,
+            f"{variant} {stack} {first['rtt_ms']}ms{chance} n{count}",
+            LOSS if loss else DROP_TAIL,
+            (Group(stack, float(first["rtt_ms"]), count),),
+            float(first["rate_bps"]),
+            waiting_pkts=int(first["queue_limit_pkts"]),
+            loss=loss,
+            warmup_s=float(first["warmup_s"]),
+            # Some files give what was asked from the start, some after the warm-up.
+            duration_s=round(float(first["meas_s"]), 1),
+            tcp=tuple(_tcp(first).items()),
+            unlike=UNLIKE.get(variant, ""),
+            measured=_long_measured(same, at_queue=not loss),
+        )
+
+
+def _tcp(run: Run) -> dict[str, Any]:
+    keys: dict[str, Any] = {}
+    if run.get("route_quickack") == "1":
+        keys["delayed_acks"] = False
+    if run.get("tcp_timestamps") == "0":
+        keys["timestamps"] = False
+    held = run.get("rcv_window_bytes_count") or run.get("window_limit_bytes")
+    if held:
+        keys["receiver_window"] = int(held) // SEGMENT_BYTES
+    return keys
+
+
+def _long_measured(same: Sequence[Run], *, at_queue: bool) -> dict[str, Measured]:
+    found = {
+        "goodput_bps": mean_of(same, "goodput_payload_bps"),
+        "loss_indications": counts_of(same, "loss_indications_count"),
+        "timeouts": counts_of(same, "timeouts_all_count"),
+        "send_rate_pps": mean_of(same, "seg_rate_pps"),
+        "loss_indication_ratio": mean_of(same, "loss_indications_per_data_seg"),
+        "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
+    }
+    if at_queue:
+        found["loss_ratio"] = mean_of(same, "measured_loss_ratio_data")
+    else:
+        found[REALISED_LOSS] = share_of(same, "fwd_drop_rand_data_count", "fwd_data_in_count")
+    return found
+
+
+def short_transfers(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+    """Return the cells of ``D_short_transfers``."""
+    keys = ("stack", "initcwnd_pkts", "asked_loss_prob", "file_size_segs")
+    for first, same in _cells(runs, keys):
+        loss, size = float(first["asked_loss_prob"]), int(first["file_size_segs"])
+        stack, window = STACKS[first["stack"]], int(first["initcwnd_pkts"])
+        measured = {
+            "delivery_time_s": mean_of(same, "xfer_from_accept_s_mean"),
+            "delivery_time_p99_s": mean_of(same, "xfer_from_accept_s_p99"),
+            "total_time_s": mean_of(same, "total_from_connect_s_mean"),
+        }
+        yield Cell(
+            series,
+            f"{stack} iw{window} p{loss:g} {size}segs",
+            TRANSFERS,
+            (Group(stack, float(first["rtt_ms"])),),
+            float(first["rate_bps"]),
+            waiting_pkts=int(first["queue_limit_pkts"]),
+            loss=loss,
+            traffic=(("size", [f"{size}pkt"]),),
+            tcp=(("initial_window", window),),
+            measured=measured,
+        )
+
+
+def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+    """Return the cells of ``E_onoff_sources``; sizes have the mean that came out."""
+    for first, same in _cells(runs, ("stack",)):
+        size = over_runs([float(run["mean_file_segs"]) for run in same])
+        measured = {
+            "completions_per_s": mean_of(same, "completed_connections_per_s"),
+            "loss_ratio": mean_of(same, "measured_loss_ratio_data"),
+            "delivery_time_s": mean_of(same, "xfer_from_accept_s_mean"),
+        }
+        stack = STACKS[first["stack"]]
+        off = {"law": "exponential", "mean": f"{first['off_mean_s']}s"}
+        yield Cell(
+            series,
+            f"{stack} n{first['sources_count']}",
+            ON_OFF,
+            (Group(stack, float(first["rtt_ms"]), int(first["sources_count"])),),
+            float(first["rate_bps"]),
+            waiting_pkts=int(first["queue_limit_pkts"]),
+            warmup_s=float(first["warmup_s"]),
+            duration_s=round(float(first["meas_s"]), 1),
+            traffic=(
+                ("off", off),
+                ("size", {"law": "exponential", "mean": f"{size.mean:.4f}pkt"}),
+            ),
+            tcp=(("initial_window", int(first["initcwnd_pkts"])),),
+            measured=measured,
+        )
+
+
+def _cells(runs: Sequence[Run], keys: Sequence[str]) -> Iterator[tuple[Run, list[Run]]]:
+    """Return the runs of each cell, with the first of them, in the order of the file."""
+    found: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        found.setdefault(tuple(run.get(key, "") for key in keys), []).append(run)
+    return ((same[0], same) for same in found.values())
+
+
+READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {
+    "A_pftk_grid.csv": ("A", long_flows),
+    "B_modern_stacks.csv": ("B", long_flows),
+    "C1_parallel_flows_random_loss.csv": ("C1", long_flows),
+    "C2_parallel_flows_droptail.csv": ("C2", long_flows),
+    "D_short_transfers.csv": ("D", short_transfers),
+    "E_onoff_sources.csv": ("E", on_off),
+}
+"""The files of the series: the letter of each, and what makes cells of its lines."""

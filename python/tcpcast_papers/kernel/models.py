@@ -1,0 +1,138 @@
+"""The models beside the kernel: fed by the scenario, and by what the kernel itself measured."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.models.cubic import cubic_response
+from tcpcast.models.domain import trusted
+from tcpcast.models.pftk import path_values, throughput
+
+from tcpcast_papers.kernel.cells import DROP_TAIL, LOSS
+from tcpcast_papers.kernel.scenarios import PACKET_BITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tcpcast_papers.kernel.cells import Cell
+    from tcpcast_papers.kernel.runs import KernelRuns
+
+MIN_RTO_S = 0.2
+"""Linux adds it to srtt."""
+
+SHOWN = ("pftk", "parallel", "cubic-response", "bbr-bound")
+"""Models that stand beside the kernel, of all that apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What a model says of a cell beside the kernel.
+
+    Attributes
+    ----------
+    cell
+        What was measured.
+    model
+        The engine's name.
+    feed
+        What p, RTT and T0 are: ``scenario`` or ``kernel``.
+    unit
+        Of both values.
+    kernel, value
+        Goodput or send rate, measured and predicted.
+    trusted
+        Whether the cell lies in the model's domain.
+    """
+
+    cell: Cell
+    model: str
+    feed: str
+    unit: str
+    kernel: float
+    value: float
+    trusted: bool
+
+    @property
+    def ratio(self) -> float:
+        """Predicted by measured."""
+        return self.value / self.kernel
+
+
+def predicted(runs: KernelRuns) -> tuple[Predicted, ...]:
+    """Return what every model that applies says of every cell of long flows."""
+    return tuple(
+        each
+        for cell in runs.cells
+        if cell.kind in {LOSS, DROP_TAIL} and not cell.unlike
+        for each in (*_by_scenario(runs, cell), *_by_kernel(cell))
+    )
+
+
+def _by_scenario(runs: KernelRuns, cell: Cell) -> Iterator[Predicted]:
+    for found in runs.answered(cell).models:
+        metric = found.metrics.get("goodput_bps")
+        if found.engine in SHOWN and metric is not None:
+            kernel = cell.measured["goodput_bps"].mean
+            yield Predicted(
+                cell, found.engine, "scenario", "bit/s", kernel, metric.value, metric.trusted
+            )
+
+
+def _by_kernel(cell: Cell) -> Iterator[Predicted]:
+    """Feed the model of the stack with the kernel's p, RTT and T0, with b = 1.
+
+    p is the ratio of loss indications, RTT its smoothed round trip, T0 that and 200 ms; what the
+    link allows caps the rate.
+    """
+    stack, measured = cell.groups[0].stack, cell.measured
+    p, rtt = measured["loss_indication_ratio"].mean, measured["srtt_s"].mean
+    if not p or stack == "linux-bbr":
+        return
+    fed: dict[str, Any] = {
+        "rtt_s": rtt,
+        "t0_s": rtt + MIN_RTO_S,
+        "packets_per_ack": 1,
+        "receiver_window_pkts": float(dict(cell.tcp).get("receiver_window", math.inf)),
+    }
+    if stack == "linux-cubic":
+        model, window = "cubic-response", fed["receiver_window_pkts"]
+        rate = cubic_response(rtt_s=rtt, loss_ratio=p, receiver_window_pkts=window).rate_pps
+    else:
+        model, rate = "pftk", throughput(loss_indication_ratio=p, **fed).rate_pps
+    inside = trusted(model, **path_values(loss_ratio=p, **fed))
+    most = cell.rate_bps / PACKET_BITS
+    yield Predicted(
+        cell,
+        model,
+        "kernel",
+        "packet/s",
+        measured["send_rate_pps"].mean,
+        min(most, cell.flows * float(rate)),
+        bool(inside),
+    )
+
+
+SUMMARY_HEAD = ("model", "fed by", "stack", "cells", "in its domain", "median", "range there")
+
+
+def summary(every: Iterable[Predicted]) -> list[tuple[str, ...]]:
+    """Return predicted by measured of each model, feed and stack, as :data:`SUMMARY_HEAD`."""
+    found: dict[tuple[str, str, str], list[Predicted]] = {}
+    for each in every:
+        found.setdefault((each.model, each.feed, each.cell.stacks.split()[-1]), []).append(each)
+    return [(*key, *_sums(same)) for key, same in found.items()]
+
+
+def _sums(same: list[Predicted]) -> tuple[str, ...]:
+    ratios = [each.ratio for each in same if each.trusted]
+    if not ratios:
+        return str(len(same)), "0", "–", "–"
+    return (
+        str(len(same)),
+        str(len(ratios)),
+        f"{statistics.median(ratios):.2f}",
+        f"{min(ratios):.2f} to {max(ratios):.2f}",
+    )

@@ -1,0 +1,58 @@
+"""The original files of the measurements, found in folders and read into cells."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import ScenarioError
+
+from tcpcast_papers.kernel import first_series, second_series
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tcpcast_papers.kernel.cells import Cell
+
+READERS = first_series.READERS | second_series.READERS
+
+
+def read(folders: Sequence[Path]) -> tuple[Cell, ...]:
+    """Return the cells of all files of measurements in folders, or in folders right below them.
+
+    Parameters
+    ----------
+    folders
+        Hold any of the files, under their own names (:data:`READERS`).
+
+    Raises
+    ------
+    ScenarioError
+        A folder has none of them, or a file lacks a column or has a value that is no number.
+    """
+    found: list[Cell] = []
+    for folder in folders:
+        paths = [
+            path for name in READERS for path in (*folder.glob(name), *folder.glob(f"*/{name}"))
+        ]
+        if not paths:
+            names = ", ".join(READERS)
+            raise ScenarioError(
+                f"--measurements {folder}: no file of measurements there; write a folder that has "
+                f"any of {names}"
+            )
+        for path in paths:
+            found += _file(path)
+    return tuple(found)
+
+
+def _file(path: Path) -> list[Cell]:
+    series, cells = READERS[path.name]
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            return list(cells(series, list(csv.DictReader(stream))))
+    except KeyError as missing:
+        raise ScenarioError(f"--measurements: {path} has no column or value {missing}") from None
+    except ValueError as fault:
+        raise ScenarioError(f"--measurements: {path}: {fault}") from None

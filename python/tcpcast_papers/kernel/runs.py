@@ -1,0 +1,143 @@
+"""The simulations of the reproduction: one for each cell, and the models beside it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tcpcast.engines import answer
+from tcpcast.errors import NotApplicable, ScenarioError
+from tcpcast.scenario import Scenario
+
+from tcpcast_papers.kernel.cells import LOSS, ON_OFF, TRANSFERS, packaged
+from tcpcast_papers.kernel.scenarios import tables
+from tcpcast_papers.simulations import SEED, Runs, simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.answer import Answer
+
+    from tcpcast_papers.kernel.cells import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to simulate.
+
+    Attributes
+    ----------
+    loss_runs, queue_runs
+        Independent runs of a cell under random loss, and of any other, each as long as measured.
+    transfers
+        Of a cell of short transfers.
+    most_packets
+        A cell of more packets in all runs is left out.
+    """
+
+    loss_runs: int
+    queue_runs: int
+    transfers: int
+    most_packets: float = math.inf
+    seed: int = SEED
+
+    def replications(self, cell: Cell) -> int:
+        """Return the independent runs of a cell."""
+        return self.loss_runs if cell.kind == LOSS else self.queue_runs
+
+
+WHOLE = Effort(loss_runs=12, queue_runs=6, transfers=12_000)
+QUICK = Effort(loss_runs=4, queue_runs=3, transfers=2000, most_packets=2e6)
+LEFT_OUT = "left out of the quick run"
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """What came of a cell: the simulator's answer or why there is none, and the models'."""
+
+    packet: Answer | None = None
+    refusal: str = ""
+    models: tuple[Answer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A cell to answer."""
+
+    series: str
+    name: str
+    effort: Effort
+    cell: Cell = field(compare=False)
+
+    @property
+    def weight(self) -> float:
+        """About how many packets are simulated."""
+        cell = self.cell
+        if cell.kind in {TRANSFERS, ON_OFF}:
+            return 20.0 * self.effort.transfers
+        rate = (
+            cell.measured["goodput_bps"].mean if "goodput_bps" in cell.measured else cell.rate_bps
+        )
+        seconds = cell.warmup_s + cell.duration_s
+        return max(1e4, rate * seconds * self.effort.replications(cell) / 12_000)
+
+    def run(self, progress: Callable[[float], None]) -> Replied:
+        """Simulate the cell, and ask the models of it that a run would ask."""
+        if self.cell.unlike:
+            return Replied(refusal=self.cell.unlike)
+        if self.weight > self.effort.most_packets:
+            return Replied(refusal=LEFT_OUT)
+        try:
+            scenario = Scenario.from_dict(tables(self.cell, self.effort))
+            packet = simulated(scenario, progress)
+        except (ScenarioError, NotApplicable) as reason:
+            return Replied(refusal="; ".join(str(reason).splitlines()))
+        if packet.not_applicable is not None:
+            return Replied(refusal=packet.not_applicable)
+        return Replied(packet, models=_models(scenario) if self.cell.kind == LOSS else ())
+
+
+def _models(scenario: Scenario) -> tuple[Answer, ...]:
+    """Return the answers of formulas that a run asks by default, fed by the scenario."""
+    from tcpcast.engines import REGISTRY  # noqa: PLC0415 - the registry grows while it is imported
+    from tcpcast.engines.registry import PATH  # noqa: PLC0415
+
+    names = [
+        name
+        for name, entry in REGISTRY.items()
+        if entry.family == PATH and entry.by_default(scenario)
+    ]
+    return tuple(each for each in answer(scenario, names) if each.not_applicable is None)
+
+
+@dataclass(slots=True)
+class KernelRuns(Runs[Effort]):
+    """The answers to the cells of the measurements.
+
+    Parameters
+    ----------
+    cells
+        What was measured; those that come with tcpcast if left out.
+    """
+
+    cells: tuple[Cell, ...] = field(default_factory=packaged)
+
+    def want_all(self) -> None:
+        """Ask for every cell, those with most to simulate first."""
+        for reply in sorted(map(self.reply, self.cells), key=lambda each: -each.weight):
+            self.want(reply)
+
+    def reply(self, cell: Cell) -> Reply:
+        """Return what to look up the answer to a cell by."""
+        return Reply(cell.series, cell.name, self.effort, cell)
+
+    def answered(self, cell: Cell) -> Replied:
+        """Return what came of a cell.
+
+        Raises
+        ------
+        Unfinished
+            The reader gave up before.
+        """
+        return self[self.reply(cell)]

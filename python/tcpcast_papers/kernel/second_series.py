@@ -1,0 +1,192 @@
+"""The second series of measurements, read from its original files: experiments F1 to F6.
+
+Single flows and pairs at drop-tail queues (F1, F2), start-up (F3), CoDel and FQ-CoDel (F4), short
+transfers of CUBIC (F5), random loss (F6); Linux 6.18, one line a run, in F5 one a transfer.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.kernel.cells import (
+    AQM,
+    DROP_TAIL,
+    LOSS,
+    PAIRS,
+    REALISED_LOSS,
+    STARTUP,
+    TRANSFERS,
+    Cell,
+    Group,
+    Measured,
+    counts_of,
+    mean_of,
+    over_runs,
+    percentile,
+    share_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Run = dict[str, str]
+
+STARTS_S = 2.0
+"""Long flows start uniformly within so much."""
+
+LEAST_STOPS = 3
+"""So many runs whose link's clock stood still with the host are enough to use them alone."""
+
+QUEUES = {"droptail": "droptail", "codel": "codel", "fqcodel": "fq_codel"}
+
+
+def usable(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs of a cell to pool, by the rule of the measurements' own summaries.
+
+    Not those that were late; of the others those whose link's clock stood still with the host
+    where there are three, else those without a risk of bursts. One that has none of these has no
+    runs.
+    """
+    in_time = [run for run in runs if run["late"] == "0"]
+    stopped = [run for run in in_time if run["link_clock"] == "stops"]
+    if len(stopped) >= LEAST_STOPS:
+        return stopped
+    return [run for run in in_time if run["burst_risk"] == "0"]
+
+
+def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+    """Return the cells of ``F1``, ``F2``, ``F4`` and ``F6``."""
+    for name, every in _cells(runs).items():
+        same = usable(every)
+        if not same:
+            continue
+        first = same[0]
+        groups = _groups(first["flows"])
+        kind = _kind(first, groups)
+        yield Cell(
+            series,
+            name,
+            kind,
+            groups,
+            float(first["rate_bps"]),
+            queue=QUEUES[first["discipline"]],
+            waiting_pkts=int(first["B_pkts"]),
+            loss=float(first["random_loss_prob"]),
+            ecn=first["tcp_ecn"] == "1",
+            warmup_s=float(first["warmup_s"]),
+            duration_s=float(first["meas_s"]),
+            starts_s=STARTS_S,
+            measured=_of_several(same) if len(groups) > 1 or "a_cc" in first else _of_one(same),
+        )
+
+
+def _kind(run: Run, groups: tuple[Group, ...]) -> str:
+    if run["discipline"] != "droptail":
+        return AQM
+    if len(groups) > 1:
+        return PAIRS
+    # BBR without loss among cells with: the figures to hold are those of a queue.
+    return LOSS if float(run["random_loss_prob"]) else DROP_TAIL
+
+
+def _of_one(same: Sequence[Run]) -> dict[str, Measured]:
+    found = {
+        "goodput_bps": mean_of(same, "goodput_bps"),
+        "loss_indications": counts_of(same, "loss_indications_count"),
+        "timeouts": counts_of(same, "timeouts_count"),
+        "send_rate_pps": mean_of(same, "sent_data_pps"),
+        "loss_indication_ratio": mean_of(same, "loss_indications_per_data_pkt_ratio"),
+        "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
+    }
+    if float(same[0]["random_loss_prob"]):
+        found[REALISED_LOSS] = share_of(same, "drop_random_data_pkts", "sent_data_pkts")
+    else:
+        found["loss_ratio"] = mean_of(same, "lost_data_ratio")
+        found["queue_delay_s"] = mean_of(same, "qdelay_mean_ms", 1e-3)
+    return found
+
+
+def _of_several(same: Sequence[Run]) -> dict[str, Measured]:
+    found = {
+        "goodput_bps": mean_of(same, "total_goodput_bps"),
+        "loss_ratio": mean_of(same, "total_lost_data_ratio"),
+        "queue_delay_s": mean_of(same, "total_qdelay_mean_ms", 1e-3),
+    }
+    if same[0].get("b_cc"):
+        found["share"] = mean_of(same, "a_share_ratio")
+    return found
+
+
+def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
+    """Return the cells of ``F3_startup``: bytes delivered by times after the accept."""
+    for name, every in _cells(runs).items():
+        same = usable(every)
+        if not same:
+            continue
+        first = same[0]
+        times = [column for column in first if column.startswith("delivered_by_") and first[column]]
+        yield Cell(
+            series,
+            name,
+            STARTUP,
+            _groups(first["flows"]),
+            float(first["rate_bps"]),
+            waiting_pkts=int(first["B_pkts"]),
+            duration_s=float(first["meas_s"]),
+            measured={
+                f"delivered_by_{column.split('_')[2]}": mean_of(same, column) for column in times
+            },
+        )
+
+
+def short_transfers(series: str, transfers: Sequence[Run]) -> Iterator[Cell]:
+    """Return the cells of ``F5_short_transfers``, a line of which is a transfer."""
+    for name, same in _cells(transfers).items():
+        first = same[0]
+        stack, rate, rtt, *_ = name.split()
+        times = [float(each["xfer_from_accept_s"]) for each in same]
+        yield Cell(
+            series,
+            name,
+            TRANSFERS,
+            (Group(f"linux-{stack}", float(rtt.removesuffix("ms"))),),
+            float(rate.removesuffix("M")) * 1e6,
+            waiting_pkts=100,
+            loss=float(first["random_loss_prob"]),
+            traffic=(("size", [f"{int(first['size_segs_count'])}pkt"]),),
+            measured={
+                "delivery_time_s": over_runs(times),
+                "delivery_time_p99_s": percentile(times, 0.99),
+                "total_time_s": over_runs([float(each["total_from_connect_s"]) for each in same]),
+            },
+        )
+
+
+def _groups(flows: str) -> tuple[Group, ...]:
+    """Read ``cubic60+cubic60+bbr60``: congestion control and propagation RTT of each flow."""
+    found = []
+    for each, alike in itertools.groupby(flows.split("+")):
+        control = each.rstrip("0123456789.")
+        found.append(Group(f"linux-{control}", float(each.removeprefix(control)), len(list(alike))))
+    return tuple(found)
+
+
+def _cells(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Return the runs of each cell, by its name without the experiment: ``cubic 20M 60ms B50``."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        _, _, name = run["cell"].partition("|")
+        found.setdefault(name.replace("|", " "), []).append(run)
+    return found
+
+
+READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {
+    "F1_single_droptail.csv": ("F1", long_flows),
+    "F2_two_flows_droptail.csv": ("F2", long_flows),
+    "F3_startup.csv": ("F3", startup),
+    "F4_aqm.csv": ("F4", long_flows),
+    "F5_short_transfers.csv": ("F5", short_transfers),
+    "F6_random_loss.csv": ("F6", long_flows),
+}
+"""The files of the series: the letter of each, and what makes cells of its lines."""

@@ -1,0 +1,145 @@
+"""The page's sections: a summary, the cells of each kind, and the models."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.kernel import comparison, models, signs
+from tcpcast_papers.kernel.agreement import half_width, quantity
+from tcpcast_papers.kernel.cells import KINDS
+from tcpcast_papers.kernel.comparison import NOT_SIMULATED, ONE_RUN, compared
+from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast_papers.kernel.comparison import Compared
+    from tcpcast_papers.kernel.models import Predicted
+    from tcpcast_papers.kernel.runs import KernelRuns
+    from tcpcast_papers.kernel.signs import Signs
+
+SOURCE = "kernel"
+"""What stands above the column that has printed values for a paper."""
+
+TITLES = {
+    "random loss": "Random loss. Long flows",
+    "drop-tail": "Drop-tail. Flows of one stack at a drop-tail queue",
+    "AQM": "AQM. CoDel and FQ-CoDel",
+    "pairs": "Pairs. Flows of two stacks or round-trip times at a drop-tail queue",
+    "startup": "Start-up. Bytes delivered by a time after the accept",
+    "transfers": "Transfers. Short files",
+    "on/off": "On/off. Files that share a link",
+}
+"""The title of the section for each kind of cells."""
+
+SIGNS = "Signs. Share of values above the kernel's, of those that differ"
+"""The title of the section that tests for one-sided groups."""
+
+COLUMNS = ("series", "cell", "quantity")
+
+
+def counted(runs: KernelRuns, _: Path) -> list[Section]:
+    """Return the summary: how many values agree, by kind and quantity."""
+    section = Section("Summary. How many values agree")
+    for row in comparison.summary(compared(runs)):
+        kind, title, checked, agree, close, median, missing = row
+        told = [
+            f"{agree} of {checked} agree, {close} of them without any interval",
+            f"median difference {median}",
+        ]
+        left = [] if missing == "0" else [f"{missing} not simulated"]
+        parts = [*(told if checked != "0" else []), *left]
+        section.remarks.append(f"- {kind}, {title}: {'; '.join(parts)}")
+    return [section]
+
+
+def of_kinds(runs: KernelRuns, _: Path) -> list[Section]:
+    """Return a section for each kind of cells, a row for each quantity."""
+    lines = compared(runs)
+    found = []
+    for kind in KINDS:
+        rows = [_row(line) for line in lines if line.cell.kind == kind]
+        if rows:
+            found.append(Section(TITLES[kind], COLUMNS, rows))
+    return found
+
+
+def of_signs(runs: KernelRuns, _: Path) -> list[Section]:
+    """Return the sign test: the share of values above the kernel, a row for each group."""
+    rows = [side(each) for each in signs.signs(compared(runs))]
+    return [Section(SIGNS, ("kind", "quantity", "stack", "queue", "buffer"), rows)] if rows else []
+
+
+def side(each: Signs) -> Row:
+    """Return the row of a group, with its probability before and after the correction."""
+    return Row(
+        each.group,
+        "%",
+        Printed("50", "chance"),
+        100 * each.share,
+        tolerance=Tolerance(absolute=100 * each.reach),
+        note=f"{each.above} above, {each.below} below, p = {each.probability:.2g}, "
+        f"corrected for {each.groups} groups {each.corrected:.2g}",
+    )
+
+
+def _row(line: Compared) -> Row:
+    known = quantity(line.name)
+    title, unit, scale = (known.title, known.unit, known.scale) if known else (line.name, "1", 1.0)
+    kernel = line.kernel.mean * scale
+    return Row.of(
+        (line.cell.series, line.cell.name, title),
+        unit,
+        Printed(_text(kernel), SOURCE, kernel),
+        line.own,
+        scale,
+        tolerance=None if line.reach is None else Tolerance(absolute=line.reach * scale),
+        note=_note(line, scale),
+    )
+
+
+def _note(line: Compared, scale: float) -> str:
+    if line.verdict == NOT_SIMULATED:
+        return f"not simulated: {line.refusal}"
+    if line.verdict == ONE_RUN:
+        return "one run of the kernel: no interval, no verdict"
+    half = f"kernel ±{_text(line.kernel.half_width * scale, 2)}"
+    own = half_width(line.own) * scale if line.own is not None else 0.0
+    return f"{half}, tolerance ±{_text(line.allowed * scale, 2)}" + (
+        "" if own else ", no own interval"
+    )
+
+
+def _text(value: float, digits: int = 4) -> str:
+    """Return a value with so many digits, never with an exponent."""
+    if not value or not math.isfinite(value):
+        return "0"
+    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+
+
+def of_models(runs: KernelRuns, _: Path) -> list[Section]:
+    """Return the models beside the kernel, without a verdict."""
+    every = models.predicted(runs)
+    section = Section(
+        "Models. Formulas beside the kernel",
+        ("model", "fed by", "series", "cell"),
+        [_predicted(each) for each in every],
+    )
+    section.remarks = [
+        f"- {model}, fed by the {feed}, {stack}: {median} of the kernel's rate ({span}) over "
+        f"{inside} of {cells} cells, those in its domain"
+        for model, feed, stack, cells, inside, median, span in models.summary(every)
+    ]
+    return [section]
+
+
+def _predicted(each: Predicted) -> Row:
+    scale, unit = (1e-6, "Mbit/s") if each.unit == "bit/s" else (1.0, each.unit)
+    return Row(
+        (each.model, each.feed, each.cell.series, each.cell.name),
+        unit,
+        Printed(_text(each.kernel * scale), SOURCE, each.kernel * scale),
+        each.value * scale,
+        note="" if each.trusted else "outside the model's domain",
+    )

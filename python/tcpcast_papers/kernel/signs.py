@@ -1,0 +1,114 @@
+"""Sign test: whether the simulator is above or below the kernel in nearly all cells of a group.
+
+Single values may agree within wide intervals while all of them lie on one side. A group has one
+quantity, kind of cells, stack, queue and size of the buffer: below the bandwidth-delay product, or
+not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.kernel.agreement import quantity
+from tcpcast_papers.kernel.cells import DROP_TAIL, PAIRS
+from tcpcast_papers.kernel.scenarios import PACKET_BITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tcpcast_papers.kernel.cells import Cell
+    from tcpcast_papers.kernel.comparison import Compared
+
+CHANCE = 0.05
+"""That any group is called one-sided although none is: each has its share of it."""
+
+NEGLIGIBLE = 0.1
+"""Differences below this share of the tolerance are on neither side."""
+
+FEWEST = 5
+"""Groups with fewer differences are not tested: no split of them is unlikely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """The sides of a group's differences.
+
+    Attributes
+    ----------
+    group
+        Kind of cells, quantity, stacks, queue and buffer.
+    above, below
+        Values in which the simulator is above the kernel, and below it.
+    groups
+        Number of groups that are tested together.
+    """
+
+    group: tuple[str, ...]
+    above: int
+    below: int
+    groups: int
+
+    @property
+    def differing(self) -> int:
+        """Values on either side."""
+        return self.above + self.below
+
+    @property
+    def share(self) -> float:
+        """The share of differing values in which the simulator is above the kernel."""
+        return self.above / self.differing
+
+    @property
+    def probability(self) -> float:
+        """How likely as uneven a split is by chance: the two-sided sign test."""
+        return _probability(min(self.above, self.below), self.differing)
+
+    @property
+    def corrected(self) -> float:
+        """The probability that any of the groups is as uneven by chance: Bonferroni's bound."""
+        return min(1.0, self.probability * self.groups)
+
+    @property
+    def reach(self) -> float:
+        """How far the share may be from a half by chance."""
+        n = self.differing
+        fewest = next(
+            (few for few in range(n // 2 + 1) if _probability(few, n) * self.groups >= CHANCE),
+            n / 2,
+        )
+        return 0.5 - fewest / n
+
+
+def _probability(few: int, of: int) -> float:
+    tail = sum(math.comb(of, at) for at in range(few + 1))
+    return min(1.0, 2.0 * tail / 2.0**of)
+
+
+def signs(lines: Iterable[Compared]) -> list[Signs]:
+    """Return the groups that have enough differences for a test, the most one-sided first."""
+    found: dict[tuple[str, ...], list[bool]] = {}
+    for line in lines:
+        if line.own is not None and abs(line.apart) >= NEGLIGIBLE * line.allowed:
+            found.setdefault(_group(line), []).append(line.apart > 0)
+    tested = {group: sides for group, sides in found.items() if len(sides) >= FEWEST}
+    every = [
+        Signs(group, sum(sides), len(sides) - sum(sides), len(tested))
+        for group, sides in tested.items()
+    ]
+    return sorted(every, key=lambda each: (each.probability, each.group))
+
+
+def _group(line: Compared) -> tuple[str, ...]:
+    cell = line.cell
+    known = quantity(line.name)
+    title = line.name if known is None else known.title.partition(" by ")[0]
+    return (cell.kind, title, cell.stacks, cell.queue, _buffer(cell))
+
+
+def _buffer(cell: Cell) -> str:
+    if cell.kind not in {DROP_TAIL, PAIRS}:
+        return "any"
+    bdp = cell.rate_bps * 1e-3 * min(group.rtt_ms for group in cell.groups) / PACKET_BITS
+    return "below 1 BDP" if cell.waiting_pkts + 1 < bdp else "1 BDP or more"

@@ -1,0 +1,263 @@
+"""A reproduction for people: its rows as columns of a table, a sentence, and a page in Markdown."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast import output
+from tcpcast.answer import Metric
+from tcpcast.compare import Difference
+from tcpcast.errors import EnvironmentFault
+from tcpcast.report import quantity
+from tcpcast.report.document import Column
+from tcpcast.report.markdown import markdown_table
+from tcpcast.report.quantity import ABSENT, Scale
+
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Verdict, name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast_papers.drawing import Drawn
+    from tcpcast_papers.report import Report
+    from tcpcast_papers.reproduction import Row, Section
+
+PAGE_NAME = "index.md"
+
+
+def check_folder(folder: Path, *, force: bool = False) -> None:
+    """Refuse, before the simulations, a folder that no page can be written to.
+
+    Raises
+    ------
+    TcpcastError
+        It holds a page that is not of a reproduction, and not ``force``.
+    EnvironmentFault
+        It cannot be written.
+    """
+    output.check_folder(folder)
+    output.check_file(folder / PAGE_NAME, kind=output.PAGE, force=force)
+
+
+def write(report: Report, folder: Path, *, force: bool = False) -> None:
+    """Write the figures, and ``index.md`` that shows them, into a folder.
+
+    Figures and pages of an earlier reproduction are replaced, with ``force`` any file. What
+    cannot be written is told in ``report.unwritten``. Of an interrupted reproduction nothing is
+    written: it would replace one that may be whole.
+    """
+    if report.interrupted:
+        for section in report.sections:
+            section.figures = []
+        return
+    for section in report.sections:
+        section.figures = [each for each in section.figures if _drawn(report, each, force)]
+    page = folder / PAGE_NAME
+    try:
+        text = f"{markdown(report, folder)}\n{output.PAGE.mark.decode()}\n"
+        output.write_text(page, text, kind=output.PAGE, force=force)
+        report.page = page
+    except EnvironmentFault as fault:
+        report.unwritten.append(str(fault))
+
+
+def _drawn(report: Report, drawn: Drawn, force: bool) -> bool:
+    try:
+        drawn.write(force=force)
+    except EnvironmentFault as fault:
+        report.unwritten.append(str(fault))
+        return False
+    return True
+
+
+def published_text(row: Row) -> str:
+    """Return the printed figure, or a dash."""
+    return ABSENT if row.published is None else row.published.text
+
+
+def own_text(row: Row) -> str:
+    """Return our figure with as many digits as are printed, else with three."""
+    return _figure_text(row, row.own)
+
+
+def beside_texts(row: Row) -> tuple[str, ...]:
+    """Return the figures beside ours, with as many digits; in brackets what is withheld."""
+    texts = [_figure_text(row, figure) for figure in row.beside]
+    for at, (figure, withheld) in enumerate(zip(row.beside, row.withheld, strict=False)):
+        if withheld and figure is not None:
+            texts[at] = f"({texts[at]})"
+    return tuple(texts)
+
+
+def _figure_text(row: Row, figure: float | None) -> str:
+    if figure is None or not math.isfinite(figure):
+        return ABSENT
+    return f"{figure:.{_decimals(row)}f}"
+
+
+def _decimals(row: Row) -> int:
+    if row.published is not None:
+        return row.published.decimals
+    if not row.own or not math.isfinite(row.own):
+        return 0
+    most = 2 if row.unit == "%" else 3
+    return min(most, max(0, 2 - math.floor(math.log10(abs(row.own)))))
+
+
+def interval_text(row: Row) -> str:
+    """Return the 95 % interval as a report has it, or "" where there is none."""
+    if row.own is None or not math.isfinite(row.own):
+        return ""
+    return quantity.interval_text(Metric(row.own, row.low, row.high), Scale(1.0, row.unit))
+
+
+def difference_text(row: Row) -> str:
+    """Return "+0.4 %" of the published value, or "+0.12 pp" where the figure is a percentage.
+
+    Nothing for a formula that gives every printed digit: what is left is the print's rounding.
+    """
+    if row.difference is None or _to_the_digit(row):
+        return ""
+    points = row.unit == "%"
+    return quantity.difference_text(Difference(row.difference / (100 if points else 1), points))
+
+
+def _to_the_digit(row: Row) -> bool:
+    exact = row.tolerance is not None and row.tolerance.printed_digits
+    if not exact or row.published is None or row.own is None:
+        return False
+    return row.verdict is Verdict.AGREES and PRINTED_DIGITS.admits(row.own, row.published)
+
+
+def cause_text(row: Row) -> str:
+    """Return our figure with the cause of a difference changed, "" of a row that has none."""
+    return "" if row.cause is None else _figure_text(row, row.cause.own)
+
+
+def note_text(row: Row) -> str:
+    """Return the note and, where a difference is explained, its cause."""
+    cause = f"{row.cause.reason}: {cause_text(row)}" if row.cause else ""
+    return "; ".join(filter(None, (row.note, cause)))
+
+
+def columns(section: Section) -> list[Column]:
+    """Return the rows of a section as a table; nothing stands in a column that none needs."""
+    rows = section.rows
+    labels = zip(*(row.label for row in rows), strict=True)
+    intervals, notes = list(map(interval_text, rows)), list(map(note_text, rows))
+    beside = zip(*(beside_texts(row) or ("",) * len(section.beside) for row in rows), strict=True)
+    return [
+        *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
+        Column("unit", [row.unit for row in rows], right=False),
+        Column(_source(rows), list(map(published_text, rows))),
+        Column("own", list(map(own_text, rows))),
+        *([Column("95 %", intervals)] if any(intervals) else []),
+        Column("difference", list(map(difference_text, rows))),
+        Column("verdict", [row.verdict.value for row in rows], right=False),
+        *(Column(head, cells) for head, cells in zip(section.beside, beside, strict=True)),
+        *([Column("note", notes, right=False)] if any(notes) else []),
+    ]
+
+
+def _source(rows: list[Row]) -> str:
+    """Return the word for where the figures come from that ours stand beside."""
+    known = (row.published.source for row in rows if row.published is not None)
+    return next(known, "published")
+
+
+def summary(report: Report) -> str:
+    """Return one sentence: how many values were checked, how many agree, and what is new."""
+    agree, explained, differ, open_ = (
+        report.count(v)
+        for v in (Verdict.AGREES, Verdict.EXPLAINED, Verdict.DIFFERS, Verdict.UNSETTLED)
+    )
+    parts = [f"{agree} of {agree + explained + differ + open_} values checked agree"]
+    if explained:
+        reasons = "; ".join(dict.fromkeys(r.cause.reason for _, r in report.explained if r.cause))
+        parts.append(f"{explained} differ for a reason shown ({reasons})")
+    if open_:
+        parts.append(f"{open_} unsettled (outside the tolerance by less than the own interval)")
+    new, gone = len(report.new), len(report.gone)
+    if differ > new:
+        parts.append(_counted(differ - new, "known difference"))
+    parts.append(_counted(new, "new difference"))
+    if gone:
+        parts.append(f"{_counted(gone, 'known difference')} gone")
+    return ", ".join(parts) + "."
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
+
+
+def differing(report: Report) -> dict[str, list[str]]:
+    """Return what differs for a known reason, by a heading that tells it: a line a row."""
+    told: dict[str, list[str]] = {}
+    for title, row in report.explained:
+        if row.cause is not None:
+            reason = row.cause.reason
+            heading = f"Explained by {reason}, with our figure as set and with that changed:"
+            line = f"{_published(title, row)}, own {own_text(row)} to {cause_text(row)} {row.unit}"
+            told.setdefault(heading, []).append(line)
+    for title, row in report.failed:
+        if (known := report.reason(title, row)) is not None:
+            told.setdefault(f"Known differences, {known}:", []).append(_both(title, row))
+    return told
+
+
+def changed(report: Report) -> list[str]:
+    """Return the new differences, and those on the list that are gone."""
+    return [
+        *(_both(title, row) for title, row in report.new),
+        *(
+            f"{', '.join((each.section, *each.label))}: known difference is gone ({each.reason})"
+            for each in report.gone
+        ),
+    ]
+
+
+def _both(title: str, row: Row) -> str:
+    difference = difference_text(row)
+    own = f"own {own_text(row)} {row.unit}".rstrip()
+    return f"{_published(title, row)}, {own}" + (f" ({difference})" if difference else "")
+
+
+def _published(title: str, row: Row) -> str:
+    return f"{', '.join((name(title), *row.label))}: {_source([row])} {published_text(row)}"
+
+
+def markdown(report: Report, folder: Path) -> str:
+    """Return the report as Markdown, figures linked relative to ``folder``."""
+    lines = [f"# {report.title}", "", *(line for p in report.preface for line in (p, ""))]
+    lines += [summary(report), ""]
+    lines += [line for each in changed(report) for line in (f"**{each}**", "")]
+    for heading, rows in differing(report).items():
+        lines += [heading, "", *(f"- {row}" for row in rows), ""]
+    lines += [f"- [{s.title}](#{_anchor(s.title)}){_tally(s)}" for s in report.sections] + [""]
+    for section in report.sections:
+        lines += _section(section, folder)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _tally(section: Section) -> str:
+    verdicts = [r.verdict for r in section.rows if r.verdict is not Verdict.SHOWN]
+    if not verdicts:
+        return ""
+    explained = verdicts.count(Verdict.EXPLAINED)
+    why = f", {explained} explained" if explained else ""
+    return f": {verdicts.count(Verdict.AGREES)} of {len(verdicts)} agree{why}"
+
+
+def _section(section: Section, folder: Path) -> list[str]:
+    lines = [f"## {section.title}", ""]
+    for figure in section.figures:
+        lines += [f"![{section.title}]({figure.path.relative_to(folder).as_posix()})", ""]
+    if section.rows:
+        lines += [*markdown_table(columns(section)), ""]
+    return lines + [line for remark in section.remarks for line in (remark, "")]
+
+
+def _anchor(title: str) -> str:
+    kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
+    return kept.replace(" ", "-")

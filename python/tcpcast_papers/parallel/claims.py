@@ -1,0 +1,171 @@
+"""The claims of the paper about its figures, compared with the simulated points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tcpcast.answer import Metric
+
+from tcpcast_papers.parallel.figures import described, points
+from tcpcast_papers.parallel.predictions import (
+    ALGORITHM_1,
+    ALGORITHM_1_MISFED,
+    ALGORITHM_2,
+    PFTK,
+    PFTK_MISFED,
+    Prediction,
+    errors,
+    mean_absolute_error,
+)
+from tcpcast_papers.parallel.published import claims
+from tcpcast_papers.sheet import Quantity, Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tcpcast_papers.parallel.runs import Measured, Runs
+    from tcpcast_papers.published import Line
+
+MODELS = {
+    f"{model.model}, fed with {model.measure}": model
+    for model in (ALGORITHM_1, ALGORITHM_1_MISFED, ALGORITHM_2, PFTK, PFTK_MISFED)
+}
+
+AMONG: dict[str, Callable[[Measured], float]] = {
+    "loss": lambda seen: seen.point.loss,
+    "p": lambda seen: seen.p,
+    "flows": lambda seen: seen.point.flows,
+}
+"""The columns ``lowest`` and ``highest`` of a claim bound one of these."""
+
+FITTED = "fitted timeout"
+"""The claim of the timeout with which algorithm 1 is right, a row per point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model in a claim, and the points that the claim is about."""
+
+    line: Line
+    name: str
+    seen: list[Measured]
+
+    @property
+    def model(self) -> Prediction:
+        """The model."""
+        return MODELS[self.name]
+
+    @property
+    def label(self) -> tuple[str, ...]:
+        """The cells of the row."""
+        place = self.line["place"]
+        if self.line["claim"] != FITTED:
+            return place, self.line["over"], self.name
+        delay = f"{1e3 * self.seen[0].point.delay_s:g} ms"
+        over = f"{described(self.seen[0])}, {delay}"
+        return place, over, "T with which algorithm 1 is right, fitted"
+
+
+def _cases(runs: Runs) -> Iterator[Case]:
+    for line in claims():
+        lowest, highest = line.value("lowest"), line.value("highest")
+        found = [runs[point] for point in points(line["setting"], runs.effort)]
+        seen = [each for each in found if lowest <= AMONG[line["among"]](each) <= highest]
+        for group in [[each] for each in seen] if line["claim"] == FITTED else [seen]:
+            for name in filter(None, (line["model"], line["other"])):
+                yield Case(line, name, group)
+
+
+def _is_nearer(case: Case) -> str:
+    if case.name == case.line["other"]:
+        return ""
+    other = MODELS[case.line["other"]]
+    near, far = (mean_absolute_error(model, case.seen) for model in (case.model, other))
+    better = np.abs(errors(case.model, case.seen)) < np.abs(errors(other, case.seen))
+    verdict = "holds" if near < far else "does not hold"
+    return f"{verdict}; nearer in {int(better.sum())} of {len(case.seen)} points"
+
+
+def _signed(case: Case) -> np.ndarray:
+    found = 100 * errors(case.model, case.seen)
+    return found[np.isfinite(found)]
+
+
+def _has_sign(case: Case) -> str:
+    found, claim = _signed(case), case.line["claim"]
+    sign = 1 if claim == "too much" else -1
+    verdict = "holds" if sign * found.mean() > 0 else "does not hold"
+    return f"{verdict}; {claim} in {int((sign * found > 0).sum())} of {found.size} points"
+
+
+def _fitted(case: Case) -> str:
+    (seen,) = case.seen
+    t0_s = fitted_t0_s(seen)
+    fitted = f" {t0_s / seen.rtt_s:.1f} RTT" if np.isfinite(t0_s) else ""
+    return f"measured {1e3 * seen.t0_s:.0f} ms = {seen.t0_s / seen.rtt_s:.1f} RTT; fitted{fitted}"
+
+
+def fitted_t0_s(seen: Measured) -> float:
+    """Return the T with which algorithm 1 gives the simulated rate, nan if no T does.
+
+    From a thousandth of an RTT to a thousand RTTs; the rate falls with T.
+    """
+
+    def too_much(t0_s: float) -> bool:
+        return ALGORITHM_1.rate_pps(replace(seen, t0_s=t0_s)) > seen.send_rate_pps
+
+    low, high = 1e-3 * seen.rtt_s, 1e3 * seen.rtt_s
+    if not too_much(low) or too_much(high):
+        return float("nan")
+    while high / low > 1 + 1e-9:
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if too_much(middle) else (low, middle)
+    return low
+
+
+def _quantity(
+    forms: tuple[str, ...],
+    computed: Callable[[Case], float],
+    note: Callable[[Case], str],
+    unit: str = "%",
+) -> Quantity[Runs, Case]:
+    return Quantity(
+        (),
+        lambda _, case: Metric(float(computed(case))),
+        condition=lambda case: case.line["claim"] in forms,
+        note=lambda _, case: note(case),
+        unit=unit,
+    )
+
+
+SHEET: Sheet[Runs, Case] = Sheet(
+    "Sections III, V and VII. What the paper says of it",
+    ("where", "over", "error of"),
+    "%",
+    lambda case: case.label,
+    _cases,
+    (
+        _quantity(
+            ("nearer",), lambda case: 100 * mean_absolute_error(case.model, case.seen), _is_nearer
+        ),
+        _quantity(("too much", "too little"), lambda case: _signed(case).mean(), _has_sign),
+        _quantity((FITTED,), lambda case: 1e3 * fitted_t0_s(case.seen[0]), _fitted, "ms"),
+    ),
+    notes=lambda _: [
+        "Figure 16: n times PFTK has an error that grows with loss, algorithm 1 gives a good "
+        "estimate even at 10 %.",
+        "Figure 17: fed with the loss of the cumulative flow, algorithm 2 gives significantly "
+        "better results than n times PFTK.",
+        "Figure 8: algorithm 1 cannot be fed with the loss of the cumulative flow.",
+        "Section VII: for one flow the new model is nearer than PFTK (said of measurements).",
+        "Section III-B: at a drop-tail queue algorithm 1 slightly overestimates 100 flows. "
+        "Sections V, V-B: algorithm 2 slightly underestimates where loss is low.",
+        "The paper has no numbers with these sentences. The first rows are mean absolute errors of "
+        "two models on the same points; then errors with their sign, above 0 where the model says "
+        "too much; then the T, fitted, with which algorithm 1 would be right at the highest loss. "
+        "Its timeouts cost too much where T is several RTTs, as with a least timeout of 200 ms on "
+        "the shorter path, and about as much as they should where T is hardly more than one.",
+    ],
+)

@@ -1,0 +1,103 @@
+"""How the figures are drawn: rates against loss by n, and models over simulation."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast_papers import drawing
+from tcpcast_papers.parallel.predictions import BOTH, PER_FLOW, ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from matplotlib.axes import Axes
+
+    from tcpcast_papers.parallel.predictions import Prediction
+    from tcpcast_papers.parallel.runs import Measured
+
+LINES = ("-", "--")
+LEAST_RATIO, LARGEST_RATIO = 0.02, 50.0
+RATIOS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+
+
+def draw_rates(axes: Axes, models: Sequence[Prediction], seen: Sequence[Measured]) -> None:
+    """Draw simulated rates as marks and models as lines; which n is which, the ratios tell."""
+    for look, _, group in _by_flows(models[0], seen):
+        loss = [models[0].loss(each) for each in group]
+        axes.plot(
+            loss,
+            [each.send_rate_pps for each in group],
+            linestyle="none",
+            markersize=5,
+            **look,
+        )
+        for line, model in zip(LINES, models, strict=False):
+            rates = [model.rate_pps(each) for each in group]
+            axes.plot(loss, rates, line, color=look["color"], linewidth=1.2)
+    for line, model in zip(LINES, models, strict=False):
+        axes.plot([], [], line, color="black", linewidth=1.2, label=model.model)
+    axes.set_yscale("log")
+    axes.set_ylabel("packets/s, all flows")
+    _loss_axis(axes, models[0], seen)
+    axes.legend(fontsize=7, framealpha=0.9, edgecolor="none")
+
+
+def draw_ratios(
+    panels: Sequence[Axes], models: Sequence[Prediction], seen: Sequence[Measured]
+) -> None:
+    """Draw each model over simulation, a panel each, on one logarithmic scale."""
+    found = np.concatenate([ratios(model, seen) for model in models])
+    low = max(LEAST_RATIO, min(0.5, 0.8 * float(np.nanmin(found))))
+    high = min(LARGEST_RATIO, max(2.0, 1.25 * float(np.nanmax(found))))
+    shown = [ratio for ratio in RATIOS if low <= ratio <= high]
+    for axes, model in zip(panels, models, strict=True):
+        for look, n, group in _by_flows(model, seen):
+            loss = [model.loss(each) for each in group]
+            axes.plot(
+                loss,
+                np.clip(ratios(model, group), low, high),
+                linewidth=1.0,
+                markersize=4.5,
+                label=f"n = {n}",
+                **look,
+            )
+        axes.axhline(1.0, color=drawing.MUTED, linewidth=1.0)
+        axes.set_yscale("log")
+        axes.set_yticks(shown, [f"{ratio:g}" for ratio in shown])
+        axes.minorticks_off()
+        axes.set_ylim(0.95 * low, 1.05 * high)
+        axes.set_ylabel("model over simulation")
+        axes.set_title(f"{model.model}, fed with {model.measure}", fontsize=10)
+        _loss_axis(axes, model, seen)
+    # Beside the curves, which leave more room than the rates do.
+    panels[0].legend(fontsize=7, framealpha=0.9, edgecolor="none", ncols=2)
+
+
+def _by_flows(
+    model: Prediction, seen: Sequence[Measured]
+) -> Iterator[tuple[dict[str, Any], int, list[Measured]]]:
+    """Yield a look, n, and its points in the order of the loss that the model goes by."""
+    kept = [each for each in seen if model.applies(each)]
+    flows = sorted({each.point.flows for each in seen})
+    for look, n in zip(drawing.looks(), flows, strict=False):
+        group = [each for each in kept if each.point.flows == n]
+        yield look, n, sorted(group, key=model.loss)
+
+
+def _loss_axis(axes: Axes, model: Prediction, seen: Sequence[Measured]) -> None:
+    found = [model.loss(each) for each in seen if model.applies(each)]
+    low, high = 0.7 * min(found), 1.4 * max(found)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1,) if high > 1000 * low else (1, 3)
+    ticks = [step * 10.0**decade for decade in decades for step in steps]
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
+    axes.minorticks_off()
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set_xlim(low, high)
+    measure = PER_FLOW if model.measure == PER_FLOW else "p_e"
+    whose = "of all flows as one" if model.measure in (BOTH, "p_e") else "of any flow"
+    axes.set_xlabel(f"loss events {whose} per packet, {measure}")

@@ -1,0 +1,274 @@
+"""Figures 3 to 13, 16 and 17: each the points of a set-up, and models fed with a measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast_papers import drawing
+from tcpcast_papers.parallel import curves, predictions
+from tcpcast_papers.parallel.points import Point
+from tcpcast_papers.parallel.predictions import (
+    ALGORITHM_1,
+    ALGORITHM_1_MISFED,
+    ALGORITHM_2,
+    EQUATION_28,
+    EQUATION_48,
+    PFTK,
+    PFTK_MISFED,
+)
+from tcpcast_papers.reproduction import Row, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tcpcast_papers.parallel.predictions import Prediction
+    from tcpcast_papers.parallel.runs import Effort, Measured, Runs
+
+RANDOM_30, RANDOM_100, DROP_TAIL = "random loss, 30 ms", "random loss, 100 ms", "drop-tail, 30 ms"
+SPREAD = "drop-tail, round trips spread"
+DELAYS_S = {RANDOM_30: 0.03, RANDOM_100: 0.1}
+SPREADS = {DROP_TAIL: 0.0, SPREAD: 0.1}
+"""Of round trips, as a share; the paper's are all alike."""
+
+LOSS_BINS = (0.0, 0.001, 0.01, 0.05, 1.0)
+"""Where p is the outcome, points are put together by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of the paper, or two that differ in the number of flows.
+
+    Attributes
+    ----------
+    name, title
+        ``"Figures 3 and 4"`` and what is in them.
+    file
+        Ours.
+    setting
+        One of :data:`RANDOM_30`, :data:`RANDOM_100`, :data:`DROP_TAIL`, :data:`SPREAD`.
+    drawn
+        The models that are drawn, the paper's first.
+    beside
+        Models whose errors are told only.
+    """
+
+    name: str
+    title: str
+    file: str
+    setting: str
+    drawn: tuple[Prediction, ...]
+    beside: tuple[Prediction, ...] = ()
+
+
+FIGURES = (
+    Figure(
+        "Figures 3 and 4",
+        "Algorithm 1, random loss, 30 ms",
+        "figures03-04.png",
+        RANDOM_30,
+        (ALGORITHM_1,),
+        (EQUATION_28, PFTK),
+    ),
+    Figure(
+        "Figure 5",
+        "Algorithm 1, random loss, 100 ms",
+        "figure05.png",
+        RANDOM_100,
+        (ALGORITHM_1,),
+        (EQUATION_28, PFTK),
+    ),
+    Figure(
+        "Figures 6 and 7",
+        "Algorithm 1, drop-tail",
+        "figures06-07.png",
+        DROP_TAIL,
+        (ALGORITHM_1,),
+        (EQUATION_28, PFTK),
+    ),
+    Figure(
+        "Figure 8",
+        "Algorithm 1 fed with the loss of the cumulative flow",
+        "figure08.png",
+        RANDOM_30,
+        (ALGORITHM_1_MISFED,),
+    ),
+    Figure(
+        "Figures 9 and 10",
+        "Algorithm 2, random loss, 30 ms",
+        "figures09-10.png",
+        RANDOM_30,
+        (ALGORITHM_2, EQUATION_48),
+        (PFTK_MISFED,),
+    ),
+    Figure(
+        "Figure 11",
+        "Algorithm 2, random loss, 100 ms",
+        "figure11.png",
+        RANDOM_100,
+        (ALGORITHM_2, EQUATION_48),
+        (PFTK_MISFED,),
+    ),
+    Figure(
+        "Figures 12 and 13",
+        "Algorithm 2, drop-tail",
+        "figures12-13.png",
+        DROP_TAIL,
+        (ALGORITHM_2, EQUATION_48),
+        (PFTK_MISFED,),
+    ),
+    Figure(
+        "Figure 16",
+        "Algorithm 1 and n times PFTK, fed with p",
+        "figure16.png",
+        RANDOM_30,
+        (ALGORITHM_1, PFTK),
+    ),
+    Figure(
+        "Figure 17",
+        "Algorithm 2 and n times PFTK, fed with the loss of the cumulative flow",
+        "figure17.png",
+        RANDOM_30,
+        (ALGORITHM_2, PFTK_MISFED),
+    ),
+    Figure(
+        "Figures 6, 7, 12 and 13 with other round trips",
+        "Both algorithms, drop-tail",
+        "figures-spread.png",
+        SPREAD,
+        (ALGORITHM_1, ALGORITHM_2),
+        (EQUATION_28, PFTK, EQUATION_48, PFTK_MISFED),
+    ),
+)
+
+
+def points(setting: str, effort: Effort) -> list[Point]:
+    """Return the points of a set-up, by n, then from little loss to much."""
+    if setting in DELAYS_S:
+        return [
+            Point(n, loss=loss, delay_s=DELAYS_S[setting])
+            for n in effort.flows
+            for loss in effort.losses
+        ]
+    spread = SPREADS[setting]
+    return [
+        Point(n, rate_mbit=rate, spread=spread)
+        for n in effort.flows
+        for rate in sorted(effort.rates_mbit)[::-1]
+        if n > 1 or not spread
+    ]
+
+
+def wants(runs: Runs) -> None:
+    """Ask for the points of all figures."""
+    for setting in (*DELAYS_S, *SPREADS):
+        runs.want(points(setting, runs.effort))
+
+
+def sections(runs: Runs, folder: Path) -> list[Section]:
+    """Return a section for each figure."""
+    return [_section(figure, runs, folder) for figure in FIGURES]
+
+
+def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
+    section = Section(f"{figure.name}. {figure.title}", ("model", "fed with", "mean |error| over"))
+    seen = [runs[point] for point in points(figure.setting, runs.effort)]
+    drawn, panels = drawing.panels(1 + len(figure.drawn), width=5.0, height=4.0)
+    curves.draw_rates(panels[0], figure.drawn, seen)
+    curves.draw_ratios(panels[1:], figure.drawn, seen)
+    section.figures.append(drawing.Drawn(drawn, folder / figure.file))
+    for model in (*figure.drawn, *figure.beside):
+        section.rows += error_rows(model, seen, by_asked_loss=figure.setting in DELAYS_S)
+    section.remarks = [_remark(figure, seen)]
+    return section
+
+
+def error_rows(model: Prediction, seen: Sequence[Measured], *, by_asked_loss: bool) -> list[Row]:
+    """Return a model's mean absolute error over all points, by n and by loss.
+
+    Parameters
+    ----------
+    model
+        The model.
+    seen
+        The points.
+    by_asked_loss
+        By the loss asked for; else by p, in :data:`LOSS_BINS`.
+    """
+    groups = [("all points", list(seen)), *_by_flows(seen)]
+    groups += _by_asked_loss(seen) if by_asked_loss else _by_loss(seen)
+    rows = []
+    for name, group in groups:
+        found = 100 * predictions.errors(model, group)
+        if not np.isfinite(found).any():
+            continue
+        kept = found[np.isfinite(found)]
+        worst = int(np.nanargmax(np.abs(found)))
+        note = f"{kept.mean():+.1f} % in the mean"
+        if len(kept) > 1:
+            note += f", at most {found[worst]:+.0f} % ({described(group[worst])})"
+        own = float(np.abs(kept).mean())
+        rows.append(Row((model.model, model.measure, name), "%", None, own, note=note))
+    return rows
+
+
+def described(seen: Measured) -> str:
+    """Return a point in a few words: ``n = 100, 5 %``."""
+    point = seen.point
+    where = f"{100 * point.loss:g} %" if point.loss else f"{point.rate_mbit} Mbit/s"
+    return f"n = {point.flows}, {where}"
+
+
+def _by_flows(seen: Sequence[Measured]) -> Iterator[tuple[str, list[Measured]]]:
+    for n in dict.fromkeys(each.point.flows for each in seen):
+        yield f"n = {n}", [each for each in seen if each.point.flows == n]
+
+
+def _by_asked_loss(seen: Sequence[Measured]) -> Iterator[tuple[str, list[Measured]]]:
+    for loss in dict.fromkeys(each.point.loss for each in seen):
+        yield f"loss {100 * loss:g} %", [each for each in seen if each.point.loss == loss]
+
+
+def _by_loss(seen: Sequence[Measured]) -> Iterator[tuple[str, list[Measured]]]:
+    for low, high in pairwise(LOSS_BINS):
+        name = f"p from {100 * low:g} to {100 * high:g} %"
+        yield name, [each for each in seen if low <= each.p < high]
+
+
+def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
+    widths = np.array([100 * each.half_width for each in seen])
+    lossless = sum(not figure.drawn[0].applies(each) for each in seen)
+    text = (
+        "Error: what the model says of the measured loss, RTT and T, less the packets that were "
+        "sent a second, over the latter. The simulated rates are known to "
+        f"{np.median(widths):.1f} % (95 %, median of {len(seen)} points; the widest to "
+        f"{widths.max():.0f} %)."
+    )
+    if lossless:
+        text += f" {lossless} points without a loss are left out."
+    if figure.setting in SPREADS:
+        timed = 100 * np.array([each.timeout_share for each in seen if each.p <= LOSS_BINS[-2]])
+        lost = np.array([each.p_r / each.p for each in seen if each.p > 0])
+        text += (
+            " The rate is that of the link, whatever the flows do; so a model is right here if it "
+            "turns the loss that comes about back into the link's rate. Packets lost in an event "
+            f"of a flow: {np.median(lost):.2f}; events that are timeouts, where p is at most "
+            f"{100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % (medians of the points)."
+        )
+    if figure.setting == DROP_TAIL:
+        text += (
+            " Flows with the same round trip are in step: each loses one packet in an event, and "
+            "repairs it; these are not the bursts that the paper speaks of. Above 5 % a repetition "
+            "after a timeout finds the queue as its first sending did, full, and is lost far "
+            "oftener than other packets. Both end where round trips differ (last figure)."
+        )
+    if figure.setting == SPREAD:
+        text += (
+            f" Round trips are spread evenly over {100 * SPREADS[SPREAD]:g} % of their mean, for 2 "
+            "flows and more. That is not in the paper, but breaks the step that equal ones fall in."
+        )
+    return text

@@ -1,0 +1,168 @@
+"""Loss events counted from lost packets, as the paper counts them, beside loss indications.
+
+The paper's event is a lost packet; those lost less than an RTT later belong to it. The metrics
+count what the sender finds: a fast recovery or a sequence of timeouts, however many packets are
+lost meanwhile. The two differ where losses are frequent: a second loss an RTT later, while the
+first is being repaired, is another event but no other indication, and so is a repetition that is
+lost after a timeout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast_papers import drawing
+from tcpcast_papers.parallel import curves, figures
+from tcpcast_papers.parallel.figures import DROP_TAIL, RANDOM_30
+from tcpcast_papers.parallel.predictions import (
+    ALGORITHM_1,
+    ALGORITHM_2,
+    PFTK,
+    errors,
+    mean_absolute_error,
+)
+from tcpcast_papers.parallel.runs import TRACE_WARMUP_CYCLES, measured
+from tcpcast_papers.reproduction import Row, Section
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from tcpcast.answer import Answer
+
+    from tcpcast_papers.parallel.points import Point
+    from tcpcast_papers.parallel.runs import Effort, Measured, Runs
+
+    Floats = NDArray[np.float64]
+    Pair = tuple[Measured, Measured]
+
+SETTINGS = (RANDOM_30, DROP_TAIL)
+MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2)
+
+LONGEST_WARMUP_PKTS = 550_000
+"""A trace ends after a million packets, those that are not counted among them."""
+FEWEST_LOSSES = 50
+
+
+def points(setting: str, effort: Effort) -> list[Point]:
+    """Return the points that are traced: those that lose often enough for the length of a trace."""
+    return [
+        point
+        for point in figures.points(setting, effort)
+        if TRACE_WARMUP_CYCLES * point.cycle_s * point.rate_pps <= LONGEST_WARMUP_PKTS
+        and point.losses_per_packet * effort.traced_packets >= FEWEST_LOSSES
+    ]
+
+
+def wants(runs: Runs) -> None:
+    """Ask for traces of all points at 30 ms that can be traced."""
+    for setting in SETTINGS:
+        runs.want(points(setting, runs.effort), traced=both_counts)
+
+
+def events(times_s: Floats, apart_s: float) -> int:
+    """Count losses that come at least ``apart_s`` after the last one that counts.
+
+    Parameters
+    ----------
+    times_s
+        When packets were lost, rising, ``[losses]``.
+    apart_s
+        The RTT.
+    """
+    count, at = 0, 0
+    while at < len(times_s):
+        count += 1
+        at = max(at + 1, int(np.searchsorted(times_s, times_s[at] + apart_s)))
+    return count
+
+
+def by_lost_packets(point: Point, found: Answer) -> Measured:
+    """Return what a traced run shows, with p and p_e counted from the packets it lost."""
+    seen = measured(point, found)
+    marks = found.tables["sequences"]
+    kept = marks["time_s"] >= (found.warmup_s or 0.0)
+    times, flows, kinds = (marks[name][kept] for name in ("time_s", "flow", "event"))
+    lost = kinds == "dropped"
+    sent = int(((kinds == "sent") | (kinds == "retransmitted")).sum())
+    each = sum(
+        events(np.sort(times[lost & (flows == flow)]), seen.rtt_s) for flow in range(point.flows)
+    )
+    together = events(np.sort(times[lost]), seen.rtt_s)
+    return replace(seen, p=each / sent, p_e=together / sent)
+
+
+def both_counts(point: Point, found: Answer) -> Pair:
+    """Return what a traced run shows, by loss indications and by lost packets."""
+    return measured(point, found), by_lost_packets(point, found)
+
+
+def sections(runs: Runs, folder: Path) -> list[Section]:
+    """Return p and p_e by either count, and the models' errors by that of the paper."""
+    found = Section(
+        "Sections III and IV. Loss events counted from lost packets", ("loss", "over", "of")
+    )
+    figure, panels = drawing.panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
+    for at, setting in enumerate(SETTINGS):
+        chosen = points(setting, runs.effort)
+        pairs = [pair for point in chosen for pair in runs.traces(point)]
+        for over, group in _groups(setting, pairs):
+            found.rows += _measures((setting, over), group) + _errors((setting, over), group)
+        row = panels[at * len(MODELS) : (at + 1) * len(MODELS)]
+        once = pairs[:: runs.effort.traces]
+        curves.draw_ratios(row, MODELS, [paper for _, paper in once])
+        row[0].set_ylabel(f"model over simulation, {setting.partition(',')[0]}")
+    found.figures.append(drawing.Drawn(figure, folder / "loss-events.png"))
+    found.remarks = [
+        "The paper's loss event is a lost packet: others lost within an RTT belong to it. All "
+        "other sections are fed with what a sender finds, as PFTK counts (loss indications): a "
+        "fast recovery, or a sequence of timeouts. Where loss is frequent the paper's are more: a "
+        "packet is lost while another is being repaired, a repetition is lost after a timeout.",
+        "These rows are of shorter runs whose every packet was recorded; at a queue, of those "
+        "points only that lose often enough. Rates, RTT and T are those of the same run.",
+    ]
+    return [found]
+
+
+def _groups(setting: str, pairs: list[Pair]) -> list[tuple[str, list[Pair]]]:
+    groups = [("all points", pairs)]
+    if setting == DROP_TAIL:
+        bins = pairwise(figures.LOSS_BINS)
+        groups += [(f"p {100 * a:g} to {100 * b:g} %", _between(pairs, a, b)) for a, b in bins]
+    else:
+        for loss in dict.fromkeys(own.point.loss for own, _ in pairs):
+            groups.append((f"loss {100 * loss:g} %", [p for p in pairs if p[0].point.loss == loss]))
+    return [(over, group) for over, group in groups if group]
+
+
+def _between(pairs: list[Pair], low: float, high: float) -> list[Pair]:
+    return [pair for pair in pairs if low <= pair[0].p < high]
+
+
+def _measures(where: tuple[str, str], pairs: list[Pair]) -> list[Row]:
+    rows = []
+    for name in ("p", "p_e"):
+        found = [(getattr(own, name), getattr(paper, name)) for own, paper in pairs]
+        shares = np.array([100 * paper / own for own, paper in found if own > 0])
+        if shares.size:
+            note = f"{shares.min():.0f} to {shares.max():.0f} %"
+            label = (*where, f"{name} by lost packets, over that by indications")
+            rows.append(Row(label, "%", None, float(shares.mean()), note=note))
+    return rows
+
+
+def _errors(where: tuple[str, str], pairs: list[Pair]) -> list[Row]:
+    rows = []
+    for model in MODELS:
+        own, paper = (
+            100 * mean_absolute_error(model, [pair[at] for pair in pairs]) for at in (0, 1)
+        )
+        signed = 100 * errors(model, [pair[1] for pair in pairs])
+        note = f"{np.nanmean(signed):+.1f} % in the mean; by indications |error| {own:.1f} %"
+        label = (*where, f"mean |error| of {model.model}, by lost packets")
+        rows.append(Row(label, "%", None, paper, note=note))
+    return rows

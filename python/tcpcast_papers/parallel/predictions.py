@@ -1,0 +1,128 @@
+"""What the models say of a simulated point, by the measure of loss they are fed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tcpcast.models.parallel import (
+    cumulative_throughput,
+    multiplied_pftk_rate_pps,
+    parallel_throughput,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast_papers.parallel.runs import Measured
+
+    Floats = NDArray[np.float64]
+
+PER_FLOW, CUMULATIVE, BOTH = "p", "p_e", "p_e and p_r"
+"""Measures of loss: of any flow, of all flows as one, and the latter with the packets lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A model and the loss it is fed with.
+
+    Attributes
+    ----------
+    model
+        As in the tables: ``"algorithm 1"``.
+    measure
+        One of :data:`PER_FLOW`, :data:`CUMULATIVE`, :data:`BOTH`.
+    rate_pps
+        Packets/s of what was measured.
+    """
+
+    model: str
+    measure: str
+    rate_pps: Callable[[Measured], float]
+
+    def loss(self, seen: Measured) -> float:
+        """Return the measure of loss that it goes by."""
+        return seen.p if self.measure == PER_FLOW else seen.p_e
+
+    def applies(self, seen: Measured) -> bool:
+        """Return whether there is a loss to go by."""
+        return 0 < self.loss(seen) < 1 and 0 < seen.p_r < 1
+
+
+def _parallel(measure: str, *, equations: bool = False) -> Callable[[Measured], float]:
+    def rate(seen: Measured) -> float:
+        found = parallel_throughput(
+            flows=seen.point.flows,
+            rtt_s=seen.rtt_s,
+            t0_s=seen.t0_s,
+            loss_event_ratio=seen.p if measure == PER_FLOW else seen.p_e,
+            packets_per_ack=seen.point.choice.packets_per_ack,
+            equations=equations,
+        )
+        return float(found.rate_pps)
+
+    return rate
+
+
+def _cumulative(*, equations: bool = False) -> Callable[[Measured], float]:
+    def rate(seen: Measured) -> float:
+        found = cumulative_throughput(
+            flows=seen.point.flows,
+            rtt_s=seen.rtt_s,
+            t0_s=seen.t0_s,
+            loss_event_ratio_cumulative=seen.p_e,
+            loss_ratio=seen.p_r,
+            packets_per_ack=seen.point.choice.packets_per_ack,
+            equations=equations,
+        )
+        return float(found.rate_pps)
+
+    return rate
+
+
+def _multiplied(measure: str) -> Callable[[Measured], float]:
+    def rate(seen: Measured) -> float:
+        found = multiplied_pftk_rate_pps(
+            flows=seen.point.flows,
+            rtt_s=seen.rtt_s,
+            t0_s=seen.t0_s,
+            loss_indication_ratio=seen.p if measure == PER_FLOW else seen.p_e,
+            packets_per_ack=seen.point.choice.packets_per_ack,
+        )
+        return float(found)
+
+    return rate
+
+
+ALGORITHM_1 = Prediction("algorithm 1", PER_FLOW, _parallel(PER_FLOW))
+EQUATION_28 = Prediction("equation (28)", PER_FLOW, _parallel(PER_FLOW, equations=True))
+PFTK = Prediction("n times PFTK", PER_FLOW, _multiplied(PER_FLOW))
+ALGORITHM_1_MISFED = Prediction("algorithm 1", CUMULATIVE, _parallel(CUMULATIVE))
+PFTK_MISFED = Prediction("n times PFTK", CUMULATIVE, _multiplied(CUMULATIVE))
+ALGORITHM_2 = Prediction("algorithm 2", BOTH, _cumulative())
+EQUATION_48 = Prediction("equation (48)", BOTH, _cumulative(equations=True))
+
+
+def ratios(model: Prediction, seen: Sequence[Measured]) -> Floats:
+    """Return the model's rate over the simulated one, nan where it does not apply, ``[points]``."""
+    return np.array(
+        [
+            model.rate_pps(each) / each.send_rate_pps if model.applies(each) else np.nan
+            for each in seen
+        ]
+    )
+
+
+def errors(model: Prediction, seen: Sequence[Measured]) -> Floats:
+    """Return the error of the model, as a share of the simulated rate, ``[points]``."""
+    return ratios(model, seen) - 1
+
+
+def mean_absolute_error(model: Prediction, seen: Sequence[Measured]) -> float:
+    """Return the mean of |model - simulation| / simulation over the points where it applies."""
+    found = errors(model, seen)
+    kept = found[np.isfinite(found)]
+    return float(np.abs(kept).mean()) if kept.size else float("nan")

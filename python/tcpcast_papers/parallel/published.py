@@ -1,0 +1,40 @@
+"""What is printed: the paper's grid, and values of its algorithms.
+
+"The paper" throughout this package is D. Damjanovic, M. Welzl, M. Telek and W. Heiss, *Extending
+the TCP Steady-State Throughput Equation for Parallel TCP Flows*, 2008. It prints no measured
+number: its results are figures, whose points are not in the text that this was made from.
+
+A line of ``claims.csv`` is a sentence of the paper, with the points that it is about: those whose
+loss, p or number of flows (``among``) is from ``lowest`` to ``highest``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tcpcast_papers.published import PublishedTable, read_lines
+
+_PACKAGE = "tcpcast_papers.parallel"
+
+CITATION = (
+    "D. Damjanovic, M. Welzl, M. Telek, W. Heiss: Extending the TCP Steady-State Throughput "
+    "Equation for Parallel TCP Flows, 2008"
+)
+
+BOTTLENECKS_MBIT = (1, 2, 4, 8, 16, 32, 64, 128, 200)
+"""Section III-B; a sentence later it speaks of one of 256 Mbit/s."""
+
+VALUES_RTT_S, VALUES_T0_S, VALUES_PACKETS_PER_ACK = 0.06, 0.24, 2
+VALUES_LOST_PER_EVENT = 2
+
+
+@cache
+def values() -> PublishedTable:
+    """Return values worked from the appendix before the models were written: not the paper's."""
+    return PublishedTable("Values of the appendix", read_lines(_PACKAGE, "values.csv"))
+
+
+@cache
+def claims() -> PublishedTable:
+    """Return the paper's claims: which points, which model, and what it is said to do there."""
+    return PublishedTable("Claims", read_lines(_PACKAGE, "claims.csv"))

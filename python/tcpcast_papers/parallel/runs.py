@@ -1,0 +1,254 @@
+"""The simulations of the reproduction, and what they measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcpcast_papers.parallel.published import BOTTLENECKS_MBIT
+from tcpcast_papers.simulations import SEED, Simulations, simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tcpcast.answer import Answer
+    from tcpcast.scenario import Scenario
+
+    from tcpcast_papers.parallel.points import Point
+
+    Look = Callable[[Point, Answer], "tuple[Measured, Measured]"]
+
+SHORTEST_WARMUP_S = 20.0
+WARMUP_CYCLES = 12
+QUEUE_WARMUP_CYCLES = 2
+"""A queue that flows fill themselves finds its rhythm at once; its cycles are long."""
+
+
+TRACE_WARMUP_CYCLES = 5
+"""Of a run that is traced, whose slow start ends where the loss would have the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to simulate.
+
+    Attributes
+    ----------
+    flows
+        The n of every figure.
+    varied_flows
+        Those that are simulated with other choices too.
+    losses
+        Random losses, as shares.
+    rates_mbit
+        Rates of the shared drop-tail link.
+    replications
+        Independent runs of each point.
+    loss_events
+        About so many losses at random of each point, all replications together.
+    cycles
+        At a queue, so many times that a lone flow's window grows from half to whole, in each
+        replication.
+    packets
+        At a queue at least so many packets in each replication.
+    shortest_s
+        No replication is measured for less.
+    traced_packets
+        Packets of each run that is traced for its single losses.
+    traces
+        How many runs of each such point.
+    """
+
+    flows: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
+    varied_flows: tuple[int, ...] = (1, 10, 100)
+    losses: tuple[float, ...] = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+    rates_mbit: tuple[int, ...] = BOTTLENECKS_MBIT
+    replications: int = 8
+    loss_events: int = 20_000
+    cycles: int = 5
+    packets: int = 500_000
+    shortest_s: float = 50.0
+    traced_packets: int = 400_000
+    traces: int = 2
+
+
+WHOLE = Effort()
+QUICK = Effort(
+    flows=(1, 10, 100),
+    varied_flows=(1, 10),
+    losses=(0.001, 0.01, 0.05, 0.1),
+    rates_mbit=(1, 8, 64),
+    replications=4,
+    loss_events=3_000,
+    cycles=2,
+    packets=50_000,
+    shortest_s=10.0,
+    traced_packets=100_000,
+    traces=1,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a simulated point shows; what the models are fed with.
+
+    Attributes
+    ----------
+    point
+        What was simulated.
+    send_rate_pps
+        Packets sent a second, all flows, retransmissions included.
+    half_width
+        Of its 95 % interval, as a share; inf where there is none.
+    p
+        Loss events of any flow, per packet sent.
+    p_e
+        Loss events of all flows taken as one.
+    p_r
+        Packets lost, per packet that came to the link.
+    rtt_s, t0_s
+        Mean round-trip time and mean first timeout.
+    timeout_share
+        Of loss indications.
+    """
+
+    point: Point
+    send_rate_pps: float
+    half_width: float
+    p: float
+    p_e: float
+    p_r: float
+    rtt_s: float
+    t0_s: float
+    timeout_share: float
+
+
+def measured(point: Point, found: Answer) -> Measured:
+    """Return what a ``packet`` answer says of a point.
+
+    Where no timer expired T is what it would have been at least: the larger of the least timeout
+    and the RTT, as ``--feed measured`` has it.
+    """
+    values = {name: metric.value for name, metric in found.metrics.items()}
+    rate = found.metrics["send_rate_pps"]
+    arms = None if rate.low is None or rate.high is None else rate.high - rate.low
+    least = point.scenario(duration_s=2.0, warmup_s=1.0).tcp.min_rto_s
+    return Measured(
+        point=point,
+        send_rate_pps=rate.value,
+        half_width=float("inf") if arms is None else arms / 2 / rate.value,
+        p=values.get("loss_indication_ratio", 0.0),
+        p_e=values.get("loss_event_ratio_cumulative", 0.0),
+        p_r=values["loss_ratio"],
+        rtt_s=values["rtt_mean_s"],
+        t0_s=values.get("t0_s") or max(least, values["rtt_mean_s"]),
+        timeout_share=values.get("timeout_share", 0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PointJob:
+    """A point, warmed up and measured for so long, so many times."""
+
+    point: Point
+    warmup_s: float
+    measured_s: float
+    replications: int
+
+    @property
+    def weight(self) -> float:
+        """About how many packets it takes."""
+        each_s = self.warmup_s + self.measured_s
+        return self.point.rate_pps * each_s * self.replications
+
+    def run(self, progress: Callable[[float], None]) -> Measured:
+        """Simulate it."""
+        scenario = self.point.scenario(
+            duration_s=self.warmup_s + self.measured_s,
+            warmup_s=self.warmup_s,
+            replications=self.replications,
+            seed=SEED,
+        )
+        return measured(self.point, simulated(scenario, progress))
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJob:
+    """Traces of every packet of a point.
+
+    Parameters
+    ----------
+    point
+        What is traced.
+    look
+        What to keep of a trace: it is too large to be kept itself until all are there.
+    packets
+        Of each trace.
+    traces
+        How many there are.
+    """
+
+    point: Point
+    look: Look
+    packets: int
+    traces: int
+
+    @property
+    def weight(self) -> float:
+        """About how many packets it takes; one that is traced takes the time of some ten others."""
+        return 10.0 * self.traces * self.packets
+
+    def run(self, progress: Callable[[float], None]) -> list[tuple[Measured, Measured]]:
+        """Simulate and look, a trace at a time."""
+        return [self._trace(at, progress) for at in range(self.traces)]
+
+    def _trace(self, at: int, progress: Callable[[float], None]) -> tuple[Measured, Measured]:
+        found = simulated(
+            self._scenario(SEED + at), lambda share: progress((at + share) / self.traces)
+        )
+        return self.look(self.point, found)
+
+    def _scenario(self, seed: int) -> Scenario:
+        warmup_s = TRACE_WARMUP_CYCLES * self.point.cycle_s
+        return self.point.scenario(
+            duration_s=warmup_s + self.packets / self.point.rate_pps,
+            warmup_s=warmup_s,
+            seed=seed,
+            traced=True,
+        )
+
+
+class Runs(Simulations[Effort]):
+    """Simulations by point: :meth:`want` them all, :meth:`simulate`, then look them up."""
+
+    def want(self, points: Iterable[Point], *, traced: Look | None = None) -> None:
+        """Ask for points, or with ``traced`` for traces of them and what to keep of each."""
+        effort = self.effort
+        for point in points:
+            if traced is None:
+                job = PointJob(point, *self.lengths_s(point), effort.replications)
+                self._asked[point, False] = job
+            else:
+                look = TraceJob(point, traced, effort.traced_packets, effort.traces)
+                self._asked[point, True] = look
+
+    def __getitem__(self, point: Point) -> Measured:
+        """Return what a point showed; raise Unfinished if the reader gave up before."""
+        found: Measured = self._found((point, False))
+        return found
+
+    def traces(self, point: Point) -> list[tuple[Measured, Measured]]:
+        """Return what was kept of the traces of a point; raises as a point does."""
+        found: list[tuple[Measured, Measured]] = self._found((point, True))
+        return found
+
+    def lengths_s(self, point: Point) -> tuple[float, float]:
+        """Return how long a replication is warmed up and measured, in seconds."""
+        effort = self.effort
+        if point.loss:
+            warmup = max(SHORTEST_WARMUP_S, WARMUP_CYCLES * point.cycle_s)
+            wanted = effort.loss_events / (point.loss * point.rate_pps * effort.replications)
+        else:
+            warmup = max(SHORTEST_WARMUP_S, QUEUE_WARMUP_CYCLES * point.cycle_s)
+            wanted = max(effort.cycles * point.cycle_s, effort.packets / point.rate_pps)
+        return round(warmup, 3), round(max(effort.shortest_s, wanted), 3)

@@ -1,0 +1,105 @@
+"""Section 4 and Figure 21: queues instead of random loss, and whether a round grows with W."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast_papers import drawing
+from tcpcast_papers.pftk.clouds import draw_cloud, piece_errors, usable
+from tcpcast_papers.pftk.paths import INDEPENDENT, USUAL_WINDOW, Bottleneck, Path, path_like
+from tcpcast_papers.pftk.predictions import DRAWN
+from tcpcast_papers.pftk.published import HOUR_S, INTERVAL_S, INTERVALS, trace
+from tcpcast_papers.pftk.runs import RoundsJob, TraceJob
+from tcpcast_papers.reproduction import Printed, Row, Section
+
+if TYPE_CHECKING:
+    import pathlib
+
+    from tcpcast_papers.pftk.rounds import Rounds
+    from tcpcast_papers.pftk.runs import Done, Runs
+    from tcpcast_papers.simulations import Job
+
+_LIKE = trace(2, "void to alps")
+CROSSED = Path(
+    "drop-tail with cross flows",
+    _LIKE.rtt_s,
+    _LIKE.t0_s,
+    24.0,
+    bottleneck=Bottleneck(4e6, 50, cross_sources=150),
+)
+"""RTT and T0 of void to alps; 4 Mbit/s, 50 packets, and 150 sources of short transfers."""
+MODEM = Path("modem", 0.25, 1.0, 22.0, bottleneck=Bottleneck(28_800.0, 20))
+"""28.8 kbit/s with 20 packets of buffer for this flow alone; the paper tells the rate only."""
+
+CORRELATION_OF_MODEM = Printed("0.97")
+"""Section 4; the paper's other paths have -0.1 to +0.1."""
+
+
+def wants(runs: Runs) -> dict[Path, tuple[Job[Done], Job[Rounds]]]:
+    """Return the traces and the round-trip samples of both paths; asks for them."""
+    weights = {CROSSED: 4e6, MODEM: 3e4}
+    return {
+        path: (
+            runs.want(TraceJob(path, INTERVALS, INTERVAL_S, 1, weight)),
+            runs.want(RoundsJob(path, HOUR_S, weight)),
+        )
+        for path, weight in weights.items()
+    }
+
+
+def lossy_wanted(runs: Runs) -> Job[Rounds]:
+    """Return the round-trip samples of a path with independent loss; asks for them."""
+    return runs.want(RoundsJob(path_like(_LIKE, INDEPENDENT, USUAL_WINDOW), HOUR_S, 1e5))
+
+
+def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
+    """Return Figure 21 with the other queue beside it, and the correlations of section 4."""
+    section = Section(
+        "Section 4 and Figure 21. A queue of one's own, and one shared", ("path", "quantity")
+    )
+    figure, panels = drawing.panels(2, width=5.0, height=3.8)
+    for axes, (path, (job, samples)) in zip(panels, wants(runs).items(), strict=True):
+        done = runs[job]
+        draw_cloud(axes, path, done.cut, DRAWN)
+        axes.set_title(path.name, fontsize=10)
+        section.rows += _rows(path, done)
+        section.rows.append(_correlation(path, runs[samples]))
+    section.rows.append(_correlation("independent loss", runs[lossy_wanted(runs)]))
+    section.figures.append(drawing.Drawn(figure, folder / "figure21.png"))
+    section.remarks = [
+        "The coefficient of correlation is that of round-trip samples, each the time of a first "
+        "sending to its ack, and the packets in transit when it began. Where flows meet at a "
+        "queue that many share, or lose at random, a round does not grow with the window; where "
+        "the queue is the flow's own it is made of the window.",
+    ]
+    return [section]
+
+
+def _rows(path: Path, done: Done) -> list[Row]:
+    seen = done.cut
+    rows = [
+        Row((path.name, "packets sent in an hour"), "packets", None, float(seen.sent.sum())),
+        Row((path.name, "loss indications per packet"), "%", None, 100 * seen.trace_p),
+        Row((path.name, "RTT"), "s", None, float(seen.trace_rtt_s.mean())),
+    ]
+    left_out = int((~usable(seen)).sum())
+    for model in DRAWN:
+        error = 100 * float(np.nanmean(piece_errors(path, seen, model)))
+        note = f"{left_out} of {INTERVALS} intervals without loss left out" if left_out else ""
+        rows.append(Row((path.name, f"average error, {model}"), "%", None, error, note=note))
+    return rows
+
+
+def _correlation(path: Path | str, samples: Rounds) -> Row:
+    name = path if isinstance(path, str) else path.name
+    found = samples.correlation
+    return Row(
+        (name, "correlation of round and window"),
+        "1",
+        CORRELATION_OF_MODEM if path is MODEM else None,
+        None if math.isnan(found) else found,
+        note="" if path is MODEM else "-0.1 to +0.1 for most traces, by the text",
+    )

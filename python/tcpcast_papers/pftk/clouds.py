@@ -1,0 +1,199 @@
+"""Pieces of traces beside the models: their errors, and the paper's clouds of points."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast_papers import drawing
+from tcpcast_papers.pftk.predictions import APPROXIMATE, FULL, MODELS, TD_ONLY, Inputs, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from tcpcast_papers.pftk.paths import Path
+    from tcpcast_papers.pftk.traces import Cut
+
+    Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+CLASSES = ("TD", "T0", "T1", "T2", "T3 and more")
+"""Classes of pieces: no timeout, a single one at the most, a double one, ... (section 3)."""
+
+CURVES = {FULL: "-", APPROXIMATE: "--", TD_ONLY: ":"}
+"""How each model is drawn."""
+
+
+def usable(seen: Cut) -> Flags:
+    """Return which pieces a model can predict: 0 < p < 1, ``[replications, pieces]``."""
+    p = seen.loss_indication_ratio
+    return np.asarray((p > 0) & (p < 1))
+
+
+def piece_errors(path: Path, seen: Cut, model: str, *, each_its_own: bool = False) -> Floats:
+    """Return a model's error on every piece, nan where it has no p to go by.
+
+    Parameters
+    ----------
+    path
+        What was simulated: its W_max.
+    seen
+        The trace in pieces.
+    model
+        A key of :data:`~tcpcast_papers.pftk.predictions.MODELS`.
+    each_its_own
+        RTT and T0 of each piece, as the paper takes them for traces of 100 s; otherwise those of
+        the whole trace, as it does for hours.
+
+    Returns
+    -------
+    ndarray
+        |predicted - sent| / sent, ``[replications, pieces]``.
+    """
+    rtt = seen.rtt_s if each_its_own else seen.trace_rtt_s
+    t0 = seen.t0_s if each_its_own else seen.trace_t0_s
+    # Where no timer expired nobody knows how long it would have been: at least this.
+    t0 = np.where(np.isnan(t0), path.t0_s, t0)
+    known = usable(seen) & np.isfinite(rtt)
+    given = Inputs(
+        rtt_s=np.broadcast_to(rtt, known.shape)[known],
+        t0_s=np.broadcast_to(t0, known.shape)[known],
+        loss_indication_ratio=seen.loss_indication_ratio[known],
+        window_pkts=path.window_pkts,
+    )
+    found = np.full(known.shape, np.nan)
+    found[known] = errors(MODELS[model](given) * seen.piece_s, seen.sent[known])
+    return found
+
+
+def trace_errors(found: Floats) -> Floats:
+    """Return the average error of each replication over its pieces, ``[replications]``."""
+    return np.asarray(np.nanmean(found, axis=1))
+
+
+def draw_cloud(
+    axes: Axes,
+    path: Path,
+    pieces: Cut,
+    models: Sequence[str] = (FULL, TD_ONLY),
+    *,
+    replications: int = 1,
+) -> None:
+    """Draw packets sent against p, a point a piece, coloured by class, with the models' curves.
+
+    Parameters
+    ----------
+    axes
+        Where.
+    path, pieces
+        What was simulated, and what came out; the first ``replications`` of it are drawn.
+    models
+        Keys of :data:`CURVES`.
+    """
+    shown = usable(pieces)[:replications]
+    p = pieces.loss_indication_ratio[:replications][shown]
+    sent, deepest = pieces.sent[:replications][shown], pieces.deepest[:replications][shown]
+    for number, (name, look) in enumerate(zip(CLASSES, drawing.looks(), strict=False)):
+        of_class = np.minimum(deepest, len(CLASSES) - 1) == number
+        if of_class.any():
+            axes.plot(
+                p[of_class],
+                sent[of_class],
+                linestyle="none",
+                markersize=3.6,
+                alpha=0.8,
+                label=name,
+                **look,
+            )
+    low, high = float(p.min(initial=0.5)), float(p.max(initial=1e-3))
+    across = np.geomspace(low / 3, min(0.7, 3 * high), 200)
+    given = Inputs(
+        rtt_s=float(np.nanmean(pieces.trace_rtt_s[:replications])),
+        t0_s=float(_mean_or(pieces.trace_t0_s[:replications], path.t0_s)),
+        loss_indication_ratio=across,
+        window_pkts=path.window_pkts,
+    )
+    for model in models:
+        packets = MODELS[model](given) * pieces.piece_s
+        axes.plot(across, packets, CURVES[model], color="black", linewidth=1.1, label=model)
+    highest = max(float(sent.max(initial=1)), float(MODELS[FULL](given).max()) * pieces.piece_s)
+    axes.set_ylim(0, 1.35 * highest)
+    axes.set_ylabel(f"packets in {pieces.piece_s:.0f} s")
+    loss_axis(axes, float(across[0]), float(across[-1]))
+    axes.legend(fontsize=7, loc="upper right", framealpha=0.9, edgecolor="none")
+
+
+def loss_axis(axes: Axes, low: float, high: float) -> None:
+    """Give a panel a logarithmic axis of loss from ``low`` to ``high``, marked in per cent."""
+    steps = (1, 3) if high > 30 * low else (1, 2, 5)
+    ticks = [
+        step * 10.0**decade
+        for decade in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        for step in steps
+    ]
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
+    axes.minorticks_off()
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set_xlim(low, high)
+    axes.set_xlabel("loss indications per packet, p")
+
+
+def _mean_or(values: Floats, otherwise: float) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else otherwise
+
+
+def draw_error_panels(
+    panels: Sequence[Axes], names: Sequence[str], by_loss: dict[str, dict[str, Floats]]
+) -> None:
+    """Draw the errors of each kind of loss, a panel each, on one scale.
+
+    Parameters
+    ----------
+    panels
+        Where.
+    names
+        The traces.
+    by_loss
+        For each kind of loss the errors of each model as shares, ``[traces, replications]``.
+    """
+    means = {
+        loss: {model: each.mean(axis=1) for model, each in found.items()}
+        for loss, found in by_loss.items()
+    }
+    every = np.concatenate([each for found in means.values() for each in found.values()])
+    ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]
+    for axes, (loss, found) in zip(panels, means.items(), strict=True):
+        _draw_errors(axes, names, found)
+        axes.set_title(f"loss: {loss}", fontsize=10)
+        axes.set_yscale("log")
+        axes.set_yticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
+        axes.minorticks_off()
+        axes.set_ylim(0.7 * float(every.min()), 1.5 * float(every.max()))
+    panels[0].legend(frameon=False, fontsize=8, loc="upper left")
+
+
+def _draw_errors(axes: Axes, names: Sequence[str], by_model: dict[str, Floats]) -> None:
+    """Draw bars of each model's error for each trace, ordered by that of TD only, as in print."""
+    order = np.argsort(by_model[TD_ONLY], kind="stable")
+    places = np.arange(len(names))
+    width = 0.8 / len(by_model)
+    for number, (model, found) in enumerate(by_model.items()):
+        shift = (number - (len(by_model) - 1) / 2) * width
+        axes.bar(places + shift, found[order], width, label=model, color=drawing.COLOURS[number])
+    axes.set_xticks(
+        places,
+        [names[at].replace(" to ", " – ") for at in order],
+        rotation=45,
+        ha="right",
+        rotation_mode="anchor",
+        fontsize=7,
+    )
+    axes.set_xlim(-0.7, len(names) - 0.3)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylabel("average error")

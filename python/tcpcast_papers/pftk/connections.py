@@ -1,0 +1,144 @@
+"""Figures 13 to 18 and 20 on simulated connections of 100 s each, 100 to a path of Table 3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast_papers import drawing
+from tcpcast_papers.pftk.clouds import draw_cloud, draw_error_panels, piece_errors, usable
+from tcpcast_papers.pftk.hours import error_rows
+from tcpcast_papers.pftk.paths import (
+    INDEPENDENT,
+    LOSSES,
+    REST_OF_ROUND,
+    TWO_STATES,
+    path_like,
+    simulated_windows,
+)
+from tcpcast_papers.pftk.predictions import APPROXIMATE, DRAWN, FULL, TD_ONLY, fitted_windows
+from tcpcast_papers.pftk.published import CONNECTION_S, CONNECTIONS, traces
+from tcpcast_papers.pftk.runs import TraceJob
+from tcpcast_papers.reproduction import Row, Section
+
+if TYPE_CHECKING:
+    import pathlib
+
+    from numpy.typing import NDArray
+
+    from tcpcast_papers.pftk.runs import Done, Runs
+    from tcpcast_papers.simulations import Job
+
+    Floats = NDArray[np.float64]
+
+FIGURES = {
+    13: ("manic to ganef", INDEPENDENT),
+    14: ("manic to mafalda", REST_OF_ROUND),
+    15: ("manic to spiff", REST_OF_ROUND),
+    16: ("manic to baskerville", TWO_STATES),
+    17: ("manic to sutton", INDEPENDENT),
+    18: ("manic to spiff", REST_OF_ROUND),
+}
+"""The path of each figure, and how packets are lost where it is drawn here."""
+
+
+def wants(runs: Runs) -> dict[str, list[Job[Done]]]:
+    """Return the traces of each kind of loss, in the order of Table 3; asks for them.
+
+    A connection is a replication of 100 s from slow start on, a piece by itself.
+    """
+    rows = traces(3)
+    windows = simulated_windows(fitted_windows(rows))
+    return {
+        loss: [
+            runs.want(
+                TraceJob(
+                    path_like(row, loss, window),
+                    1,
+                    CONNECTION_S,
+                    CONNECTIONS,
+                    weight=row.packets * (1 + 1.5 * runs.effort.calibration_hours),
+                    p=row.loss_indication_ratio,
+                    calibration_hours=runs.effort.calibration_hours,
+                )
+            )
+            for row, window in zip(rows, windows, strict=True)
+        ]
+        for loss in LOSSES
+    }
+
+
+def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
+    """Return Figures 13 to 18, and Figure 20."""
+    return [_clouds(runs, folder), _errors(runs, folder)]
+
+
+def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
+    section = Section(
+        "Figures 13 to 18. Connections of 100 s simulated on paths like those of Table 3",
+        ("trace", "loss", "quantity"),
+    )
+    names = [row.name for row in traces(3)]
+    asked = wants(runs)
+    figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
+    for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
+        at = names.index(name)
+        row, done = traces(3)[at], runs[asked[loss][at]]
+        models = (FULL, APPROXIMATE, TD_ONLY) if number == 18 else (FULL, TD_ONLY)
+        draw_cloud(axes, done.path, done.cut, models, replications=CONNECTIONS)
+        window = f"W_max = {done.path.window_pkts:.0f}"
+        axes.set_title(f"Figure {number}: {name}, {loss}, {window}", fontsize=9)
+        printed = row.line.printed("packets_sent")
+        label = (name, loss, "packets sent by 100 connections")
+        note = (
+            f"p {100 * done.cut.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in Table 3"
+        )
+        section.rows.append(Row(label, "packets", printed, float(done.cut.sent.sum()), note=note))
+    section.figures.append(drawing.Drawn(figure, folder / "figures13-18.png"))
+    section.remarks = [
+        "Paths are made as for Figures 7 to 12. A point is a connection; the curves take the mean "
+        "RTT and T0 of all of them, as in the paper. Figure 18 has the approximate model too.",
+    ]
+    return section
+
+
+def connection_errors(runs: Runs, loss: str) -> dict[str, Floats]:
+    """Return the models' errors on the connections of one kind of loss.
+
+    Returns
+    -------
+    dict
+        For each of the models of Figure 20, ``[paths, 1]``: the mean over a path's connections,
+        each predicted by its own RTT and T0.
+    """
+    found = {}
+    for model in DRAWN:
+        of_paths = []
+        for each in wants(runs)[loss]:
+            done = runs[each]
+            own = piece_errors(done.path, done.cut, model, each_its_own=True)
+            of_paths.append(float(np.nanmean(own)))
+        found[model] = np.array(of_paths)[:, None]
+    return found
+
+
+def _errors(runs: Runs, folder: pathlib.Path) -> Section:
+    section = Section(
+        "Figure 20. Comparison of the models for 100s traces", ("loss", "average over", "model")
+    )
+    names = [row.name for row in traces(3)]
+    figure, panels = drawing.panels(len(LOSSES), width=4.6, height=3.8, share_y=True)
+    by_loss = {loss: connection_errors(runs, loss) for loss in LOSSES}
+    draw_error_panels(panels, names, by_loss)
+    for loss, found in by_loss.items():
+        section.rows += error_rows(loss, found)
+    section.figures.append(drawing.Drawn(figure, folder / "figure20.png"))
+    seen = [usable(runs[each].cut) for of_loss in wants(runs).values() for each in of_loss]
+    section.remarks = [
+        "As Figure 19, for the connections of Table 3: p, RTT and T0 of each connection by "
+        "itself. Where no timer expired in one, T0 is the least timeout of its path. "
+        f"{sum(int((~each).sum()) for each in seen)} of {sum(each.size for each in seen)} "
+        "connections have no loss indication and are left out.",
+    ]
+    return section

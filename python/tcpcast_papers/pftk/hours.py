@@ -1,0 +1,218 @@
+"""Figures 7 to 12 and 19 on simulated traces of an hour, cut in 36 intervals of 100 s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tcpcast import statistics
+
+from tcpcast_papers import drawing
+from tcpcast_papers.pftk.clouds import (
+    CLASSES,
+    draw_cloud,
+    draw_error_panels,
+    piece_errors,
+    trace_errors,
+    usable,
+)
+from tcpcast_papers.pftk.paths import (
+    INDEPENDENT,
+    LOSSES,
+    REST_OF_ROUND,
+    TWO_STATES,
+    path_like,
+    simulated_windows,
+)
+from tcpcast_papers.pftk.predictions import DRAWN, FULL, TD_ONLY, fitted_windows
+from tcpcast_papers.pftk.published import INTERVAL_S, INTERVALS, traces
+from tcpcast_papers.pftk.runs import TraceJob
+from tcpcast_papers.reproduction import Row, Section
+
+if TYPE_CHECKING:
+    import pathlib
+
+    from numpy.typing import NDArray
+
+    from tcpcast_papers.pftk.published import Trace
+    from tcpcast_papers.pftk.runs import Done, Runs
+    from tcpcast_papers.simulations import Job
+
+    Floats = NDArray[np.float64]
+
+FIGURES = {
+    7: ("manic to baskerville", INDEPENDENT),
+    8: ("pif to imagine", REST_OF_ROUND),
+    9: ("pif to manic", TWO_STATES),
+    10: ("void to alps", TWO_STATES),
+    11: ("void to tove", REST_OF_ROUND),
+    12: ("babel to alps", INDEPENDENT),
+}
+"""The trace of each figure, and how packets are lost where it is drawn here."""
+
+
+def wants(runs: Runs) -> dict[str, list[Job[Done]]]:
+    """Return the traces of each kind of loss, in the order of Table 2; asks for them."""
+    rows = traces(2)
+    windows = simulated_windows(fitted_windows(rows))
+    return {
+        loss: [
+            runs.want(
+                TraceJob(
+                    path_like(row, loss, window),
+                    INTERVALS,
+                    INTERVAL_S,
+                    runs.effort.hours,
+                    weight=row.packets * (runs.effort.hours + 4 * runs.effort.calibration_hours),
+                    p=row.loss_indication_ratio,
+                    calibration_hours=runs.effort.calibration_hours,
+                )
+            )
+            for row, window in zip(rows, windows, strict=True)
+        ]
+        for loss in LOSSES
+    }
+
+
+def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
+    """Return Figures 7 to 12, and Figure 19."""
+    return [_clouds(runs, folder), _errors(runs, folder)]
+
+
+def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
+    section = Section(
+        "Figures 7 to 12. Hours simulated on paths like those of Table 2",
+        ("trace", "loss", "quantity"),
+    )
+    names = [row.name for row in traces(2)]
+    asked = wants(runs)
+    figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
+    for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
+        at = names.index(name)
+        done = runs[asked[loss][at]]
+        draw_cloud(axes, done.path, done.cut)
+        window = f"W_max = {done.path.window_pkts:.0f}"
+        axes.set_title(f"Figure {number}: {name}, {loss}, {window}", fontsize=9)
+        section.rows += _rows(traces(2)[at], loss, done)
+    section.figures.append(drawing.Drawn(figure, folder / "figures07-12.png"))
+    section.remarks = [
+        "RTT and least timeout are those of Table 2, W_max is what fits the row (at least 4, 32 "
+        "where none fits), and the loss is set so that p comes out. Packets sent, the "
+        "share of timeouts and their classes are then the simulator's own, beside those of the "
+        "table; the classes are not printed. The hosts were others, and their losses unknown: "
+        "nothing here is checked.",
+        "An interval is in class TD if no timer expired in it, T0 if none expired twice in "
+        "sequence, T1 if one expired twice, and so on. Points are the 36 intervals of one hour; "
+        "curves take RTT and T0 of the hour.",
+    ]
+    return section
+
+
+def _rows(row: Trace, loss: str, done: Done) -> list[Row]:
+    seen, label = done.cut, (row.name, loss)
+    depths = np.minimum(seen.deepest, len(CLASSES) - 1)
+    classes = ", ".join(
+        f"{100 * np.mean(depths == depth):.0f} % {name}" for depth, name in enumerate(CLASSES)
+    )
+    figures = (
+        (
+            "loss indications per packet",
+            100 * seen.trace_p,
+            f"{100 * row.loss_indication_ratio:.2f} % in Table 2",
+        ),
+        (
+            "timeouts among them",
+            100 * float(seen.sequences.sum() / seen.loss_indications.sum()),
+            f"{100 * row.timeout_share:.0f} % in Table 2; intervals: {classes}",
+        ),
+    )
+    return [
+        *(Row((*label, name), "%", None, own, note=note) for name, own, note in figures),
+        Row(
+            (*label, "packets sent in an hour"),
+            "packets",
+            row.line.printed("packets_sent"),
+            float(seen.sent.sum() / len(seen.sent)),
+        ),
+        Row((*label, "RTT"), "s", row.line.printed("rtt_s"), float(seen.trace_rtt_s.mean())),
+        Row((*label, "T0"), "s", row.line.printed("t0_s"), float(np.nanmean(seen.trace_t0_s))),
+    ]
+
+
+def hour_errors(runs: Runs, loss: str) -> dict[str, Floats]:
+    """Return the models' errors on the hours of one kind of loss.
+
+    Returns
+    -------
+    dict
+        For each of the models of Figure 19 the average error of each trace and replication over
+        its intervals, ``[traces, replications]``.
+    """
+    asked = wants(runs)[loss]
+    return {
+        model: np.stack(
+            [
+                trace_errors(piece_errors(done.path, done.cut, model))
+                for done in (runs[each] for each in asked)
+            ]
+        )
+        for model in DRAWN
+    }
+
+
+def _errors(runs: Runs, folder: pathlib.Path) -> Section:
+    section = Section(
+        "Figure 19. Comparison of the models for 1hr traces", ("loss", "average over", "model")
+    )
+    names = [row.name for row in traces(2)]
+    figure, panels = drawing.panels(1, len(LOSSES), width=11.0, height=3.4)
+    by_loss = {loss: hour_errors(runs, loss) for loss in LOSSES}
+    draw_error_panels(panels, names, by_loss)
+    for loss, found in by_loss.items():
+        section.rows += error_rows(loss, found)
+    section.figures.append(drawing.Drawn(figure, folder / "figure19.png"))
+    skipped = sum(int((~usable(runs[each].cut)).sum()) for each in _all(runs))
+    of = sum(usable(runs[each].cut).size for each in _all(runs))
+    section.remarks = [
+        "The average error of section 3: |predicted - sent| / sent over the intervals of a trace, "
+        "with p of the interval, RTT and T0 of the hour and W_max; then the mean over the "
+        f"{len(names)} traces of Table 2. {skipped} of {of} intervals have no loss indication, or "
+        "nothing else: no model predicts them and they are left out. A few traces with p near 10 % "
+        "make up most of a mean: intervals of some ten packets, which a timer decides. The "
+        "paper's figure has no numbers in print. TD only is (20) here, as in the paper, and knows "
+        "no W_max.",
+        "At the very loss that the model assumes, the rest of a round, it errs more than at "
+        "independent loss, and overestimates: Reno then repairs many packets, one a round trip or "
+        "after a timeout, and recovery is not in the model. Single losses it repairs at once.",
+    ]
+    return section
+
+
+def _all(runs: Runs) -> list[Job[Done]]:
+    return [each for of_loss in wants(runs).values() for each in of_loss]
+
+
+def error_rows(loss: str, found: dict[str, Floats]) -> list[Row]:
+    """Return each model's error averaged over traces, and how often the full model is nearer.
+
+    Parameters
+    ----------
+    loss
+        The kind of loss.
+    found
+        Errors of each model as shares, ``[traces, replications]``.
+    """
+    rows = []
+    traces_seen = f"{len(next(iter(found.values())))} traces"
+    for model, each in found.items():
+        of_replications = 100 * each.mean(axis=0)
+        estimate = statistics.replication_mean(of_replications, replications=len(of_replications))
+        low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
+        own = float(of_replications.mean())
+        note = f"median of the traces {100 * np.median(each.mean(axis=1)):.1f} %"
+        label = (loss, traces_seen, model)
+        rows.append(Row(label, "%", None, own, low=low, high=high, note=note))
+    better = int((found[FULL].mean(axis=1) < found[TD_ONLY].mean(axis=1)).sum())
+    label = (loss, traces_seen, f"{FULL} nearer than {TD_ONLY}")
+    rows.append(Row(label, "traces", None, float(better)))
+    return rows

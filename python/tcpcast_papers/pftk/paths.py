@@ -1,0 +1,217 @@
+"""Simulated paths that resemble the paper's: its RTT and T0, a window, and a loss that gives its p.
+
+Hosts and routers of 1997 cannot be had again; what the tables tell of them can be simulated. Each
+path is one flow of Reno with delayed acks whose timer is never below the printed T0 and doubles up
+to 64 T0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tcpcast_papers.pftk.published import Trace
+
+INDEPENDENT, TWO_STATES, REST_OF_ROUND = "independent", "two states", "rest of round"
+LOSSES = (INDEPENDENT, TWO_STATES, REST_OF_ROUND)
+"""How packets are lost: each by itself; rarely and often in turn (Gilbert-Elliott, periods much
+longer than a round, so that intervals of one trace differ in p as the paper's do); or as the model
+has it, with the rest of the round."""
+
+GOOD_PKTS, BAD_PKTS = 1000, 300
+"""Mean length of the two states, in packets of the flow."""
+GOOD_FACTOR, BAD_FACTOR = 0.4, 3.0
+"""Loss in each state over the rate that is asked for."""
+MOST_LOSS = 0.3
+"""No state loses more than this, whatever the rate asked for."""
+
+LONGEST_BACKOFF = 64
+"""Timeouts double up to 64 T0 (section 2.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """A link with a drop-tail queue where the flow meets others, or nobody.
+
+    Attributes
+    ----------
+    rate_bps
+        Its rate.
+    buffer_pkts
+        Packets that it holds.
+    cross_sources
+        On/off sources beside the flow, with transfers of 30 packets in the mean and silences of
+        4 s, over RTTs of 30 ms more and less than the flow's.
+    """
+
+    rate_bps: float
+    buffer_pkts: int
+    cross_sources: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One bulk flow over one path.
+
+    Attributes
+    ----------
+    name
+        As in the tables: ``"manic to spiff"``.
+    rtt_s
+        Round-trip time of the empty path.
+    t0_s
+        Least retransmission timeout.
+    window_pkts
+        W_max; ``inf`` for none.
+    loss
+        One of :data:`LOSSES`, or "" where a queue loses.
+    rate
+        Loss asked of the network; see :func:`loss_table`.
+    bottleneck
+        A queue, or None for a path without.
+    recovery
+        The sender's, as ``tcp.rules.recovery`` has it.
+    delayed_acks
+        Whether the receiver acknowledges every second packet.
+    """
+
+    name: str
+    rtt_s: float
+    t0_s: float
+    window_pkts: float
+    loss: str = ""
+    rate: float = 0.0
+    bottleneck: Bottleneck | None = None
+    recovery: str = "reno"
+    delayed_acks: bool = True
+
+    def at_rate(self, rate: float) -> Path:
+        """Return the path with another loss."""
+        return replace(self, rate=rate)
+
+    def scenario(self, *, replications: int = 1, seed: int = 1, traced: bool = False) -> Scenario:
+        """Return the scenario to simulate; its length is left to who runs it.
+
+        Parameters
+        ----------
+        replications, seed
+            As in ``[run]`` of a scenario.
+        traced
+            Record the flow's windows and sequence numbers.
+        """
+        table: dict[str, Any] = {
+            "name": self.name,
+            "network": self._network(),
+            "traffic": {"kind": "bulk"},
+            "tcp": {
+                "stack": "pftk-reno",
+                "rules": {"recovery": self.recovery},
+                "delayed_acks": self.delayed_acks,
+                "receiver_window": _packets(self.window_pkts),
+                "min_rto": _seconds(self.t0_s),
+                "initial_rto": _seconds(self.t0_s),
+                "max_rto": _seconds(LONGEST_BACKOFF * self.t0_s),
+            },
+            "probes": {"flows": [0] if traced else []},
+            "run": {
+                "duration": "1h",
+                "warmup": "0s",
+                "replications": replications,
+                "seed": seed,
+            },
+        }
+        if self.bottleneck is None or not self.bottleneck.cross_sources:
+            table["traffic"]["flows"] = 1
+        else:
+            table["class"] = self._classes(self.bottleneck)
+        return Scenario.from_dict(table)
+
+    def _network(self) -> dict[str, Any]:
+        network: dict[str, Any] = {"rtt": _seconds(self.rtt_s), "packet": "552B"}
+        if self.bottleneck is not None:
+            network["bottleneck"] = {
+                "rate": f"{self.bottleneck.rate_bps:.0f}bit",
+                "buffer": f"{self.bottleneck.buffer_pkts}pkt",
+            }
+        elif self.loss:
+            network["bottleneck"] = {"loss": loss_table(self.loss, self.rate)}
+        return network
+
+    def _classes(self, bottleneck: Bottleneck) -> list[dict[str, Any]]:
+        sources = bottleneck.cross_sources
+        shares = (sources // 2, sources - sources // 2)
+        off = {"law": "exponential", "mean": "4s"}
+        size = {"law": "pareto", "mean": "30pkt", "alpha": 1.5}
+        cross = {"kind": "on-off", "off": off, "size": size}
+        return [
+            {"name": "observed", "flows": 1},
+            *(
+                {
+                    "name": name,
+                    "sources": count,
+                    "rtt": _seconds(self.rtt_s + shift_s),
+                    "traffic": cross,
+                }
+                for name, count, shift_s in (
+                    ("near", shares[0], -0.03),
+                    ("far", shares[1], 0.03),
+                )
+            ),
+        ]
+
+
+def loss_table(loss: str, rate: float) -> dict[str, Any]:
+    """Return the ``loss`` of a scenario's link.
+
+    Parameters
+    ----------
+    loss
+        One of :data:`LOSSES`.
+    rate
+        Loss of a packet, given for ``TWO_STATES`` that of the states before their factors, for
+        ``REST_OF_ROUND`` that of a packet when none before it in its round was lost.
+    """
+    if loss == TWO_STATES:
+        return {
+            "model": "gilbert-elliott",
+            "to_bad": 1 / GOOD_PKTS,
+            "to_good": 1 / BAD_PKTS,
+            "loss_good": min(MOST_LOSS, GOOD_FACTOR * rate),
+            "loss_bad": min(MOST_LOSS, BAD_FACTOR * rate),
+        }
+    model = "bernoulli" if loss == INDEPENDENT else "rest-of-round"
+    return {"model": model, "rate": min(MOST_LOSS, rate)}
+
+
+def path_like(row: Trace, loss: str, window_pkts: float) -> Path:
+    """Return a path with a printed trace's RTT and T0; its p is the rate to begin with."""
+    return Path(row.name, row.rtt_s, row.t0_s, window_pkts, loss, row.loss_indication_ratio)
+
+
+SMALLEST_WINDOW, USUAL_WINDOW = 4.0, 32.0
+
+
+def simulated_windows(fitted: Iterable[float]) -> list[float]:
+    """Return the W_max of simulated paths: what fits the row, at least 4, 32 where none does.
+
+    With fewer than 4 packets in flight nothing could ever be repaired without a timeout, and 32
+    segments of 512 bytes are the 16 KiB that a host of the time might offer.
+    """
+    return [
+        USUAL_WINDOW if math.isinf(window) else max(SMALLEST_WINDOW, window)
+        for window in map(float, fitted)
+    ]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.9g}s"
+
+
+def _packets(window: float) -> int | str:
+    return "unlimited" if math.isinf(window) else round(window)

@@ -1,0 +1,174 @@
+"""What each model says that a flow sends, and the paper's measure of how wrong it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tcpcast.models.cubic import cubic_response
+from tcpcast.models.mathis import mathis_rate_pps
+from tcpcast.models.pftk import (
+    approximate_rate_pps,
+    td_only_leading_rate_pps,
+    td_only_rate_pps,
+    throughput,
+    window_chain,
+)
+
+from tcpcast_papers.pftk.published import PACKETS_PER_ACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from tcpcast_papers.pftk.published import Trace
+
+    Floats = NDArray[np.float64]
+
+WINDOWS_PKTS = tuple(range(2, 65))
+"""W_max that a trace is fitted with: up to 64 KiB in segments of 1 KiB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What the models take of flows; scalars or arrays that broadcast against each other.
+
+    Attributes
+    ----------
+    rtt_s, t0_s
+        RTT and T0 in seconds.
+    loss_indication_ratio
+        p.
+    window_pkts
+        W_max in packets, ``inf`` for none.
+    """
+
+    rtt_s: ArrayLike
+    t0_s: ArrayLike
+    loss_indication_ratio: ArrayLike
+    window_pkts: ArrayLike = np.inf
+
+
+def _full(given: Inputs) -> Floats:
+    return throughput(
+        rtt_s=given.rtt_s,
+        t0_s=given.t0_s,
+        loss_indication_ratio=given.loss_indication_ratio,
+        packets_per_ack=PACKETS_PER_ACK,
+        receiver_window_pkts=given.window_pkts,
+    ).rate_pps
+
+
+def _approximate(given: Inputs) -> Floats:
+    return approximate_rate_pps(
+        rtt_s=given.rtt_s,
+        t0_s=given.t0_s,
+        loss_indication_ratio=given.loss_indication_ratio,
+        packets_per_ack=PACKETS_PER_ACK,
+        receiver_window_pkts=given.window_pkts,
+    )
+
+
+def _td_only_whole(given: Inputs) -> Floats:
+    return td_only_rate_pps(
+        rtt_s=given.rtt_s,
+        loss_indication_ratio=given.loss_indication_ratio,
+        packets_per_ack=PACKETS_PER_ACK,
+    )
+
+
+def _td_only(given: Inputs) -> Floats:
+    return td_only_leading_rate_pps(
+        rtt_s=given.rtt_s,
+        loss_indication_ratio=given.loss_indication_ratio,
+        packets_per_ack=PACKETS_PER_ACK,
+    )
+
+
+def _mathis(given: Inputs) -> Floats:
+    return mathis_rate_pps(
+        rtt_s=given.rtt_s,
+        loss_indication_ratio=given.loss_indication_ratio,
+        packets_per_ack=PACKETS_PER_ACK,
+        receiver_window_pkts=given.window_pkts,
+    )
+
+
+def _cubic(given: Inputs) -> Floats:
+    return cubic_response(
+        rtt_s=given.rtt_s,
+        loss_ratio=given.loss_indication_ratio,
+        receiver_window_pkts=given.window_pkts,
+    ).rate_pps
+
+
+FULL, APPROXIMATE, TD_ONLY = "full (31)", "approximate (32)", "TD only (20)"
+TD_ONLY_WHOLE, MATHIS, CUBIC = "TD only (19)", "Mathis within W_max", "CUBIC response"
+CHAIN = "window chain"
+
+MODELS: dict[str, Callable[[Inputs], Floats]] = {
+    FULL: _full,
+    APPROXIMATE: _approximate,
+    TD_ONLY: _td_only,
+    TD_ONLY_WHOLE: _td_only_whole,
+    MATHIS: _mathis,
+    CUBIC: _cubic,
+}
+"""Rates in packets/s. "TD only" knows no W_max, as in the paper; (20) is the model that its figures
+draw under that name, the square-root law with delayed acks."""
+
+DRAWN = (FULL, APPROXIMATE, TD_ONLY)
+"""The models of Figures 19 and 20."""
+
+
+def chain_rates(rows: Sequence[Trace], windows_pkts: Floats) -> Floats:
+    """Return what the window as a Markov chain gives for each trace, in packets/s, ``[traces]``."""
+    return np.array(
+        [
+            window_chain(
+                loss_probability=row.loss_indication_ratio,
+                packets_per_ack=PACKETS_PER_ACK,
+                receiver_window_pkts=float(window),
+            ).rate_pps(rtt_s=row.rtt_s, t0_s=row.t0_s)
+            for row, window in zip(rows, windows_pkts, strict=True)
+        ]
+    )
+
+
+def errors(predicted: ArrayLike, observed: ArrayLike) -> Floats:
+    """Return |predicted - observed| / observed, whose mean is the paper's average error."""
+    seen = np.asarray(observed, dtype=np.float64)
+    return np.abs(np.asarray(predicted, dtype=np.float64) - seen) / seen
+
+
+def fitted_windows(rows: Sequence[Trace]) -> Floats:
+    """Return for each trace the W_max with which the full model comes nearest, ``[traces]``.
+
+    One of :data:`WINDOWS_PKTS`, or ``inf`` where a limit only makes it worse: the model
+    underestimates without one.
+    """
+    choices = np.array([np.inf, *WINDOWS_PKTS])
+    return np.asarray(choices[_errors_by_window(rows, choices).argmin(axis=0)])
+
+
+def common_window(rows: Sequence[Trace]) -> float:
+    """Return the one W_max with which the full model's average error over traces is least."""
+    choices = np.array([np.inf, *WINDOWS_PKTS])
+    return float(choices[_errors_by_window(rows, choices).mean(axis=1).argmin()])
+
+
+def _errors_by_window(rows: Sequence[Trace], choices: Floats) -> Floats:
+    rates = MODELS[FULL](of_traces(rows, choices[:, None]))
+    return errors(rates * [row.duration_s for row in rows], [row.packets for row in rows])
+
+
+def of_traces(rows: Sequence[Trace], windows_pkts: ArrayLike = np.inf) -> Inputs:
+    """Return what models take of printed traces, ``[traces]``."""
+    return Inputs(
+        rtt_s=[row.rtt_s for row in rows],
+        t0_s=[row.t0_s for row in rows],
+        loss_indication_ratio=[row.loss_indication_ratio for row in rows],
+        window_pkts=windows_pkts,
+    )

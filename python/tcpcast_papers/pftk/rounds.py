@@ -1,0 +1,87 @@
+"""Rounds of a simulated flow: how long each took, and how much was in transit (section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import configuration, nanoseconds
+from tcpcast.errors import DomainError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from tcpcast_papers.pftk.paths import Path
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Round-trip samples of one flow, ``[samples]``.
+
+    Attributes
+    ----------
+    duration_s
+        From the first sending of a packet to the ack that covers it.
+    in_transit_pkts
+        Packets outstanding once it was sent, itself included.
+    """
+
+    duration_s: Floats
+    in_transit_pkts: Floats
+
+    @property
+    def correlation(self) -> float:
+        """Coefficient of correlation of the two, nan where one of them never changes."""
+        if min(np.ptp(self.duration_s), np.ptp(self.in_transit_pkts)) == 0:
+            return float("nan")
+        return float(np.corrcoef(self.duration_s, self.in_transit_pkts)[0, 1])
+
+
+def rounds(path: Path, *, seconds: float, seed: int = 1) -> Rounds:
+    """Simulate a path and time one packet after another, as a sender does.
+
+    A sample is left out if anything was retransmitted, or a timer expired, while it was in flight:
+    Karn's rule, and a little more.
+
+    Raises
+    ------
+    DomainError
+        So many seconds that the simulator does not keep every point of the flow.
+    """
+    scenario = path.scenario(seed=seed, traced=True)
+    run = _native.Simulation(configuration(scenario, 0.0), 1)
+    run.advance(transfers=None, until_ns=nanoseconds(seconds), threads=1)
+    traces = run.traces()
+    if traces["mark_bin_ns"] or traces["window_bin_ns"]:
+        raise DomainError(f"{seconds:,.0f} s are too long to time every packet; ask for fewer")
+    return _sampled(traces)
+
+
+def _sampled(traces: Mapping[str, Any]) -> Rounds:
+    marks = np.array(traces["mark"])
+    times = traces["mark_time_ns"].astype(np.int64)
+    sent = np.sort(times[marks == "sent"])
+    again = np.sort(times[(marks == "retransmitted") | (marks == "timeout")])
+    seen, flight = traces["window_time_ns"].astype(np.int64), traces["flight"].astype(np.int64)
+    # Packets are numbered as they are first sent; what is not outstanding was acknowledged.
+    acked = np.maximum.accumulate(np.searchsorted(sent, seen, side="right") - flight)
+    found = []
+    number = 0
+    while number < len(sent):
+        start = sent[number]
+        end = int(np.searchsorted(acked, number, side="right"))
+        if end >= len(seen):
+            break
+        disturbed = np.searchsorted(again, start) != np.searchsorted(again, seen[end], side="right")
+        if seen[end] > start and not disturbed:
+            outstanding = flight[np.searchsorted(seen, start, side="left")]
+            found.append((1e-9 * (seen[end] - start), float(outstanding)))
+        number = max(number + 1, int(np.searchsorted(sent, seen[end], side="left")))
+    duration, transit = np.array(found).reshape(-1, 2).T
+    return Rounds(duration, transit)

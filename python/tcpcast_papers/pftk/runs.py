@@ -1,0 +1,105 @@
+"""The simulations of the reproduction: traces, and round trips of a flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcpcast_papers import simulations
+from tcpcast_papers.pftk.rounds import Rounds, rounds
+from tcpcast_papers.pftk.traces import Cut, calibrated, cut
+from tcpcast_papers.simulations import SEED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast_papers.pftk.paths import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to simulate.
+
+    Parameters
+    ----------
+    hours
+        Independent traces of an hour for each path: the paper has one of each.
+    calibration_hours
+        Length of the traces that find the loss which gives a path's p.
+    gap_piece_s
+        Length of each piece of the runs beside the window chain.
+    """
+
+    hours: int
+    calibration_hours: int
+    gap_piece_s: float
+
+
+WHOLE = Effort(hours=40, calibration_hours=16, gap_piece_s=2000.0)
+QUICK = Effort(hours=4, calibration_hours=2, gap_piece_s=100.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A simulated trace: the path as it was in the end, and its pieces."""
+
+    path: Path
+    cut: Cut
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJob:
+    """A trace in pieces.
+
+    Parameters
+    ----------
+    path
+        Over what; its loss is corrected first if ``p`` is given.
+    pieces, piece_s, replications
+        As in :func:`~tcpcast_papers.pftk.traces.cut`.
+    p
+        Loss indications per packet that the trace is to have.
+    calibration_hours
+        As in :class:`Effort`.
+    weight
+        About how many packets it takes.
+    """
+
+    path: Path
+    pieces: int
+    piece_s: float
+    replications: int
+    weight: float
+    p: float | None = None
+    calibration_hours: int = 1
+
+    def run(self, progress: Callable[[float], None]) -> Done:  # noqa: ARG002 - short ones
+        """Simulate it, after the traces that find its loss."""
+        path = self.path
+        if self.p is not None:
+            path = calibrated(path, self.p, hours=self.calibration_hours)
+        found = cut(
+            path,
+            pieces=self.pieces,
+            piece_s=self.piece_s,
+            replications=self.replications,
+            seed=SEED,
+        )
+        return Done(path, found)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsJob:
+    """Round-trip samples of a flow over ``seconds``."""
+
+    path: Path
+    seconds: float
+    weight: float
+
+    def run(self, progress: Callable[[float], None]) -> Rounds:  # noqa: ARG002 - a short one
+        """Simulate it."""
+        return rounds(self.path, seconds=self.seconds, seed=SEED)
+
+
+class Runs(simulations.Runs[Effort]):
+    """The simulations of this paper."""

@@ -1,0 +1,165 @@
+"""Simulated traces, cut in pieces as the paper cuts its own: packets, loss indications, depth.
+
+A trace here is a simulation of one flow that is stopped at the end of each piece to read its
+sums; how often it is stopped changes nothing in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import configuration, nanoseconds
+from tcpcast.engines.packet.figures import CLASS, LINK
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tcpcast_papers.pftk.paths import Path
+
+    Floats = NDArray[np.float64]
+    Counts = NDArray[np.int64]
+
+DEPTHS = {depth: f"sequences_of_{depth}" for depth in range(2, 7)}
+"""Cells that count the timeout sequences which reached a depth."""
+
+CALIBRATION_SEED = 1001
+CALIBRATION_ROUNDS = 4
+"""How often the loss asked for is corrected towards the p wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A simulated trace in pieces; arrays ``[replications, pieces]``.
+
+    Attributes
+    ----------
+    piece_s
+        Length of a piece.
+    sent
+        Packets sent, repeated ones too.
+    triple_duplicates, sequences
+        Loss indications of each kind: fast retransmits, and sequences of timeouts.
+    timeouts
+        All timeouts.
+    deepest
+        The most timeouts in sequence, 0 where there was none: class TD if 0, T0 if 1, ...
+    rtt_s, t0_s
+        Mean round-trip time by Karn's rule and mean first timeout, nan where there was none.
+    rtt_sums, t0_sums
+        Sum in seconds and number of samples behind them, ``[2, replications, pieces]``.
+    """
+
+    piece_s: float
+    sent: Counts
+    triple_duplicates: Counts
+    sequences: Counts
+    timeouts: Counts
+    deepest: Counts
+    rtt_sums: Floats
+    t0_sums: Floats
+
+    @property
+    def loss_indications(self) -> Counts:
+        """Triple duplicates and timeout sequences."""
+        return self.triple_duplicates + self.sequences
+
+    @property
+    def loss_indication_ratio(self) -> Floats:
+        """The paper's p of each piece, nan where nothing was sent."""
+        return _ratio(self.loss_indications, self.sent)
+
+    @property
+    def rtt_s(self) -> Floats:
+        """Mean round-trip time of each piece."""
+        return _ratio(*self.rtt_sums)
+
+    @property
+    def t0_s(self) -> Floats:
+        """Mean first timeout of each piece."""
+        return _ratio(*self.t0_sums)
+
+    @property
+    def trace_rtt_s(self) -> Floats:
+        """Mean round-trip time of each replication, ``[replications, 1]``."""
+        return _ratio(*self.rtt_sums.sum(axis=2, keepdims=True))
+
+    @property
+    def trace_t0_s(self) -> Floats:
+        """Mean first timeout of each replication, ``[replications, 1]``."""
+        return _ratio(*self.t0_sums.sum(axis=2, keepdims=True))
+
+    @property
+    def trace_p(self) -> float:
+        """Loss indications per packet of everything."""
+        return float(self.loss_indications.sum() / self.sent.sum())
+
+
+def cut(path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed: int = 1) -> Cut:
+    """Simulate a path and cut it.
+
+    Parameters
+    ----------
+    path
+        What to simulate; the flow watched is that of its first class.
+    pieces, piece_s
+        How many pieces, and how long each is in seconds.
+    replications, seed
+        Independent traces, and the seed of them all.
+    """
+    scenario = path.scenario(replications=replications, seed=seed)
+    run = _native.Simulation(configuration(scenario, 0.0), replications)
+    ends = []
+    for piece in range(1, pieces + 1):
+        run.advance(transfers=None, until_ns=nanoseconds(piece * piece_s), threads=1)
+        ends.append(_cells(run))
+    ends.insert(0, np.zeros_like(ends[0]))
+    # [pieces, replications, cells] -> [cells, replications, pieces]
+    added = np.diff(np.stack(ends), axis=0).transpose(2, 1, 0)
+
+    def cell(name: str) -> Counts:
+        return np.asarray(added[CLASS[name]])
+
+    sequences = cell("timeout_sequences")
+    deepest = (sequences > 0).astype(np.int64)
+    for depth, name in DEPTHS.items():
+        deepest[cell(name) > 0] = depth
+    seconds = 1e-9
+    return Cut(
+        piece_s=piece_s,
+        sent=cell("sent"),
+        triple_duplicates=cell("fast_retransmits"),
+        sequences=sequences,
+        timeouts=cell("timeouts"),
+        deepest=deepest,
+        rtt_sums=np.stack([seconds * cell("rtt_sum_ns"), cell("rtt_samples")]),
+        t0_sums=np.stack([seconds * cell("first_timeout_ns"), sequences]),
+    )
+
+
+def calibrated(path: Path, wanted: float, *, hours: int) -> Path:
+    """Return the path with the loss that gives p, loss indications per packet sent.
+
+    p is never the loss asked for: a packet lost several times, or several lost in a round, are one
+    indication. The loss is corrected by the ratio of the two, on traces that are not used again.
+    """
+    rate = path.rate
+    for _ in range(CALIBRATION_ROUNDS):
+        at_rate = path.at_rate(rate)
+        seen = cut(at_rate, pieces=1, piece_s=3600.0, replications=hours, seed=CALIBRATION_SEED)
+        rate = min(0.9, rate * wanted / max(seen.trace_p, 1e-9))
+    return path.at_rate(rate)
+
+
+def _cells(run: _native.Simulation) -> Counts:
+    """Return the cumulative cells of the first class, ``[replications, cells]``."""
+    first = len(LINK)
+    last = [row[-1, first : first + len(CLASS)] for row in run.counters()]
+    return np.stack(last).astype(np.int64)
+
+
+def _ratio(numerator: Counts | Floats, denominator: Counts | Floats) -> Floats:
+    found = np.full(np.shape(numerator), np.nan)
+    return np.divide(numerator, denominator, out=found, where=np.asarray(denominator) > 0)

@@ -1,0 +1,220 @@
+"""A whole reproduction, as a report for a terminal, a page and JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.report.document import BLANK, Code, Document, Heading, Paragraph, Table
+
+from tcpcast_papers.page import changed, columns, differing, summary
+from tcpcast_papers.reproduction import Verdict, name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tcpcast.report.document import Column, Part
+
+    from tcpcast_papers.reproduction import Cause, Row, Section
+
+_LEAST = 8
+"""Minimum number of characters of a text on a line of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A known difference: its place and its reason.
+
+    Parameters
+    ----------
+    section
+        The section's :func:`name`.
+    label
+        Of the row.
+    reason
+        In a few words.
+    """
+
+    section: str
+    label: tuple[str, ...]
+    reason: str
+
+
+@dataclass(slots=True)
+class Report:
+    """A whole paper: sections in the paper's order, and the page they were written to.
+
+    ``accepted`` are the differences that are known. ``interrupted`` is true if only some sections
+    were finished and no page was written; ``unwritten`` has a message for each file that could not
+    be written.
+    """
+
+    title: str
+    sections: list[Section]
+    preface: list[str] = field(default_factory=list)
+    accepted: tuple[Accepted, ...] = ()
+    page: Path | None = None
+    interrupted: bool = False
+    unwritten: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> Iterator[tuple[str, Row]]:
+        """Every row, with the title of its section."""
+        return ((section.title, row) for section in self.sections for row in section.rows)
+
+    @property
+    def failed(self) -> list[tuple[str, Row]]:
+        """Every row that differs unexplained, with the title of its section: known and new ones."""
+        return [(title, row) for title, row in self.rows if row.verdict is Verdict.DIFFERS]
+
+    @property
+    def new(self) -> list[tuple[str, Row]]:
+        """The rows of ``failed`` that are not accepted."""
+        return [each for each in self.failed if self.reason(*each) is None]
+
+    @property
+    def gone(self) -> list[Accepted]:
+        """The accepted differences whose rows no longer differ.
+
+        An unsettled row counts as different. An interrupted reproduction has no such differences.
+        """
+        doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED}
+        there = {(name(title), row.label) for title, row in self.rows if row.verdict in doubtful}
+        listed = () if self.interrupted else self.accepted
+        return [each for each in listed if (each.section, each.label) not in there]
+
+    @property
+    def explained(self) -> list[tuple[str, Row]]:
+        """Every row that differs for a reason shown, with the title of its section."""
+        return [(title, row) for title, row in self.rows if row.cause is not None]
+
+    def reason(self, title: str, row: Row) -> str | None:
+        """Return the reason of a known difference; None for any other row."""
+        place = (name(title), row.label) if row.verdict is Verdict.DIFFERS else None
+        return next((a.reason for a in self.accepted if (a.section, a.label) == place), None)
+
+    def count(self, verdict: Verdict) -> int:
+        """Return the number of rows with a verdict."""
+        return sum(row.verdict is verdict for _, row in self.rows)
+
+    @property
+    def is_as_known(self) -> bool:
+        """Whether no difference is new, and none of the known ones is gone."""
+        return not (self.new or self.gone)
+
+    def parts(self) -> list[Part]:
+        """Return the report for a terminal, a table per section.
+
+        The differences are repeated at the end, where one looks first after hundreds of rows:
+        those with a reason before the summary, those without one after it.
+        """
+        parts: list[Part] = [Paragraph(self.title, "heading"), BLANK]
+        for section in self.sections:
+            parts += [Paragraph(section.title, "heading"), *_section(self, section), BLANK]
+        for heading, rows in differing(self).items():
+            parts += [Paragraph(heading), *(Paragraph(row, mark="  ") for row in rows), BLANK]
+        return [*parts, *_verdict(self)]
+
+    def document(self, again: str, figures: bool = False) -> Document:
+        """Return the page of a reproduction: the verdict first, then each section.
+
+        Parameters
+        ----------
+        again
+            The command that makes the page again.
+        figures
+            Whether figures are in it.
+        """
+        parts: list[Part] = [*map(Paragraph, self.preface), *_verdict(self)]
+        for heading, rows in differing(self).items():
+            parts += [Paragraph(heading), *(Paragraph(row, mark="- ") for row in rows)]
+        for section in self.sections:
+            parts.append(Heading(section.title))
+            if figures:
+                parts += _figures(section)
+            parts += _section(self, section)
+        return Document(self.title, [*parts, Heading("Make it again"), Code(again)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the machine-readable report: every row with its published and own figure."""
+        sections = [
+            {
+                "title": section.title,
+                "columns": list(section.columns),
+                "remarks": section.remarks,
+                "figures": [str(drawn.path) for drawn in section.figures],
+                "rows": [_row_json(self, section, row) for row in section.rows],
+            }
+            for section in self.sections
+        ]
+        gone = [
+            {"section": a.section, "label": list(a.label), "reason": a.reason} for a in self.gone
+        ]
+        document: dict[str, Any] = {
+            "title": self.title,
+            "page": None if self.page is None else str(self.page),
+            "sections": sections,
+            "gone": gone,
+        }
+        if self.interrupted:
+            document["partial"] = "interrupted: these sections were finished"
+        if self.unwritten:
+            document["unwritten"] = self.unwritten
+        return document
+
+
+def _verdict(report: Report) -> Iterator[Part]:
+    yield Paragraph(summary(report), "heading")
+    yield from (Paragraph(line, "warning", "! ") for line in changed(report))
+
+
+def _section(report: Report, section: Section) -> Iterator[Part]:
+    if section.rows:
+        new = {id(row) for _, row in report.new}
+        loud = [at for at, row in enumerate(section.rows) if id(row) in new]
+        shown = [_spared(section, column) for column in columns(section)]
+        yield Table(shown, repeated=len(section.columns), loud=loud)
+    yield from map(Paragraph, section.remarks)
+
+
+def _spared(section: Section, column: Column) -> Column:
+    """Return a column that wide tables leave out: notes first, then further figures."""
+    goes = ("note", *section.beside)
+    spare = goes.index(column.heading) + 1 if column.heading in goes else 0
+    return replace(column, spare=spare, least=0 if column.right else _LEAST)
+
+
+def _figures(section: Section) -> Iterator[Part]:
+    from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
+
+    for drawn in section.figures:
+        yield replace(inline(drawn.path.stem, drawn.figure), caption=section.title)
+
+
+def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
+    beside = section.beside
+    return {
+        "label": list(row.label),
+        "unit": row.unit,
+        "published": None if row.published is None else _finite(row.published.value),
+        "value": _finite(row.own),
+        "low": _finite(row.low),
+        "high": _finite(row.high),
+        "difference": _finite(row.difference),
+        "verdict": row.verdict.value or None,
+        "accepted": report.reason(section.title, row),
+        "note": row.note or None,
+        "explained_by": _cause_json(row.explained_by),
+        "beside": dict(zip(beside, map(_finite, row.beside), strict=True)) if row.beside else None,
+        "withheld": [name for name, so in zip(beside, row.withheld, strict=False) if so] or None,
+    }
+
+
+def _cause_json(cause: Cause | None) -> dict[str, Any] | None:
+    return None if cause is None else {"reason": cause.reason, "value": _finite(cause.own)}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,138 @@
+"""Sheets: a table or figure of a paper as data.
+
+A sheet has cases, for example the lines of a CSV file, and quantities. Each quantity computes one
+figure per case and says which published figure it is compared with. So a claim of a paper is a
+line of data with its place, its figure and its tolerance, and a quantity that computes our figure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tcpcast.answer import Metric
+
+from tcpcast_papers.reproduction import Cause, Row, Section
+from tcpcast_papers.simulations import Simulations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from tcpcast_papers.drawing import Drawn
+    from tcpcast_papers.published import Line
+    from tcpcast_papers.reproduction import Printed, Tolerance
+
+Runs = TypeVar("Runs", bound=Simulations[Any])
+Case = TypeVar("Case")
+
+
+def estimate(value: float, half: float | None = None, least: float = -math.inf) -> Metric:
+    """Return a figure and its interval from half of it; none of them is below ``least``."""
+    if half is None:
+        return Metric(value)
+    return Metric(max(value, least), max(value - half, least), value + half)
+
+
+def column(name: str) -> Callable[[Line], Printed | None]:
+    """Return a function that reads the published figure from this column of a line."""
+    return lambda line: line.printed(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity(Generic[Runs, Case]):
+    """A figure that is computed for each case of a sheet.
+
+    Parameters
+    ----------
+    method
+        The last cells of a row's label.
+    computed
+        Our figure.
+    published
+        The figure to compare with, None if there is none.
+    tolerance
+        Of one case or of all; None: the row is shown without a verdict.
+    condition
+        Selects the cases that have this quantity.
+    note
+        A comment on the row.
+    causes
+        Reasons for a difference, each with our figure after one change; the first that accounts
+        for the difference is stated.
+    unit
+        If it is not the unit of the sheet.
+    """
+
+    method: tuple[str, ...]
+    computed: Callable[[Runs, Case], Metric]
+    published: Callable[[Case], Printed | None] = lambda _: None
+    tolerance: Callable[[Case], Tolerance | None] | Tolerance | None = None
+    condition: Callable[[Case], bool] = lambda _: True
+    note: Callable[[Runs, Case], str] = lambda _, __: ""
+    causes: tuple[tuple[str, Callable[[Runs, Case], Metric]], ...] = ()
+    unit: str = ""
+
+    def row(self, runs: Runs, case: Case, label: tuple[str, ...], unit: str) -> Row:
+        """Return the row of a case."""
+        found, published = self.computed(runs, case), self.published(case)
+        tolerance = self.tolerance(case) if callable(self.tolerance) else self.tolerance
+        row = Row.of(
+            (*label, *self.method),
+            self.unit or unit,
+            published,
+            found,
+            tolerance=tolerance,
+            note=self.note(runs, case),
+        )
+        if published is None or tolerance is None:
+            return row
+        reach = tolerance.reach(published)
+        causes = (Cause(reason, computed(runs, case).value) for reason, computed in self.causes)
+        spanning = (cause for cause in causes if cause.spans(found.value, reach))
+        return replace(row, explained_by=next(spanning, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet(Generic[Runs, Case]):
+    """A section of a reproduction.
+
+    Parameters
+    ----------
+    title, columns
+        Of the section; the columns name the cells of a row's label.
+    unit
+        Of all quantities that have none of their own.
+    label
+        The first cells of a row's label.
+    cases, quantities
+        Each case has a row for each quantity whose condition it meets.
+    notes
+        Paragraphs below the table.
+    wants
+        Requests the simulations that the sheet needs, except those of other sheets.
+    figure
+        Draws the figure and names its file in the folder.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    unit: str
+    label: Callable[[Case], tuple[str, ...]]
+    cases: Callable[[Runs], Iterable[Case]]
+    quantities: tuple[Quantity[Runs, Case], ...]
+    notes: Callable[[Runs], list[str]]
+    wants: Callable[[Runs], object] | None = None
+    figure: Callable[[Runs, Path], Drawn] | None = None
+
+    def sections(self, runs: Runs, folder: Path) -> list[Section]:
+        """Return the section, computed from the simulations."""
+        rows = [
+            quantity.row(runs, case, self.label(case), self.unit)
+            for case in self.cases(runs)
+            for quantity in self.quantities
+            if quantity.condition(case)
+        ]
+        figures = [] if self.figure is None else [self.figure(runs, folder)]
+        return [Section(self.title, self.columns, rows, figures, self.notes(runs))]

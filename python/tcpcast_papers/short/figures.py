@@ -1,0 +1,131 @@
+"""Figures 4, 6, 7 and 8: the latency given how many transmissions were lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tcpcast.answer import Metric
+from tcpcast.models.short import least_recoverable_pkts, timeout_volume_pkts
+from tcpcast.report.chart import Axis, Chart, Panel
+
+from tcpcast_papers import drawing
+from tcpcast_papers.reproduction import PRINTED_DIGITS
+from tcpcast_papers.sheet import Quantity, Sheet, column
+from tcpcast_papers.short.methods import (
+    AS_PRINTED,
+    MODEL,
+    MOST_LOSSES,
+    PACKETS,
+    REFINED,
+    VARIANTS,
+    latency,
+)
+from tcpcast_papers.short.published import least
+from tcpcast_papers.short.settings import BY_NAME, PROPOSAL, SIZES
+
+if TYPE_CHECKING:
+    from tcpcast_papers.published import Line
+    from tcpcast_papers.short.runs import Runs
+    from tcpcast_papers.short.settings import Setting
+
+LOOKS = {
+    AS_PRINTED: {"linestyle": ":", "color": drawing.MUTED, "linewidth": 1.2},
+    MODEL: {"linestyle": "-", "color": "black", "linewidth": 1.2},
+    REFINED: {"linestyle": "--", "color": "black", "linewidth": 1.2},
+}
+"""How each variant of the model is drawn."""
+
+
+def _sheet(line: Line) -> Sheet[Runs, Line]:
+    setting = BY_NAME[line["setting"]]
+    published = column("least_pkts")
+    return Sheet(
+        f"{setting.name.capitalize()}. Latency given the losses: {setting.words}",
+        ("quantity", "by"),
+        "packets",
+        lambda _: (),
+        lambda _: (line,),
+        (
+            Quantity(
+                ("FileSize_min", "Tables 1 and 2"),
+                lambda _, __: Metric(least_recoverable_pkts(setting.transfer)),
+                published,
+                PRINTED_DIGITS,
+                note=lambda _, line: line.note,
+            ),
+            Quantity(
+                ("FileSize_min", "the fluid's y_to"),
+                lambda _, __: Metric(
+                    timeout_volume_pkts(setting.transfer) + setting.transfer.unprotected_pkts
+                ),
+            ),
+            *(_peak(setting, method) for method in (*VARIANTS, PACKETS)),
+        ),
+        notes=lambda runs: _notes(runs, setting),
+        wants=lambda runs: runs.want(runs.drawn(setting)),
+        figure=lambda runs, folder: drawing.Drawn(
+            Chart(
+                panels=[_panel(runs, setting, losses) for losses in range(MOST_LOSSES + 1)],
+                columns=2,
+                size=(9.6, 6.4),
+            ).draw(),
+            folder / f"{setting.name.replace(' ', '')}.png",
+        ),
+    )
+
+
+def peak_pkts(runs: Runs, setting: Setting, method: str) -> float:
+    """Return the size at which the latency given one loss is highest."""
+    return float(SIZES[int(np.nanargmax(latency(runs, setting, method).given[1, 0]))])
+
+
+def _peak(setting: Setting, method: str) -> Quantity[Runs, Line]:
+    # With b = 2 the fluid sends a packet more before its window is 4 than the table's rule has.
+    checked = setting.transfer.acked_packets == 1 and method in {MODEL, PACKETS}
+    return Quantity(
+        ("peak of one loss", method),
+        lambda runs, _: Metric(peak_pkts(runs, setting, method)),
+        column("least_pkts"),
+        PRINTED_DIGITS if checked else None,
+        note=lambda runs, _: f"{np.nanmax(latency(runs, setting, method).given[1, 0]):.3f} s",
+    )
+
+
+def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
+    points = {"linewidth": 1, "color": drawing.COLOURS[losses]}
+    curves = [(PACKETS, PACKETS, points)]
+    curves += [(each, f"model, {each}", style) for each, style in LOOKS.items()]
+    return Panel(
+        [
+            drawing.curve(SIZES, latency(runs, setting, method).given[losses], label, style)
+            for method, label, style in curves
+        ],
+        Axis("file size, packets" if losses > 1 else "", 0, SIZES[-1] + 1),
+        Axis("" if losses % 2 else "mean latency, s", 0),
+        f"{losses} lost",
+        None if losses else {"loc": "lower right"},
+    )
+
+
+def _notes(runs: Runs, setting: Setting) -> list[str]:
+    if setting is PROPOSAL:
+        return [
+            "No peak: the curve of one loss falls from one packet, which alone waits for the "
+            "timer, to six, and then grows with the rounds that larger files take.",
+        ]
+    notes = [
+        f"Up to the peak at {peak_pkts(runs, setting, PACKETS):.0f} packets a loss means a "
+        "timeout, whichever packet it is of; from there on more and more are recovered."
+    ]
+    if setting.transfer.acked_packets > 1:
+        notes.append(
+            "The fluid sends four packets before its window is 4, the rule of Table 2 counts "
+            "three: the peak of the curve is a packet later than the table's FileSize_min. Acks "
+            "wait for up to 100 ms, which only the refined model has; the waves of packets are odd "
+            "and even sizes."
+        )
+    return notes
+
+
+SHEETS = tuple(map(_sheet, least()))

@@ -1,0 +1,83 @@
+"""The methods whose latencies the figures compare: variants of the model, and packets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tcpcast.answer import Metric
+from tcpcast.models.short import conditional_latency_s, expected_latency_s
+
+from tcpcast_papers.short.published import LOSS
+from tcpcast_papers.short.runs import BACKOFF, DEFAULT
+from tcpcast_papers.short.settings import SIZES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from tcpcast.models.short import ShortTransfer
+
+    from tcpcast_papers.short.runs import Latency, Runs
+    from tcpcast_papers.short.settings import Setting
+
+    Floats = NDArray[np.float64]
+
+AS_PRINTED, MODEL, REFINED = "as printed, d = 0", "d = 1", "refined"
+VARIANTS = (AS_PRINTED, MODEL, REFINED)
+"""A round trip for the duplicates to return, or none; with shared recovery and backoff."""
+
+PACKETS, AT_ACKS = "packets", "packets, doubling ends at any ack"
+RULES = {PACKETS: DEFAULT, AT_ACKS: BACKOFF}
+
+MOST_LOSSES = 3
+
+
+@dataclass(frozen=True)
+class ModelLatency:
+    """The curves of :class:`~tcpcast_papers.short.runs.Latency` by the model: means alone."""
+
+    transfer: ShortTransfer
+
+    @cached_property
+    def given(self) -> Floats:
+        """Of each number of losses, shape (4, 1, sizes)."""
+        return conditional_latency_s(self.transfer, SIZES, most_losses=MOST_LOSSES)[:, None]
+
+    @cached_property
+    def given_loss(self) -> Floats:
+        """Of all transfers with a loss."""
+        return expected_latency_s(self.transfer, SIZES, loss=LOSS, given_loss=True)[None]
+
+    @cached_property
+    def expected(self) -> Floats:
+        """Of all transfers."""
+        return expected_latency_s(self.transfer, SIZES, loss=LOSS)[None]
+
+
+@cache
+def by_model(setting: Setting, variant: str) -> ModelLatency:
+    """Return the curves of a variant of the model."""
+    transfers = (setting.as_printed, setting.transfer, setting.refined)
+    return ModelLatency(transfers[VARIANTS.index(variant)])
+
+
+def latency(runs: Runs, setting: Setting, method: str) -> Latency | ModelLatency:
+    """Return the curves of a setting by a variant of the model or by packets."""
+    if method in VARIANTS:
+        return by_model(setting, method)
+    return runs.latency(runs.drawn(setting, RULES[method]))
+
+
+def mean_error(model: Floats, packets: Floats) -> Metric:
+    """Return the mean distance of a model's curve from that of packets, in percent.
+
+    Sizes for which packets have no mean are left out.
+    """
+    known = np.isfinite(packets[0])
+    mean, half = packets[:, known]
+    ratio = model[0, known] / mean
+    error, spread = np.mean(np.abs(ratio - 1)), np.sqrt(np.sum((ratio * half / mean) ** 2))
+    found = (error, max(error - spread / known.sum(), 0.0), error + spread / known.sum())
+    value, low, high = (100 * float(each) for each in found)
+    return Metric(value, low, high)

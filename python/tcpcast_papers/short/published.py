@@ -1,0 +1,74 @@
+"""The paper's printed figures, as data, and values of its recursion that others computed.
+
+"The paper" throughout this package is U. Ayesta and K. Avrachenkov, *The effect of the initial
+window size and limited transmit algorithm on the transient behavior of TCP transfers*. Its Tables 1
+and 2 are CSV files in ``data``, a line per cell, with the digits as printed; ``misprint`` marks a
+cell that does not follow from the rule of the others, and ``note`` says how that is known.
+``least.csv`` and the column ``percent`` of ``reductions.csv`` hold figures of the running text.
+What Figures 4 and 6 to 10 plot is not printed.
+
+``values.csv`` and the other columns of ``reductions.csv`` are not from the paper. They were
+computed independently of this program, and before it, from the recursion as it must be meant, and
+packet by packet over all ways to lose k transmissions. The bands of the reductions are what counts
+as agreement with the paper's words about a figure.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tcpcast_papers.published import PublishedTable, printed_table, read_lines
+
+_PACKAGE = "tcpcast_papers.short"
+
+CITATION = (
+    "U. Ayesta, K. E. Avrachenkov: The effect of the initial window size and limited transmit "
+    "algorithm on the transient behavior of TCP transfers"
+)
+
+TABLES: dict[int, str] = {
+    1: "Numerical results for y_to in the case of b = 1",
+    2: "Numerical results for y_to in the case of b = 2",
+}
+"""The tables, with the paper's captions."""
+
+LOSS = 0.1
+"""p of every figure (section 4)."""
+
+MSS_BYTES, HEADER_BYTES = 500, 40
+LARGEST_SHORT_BYTES = 10_000
+"""Figure 9: larger files do without the proposal."""
+REDUCTION_BYTES = 4_000
+"""The file of which section 4.3 gives the reductions of Figure 10."""
+
+
+@cache
+def table(number: int) -> PublishedTable:
+    """Return Table 1 or 2.
+
+    Raises
+    ------
+    DomainError
+        The paper has no such table.
+    """
+    return printed_table(_PACKAGE, TABLES, number)
+
+
+@cache
+def least() -> PublishedTable:
+    """Return FileSize_min of the text, a line per figure of one sender."""
+    return PublishedTable("FileSize_min", read_lines(_PACKAGE, "least.csv"))
+
+
+@cache
+def values() -> PublishedTable:
+    """Return latencies by size and losses: the recursion, and packets over all loss patterns."""
+    return PublishedTable(
+        "Values of the recursion and of packets", read_lines(_PACKAGE, "values.csv")
+    )
+
+
+@cache
+def reductions() -> PublishedTable:
+    """Return by what share limited transmit and the proposal cut the latency given one loss."""
+    return PublishedTable("Reductions at 8 packets", read_lines(_PACKAGE, "reductions.csv"))

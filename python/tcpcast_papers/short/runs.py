@@ -1,0 +1,163 @@
+"""The simulations of the reproduction, and what they measure given the losses of a transfer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast_papers import simulations
+from tcpcast_papers.short.published import LOSS
+from tcpcast_papers.short.settings import SIZES
+from tcpcast_papers.simulations import SEED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from tcpcast.answer import Answer
+
+    from tcpcast_papers.short.settings import Setting
+
+    Floats = NDArray[np.float64]
+
+Rules = tuple[tuple[str, str], ...]
+
+DEFAULT: Rules = ()
+"""TCP as it is by default: a doubled timeout lasts until a round-trip sample, whole packets."""
+BACKOFF: Rules = (("backoff_until", "ack"),)
+"""A doubled timeout lasts until the next ack of new data."""
+FRACTIONS: Rules = (*BACKOFF, ("window_unit", "bytes"))
+"""The same, and windows keep fractions of packets."""
+
+Z95 = 1.959963984540054
+"""Half of a normal 95 % interval, in standard deviations."""
+
+FEWEST = 10
+"""Transfers with so many losses whose mean is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to simulate.
+
+    Attributes
+    ----------
+    drawn
+        Transfers of each size of a figure.
+    valued
+        Of each size whose value is checked.
+    counted
+        Of each cell of Tables 1 and 2.
+    """
+
+    drawn: int
+    valued: int
+    counted: int
+
+
+WHOLE = Effort(drawn=200_000, valued=2_000_000, counted=1_000_000)
+QUICK = Effort(drawn=10_000, valued=100_000, counted=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Transfers to simulate; equal ones are the same."""
+
+    setting: Setting
+    sizes_pkts: tuple[int, ...]
+    transfers: int
+    loss: float = LOSS
+    rules: Rules = DEFAULT
+
+    @property
+    def weight(self) -> float:
+        """Packets of all files."""
+        return float(self.transfers * sum(self.sizes_pkts))
+
+    def run(self, progress: Callable[[float], None]) -> Answer:
+        """Simulate them."""
+        scenario = self.setting.scenario(
+            self.sizes_pkts,
+            transfers=self.transfers,
+            seed=SEED,
+            loss=self.loss,
+            rules=self.rules,
+        )
+        return simulations.simulated(scenario, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Mean latency over the sizes, seconds.
+
+    A curve has the shape (2, sizes): means, and half of their 95 % intervals.
+
+    Attributes
+    ----------
+    given
+        A curve for each number of lost transmissions, retransmissions included; nan if fewer than
+        :data:`FEWEST` transfers lost so many.
+    given_loss
+        Of all transfers with a loss.
+    expected
+        Of all transfers.
+    """
+
+    given: Floats
+    given_loss: Floats
+    expected: Floats
+
+
+def latency(found: Answer, sizes_pkts: tuple[int, ...], *, most_losses: int = 3) -> Latency:
+    """Read the times of an answer's tables ``by_size`` and ``by_losses``."""
+    table, means = found.tables["by_losses"], found.tables["by_size"]
+    place = {size: at for at, size in enumerate(sizes_pkts)}
+    at = np.array([place[size] for size in table["size_pkts"].tolist()])
+    losses, count = table["losses"], table["transfers"]
+    given = np.full((most_losses + 1, 2, len(sizes_pkts)), np.nan)
+    shown = (losses <= most_losses) & (count >= FEWEST)
+    given[losses[shown], :, at[shown]] = _curve(table).T[shown]
+    expected = _curve(means)
+    lossless = np.zeros(len(sizes_pkts))
+    lossless[at[losses == 0]] = count[losses == 0]
+    given_loss = _given_loss(given[0, 0], lossless, expected, means["transfers"])
+    return Latency(given, given_loss, expected)
+
+
+def _curve(table: dict[str, Floats]) -> Floats:
+    return np.stack([table["completion_time_s"], (table["high"] - table["low"]) / 2])
+
+
+def _given_loss(
+    lossless_s: Floats, lossless: Floats, expected: Floats, transfers: Floats
+) -> Floats:
+    """Return the curve of transfers with a loss.
+
+    Transfers without a loss all take the same time, so that the rest of the mean and of the
+    variance are of those with one.
+    """
+    (mean_s, half_s), lossy = expected, transfers - lossless
+    fast = np.where(lossless > 0, lossless_s, 0.0)
+    mean = (transfers * mean_s - lossless * fast) / lossy
+    squares = transfers * ((half_s / Z95) ** 2 * transfers + mean_s**2) - lossless * fast**2
+    return np.stack([mean, Z95 * np.sqrt(np.maximum(squares / lossy - mean**2, 0.0) / lossy)])
+
+
+class Runs(simulations.Runs[Effort]):
+    """The simulations of this paper."""
+
+    def drawn(self, setting: Setting, rules: Rules = DEFAULT) -> Job:
+        """Return the simulation of all sizes of a setting."""
+        return Job(setting, SIZES, self.effort.drawn, rules=rules)
+
+    def latency(self, job: Job) -> Latency:
+        """Return the times by size and losses."""
+        return latency(self[job], job.sizes_pkts)
+
+    @property
+    def transfers(self) -> int:
+        """How many transfers all of them have."""
+        jobs = [job for job in self.jobs if isinstance(job, Job)]
+        return sum(job.transfers * len(job.sizes_pkts) for job in jobs)

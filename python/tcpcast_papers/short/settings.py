@@ -1,0 +1,153 @@
+"""The paper's senders and its path (section 4), as models and as scenarios take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.models.short import ShortTransfer
+from tcpcast.scenario import Scenario
+
+from tcpcast_papers.short.published import HEADER_BYTES, LOSS, MSS_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RTT_S = 0.1
+"""A propagation delay of 50 ms."""
+
+ACK_TIMER_S = 0.1
+"""How long ns-2 delays an ack by default; the paper names no other."""
+
+SIZES = tuple(range(1, 31))
+"""The sizes of Figures 4 and 6 to 10, packets."""
+
+LIMITED_TRANSMIT_ON = {None: "second", 1: "each", 2: "second"}
+"""``tcp.rules.limited_transmit_on`` of each dup_LT: two new packets on the second duplicate, as the
+paper says, or one on the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A sender on the paper's path.
+
+    Parameters
+    ----------
+    name
+        Where it is drawn: ``"figure 6"``.
+    sender
+        Its sender: ``"NewReno"``.
+    transfer
+        The sender as the model takes it, read as the text says: d = 1.
+    """
+
+    name: str
+    sender: str
+    transfer: ShortTransfer
+
+    @property
+    def words(self) -> str:
+        """The sender, b and W_0."""
+        sender = self.transfer
+        return f"{self.sender}, b = {sender.acked_packets}, W0 = {sender.initial_window_pkts:g}"
+
+    @property
+    def as_printed(self) -> ShortTransfer:
+        """The model that resumes at once after a fast retransmit: d = 0."""
+        return replace(self.transfer, as_printed=True)
+
+    @property
+    def refined(self) -> ShortTransfer:
+        """The model with what the paper leaves out: shared recovery, backoff, the ack timer."""
+        timer = ACK_TIMER_S if self.transfer.acked_packets > 1 else None
+        return replace(self.transfer, shared_recovery=True, backoff=True, delayed_ack_timer_s=timer)
+
+    def scenario(
+        self,
+        sizes_pkts: Sequence[int],
+        *,
+        transfers: int,
+        seed: int,
+        loss: float = LOSS,
+        rules: Sequence[tuple[str, str]] = (),
+    ) -> Scenario:
+        """Return the scenario in which packets do the same.
+
+        Parameters
+        ----------
+        sizes_pkts
+            File sizes in packets.
+        transfers
+            Of each size.
+        seed
+            Of the random streams.
+        loss
+            p of each packet.
+        rules
+            Further keys of ``tcp.rules``.
+        """
+        link = {"rate": "100mbit", "buffer": "unlimited", "loss": f"{100 * loss:g}%"}
+        document = {
+            "network": {
+                "rtt": f"{RTT_S}s",
+                "packet": f"{MSS_BYTES + HEADER_BYTES}B",
+                "bottleneck": link,
+            },
+            "traffic": {
+                "kind": "transfers",
+                "size": [f"{size}pkt" for size in sizes_pkts],
+                "count": transfers,
+            },
+            "tcp": self._tcp() | {"rules": self._rules() | dict(rules)},
+            "run": {"seed": seed},
+        }
+        return Scenario.model_validate(document)
+
+    def _tcp(self) -> dict[str, Any]:
+        sender = self.transfer
+        return {
+            "stack": "short-newreno",
+            "initial_window": int(sender.initial_window_pkts),
+            "initial_ssthresh": int(sender.initial_ssthresh_pkts),
+            "receiver_window": int(sender.receiver_window_pkts),
+            "delayed_acks": sender.acked_packets > 1,
+            "min_rto": f"{sender.min_rto_s}s",
+            "duplicate_threshold": sender.duplicate_threshold,
+            "limited_transmit": sender.limited_transmit is not None,
+        }
+
+    def _rules(self) -> dict[str, Any]:
+        sender = self.transfer
+        return {
+            "limited_transmit_on": LIMITED_TRANSMIT_ON[sender.limited_transmit],
+            "last_packets_threshold": sender.unprotected_pkts,
+        }
+
+
+_NEWRENO = ShortTransfer(rtt_s=RTT_S, initial_ssthresh_pkts=30, receiver_window_pkts=30)
+
+NEWRENO = Setting("figure 6", "NewReno", _NEWRENO)
+LIMITED = Setting("figure 7", "limited transmit", replace(_NEWRENO, limited_transmit=2))
+PROPOSAL = Setting(
+    "figure 8",
+    "the proposal",
+    replace(_NEWRENO, limited_transmit=1, last_packets=True),
+)
+DELAYED = Setting("figure 4", "NewReno", replace(_NEWRENO, acked_packets=2))
+DRAWN = (DELAYED, NEWRENO, LIMITED, PROPOSAL)
+"""The settings of Figures 4, 6, 7 and 8."""
+
+BY_NAME = {setting.name: setting for setting in DRAWN}
+
+OTHER_WINDOWS = tuple(
+    Setting(
+        f"b = {b}, W0 = {window}",
+        "NewReno",
+        replace(_NEWRENO, acked_packets=b, initial_window_pkts=window),
+    )
+    for b in (1, 2)
+    for window in (1, 4)
+)
+"""Section 4.1: smaller and larger initial windows, which no figure shows."""
+
+ALL = (*DRAWN, *OTHER_WINDOWS)

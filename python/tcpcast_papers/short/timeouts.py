@@ -1,0 +1,114 @@
+"""Tables 1 and 2: the packets whose loss makes the sender time out, counted and simulated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Metric
+from tcpcast.models.short import timeout_packets
+
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Tolerance
+from tcpcast_papers.sheet import Quantity, Sheet, column, estimate
+from tcpcast_papers.short.published import table
+from tcpcast_papers.short.runs import Z95, Job
+from tcpcast_papers.short.settings import NEWRENO, Setting
+
+if TYPE_CHECKING:
+    from tcpcast.answer import Answer
+
+    from tcpcast_papers.published import Line
+    from tcpcast_papers.short.runs import Runs
+
+SIZE_PKTS = 20
+"""Above y_to + dup_t of every cell, also where delayed acks make more of it."""
+
+RARE_LOSS = 3e-4
+"""So few that hardly a transfer loses two packets."""
+
+SSTHRESH_PKTS = {"slow start": 30, "congestion avoidance": 1}
+"""W_SS of each phase."""
+
+LIMITED_TRANSMIT = {"without": None, "with": 2}
+"""dup_LT."""
+
+
+def sender(line: Line) -> Setting:
+    """Return the sender of a cell of Table 1 or 2."""
+    transfer = replace(
+        NEWRENO.transfer,
+        acked_packets=int(line["acked_packets"]),
+        initial_window_pkts=int(line["initial_window_pkts"]),
+        initial_ssthresh_pkts=SSTHRESH_PKTS[line["phase"]],
+        limited_transmit=LIMITED_TRANSMIT[line["limited_transmit"]],
+    )
+    return Setting("tables 1 and 2", line["phase"], transfer)
+
+
+def measured_packets(found: Answer, unprotected_pkts: int) -> Metric:
+    """Return y_to of a simulation.
+
+    Of the n places of a lost packet, y_to and the last ``unprotected_pkts`` end in a timeout.
+    """
+    timeouts, total = found["to_indications"], found["to_indications"] + found["td_indications"]
+    share = timeouts / total
+    half = Z95 * math.sqrt(share * (1 - share) / total)
+    return estimate(SIZE_PKTS * share - unprotected_pkts, SIZE_PKTS * half, least=0.0)
+
+
+def _job(runs: Runs, line: Line) -> Job:
+    return Job(sender(line), (SIZE_PKTS,), runs.effort.counted, RARE_LOSS)
+
+
+def _by_packets(runs: Runs, line: Line) -> Metric:
+    return measured_packets(runs[_job(runs, line)], sender(line).transfer.unprotected_pkts)
+
+
+def _within_half_a_packet(line: Line) -> Tolerance | None:
+    """Return the tolerance of a whole number of packets; Table 2 leaves out delayed acks."""
+    checked = line["acked_packets"] == "1" and not line.misprint
+    return Tolerance(absolute=0.5) if checked else None
+
+
+def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
+    published = column("timeout_packets")
+    return Sheet(
+        table(number).title,
+        ("W0", "phase", "limited transmit", "by"),
+        "packets",
+        lambda line: (line["initial_window_pkts"], line["phase"], line["limited_transmit"]),
+        lambda _: table(number),
+        (
+            Quantity(
+                ("rule",),
+                lambda _, line: Metric(timeout_packets(sender(line).transfer)),
+                published,
+                lambda line: None if line.misprint else PRINTED_DIGITS,
+                note=lambda _, line: line.note,
+            ),
+            Quantity(("packets",), _by_packets, published, _within_half_a_packet),
+        ),
+        notes=lambda _: [
+            f"By packets: of files of {SIZE_PKTS} packets that lose one, the share that times out, "
+            "times the packets, less the last three.",
+            note,
+        ],
+        wants=lambda runs: [runs.want(_job(runs, line)) for line in table(number)],
+    )
+
+
+SHEETS = (
+    _sheet(
+        1,
+        "Two cells print 1 where the window is large enough from the start. There the rule of "
+        "all other cells has 0, and so have packets.",
+    ),
+    _sheet(
+        2,
+        "Two cells print 1 where the rule has 0, as in Table 1. With delayed acks packets are "
+        "not held to the rule: an ack that waits for its second packet, or for the timer, "
+        "keeps the window small for longer, so that more packets end in a timeout than the "
+        "table has. The paper says that its derivation leaves this out.",
+    ),
+)
