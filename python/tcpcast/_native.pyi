@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcpcast.engines.packet.plain import FixedPointConfig, RunConfig
+from tcpcast.engines.packet.plain import Config
 
 __all__ = [
     "CLASS_CELLS",
@@ -40,11 +40,9 @@ GOODPUT_BUCKETS: tuple[int, int]
 
 @final
 class Simulation:
-    def __new__(cls, config: RunConfig, replications: int) -> Simulation: ...
+    def __new__(cls, config: Config, replications: int) -> Simulation: ...
     @classmethod
-    def fixed_point(
-        cls, config: RunConfig, asked: FixedPointConfig, replications: int
-    ) -> Simulation: ...
+    def fixed_point(cls, config: Config, asked: Config, replications: int) -> Simulation: ...
     def advance(
         self,
         *,
@@ -83,7 +81,7 @@ class Simulation:
     def begin_capture(self, index: int, path: str | PathLike[str]) -> None: ...
     def end_capture(self, index: int) -> bool: ...
 
-def run_bytes(config: RunConfig, replications: int) -> int: ...
+def run_bytes(config: Config, replications: int) -> int: ...
 def read_trace(
     source: str | PathLike[str] | bytes | None = None,
     after: str | PathLike[str] | bytes | None = None,

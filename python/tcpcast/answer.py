@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-UNITS: dict[str, str] = {name: described.unit for name, described in METRICS.items()}
+UNITS: dict[str, str] = {name: row.unit for name, row in METRICS.items()}
 """The unit of every metric an engine may give, in the order of the report."""
 
 

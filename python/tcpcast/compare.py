@@ -14,7 +14,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import UNITS, Metric, unit_of
+from tcpcast.answer import Metric, unit_of
+from tcpcast.metrics import METRICS, ordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,14 +27,9 @@ if TYPE_CHECKING:
 EXACT = frozenset({"packet", "trace"})
 """Engines that others are held against, whatever their place."""
 
-PLAIN_RATIOS = frozenset({"jain_index"})
-"""Metrics of unit "1" that nobody reads as a percentage."""
-
 TOO_FEW_FILES = "too few files"
 TOO_FEW_VALUES = "too few values"
 """What stands in place of the interval of a row that has none and does not say why."""
-FILES_HAVE = {"connection_rate_bps", "completion_time_s"}
-"""Metrics that only files have."""
 
 _Key = TypeVar("_Key")
 
@@ -120,7 +116,7 @@ def compare(answers: Sequence[Answer]) -> Comparison:
     -------
     Comparison
         A row for each metric that at least one engine gives, in the order of
-        :data:`tcpcast.answer.UNITS`; other metrics, of engines of one's own, come last.
+        :data:`tcpcast.metrics.METRICS`; other metrics, of engines of one's own, come last.
     """
     applicable = _applicable(answers)
     return _compared(applicable, [a.metrics for a in applicable])
@@ -155,7 +151,8 @@ def compare_sizes(answers: Sequence[Answer]) -> Comparison:
     Comparison
         A row for each size that at least one answer lists, over the engines that list sizes.
     """
-    listed = [a for a in _applicable(answers) if _lists_sizes(a)]
+    answering = _applicable(answers)
+    listed = [a for a in answering if lists_times(a.tables.get("by_size", {}), "size_pkts")]
     by_size = [_size_figures(a) for a in listed]
     sizes = sorted({size for figures in by_size for size in figures})
     subjects = {size: packets_text(size) for size in sizes}
@@ -167,8 +164,9 @@ def packets_text(packets: float) -> str:
     return f"{packets:,.0f} packet{'' if packets == 1 else 's'}"
 
 
-def _lists_sizes(answer: Answer) -> bool:
-    return {"size_pkts", "completion_time_s"} <= answer.tables.get("by_size", {}).keys()
+def lists_times(table: Mapping[str, np.ndarray[Any, Any]], *keys: str) -> bool:
+    """Return True if a table lists mean completion times by these columns."""
+    return {*keys, "completion_time_s"} <= table.keys()
 
 
 def _size_figures(answer: Answer) -> dict[int, Metric]:
@@ -254,7 +252,7 @@ def _telling(answers: Iterable[Answer]) -> list[Answer]:
 
 def _compared(answers: Sequence[Answer], figures: Sequence[Mapping[str, Metric]]) -> Comparison:
     reference, rows = reference_index(answers), []
-    for name in dict.fromkeys([*UNITS, *(name for each in figures for name in each)]):
+    for name in ordered(name for each in figures for name in each):
         given = tuple(f.get(name) for f in figures)
         if any(g is not None for g in given):
             rows.append(_row(name, given, reference))
@@ -310,15 +308,13 @@ def _difference(name: str, figure: Metric | None, held: Metric | None) -> Differ
 
 def is_percentage(name: str) -> bool:
     """Say whether a metric is a ratio that people read as a percentage."""
-    if name not in UNITS:
-        return name.endswith("_ratio")
-    return UNITS[name] == "1" and name not in PLAIN_RATIOS
+    return METRICS[name].is_percentage if name in METRICS else name.endswith("_ratio")
 
 
 def class_figures(answer: Answer) -> dict[str, dict[str, Metric]]:
     """Return the metrics of each class by the name of the class, from the table ``by_class``."""
     table = answer.tables["by_class"]
-    metrics = [name for name in table if name in UNITS]
+    metrics = [name for name in table if name in METRICS]
     files = table.get("mean_size_pkts", [0.0] * len(table["name"]))
     # A class in which no file came, as of flows that never end, has no times of any.
     return {
@@ -348,4 +344,5 @@ def _doubt(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> st
     """Return why a class has no interval, None where none is due; not every answer says."""
     if f"{name}_doubt" in table:
         return str(table[f"{name}_doubt"][row]) or None
-    return TOO_FEW_VALUES if FILES_HAVE.isdisjoint(table) else TOO_FEW_FILES
+    is_of_files = any(each in table and row.file_kinds for each, row in METRICS.items())
+    return TOO_FEW_FILES if is_of_files else TOO_FEW_VALUES

@@ -1,159 +1,455 @@
-"""The metrics that engines share: the unit and the meaning of each, in the order of the report."""
+"""The registry of metrics: one row each, in the order of the report.
+
+All tables about metrics derive from these rows: units and meanings, the estimators of the packet
+engine, the doubts about their intervals, the metrics that a report begins with, the metrics for
+which a precision can be requested, and the scaling of a population.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Counters = tuple[str, ...]
+"""Names of the simulator's counters, which are added up."""
+
+LOSS_INDICATIONS: Counters = ("fast_retransmits", "timeout_sequences")
+
+PATH = ("path",)
+"""Value of ``headline_of`` for metrics of the path, which reports show with any traffic."""
 
 
-class Described(NamedTuple):
-    """A metric in words: its unit as answers name it, and what it is.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricRow:
+    """All facts about one metric.
 
-    A ratio is a share, at most 1, unless it ``exceeds_one``.
+    Parameters
+    ----------
+    unit, meaning
+        The unit as answers name it, and the definition.
+    label
+        The name in reports, if it is not derived from the metric's name.
+    exceeds_one
+        Whether a ratio can exceed 1.
+    is_index
+        Whether a metric of unit "1" is not read as a percentage.
+    ratio_of
+        Counters of the numerator and of the denominator; ``time_ns`` means the time for which the
+        flows are on.
+    count_of
+        Counters of a number per replication.
+    is_modern
+        Whether only the modern stacks have the count.
+    counts_events
+        Whether the numerator counts events: its interval then needs several of them.
+    can_be_constant
+        Whether batches of a run may be equal by chance, although the metric varies.
+    bursts
+        Counters of the events that a full queue causes in bursts; the interval needs several.
+    file_kinds
+        Kinds of traffic whose finished files or transfers enter the mean.
+    has_lower_bound
+        Whether the ages of unfinished transfers give a lower bound of the mean: such a time ends at
+        the last acknowledgement, as the ages do.
+    has_isolated_value
+        Whether transfers that run one at a time have a value. Otherwise it depends on the list of
+        sizes, or on the pauses between transfers.
+    headline_of
+        Kinds of traffic whose report begins with the metric, or :data:`PATH`.
+    has_precision
+        Whether a precision can be requested.
+    precision_of
+        Kind of traffic for which a precision without a metric's name means this one.
+    is_extensive
+        Whether the value is a sum over sources, and grows with the population.
+    needs_all_flows
+        Whether a simulation of only some of the flows has no value.
     """
 
     unit: str
     meaning: str
+    label: str = ""
     exceeds_one: bool = False
+    is_index: bool = False
+    ratio_of: tuple[Counters, Counters] = ((), ())
+    count_of: Counters = ()
+    is_modern: bool = False
+    counts_events: bool = False
+    can_be_constant: bool = False
+    bursts: Counters = ()
+    file_kinds: tuple[str, ...] = ()
+    has_lower_bound: bool = False
+    has_isolated_value: bool = True
+    headline_of: tuple[str, ...] = ()
+    has_precision: bool = False
+    precision_of: str = ""
+    is_extensive: bool = False
+    needs_all_flows: bool = False
 
     @property
-    def most(self) -> float:
+    def maximum(self) -> float:
         """The largest possible value."""
         return 1.0 if self.unit == "1" and not self.exceeds_one else math.inf
 
+    @property
+    def is_percentage(self) -> bool:
+        """Whether people read the value as a percentage."""
+        return self.unit == "1" and not self.is_index
 
-METRICS: dict[str, Described] = {
-    "connection_rate_bps": Described(
-        "bit/s",
-        "packets of all transfers x packet size / sum of their ON times: the rate of a user "
-        "during a transfer",
+    @property
+    def counters(self) -> frozenset[str]:
+        """The counters of the ratio or of the number."""
+        numerator, denominator = self.ratio_of
+        return frozenset((*numerator, *denominator, *self.count_of))
+
+
+METRICS: dict[str, MetricRow] = {
+    "connection_rate_bps": MetricRow(
+        unit="bit/s",
+        meaning="packets of all transfers x packet size / sum of their ON times: the rate of a user"
+        " during a transfer",
+        ratio_of=(("transfer_packets",), ("on_time_ns",)),
+        file_kinds=("on-off", "transfers"),
+        headline_of=("on-off",),
+        precision_of="on-off",
+        has_precision=True,
+        has_isolated_value=False,
     ),
-    "on_time_s": Described(
-        "s",
-        "first data packet sent to last ack received, mean over on/off transfers",
+    "on_time_s": MetricRow(
+        unit="s",
+        meaning="first data packet sent to last ack received, mean over on/off transfers",
+        ratio_of=(("on_time_ns",), ("transfers",)),
+        file_kinds=("on-off",),
+        headline_of=("on-off",),
+        has_precision=True,
+        has_lower_bound=True,
     ),
-    "completion_time_s": Described(
-        "s", "first data packet sent to last ack received, mean over single transfers"
+    "completion_time_s": MetricRow(
+        unit="s",
+        meaning="first data packet sent to last ack received, mean over single transfers",
+        ratio_of=(("on_time_ns",), ("transfers",)),
+        file_kinds=("transfers",),
+        headline_of=("transfers",),
+        precision_of="transfers",
+        has_precision=True,
+        has_lower_bound=True,
     ),
-    "delivery_time_s": Described(
-        "s",
-        "first data packet sent to last byte at the receiver, mean over single transfers",
+    "delivery_time_s": MetricRow(
+        unit="s",
+        meaning="first data packet sent to last byte at the receiver, mean over single transfers",
+        ratio_of=(("delivery_time_ns",), ("transfers",)),
+        file_kinds=("transfers",),
+        headline_of=("transfers",),
+        has_precision=True,
     ),
-    "total_time_s": Described(
-        "s",
-        "SYN sent to last byte at the receiver, mean over transfers that open a connection "
+    "total_time_s": MetricRow(
+        unit="s",
+        meaning="SYN sent to last byte at the receiver, mean over transfers that open a connection "
         "(`tcp.handshake`)",
+        ratio_of=(("total_time_ns",), ("transfers",)),
+        file_kinds=("on-off", "transfers"),
+        headline_of=("transfers",),
+        has_precision=True,
     ),
-    "offered_load": Described(
-        "1",
-        "the sources' rate if the shared link were infinitely fast, over its rate; the rate "
-        "of arriving transfers over it; of `fair-share` and `overload-bound` N B/(C I), for "
-        "which files take no time",
+    "offered_load": MetricRow(
+        unit="1",
+        meaning="the sources' rate if the shared link were infinitely fast, over its rate; the rate"
+        " of arriving transfers over it; of `fair-share` and `overload-bound` N B/(C I), "
+        "for which files take no time",
+        headline_of=("transfers",),
         exceeds_one=True,
     ),
-    "utilisation": Described(
-        "1",
-        "busy share of the bottleneck; where its rate varies, what it carried over what it "
+    "utilisation": MetricRow(
+        unit="1",
+        meaning="busy share of the bottleneck; where its rate varies, what it carried over what it "
         "could have",
+        ratio_of=(("busy_ns",), ("time_ns",)),
+        headline_of=PATH,
+        has_precision=True,
+        has_isolated_value=False,
+        can_be_constant=True,
     ),
-    "loss_ratio": Described(
-        "1",
-        "packets dropped / packets arrived at the bottleneck, queue and random together",
+    "loss_ratio": MetricRow(
+        unit="1",
+        meaning="packets dropped / packets arrived at the bottleneck, queue and random together",
+        ratio_of=(("queue_drops", "random_drops"), ("arrived",)),
+        counts_events=True,
+        bursts=("queue_drops",),
+        headline_of=PATH,
+        has_precision=True,
     ),
-    "queue_loss_ratio": Described(
-        "1",
-        "drops at a full buffer and early drops of RED and of active queue management / packets "
-        "arrived at the bottleneck",
+    "queue_loss_ratio": MetricRow(
+        unit="1",
+        meaning="drops at a full buffer and early drops of RED and of active queue management / "
+        "packets arrived at the bottleneck",
+        ratio_of=(("queue_drops",), ("arrived",)),
+        counts_events=True,
+        bursts=("queue_drops",),
+        has_precision=True,
     ),
-    "random_loss_ratio": Described(
-        "1", "packets lost at random / packets arrived at the bottleneck"
+    "random_loss_ratio": MetricRow(
+        unit="1",
+        meaning="packets lost at random / packets arrived at the bottleneck",
+        ratio_of=(("random_drops",), ("arrived",)),
+        counts_events=True,
+        has_precision=True,
     ),
-    "other_loss_ratio": Described(
-        "1",
-        "of hops in series: packets dropped at hops other than the bottleneck / data packets sent",
+    "other_loss_ratio": MetricRow(
+        unit="1",
+        meaning="of hops in series: packets dropped at hops other than the bottleneck / data "
+        "packets sent",
+        ratio_of=(("hop_drops",), ("sent",)),
+        counts_events=True,
     ),
-    "return_utilisation": Described("1", "busy share of the return link"),
-    "return_loss_ratio": Described(
-        "1",
-        "acks dropped / acks arrived at the return link, queue and random together",
+    "return_utilisation": MetricRow(
+        unit="1",
+        meaning="busy share of the return link",
+        ratio_of=(("return_busy_ns",), ("time_ns",)),
+        headline_of=PATH,
     ),
-    "return_queue_delay_mean_s": Described(
-        "s",
-        "wait before transmission on the return link, mean over acks that got through",
+    "return_loss_ratio": MetricRow(
+        unit="1",
+        meaning="acks dropped / acks arrived at the return link, queue and random together",
+        ratio_of=(("return_drops",), ("return_arrived",)),
+        counts_events=True,
+        headline_of=PATH,
     ),
-    "timeout_ratio": Described("1", "timeouts per data packet sent"),
-    "idle_restart_ratio": Described(
-        "1",
-        "windows restarted after an idle time (`tcp.idle_restart`), per data packet sent by "
-        "sources whose files share a connection",
+    "return_queue_delay_mean_s": MetricRow(
+        unit="s",
+        meaning="wait before transmission on the return link, mean over acks that got through",
+        ratio_of=(("return_waited_ns",), ("return_passed",)),
+        headline_of=PATH,
     ),
-    "queue_mean_pkts": Described(
-        "packet",
-        "time average of the queue at the bottleneck, the packet in transmission included",
+    "timeout_ratio": MetricRow(
+        unit="1",
+        meaning="timeouts per data packet sent",
+        ratio_of=(("timeouts",), ("sent",)),
+        counts_events=True,
+        bursts=("timeouts",),
     ),
-    "queue_max_pkts": Described("packet", "maximum of the queue at the bottleneck"),
-    "queue_delay_mean_s": Described(
-        "s",
-        "wait before transmission, mean over packets that got through the bottleneck; of "
+    "idle_restart_ratio": MetricRow(
+        unit="1",
+        meaning="windows restarted after an idle time (`tcp.idle_restart`), per data packet sent by"
+        " sources whose files share a connection",
+        ratio_of=(("idle_restarts",), ("sent",)),
+        counts_events=True,
+    ),
+    "queue_mean_pkts": MetricRow(
+        unit="packet",
+        meaning="time average of the queue at the bottleneck, the packet in transmission included",
+        ratio_of=(("queue_integral",), ("time_ns",)),
+        headline_of=PATH,
+        has_precision=True,
+        has_isolated_value=False,
+        can_be_constant=True,
+        is_extensive=True,
+    ),
+    "queue_max_pkts": MetricRow(
+        unit="packet",
+        meaning="maximum of the queue at the bottleneck",
+        is_extensive=True,
+    ),
+    "queue_delay_mean_s": MetricRow(
+        unit="s",
+        meaning="wait before transmission, mean over packets that got through the bottleneck; of "
         "drop-tail and RED with today's stacks, of active queue management and rates that "
         "vary with every stack",
+        ratio_of=(("waited_ns",), ("passed",)),
+        headline_of=PATH,
+        has_precision=True,
+        has_isolated_value=False,
+        can_be_constant=True,
     ),
-    "queue_delay_p95_s": Described("s", "95th percentile of that wait, to 0.8 %"),
-    "queue_delay_p99_s": Described("s", "99th percentile of that wait, to 0.8 %"),
-    "ecn_mark_ratio": Described(
-        "1",
-        "data packets marked / data packets that left the bottleneck, where a queue marks and "
-        "a stack has `tcp.ecn = true`",
+    "queue_delay_p95_s": MetricRow(
+        unit="s",
+        meaning="95th percentile of that wait, to 0.8 %",
+        headline_of=PATH,
+        has_isolated_value=False,
     ),
-    "rtt_mean_s": Described(
-        "s",
-        "mean of TCP's own samples: one packet per window, none that was retransmitted, from "
-        "the time at which TCP hands it to its own link",
+    "queue_delay_p99_s": MetricRow(
+        unit="s",
+        meaning="99th percentile of that wait, to 0.8 %",
+        headline_of=PATH,
+        has_isolated_value=False,
     ),
-    "rtt_packet_mean_s": Described(
-        "s",
-        "mean over all packets acked, of the time from a packet's first sending to the ack "
+    "ecn_mark_ratio": MetricRow(
+        unit="1",
+        meaning="data packets marked / data packets that left the bottleneck, where a queue marks "
+        "and a stack has `tcp.ecn = true`",
+        ratio_of=(("marked",), ("passed",)),
+        counts_events=True,
+        headline_of=PATH,
+        has_precision=True,
+    ),
+    "rtt_mean_s": MetricRow(
+        unit="s",
+        meaning="mean of TCP's own samples: one packet per window, none that was retransmitted, "
+        "from the time at which TCP hands it to its own link",
+        ratio_of=(("rtt_sum_ns",), ("rtt_samples",)),
+        headline_of=PATH,
+        has_precision=True,
+        can_be_constant=True,
+    ),
+    "rtt_packet_mean_s": MetricRow(
+        unit="s",
+        meaning="mean over all packets acked, of the time from a packet's first sending to the ack "
         "that covers it",
+        label="mean RTT of all packets",
+        ratio_of=(("in_flight_ns",), ("acked",)),
+        can_be_constant=True,
     ),
-    "send_rate_pps": Described(
-        "packet/s",
-        "data packets sent, retransmissions included, all senders together",
+    "send_rate_pps": MetricRow(
+        unit="packet/s",
+        meaning="data packets sent, retransmissions included, all senders together",
+        ratio_of=(("sent",), ("time_ns",)),
+        headline_of=("bulk",),
+        has_precision=True,
+        has_isolated_value=False,
+        is_extensive=True,
     ),
-    "goodput_pps": Described("packet/s", "distinct data packets delivered"),
-    "goodput_bps": Described(
-        "bit/s",
-        "application payload delivered: that of distinct packets, less headers",
+    "goodput_pps": MetricRow(
+        unit="packet/s",
+        meaning="distinct data packets delivered",
+        ratio_of=(("delivered",), ("time_ns",)),
+        precision_of="bulk",
+        has_precision=True,
+        has_isolated_value=False,
+        is_extensive=True,
     ),
-    "loss_indication_ratio": Described(
-        "1",
-        "fast-recovery episodes plus timeout sequences, per data packet sent",
+    "goodput_bps": MetricRow(
+        unit="bit/s",
+        meaning="application payload delivered: that of distinct packets, less headers",
+        ratio_of=(("delivered",), ("time_ns",)),
+        headline_of=("bulk",),
+        has_precision=True,
+        has_isolated_value=False,
+        is_extensive=True,
     ),
-    "loss_event_ratio_cumulative": Described(
-        "1",
-        "indications of any flow, at most one per round trip, per packet sent: the rule is below",
+    "loss_indication_ratio": MetricRow(
+        unit="1",
+        meaning="fast-recovery episodes plus timeout sequences, per data packet sent",
+        ratio_of=(LOSS_INDICATIONS, ("sent",)),
+        counts_events=True,
+        bursts=LOSS_INDICATIONS,
+        headline_of=("bulk",),
     ),
-    "td_indications": Described("count", "fast-recovery episodes, mean over replications"),
-    "to_indications": Described("count", "timeout sequences, mean over replications"),
-    "timeouts": Described("count", "timeouts, mean over replications"),
-    "tail_loss_probes": Described(
-        "count",
-        "tail loss probes, mean over replications; this and the next three with today's stacks",
+    "loss_event_ratio_cumulative": MetricRow(
+        unit="1",
+        meaning="indications of any flow, at most one per round trip, per packet sent: the rule is "
+        "below",
+        bursts=("queue_drops",),
+        needs_all_flows=True,
     ),
-    "spurious_recoveries": Described("count", "fast recoveries that were undone as unnecessary"),
-    "spurious_timeouts": Described("count", "timeouts whose reduction was undone as unnecessary"),
-    "spurious_retransmissions": Described("count", "retransmissions of data that the receiver had"),
-    "timeout_share": Described("1", "timeout sequences among indications"),
-    "t0_s": Described("s", "first timeout of a sequence"),
-    "w_at_loss_mean_pkts": Described("packet", "window at a loss indication"),
-    "retransmit_ratio": Described("1", "retransmitted / sent"),
-    "jain_index": Described("1", "fairness of bulk flows' goodput: 1 if all are equal"),
-    "mean_size_pkts": Described("packet", "mean size of the transfers completed"),
-    "transfers": Described("count", "transfers completed, mean over replications"),
-    "unfinished_transfers": Described(
-        "count", "transfers in progress at the end of the run, mean over replications"
+    "td_indications": MetricRow(
+        unit="count",
+        meaning="fast-recovery episodes, mean over replications",
+        count_of=("fast_retransmits",),
+        bursts=("fast_retransmits",),
+        is_extensive=True,
+    ),
+    "to_indications": MetricRow(
+        unit="count",
+        meaning="timeout sequences, mean over replications",
+        count_of=("timeout_sequences",),
+        bursts=("timeout_sequences",),
+        is_extensive=True,
+    ),
+    "timeouts": MetricRow(
+        unit="count",
+        meaning="timeouts, mean over replications",
+        count_of=("timeouts",),
+        bursts=("timeouts",),
+        is_extensive=True,
+    ),
+    "tail_loss_probes": MetricRow(
+        unit="count",
+        meaning="tail loss probes, mean over replications; this and the next three with today's "
+        "stacks",
+        count_of=("tail_loss_probes",),
+        is_modern=True,
+    ),
+    "spurious_recoveries": MetricRow(
+        unit="count",
+        meaning="fast recoveries that were undone as unnecessary",
+        count_of=("spurious_recoveries",),
+        is_modern=True,
+    ),
+    "spurious_timeouts": MetricRow(
+        unit="count",
+        meaning="timeouts whose reduction was undone as unnecessary",
+        count_of=("spurious_timeouts",),
+        is_modern=True,
+    ),
+    "spurious_retransmissions": MetricRow(
+        unit="count",
+        meaning="retransmissions of data that the receiver had",
+        count_of=("spurious_retransmissions",),
+        is_modern=True,
+    ),
+    "timeout_share": MetricRow(
+        unit="1",
+        meaning="timeout sequences among indications",
+        ratio_of=(("timeout_sequences",), LOSS_INDICATIONS),
+        counts_events=True,
+        bursts=LOSS_INDICATIONS,
+    ),
+    "t0_s": MetricRow(
+        unit="s",
+        meaning="first timeout of a sequence",
+        ratio_of=(("first_timeout_ns",), ("timeout_sequences",)),
+        bursts=("timeout_sequences",),
+        can_be_constant=True,
+    ),
+    "w_at_loss_mean_pkts": MetricRow(
+        unit="packet",
+        meaning="window at a loss indication",
+        ratio_of=(("window_at_loss",), LOSS_INDICATIONS),
+        bursts=LOSS_INDICATIONS,
+        can_be_constant=True,
+    ),
+    "retransmit_ratio": MetricRow(
+        unit="1",
+        meaning="retransmitted / sent",
+        ratio_of=(("retransmitted",), ("sent",)),
+        counts_events=True,
+        bursts=("retransmitted",),
+    ),
+    "jain_index": MetricRow(
+        unit="1",
+        meaning="fairness of bulk flows' goodput: 1 if all are equal",
+        headline_of=("bulk",),
+        is_index=True,
+        needs_all_flows=True,
+    ),
+    "mean_size_pkts": MetricRow(
+        unit="packet",
+        meaning="mean size of the transfers completed",
+        ratio_of=(("transfer_packets",), ("transfers",)),
+    ),
+    "transfers": MetricRow(
+        unit="count",
+        meaning="transfers completed, mean over replications",
+        is_extensive=True,
+    ),
+    "unfinished_transfers": MetricRow(
+        unit="count",
+        meaning="transfers in progress at the end of the run, mean over replications",
+        is_extensive=True,
     ),
 }
 """Every metric an engine may give, in the order of the report; ratios are of unit 1."""
+
+BY_CLASS = (
+    *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
+    *("mean_size_pkts", "loss_ratio", "queue_delay_mean_s", "ecn_mark_ratio", "timeout_ratio"),
+    *("idle_restart_ratio", "rtt_mean_s", "rtt_packet_mean_s"),
+    *("send_rate_pps", "goodput_pps", "goodput_bps"),
+)
+"""Metrics of single classes of sources, in the order of the columns of table ``by_class``."""
 
 HEADLINE = (
     "connection_rate_bps",
@@ -165,3 +461,9 @@ HEADLINE = (
     "utilisation",
 )
 """Metrics that the table and the figures of a sweep show."""
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Return metrics in the order of the report, then those of other packages in their order."""
+    given = dict.fromkeys(names)
+    return [*(name for name in METRICS if name in given), *(n for n in given if n not in METRICS)]

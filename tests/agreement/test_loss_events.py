@@ -18,7 +18,7 @@ from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.engines.packet.plain import Config
 
 SECOND = 10**9
 FLOWS = 5
@@ -47,7 +47,7 @@ def scenario(changes: dict[str, Any]) -> Scenario:
     ).with_changes(changes)
 
 
-def advanced(numbers: RunConfig, seconds: float, replications: int = 1) -> _native.Simulation:
+def advanced(numbers: Config, seconds: float, replications: int = 1) -> _native.Simulation:
     run = _native.Simulation(numbers, replications)
     until_ns = round(seconds * SECOND)
     assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"

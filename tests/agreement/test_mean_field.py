@@ -29,7 +29,7 @@ from benches.mean_field import (
 )
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.engines.packet.plain import Config
 
 SHORT = {"run": {"duration": "110s", "warmup": "60s"}}
 
@@ -374,7 +374,7 @@ def test_time_that_one_way_has_not_is_taken_from_the_other() -> None:
 
 
 def test_of_traffic_of_others_every_kth_packet_comes() -> None:
-    def process_of(told: RunConfig) -> Any:
+    def process_of(told: Config) -> Any:
         (stream,) = told["cross"]
         return stream["process"]
 

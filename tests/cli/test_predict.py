@@ -530,7 +530,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, point: int) -> None:
             raise KeyboardInterrupt
         return answer(*given)
 
-    monkeypatch.setattr("tcpcast.engines.answer", impatient)
+    monkeypatch.setattr("tcpcast.path.prediction.answer", impatient)
 
 
 @pytest.mark.parametrize("form", ["--json", "--csv"])
@@ -570,7 +570,7 @@ def test_after_an_interrupt_no_other_simulation_begins(
         found = answer(scenario, [name for name in engines if name != "packet"], options)
         return [*found, Answer("packet", interrupted=True)] if "packet" in engines else found
 
-    monkeypatch.setattr("tcpcast.engines.answer", interrupted)
+    monkeypatch.setattr("tcpcast.path.prediction.answer", interrupted)
     arguments = ("--rtt", "1s", "--loss", "1%", "--size", "9pkt", *CLASSIC, "--packet")
     assert main(["predict", *arguments]) == 130
     steady, transfer = asked

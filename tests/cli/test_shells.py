@@ -8,7 +8,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from tcpcast.cli import ORDER, complete, main
+from tcpcast.cli import complete, main
+from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.man import EXIT_STATUS
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def test_another_shell_is_refused(capsys: Capture) -> None:
 def test_the_manual_page_has_every_command_and_exit_code(capsys: Capture) -> None:
     assert main(["man"]) == 0
     page = capsys.readouterr().out
-    for command in ORDER:
+    for command in COMMANDS:
         assert re.search(rf"^\.SS tcpcast {command}\b", page, re.MULTILINE), command
     assert ".SS tcpcast plan users " in page
     assert all(f".B {code}\n" in page for code in EXIT_STATUS)

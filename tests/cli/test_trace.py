@@ -343,7 +343,7 @@ def test_an_interrupt_between_two_files_prints_the_first(
             raise KeyboardInterrupt
         return read(source, **options)
 
-    monkeypatch.setattr(captures, "trace", interrupted)
+    monkeypatch.setattr("tcpcast.cli.trace.read", interrupted)
     assert trace("--json", str(TRANSFER), "second.pcap") == 130
     out, err = capsys.readouterr()
     (capture,) = json.loads(out)["captures"]

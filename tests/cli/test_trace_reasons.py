@@ -119,7 +119,7 @@ def test_bars() -> None:
 
 def test_the_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     capture = limited(*({"application": 1.0} for _ in range(30)))
-    monkeypatch.setattr("tcpcast.captures.trace", lambda *_, **__: capture)
+    monkeypatch.setattr("tcpcast.cli.trace.read", lambda *_, **__: capture)
     assert trace(TRANSFER) == 0
     out = capsys.readouterr().out
     assert len(re.findall(r"^ 10\.0\.0\.\d+:4000 > ", out, re.MULTILINE)) == 20

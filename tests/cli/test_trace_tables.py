@@ -87,7 +87,7 @@ def test_directions_alone_are_counted_anew() -> None:
 def test_one_connection_is_shown_and_written(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcpcast.captures.trace", lambda _file, **_more: twice())
+    monkeypatch.setattr("tcpcast.cli.trace.read", lambda _file, **_more: twice())
     assert main(["trace", "two.pcap", "--connection", "9", "--json"]) == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
     assert [row["connection"] for row in capture["connections"]] == [9]

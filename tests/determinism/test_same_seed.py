@@ -18,7 +18,7 @@ from tcpcast.report.json import json_report
 from tcpcast.scenario.aqm import AQM_TABLES
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.engines.packet.plain import Config
 
 SECOND = 10**9
 CHANGES = {
@@ -119,7 +119,7 @@ def test_another_seed_is_another_run() -> None:
     assert max(rates) < 1.3 * min(rates)
 
 
-def numbers(**changes: Any) -> RunConfig:
+def numbers(**changes: Any) -> Config:
     return configuration(tcpcast.load("web-10mbit").with_changes(changes), 2.0)
 
 

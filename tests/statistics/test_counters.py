@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from tcpcast.engines.packet.figures import LINK, Units, unwrapped
+from tcpcast.engines.packet.figures import CLASS, LINK, Units, unwrapped
+from tcpcast.metrics import BY_CLASS, HEADLINE, METRICS, PATH
+from tcpcast.scenario.traffic import KINDS
 
 
 def test_a_sum_that_began_anew_is_what_it_counts() -> None:
@@ -24,3 +26,17 @@ def test_sums_that_did_not_are_the_same_integers() -> None:
     assert unwrapped(rows) is rows
     floats = np.array([[3.0], [1.0]])
     assert unwrapped(floats) is floats
+
+
+def test_each_metric_is_made_of_counters_that_the_simulator_has() -> None:
+    for name, row in METRICS.items():
+        assert row.counters | set(row.bursts) <= LINK.keys() | CLASS.keys(), name
+        assert not LINK.keys() & CLASS.keys()
+
+
+def test_rows_of_metrics_name_kinds_of_traffic() -> None:
+    for name, row in METRICS.items():
+        kinds = {*row.file_kinds, *row.headline_of, row.precision_of} - {"", *PATH}
+        assert kinds <= set(KINDS), name
+        assert row.has_precision or not row.precision_of, name
+    assert METRICS.keys() >= {*BY_CLASS, *HEADLINE}

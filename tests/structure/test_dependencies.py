@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "units": {"errors"},
     "visible": set[str](),
     "output": {"errors", "inputs", "visible"},
-    "scenario": {"errors", "inputs", "units"},
+    "scenario": {"errors", "inputs", "metrics", "units"},
     "models": {"errors", "products"},
     "products": set[str](),
     "intervals": {"products"},
@@ -58,17 +58,18 @@ MAY_IMPORT = {
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
     "ranges": QUESTION,
+    "option": set[str](),
     # The process that workers are forked from.
     "forks": set[str](),
     "sweeps": ANSWERING | {"compare", "ranges", "forks"},
     # It lays out what engines said, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
-    "path": ANSWERING | {"report", "ranges"},
+    "path": ANSWERING | {"report", "ranges", "option"},
     "papers": ANSWERING | {"compare", "plan", "report"},
     "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
     "cli": ANSWERING
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
-    | {"emulation", "inputs"},
+    | {"emulation", "inputs", "option"},
     "interrupts": set[str](),
     "warm": {"errors", "scenario", "sweeps"},
     "__main__": {"cli", "interrupts", "forks"},

@@ -61,6 +61,17 @@ CAUSES: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
 """Each cause that evidence shows: its name in a sentence, and the function that names the evidence
 and the remedy."""
 
+SHORT_CAUSES = {
+    verdict.APPLICATION: "app",
+    verdict.PACING: "pacing",
+    verdict.RECEIVER: "rwnd",
+    verdict.SHORT_TRANSFER: "short",
+    verdict.REORDERING: "reorder",
+    verdict.LINK: "link",
+    verdict.LOSS: "loss",
+}
+"""The same for a narrow column, where the name is too long."""
+
 ALSO = 0.2
 """Least share of the time of a second limit that is named."""
 

@@ -7,69 +7,24 @@ Exit codes: 0 done; 1 a requested check failed or the answer is partial; 2 usage
 # Commands import what they need when they run: `tcpcast --help` loads nothing heavy.
 from __future__ import annotations
 
-import functools
-import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command, get_group
+from typer.main import get_command
 
 import tcpcast
 from tcpcast import extras, inputs
 from tcpcast.cli import complete
-from tcpcast.cli.commands import Commands
+from tcpcast.cli.build import TopCommands
+from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.streams import Stream, abandon, own_streams
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-ORDER = (
-    *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve"),
-    *("reproduce", "link", "new", "engines", "schema", "completion", "man"),
-)
-
-
-class TopCommands(Commands):
-    """The commands themselves, each imported when it is named."""
-
-    def list_commands(self, _: Any) -> list[str]:
-        """Return the names in the order in which they are wanted."""
-        return list(ORDER)
-
-    def get_command(self, _: Any, name: str) -> Any:
-        """Return a command with all its options, or None where there is none of that name."""
-        return _built(name) if name in ORDER else None
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List what each command does, without its options: to build them all takes longer."""
-        listed = [TyperCommand(name, help=_summary(name)) for name in ORDER]
-        TyperGroup(commands=listed).format_commands(ctx, formatter)
-
-
-@functools.cache
-def _built(name: str) -> Any:
-    """Build a command from the module of its name."""
-    module = importlib.import_module(f"tcpcast.cli.{name}")
-    alone = typer.Typer(rich_markup_mode=None)
-    epilog = f"Example: {module.EXAMPLE}"
-    if hasattr(module, "app"):
-        alone.add_typer(module.app, name=name, epilog=epilog)
-    else:
-        class_ = getattr(module, "COMMAND_CLASS", None)
-        alone.command(name, cls=class_, epilog=epilog)(getattr(module, name))
-    return get_group(alone).commands[name]
-
-
-def _summary(name: str) -> str:
-    """Return the help of a command, of which the list shows the beginning."""
-    module = importlib.import_module(f"tcpcast.cli.{name}")
-    return str(module.app.info.help if hasattr(module, "app") else getattr(module, name).__doc__)
-
 
 app = typer.Typer(
     cls=TopCommands,
@@ -172,7 +127,7 @@ def _dispatch(arguments: list[str]) -> int:
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as usage:
-        named = f"tcpcast {arguments[0]}" if arguments[0] in ORDER else "tcpcast"
+        named = f"tcpcast {arguments[0]}" if arguments[0] in COMMANDS else "tcpcast"
         place = getattr(getattr(usage, "ctx", None), "command_path", named)
         said = usage.format_message().replace(": Value error, ", ": ")
         print(f"{place}: {said}", file=sys.stderr)

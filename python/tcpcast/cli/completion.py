@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-import typer
-
 from tcpcast.cli.complete import VARIABLE
 
 _DEFINED = "compdef _tcpcast_completion tcpcast"
 _DEFINED_OR_ASKED = f"""{_DEFINED}
 if [ "$funcstack[1]" = "_tcpcast" ]; then _tcpcast_completion "$@"; fi"""
 
-EXAMPLE = "tcpcast completion bash > ~/.local/share/bash-completion/completions/tcpcast"
 
-
-def completion(
-    shell: Annotated[
-        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
-    ],
-) -> None:
-    """Print the script that makes a shell complete tcpcast.
-
-    For zsh: eval "$(tcpcast completion zsh)" in ~/.zshrc. For fish: into the file
-    ~/.config/fish/completions/tcpcast.fish.
-    """
+def completion(*, shell: str) -> None:
+    """Print the script of a shell."""
     from typer import completion as shells  # noqa: PLC0415 - not for the help
 
     script = shells.get_completion_script(  # type: ignore[attr-defined]

@@ -1,31 +1,26 @@
 """``tcpcast engines``: the ways to answer by family, when each applies, and when to trust it."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
 
-from tcpcast.cli.options import Json
+from tcpcast.engines import REGISTRY, add_outside
+from tcpcast.engines.registry import FAMILIES
+from tcpcast.engines.stacks import fit
+from tcpcast.report.json import encode
+from tcpcast.report.terminal import show
+from tcpcast.scenario.tcp import STACKS
 
-EXAMPLE = "tcpcast engines"
 
-
-def engines(
-    as_json: Json = False,
-) -> None:
-    """List the engines by family, when each applies, and when to trust it."""
-    from tcpcast.engines import REGISTRY, add_outside
-
+def engines(*, as_json: bool) -> None:
+    """Print the table of each family."""
     for fault in add_outside():
         print(f"tcpcast: {fault}", file=sys.stderr)
     if as_json:
         _print_json()
         return
-    from rich import box
-    from rich.table import Table
-
-    from tcpcast.engines.registry import FAMILIES
-    from tcpcast.report.terminal import show
+    from rich import box  # noqa: PLC0415 - not for --json
+    from rich.table import Table  # noqa: PLC0415
 
     for family in FAMILIES:
         if not any(entry.family == family for entry in REGISTRY.values()):
@@ -43,10 +38,6 @@ def engines(
 
 
 def _print_json() -> None:
-    from tcpcast.engines import REGISTRY
-    from tcpcast.report.json import encode
-    from tcpcast.scenario.tcp import STACKS
-
     rows = [
         {
             "engine": name,
@@ -64,7 +55,5 @@ def _print_json() -> None:
 
 def _fit(engine: str, stack: str) -> dict[str, str | None]:
     """Return what an engine does with a stack, for programs."""
-    from tcpcast.engines.stacks import fit
-
     found = fit(engine, stack)
     return {"verdict": found.verdict.value, "why": found.words or None}

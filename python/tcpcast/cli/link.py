@@ -1,38 +1,32 @@
 """``tcpcast link``: real programs over a link with a scenario's rate, delay, buffer and loss."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand
 
-from tcpcast.cli.options import Changes, Force, Seed
+from tcpcast.cli.commands import LINK
+from tcpcast.emulation.launch import run_link
+from tcpcast.engines.kernel.path import path_configuration
 from tcpcast.errors import EnvironmentFault, ScenarioError, TcpcastError
+from tcpcast.option import option_names
+from tcpcast.output import aside, check_file
+from tcpcast.report.json import encode
+from tcpcast.report.link import link_lines
+from tcpcast.scenario import Scenario, load, parse_assignments
+from tcpcast.scenario.changes import apply_changes
+from tcpcast.scenario.loss import RestOfRound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tcpcast.emulation.outcome import LinkOutcome
-    from tcpcast.scenario import Scenario
 
-EXAMPLE = "tcpcast link --rtt 60ms --rate 20mbit --buffer 100pkt -- ping -c 3 10.128.0.1"
-
-OPTIONS = {
-    "network.rtt": "--rtt",
-    "network.bottleneck.rate": "--rate",
-    "network.bottleneck.buffer": "--buffer",
-    "network.bottleneck.loss": "--loss",
-    "network.bottleneck.queue": "--queue",
-    "network.ack_loss": "--ack-loss",
-    "network.jitter": "--jitter",
-    "network.jitter.mean": "--jitter",
-    "network.bottleneck.rate.trace": "--trace",
-}
-"""The option behind a key of the scenario, for messages."""
+KEYS = {row.name: row.keys[0] for row in LINK.options if row.keys}
+"""The key of the scenario that each option of the link sets."""
 
 MOST_BYTES = 256 * 2**20
 """Memory for packets on the link."""
@@ -40,129 +34,30 @@ MOST_BYTES = 256 * 2**20
 LONGEST_PACKET = 1984
 """Bytes of the longest packet that the link takes."""
 
-_COMMAND = "tcpcast.link.command"
 
-Side = Literal["near", "far"]
-
-
-class LinkCommand(TyperCommand):
-    """A command line of which what follows ``--`` is another one."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep what follows ``--`` as it is, and parse what stands before it."""
-        at = args.index("--") if "--" in args else len(args)
-        ctx.meta[_COMMAND] = args[at + 1 :]
-        return super().parse_args(ctx, args[:at])
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the pieces of the usage line."""
-        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
-
-
-COMMAND_CLASS = LinkCommand
-
-
-File = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE|NAME",
-        help="A scenario, of which [network] and run.seed count; options change it.",
-        show_default=False,
-    ),
-]
-Rtt = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Round-trip time of the empty link, for 1500 B and an ack."),
-]
-Rate = Annotated[str | None, typer.Option(metavar="RATE", help="Rate; else unlimited.")]
-Trace = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Packet opportunities, in place of --rate.")
-]
-Buffer = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="Buffer, the packet in transmission included; else 1bdp."),
-]
-Loss = Annotated[
-    str | None, typer.Option(metavar="RATIO", help="Random loss from the senders' end.")
-]
-AckLoss = Annotated[
-    str | None, typer.Option(metavar="RATIO", help="Random loss towards the senders' end.")
-]
-Queue = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Queue discipline: droptail, fq_codel, ...")
-]
-Jitter = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Mean of an exponential delay from the senders' end."),
-]
-Reorder = Annotated[
-    bool, typer.Option("--reorder", help="With --jitter: packets may overtake each other.")
-]
-Sender = Annotated[
-    Side,
-    typer.Option(metavar="near|far", help="The senders' end, which loss and jitter count from."),
-]
-Far = Annotated[
-    str | None, typer.Option(metavar="COMMAND", help="A shell command to run behind the link.")
-]
-Pcap = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write a capture of the packets at one end.")
-]
-PcapSide = Annotated[Side, typer.Option(metavar="near|far", help="The end of --pcap.")]
-Statistics = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write the numbers as JSON, too.")
-]
-Device = Annotated[
-    Literal["tun", "veth"] | None,
-    typer.Option(metavar="tun|veth", help="How ends are joined to the link; else what is there."),
-]
-Nat = Annotated[
-    bool,
-    typer.Option("--nat", help="Reach this machine and beyond, behind the link; needs root."),
-]
-
-
-def link(  # noqa: PLR0913, PLR0917 - one parameter an option
-    ctx: typer.Context,
-    file: File = None,
-    rtt: Rtt = None,
-    rate: Rate = None,
-    trace: Trace = None,
-    buffer: Buffer = None,
-    loss: Loss = None,
-    ack_loss: AckLoss = None,
-    queue: Queue = None,
-    jitter: Jitter = None,
-    reorder: Reorder = False,
-    sender: Sender = "near",
-    far: Far = None,
-    pcap: Pcap = None,
-    pcap_side: PcapSide = "near",
-    statistics: Statistics = None,
-    device: Device = None,
-    nat: Nat = False,
-    changes: Changes = None,
-    seed: Seed = None,
-    force: Force = False,
+def link(  # noqa: PLR0913 - one parameter per option
+    *,
+    context: typer.Context,
+    file: str | None,
+    trace: str | None,
+    jitter: str | None,
+    reorder: bool,
+    sender: str,
+    far: str | None,
+    pcap: str | None,
+    pcap_side: str,
+    statistics: str | None,
+    device: str | None,
+    nat: bool,
+    changes: list[str] | None,
+    seed: int | None,
+    force: bool,
+    **path: str | None,
 ) -> None:
-    """Run a program over an emulated link, and print what the link counted.
-
-    COMMAND is what follows --, a shell if nothing does; a single word is a shell command. It runs
-    at the near end, 10.0.0.1; the far end is 10.128.0.1, and TCPCAST_PEER has the address of the
-    other end, TCPCAST_PEER6 that of IPv6. Its exit status is passed on. Linux; root is not needed.
-    """
-    from tcpcast.engines.kernel.path import path_configuration
-    from tcpcast.output import check_file
-
-    given = {
-        "network.rtt": rtt,
-        "network.bottleneck.rate": _rate(rate, trace),
-        "network.bottleneck.buffer": buffer,
-        "network.bottleneck.loss": loss,
-        "network.ack_loss": ack_loss,
-        "network.bottleneck.queue": queue,
-        "network.jitter": _jitter(jitter, reorder=reorder),
-    }
+    """Run a program over the link of a scenario and options, and print the link's counters."""
+    given: dict[str, Any] = {KEYS[name]: text for name, text in path.items()}
+    given[KEYS["rate"]] = _rate(path["rate"], trace)
+    given[KEYS["jitter"]] = _jitter(jitter, reorder=reorder)
     scenario = _scenario(file, {k: v for k, v in given.items() if v is not None}, changes, seed)
     for written in filter(None, (pcap, statistics)):
         check_file(written, force=force)
@@ -170,7 +65,7 @@ def link(  # noqa: PLR0913, PLR0917 - one parameter an option
         "config": path_configuration(scenario),
         "both_ways": scenario.network.return_link is None,
         "sender": sender,
-        "near": _program(ctx.meta[_COMMAND]),
+        "near": _program(context.args),
         "far": None if far is None else ["/bin/sh", "-c", far],
         "device": device,
         "nat": nat,
@@ -213,9 +108,6 @@ def _scenario(
     ScenarioError
         One line for each fault; or a network that one link cannot be.
     """
-    from tcpcast.scenario import Scenario, load, parse_assignments
-    from tcpcast.scenario.changes import apply_changes
-
     changed = {**given, **parse_assignments(changes or ())}
     if seed is not None:
         changed["run.seed"] = seed
@@ -225,7 +117,7 @@ def _scenario(
         else:
             scenario = Scenario.from_dict(apply_changes(_plain(changed), changed))
     except ScenarioError as fault:
-        raise fault.renamed(OPTIONS) from None
+        raise fault.renamed(option_names(LINK.options)) from None
     _check(scenario)
     return scenario
 
@@ -245,8 +137,6 @@ def _plain(changed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(scenario: Scenario) -> None:
     """Refuse what one link cannot be."""
-    from tcpcast.scenario.loss import RestOfRound
-
     network, only = scenario.network, "a link is one bottleneck between two ends"
     faults = []
     if network.hops:
@@ -267,9 +157,6 @@ def _check(scenario: Scenario) -> None:
 
 
 def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: bool) -> LinkOutcome:
-    from tcpcast.emulation.launch import run_link
-    from tcpcast.output import aside
-
     if pcap is None:
         return run_link({**question, "capture": None})
     with aside(pcap, force=force) as new:
@@ -280,9 +167,6 @@ def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: boo
 
 
 def _tell(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
-    from tcpcast.output import aside
-    from tcpcast.report.link import link_lines
-
     for line in link_lines(outcome):
         print(f"tcpcast: {line}", file=sys.stderr)
     if outcome.distortion is not None:
@@ -292,8 +176,6 @@ def _tell(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
             file=sys.stderr,
         )
     if statistics is not None:
-        from tcpcast.report.json import encode
-
         with aside(statistics, force=force) as new:
             new.write_text(encode(outcome.as_dict()) + "\n", encoding="utf-8")
 

@@ -10,8 +10,6 @@ import tcpcast
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-EXAMPLE = "tcpcast man | man -l -"
-
 EXIT_STATUS = {
     "0": "done",
     "1": "a requested check failed, or the answer is partial",

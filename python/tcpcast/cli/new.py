@@ -1,32 +1,16 @@
 """``tcpcast new``: a ready-made scenario to start from."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from tcpcast import output
-from tcpcast.cli.options import Force
-
-EXAMPLE = "tcpcast new web-10mbit"
+from tcpcast.scenario import packaged_names, packaged_text
 
 
-def new(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Which one; without it, all are listed.")
-    ] = None,
-    force: Force = False,
-) -> None:
-    """Copy a packaged scenario, or list them.
-
-    The copy is ./NAME.toml; a file of that name is not overwritten without --force.
-    """
-    from tcpcast.scenario import packaged_text
-
+def new(*, name: str | None, force: bool) -> None:
+    """Copy a scenario into the working folder, or print the names of all."""
     if name is None:
         _list()
         return
@@ -38,8 +22,6 @@ def new(
 
 
 def _list() -> None:
-    from tcpcast.scenario import packaged_names, packaged_text
-
     for name in packaged_names():
         first = packaged_text(name).splitlines()[0]
         print(f"{name:<24}{first.removeprefix('#').strip()}".rstrip())

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Rows of options that several commands share."""
 
 from __future__ import annotations
 
@@ -8,69 +8,54 @@ import typer
 
 from tcpcast.cli.complete import engine_lists, keys, scenario_files
 from tcpcast.errors import TcpcastError
+from tcpcast.option import Argument, Option
 
-File = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE|NAME",
-        help="A scenario file, or the name of a packaged one (`tcpcast new` lists them).",
-        autocompletion=scenario_files,
-    ),
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Override a key; may be repeated.",
-        autocompletion=keys,
-    ),
-]
-Engines = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--engine",
-        metavar="A,B",
-        help="Engines, separated by commas; see `tcpcast engines`.",
-        autocompletion=engine_lists,
-    ),
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", help="Seed, instead of the scenario's.")
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads", metavar="N", min=1, help="Threads of the simulator; default one per core."
-    ),
-]
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Replace files that are already there, whoever wrote them."),
-]
-_FEED = typer.Option(
-    metavar="WHAT",
-    help="Inputs of formulas of one path: those of the 'scenario', or the p, RTT and T0 "
-    "'measured' in its simulation, which then runs first.",
+FILE = Argument(
+    "file",
+    "FILE|NAME",
+    "A scenario file, or the name of a packaged one (`tcpcast new` lists them).",
+    completion=scenario_files,
 )
-Feed = Annotated[Literal["scenario", "measured"], _FEED]
-FeedOrOfFile = Annotated[Literal["scenario", "measured"] | None, _FEED]
-"""Without it that of the file's table ``[sweep]`` holds."""
-
-Format = Annotated[
-    Literal["png", "svg", "pdf"],
-    typer.Option("--format", metavar="FORM", help="Form of figures: png, svg or pdf."),
-]
-Html = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Write a report with figures as one HTML file."),
-]
-Markdown = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Write the report as Markdown, without figures."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
+CHANGES = Option(
+    "changes",
+    "KEY=VALUE",
+    "Override a key; may be repeated.",
+    "--set",
+    type=list[str],
+    completion=keys,
+)
+ENGINE = Option(
+    "engine",
+    "A,B",
+    "Engines, separated by commas; see `tcpcast engines`.",
+    type=list[str],
+    completion=engine_lists,
+)
+SEED = Option("seed", "N", "Seed, instead of the scenario's.", type=int)
+THREADS = Option(
+    "threads", "N", "Threads of the simulator; default one per core.", type=int, least=1
+)
+FORCE = Option("force", "", "Replace files that are already there, whoever wrote them.")
+FEED = Option(
+    "feed",
+    "WHAT",
+    "Inputs of formulas of one path: those of the 'scenario', or the p, RTT and T0 "
+    "'measured' in its simulation, which then runs first.",
+    type=Literal["scenario", "measured"],
+    default="scenario",
+)
+FORM = Option(
+    "form",
+    "FORM",
+    "Form of figures: png, svg or pdf.",
+    "--format",
+    type=Literal["png", "svg", "pdf"],
+    default="png",
+)
+HTML = Option("html", "FILE", "Write a report with figures as one HTML file.")
+MARKDOWN = Option("markdown", "FILE", "Write the report as Markdown, without figures.")
+JSON = Option("as_json", "", "Print JSON for programs.", "--json")
+CSV = Option("as_csv", "", "Print CSV for programs.", "--csv")
 
 
 def check_one_form(*, as_csv: bool, as_json: bool) -> None:
@@ -83,3 +68,24 @@ def check_one_form(*, as_csv: bool, as_json: bool) -> None:
     """
     if as_csv and as_json:
         raise TcpcastError("--csv and --json are both given; write one of them")
+
+
+# For `plan`, until its options are rows.
+File = Annotated[
+    str,
+    typer.Argument(metavar=FILE.metavar, help=FILE.help, autocompletion=scenario_files),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar=CHANGES.metavar, help=CHANGES.help, autocompletion=keys),
+]
+Seed = Annotated[int | None, typer.Option(metavar=SEED.metavar, help=SEED.help)]
+Threads = Annotated[int | None, typer.Option(metavar=THREADS.metavar, help=THREADS.help, min=1)]
+Force = Annotated[bool, typer.Option("--force", help=FORCE.help)]
+Format = Annotated[
+    Literal["png", "svg", "pdf"],
+    typer.Option("--format", metavar=FORM.metavar, help=FORM.help),
+]
+Html = Annotated[str | None, typer.Option(metavar=HTML.metavar, help=HTML.help)]
+Markdown = Annotated[str | None, typer.Option(metavar=MARKDOWN.metavar, help=MARKDOWN.help)]
+Json = Annotated[bool, typer.Option("--json", help=JSON.help)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.commands import Commands
+from tcpcast.cli.group import Commands
 from tcpcast.cli.plan_options import (
     COMMON,
     MEAN_RATE,
@@ -21,10 +21,8 @@ from tcpcast.cli.plan_options import (
     command,
     text,
 )
-from tcpcast.cli.question import read_scenario
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import ScenarioError, TcpcastError
-from tcpcast.path.options import PathOptions, bulk_scenario, points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,9 +35,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "tcpcast plan buffer web-10mbit --loss 1% --verify"
 
-app = typer.Typer(
-    cls=Commands, help="Solve for a target: which buffer, users, rate, streams or loss meets it?"
-)
+app = typer.Typer(cls=Commands)
 
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
@@ -189,6 +185,7 @@ def _scenario(question: str, asked: Asked) -> Scenario:
 
     A loss that the plan solves for counts as a limit of its flows.
     """
+    from tcpcast.cli.question import read_scenario
     from tcpcast.plan.keys import check_keys
 
     file, changes, seed = (asked.values[name] for name in ("file", "changes", "seed"))
@@ -207,6 +204,7 @@ def _scenario(question: str, asked: Asked) -> Scenario:
 
 def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> Scenario:
     """Return the path that the options describe, or the scenario that was named instead."""
+    from tcpcast.path.options import PathOptions, bulk_scenario, points
     from tcpcast.plan.keys import check_keys
 
     file, seed = asked.values["file"], asked.values["seed"]

@@ -1,19 +1,31 @@
 """``tcpcast predict``: one path, answered at once by every formula that applies."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.options import Csv, Force, Format, Json, check_one_form
+from tcpcast.cli.options import check_one_form
+from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.streams import outlive_reader
+from tcpcast.engines import RunOptions
 from tcpcast.errors import TcpcastError
 from tcpcast.path.options import PathOptions, bulk_scenario, curve_points, points
 from tcpcast.path.prediction import predict_point
+from tcpcast.report.json import encode
+from tcpcast.report.predict import (
+    SHOWN,
+    by_option,
+    prediction_parts,
+    range_parts,
+    refusal_by_option,
+)
+from tcpcast.report.prediction import csv_text, loss_ratio, prediction_json
+from tcpcast.report.summary import caveats, worst
+from tcpcast.report.text import print_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,88 +33,21 @@ if TYPE_CHECKING:
     from tcpcast.answer import Refusal
     from tcpcast.report.prediction import Prediction
 
-EXAMPLE = "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain"
 
-
-Rtt = Annotated[
-    str, typer.Option(metavar="TIME", help="Round-trip time of the empty path.", show_default=False)
-]
-Loss = Annotated[str | None, typer.Option(metavar="RATIO", help="Random loss of data packets.")]
-Rate = Annotated[str | None, typer.Option(metavar="RATE", help="Rate of the link; else unlimited.")]
-Buffer = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Buffer of the link; 1bdp if left out.")
-]
-Mss = Annotated[
-    str | None,
-    typer.Option(metavar="BYTES", help="Payload of a packet; 1500 B less headers if left out."),
-]
-ReceiverWindow = Annotated[
-    str | None, typer.Option(metavar="WINDOW", help="Receiver window; else unlimited.")
-]
-Flows = Annotated[str, typer.Option(metavar="N", help="Flows that share the path.")]
-Size = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Predict the time of one transfer, too.")
-]
-DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for two packets.")]
-MinRto = Annotated[str | None, typer.Option(metavar="TIME", help="Minimum RTO; else the stack's.")]
-InitialWindow = Annotated[
-    str | None, typer.Option(metavar="PACKETS", help="Initial window; else the stack's.")
-]
-Stack = Annotated[
-    str | None, typer.Option(metavar="NAME", help="TCP preset; linux-cubic if left out.")
-]
-Packet = Annotated[bool, typer.Option("--packet", help="Simulate the path as well.")]
-Points = Annotated[
-    int | None, typer.Option("--points", metavar="N", help="Values of a range; else 10.")
-]
-Explain = Annotated[
-    bool, typer.Option("--explain", help="Show each quantity with its equation, and all warnings.")
-]
-Plot = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Draw rate against loss into a folder.")
-]
-
-
-def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
-    rtt: Rtt,
-    loss: Loss = None,
-    rate: Rate = None,
-    buffer: Buffer = None,
-    mss: Mss = None,
-    rwnd: ReceiverWindow = None,
-    flows: Flows = "1",
-    size: Size = None,
-    delayed_acks: DelayedAcks = False,
-    min_rto: MinRto = None,
-    iw: InitialWindow = None,
-    stack: Stack = None,
-    packet: Packet = False,
-    count: Points = None,
-    explain: Explain = False,
-    plot: Plot = None,
-    form: Format = "png",
-    force: Force = False,
-    as_csv: Csv = False,
-    as_json: Json = False,
+def predict(  # noqa: PLR0913 - one parameter per option
+    *,
+    packet: bool,
+    count: int | None,
+    explain: bool,
+    plot: str | None,
+    form: str,
+    force: bool,
+    as_csv: bool,
+    as_json: bool,
+    **path: Any,
 ) -> None:
-    """Predict the rate of a path, and what limits it.
-
-    RTT, loss, rate, buffer, flows and size may be ranges: --loss 0.01%..10%.
-    """
-    options = PathOptions(
-        rtt=rtt,
-        loss=loss,
-        rate=rate,
-        buffer=buffer,
-        flows=flows,
-        size=size,
-        mss=mss,
-        rwnd=rwnd,
-        iw=iw,
-        min_rto=min_rto,
-        delayed_acks=delayed_acks,
-        stack=stack,
-    )
+    """Print the predictions for a path, and draw them."""
+    options = PathOptions(**path)
     _check_forms(options, explain=explain, as_csv=as_csv, as_json=as_json)
     if plot is not None:
         _check_plot(options, plot, form, force=force)
@@ -134,8 +79,9 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
     for name in options.ranges:
         if name != "loss":
             raise TcpcastError(f"--plot draws rate against loss; give --{name} one value")
-    from tcpcast.report.figures import check_figures
-    from tcpcast.report.regimes import FILE
+
+    from tcpcast.report.figures import check_figures  # noqa: PLC0415
+    from tcpcast.report.regimes import FILE  # noqa: PLC0415
 
     check_figures(folder, [f"{FILE}.{form}"], force=force)
 
@@ -147,9 +93,6 @@ def _predictions(
 
     An interrupt ends it with the points that were finished, unless there is none.
     """
-    from tcpcast.cli.progress import progress_bar
-    from tcpcast.engines import RunOptions
-
     found: list[Prediction] = []
     refusals: dict[tuple[str, str], Refusal] = {}
     with progress_bar("path") as progress:
@@ -185,9 +128,6 @@ def _part(
 
 
 def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
-    from tcpcast.report.predict import prediction_parts, range_parts
-    from tcpcast.report.text import print_parts
-
     if predictions[0].point:
         print_parts(range_parts(predictions))
     else:
@@ -196,11 +136,6 @@ def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
 
 def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     """Print JSON or CSV, and what to check before trusting it on stderr, each thing once."""
-    from tcpcast.report.json import encode
-    from tcpcast.report.predict import SHOWN, by_option, refusal_by_option
-    from tcpcast.report.prediction import csv_text, prediction_json
-    from tcpcast.report.summary import caveats, worst
-
     if as_json:
         documents = [prediction_json(prediction) for prediction in predictions]
         print(encode({"points": documents} if predictions[0].point else documents[0]))
@@ -228,9 +163,6 @@ def _plot(  # noqa: PLR0913 - what is drawn, and where to
     force: bool,
 ) -> None:
     """Ask the formulas at many losses about those asked, and draw the rates."""
-    from tcpcast.report.prediction import loss_ratio
-    from tcpcast.report.regimes import plot_regimes
-
     given = [loss_ratio(bulk_scenario(options, point)) for point in asked]
     steady = replace(options, size=None)
     drawn = curve_points(steady, given)
@@ -238,5 +170,7 @@ def _plot(  # noqa: PLR0913 - what is drawn, and where to
     if len(curve) < len(drawn):  # half a curve would be taken for the whole
         raise KeyboardInterrupt
     mark = given[0] if len(given) == 1 else None
+    from tcpcast.report.regimes import plot_regimes  # noqa: PLC0415
+
     path = plot_regimes(curve, folder, mark=mark, asked=predictions, force=force, form=form)
     print(f"tcpcast: wrote {path}", file=sys.stderr)

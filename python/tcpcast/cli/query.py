@@ -1,39 +1,17 @@
 """``tcpcast query``: SQL about the results of a sweep."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from tcpcast.cli.options import Csv, Json, check_one_form
+from tcpcast.cli.options import check_one_form
 from tcpcast.errors import TcpcastError
+from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
+from tcpcast.report.text import print_parts
+from tcpcast.sweeps.query import query as ask
+from tcpcast.units import parse_duration
 
-EXAMPLE = 'tcpcast query DIR "SELECT engine, max(goodput_bps) FROM sweep GROUP BY engine"'
 
-
-def query(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a sweep's --out.")],
-    sql: Annotated[
-        str, typer.Argument(metavar="SQL", help="A query in SQL; the table is named sweep.")
-    ],
-    max_wall: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Stop the query after this time, such as 60s; default no limit."
-        ),
-    ] = None,
-    as_csv: Csv = False,
-    as_json: Json = False,
-) -> None:
-    """Ask SQL about the results of a sweep.
-
-    Keys are quoted: SELECT "network.rtt", goodput_bps FROM sweep WHERE engine = 'pftk'.
-    """
-    from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
-    from tcpcast.sweeps.query import query as ask
-
+def query(*, folder: str, sql: str, max_wall: str | None, as_csv: bool, as_json: bool) -> None:
+    """Print the rows that a query selects."""
     check_one_form(as_csv=as_csv, as_json=as_json)
     found = ask(folder, sql, max_wall_s=None if max_wall is None else _seconds(max_wall))
     if as_csv:
@@ -42,14 +20,11 @@ def query(
     if as_json:
         print(rows_json(found))
         return
-    from tcpcast.report.text import print_parts
 
     print_parts(rows_parts(found, None))
 
 
 def _seconds(typed: str) -> float:
-    from tcpcast.units import parse_duration
-
     try:
         found = parse_duration(typed)
     except TcpcastError as fault:

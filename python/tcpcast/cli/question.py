@@ -1,11 +1,11 @@
 """The scenario that a command line asks about."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import TcpcastError
+from tcpcast.scenario import load, parse_assignments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,6 @@ def read_scenario(file: str, changes: Sequence[str] | None, seed: int | None = N
     ScenarioError
         No such file, or one line for each fault in it.
     """
-    from tcpcast.scenario import load, parse_assignments
-
     changed = parse_assignments(changes or ())
     if seed is not None:
         changed["run.seed"] = seed

@@ -1,58 +1,48 @@
 """``tcpcast report``: a scenario, saved answers, a sweep or captures as one file."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast.cli.options import Changes, Engines, Feed, Force, Seed, Threads
+from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import again_text, check_reports, write_captures, write_reports, write_run
+from tcpcast.cli.run import answers_to, exit_code
+from tcpcast.cli.sweep import exit_code as sweep_exit_code
+from tcpcast.cli.trace import INTERRUPTED, REPORT_POINTS, read_capture
+from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
 from tcpcast.inputs import protect
+from tcpcast.report.saved import is_saved, read_saved
+from tcpcast.report.swept import sweep_document
+from tcpcast.sweeps.folder import read_definition
+from tcpcast.sweeps.swept import read_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tcpcast.captures import Capture
 
-EXAMPLE = "tcpcast report captures/ --out slow.html"
 CAPTURES = (".pcap", ".pcapng", ".cap")
 PACKED = (".gz", ".zst")
 
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE|DIR|NAME",
-        help="A scenario, what `tcpcast run --json` printed, captures, or a folder: of captures, "
-        "or of `tcpcast sweep --out`.",
-    ),
-]
-Out = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Where to: .html (default NAME.html), or .md for Markdown."),
-]
 
-
-def report(  # noqa: PLR0913, PLR0917 - one parameter an option
-    sources: Sources,
-    out: Out = None,
-    engine: Engines = None,
-    changes: Changes = None,
-    seed: Seed = None,
-    feed: Feed = "scenario",
-    threads: Threads = None,
-    force: Force = False,
+def report(  # noqa: PLR0913 - one parameter per option
+    *,
+    sources: list[str],
+    out: str | None,
+    engine: list[str] | None,
+    changes: list[str] | None,
+    seed: int | None,
+    feed: str,
+    threads: int | None,
+    force: bool,
 ) -> None:
-    """Write a report of answers, of a sweep or of captures as one file.
-
-    HTML has figures and needs no network. Options of a simulation go with a scenario; answers
-    that are saved are laid out as they are.
-    """
+    """Write the report of a scenario, saved answers, a sweep or captures."""
     written = out if out is not None else f"{_stem(sources[0])}.html"
     if not written.endswith((".html", ".md")):
         raise TcpcastError(f"--out {written}: write a name that ends in .html, or in .md")
@@ -75,9 +65,6 @@ def report(  # noqa: PLR0913, PLR0917 - one parameter an option
         captures, code = _read(captured, trail=html is not None)
         write_captures(captures, ["tcpcast", "report", *sources], html, markdown, force=force)
         raise typer.Exit(code)
-    from tcpcast.cli.question import engine_names, read_scenario
-    from tcpcast.cli.run import answers_to, exit_code
-    from tcpcast.compare import compare_all
 
     scenario = read_scenario(sources[0], changes, seed)
     names, drawn = engine_names(engine), html is not None
@@ -101,8 +88,6 @@ def _saved(sources: Sequence[str]) -> Path | None:
     TcpcastError
         They are beside other files.
     """
-    from tcpcast.report.saved import is_saved
-
     found = [Path(source) for source in sources if source != "-" and is_saved(Path(source))]
     if found and len(sources) > 1:
         raise TcpcastError(f"{found[0]}: a report is of one file of answers, or of captures")
@@ -111,9 +96,6 @@ def _saved(sources: Sequence[str]) -> Path | None:
 
 def _lay_out(saved: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
     """Write the report of saved answers, and return the exit code."""
-    from tcpcast.compare import compare_all
-    from tcpcast.report.saved import read_saved
-
     answers = read_saved(saved)
     # The report has the scenario; its file and the options of the command are not in the answers.
     file = f"{answers.scenario.name}.toml"
@@ -133,8 +115,6 @@ def _swept(sources: Sequence[str]) -> Path | None:
     TcpcastError
         It is beside other files.
     """
-    from tcpcast.sweeps.folder import read_definition
-
     found = [Path(source) for source in sources if read_definition(Path(source)) is not None]
     if found and len(sources) > 1:
         raise TcpcastError(f"{found[0]}: a report is of one sweep, or of captures")
@@ -143,17 +123,13 @@ def _swept(sources: Sequence[str]) -> Path | None:
 
 def _lay_out_sweep(folder: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
     """Write the report of a sweep that is in a folder, and return the exit code."""
-    from tcpcast.cli.sweep import exit_code
-    from tcpcast.report.swept import sweep_document
-    from tcpcast.sweeps.swept import read_sweep
-
     found = read_sweep(folder)
     file = f"{found.scenario.name}.toml"
     again = f"{shlex.join(['tcpcast', 'report', str(folder)])}\n"
     again += f"# the same anew, with the scenario above saved as {file}:\n"
     again += shlex.join(["tcpcast", "sweep", file, "--out", "NEW"])
     write_reports(partial(sweep_document, found, again), html, markdown, force=force)
-    return 1 if found.results.interrupted else exit_code(found.results)
+    return 1 if found.results.interrupted else sweep_exit_code(found.results)
 
 
 def _stem(source: str) -> str:
@@ -200,8 +176,6 @@ def _is_capture(path: Path) -> bool:
 
 def _read(files: Sequence[str], *, trail: bool) -> tuple[list[Capture], int]:
     """Read captures; a file that is none does not keep the others from being read."""
-    from tcpcast.cli.trace import INTERRUPTED, REPORT_POINTS, read_capture
-
     captures, code = [], 0
     for file in files:
         capture, said = read_capture(file, None, None, REPORT_POINTS if trail else 0, None)

@@ -1,6 +1,5 @@
 """Reports that a command writes as files: HTML with figures, Markdown without."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
 from __future__ import annotations
 
 import shlex
@@ -9,6 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast import output
+from tcpcast.report.html import html_page
+from tcpcast.report.markdown import markdown_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ def check_reports(html: str | None, markdown: str | None, *, force: bool) -> Non
         if path is not None:
             output.check_file(path, kind=output.REPORT, force=force)
     if html is not None:
-        from tcpcast.report.axes import figure_class
+        from tcpcast.report.axes import figure_class  # noqa: PLC0415
 
         figure_class()
 
@@ -43,7 +44,7 @@ def write_captures(
 ) -> None:
     """Write the reports of captures, and say which; the words of ``again`` make them again."""
     if captures and (html, markdown) != (None, None):
-        from tcpcast.report.whole import captures_document
+        from tcpcast.report.whole import captures_document  # noqa: PLC0415
 
         document = partial(captures_document, captures, shlex.join(again))
         write_reports(document, html, markdown, force=force)
@@ -60,7 +61,7 @@ def write_run(  # noqa: PLR0913 - what is written, and where to
 ) -> None:
     """Write the reports of a scenario's answers that were asked for, and say which."""
     if (html, markdown) != (None, None):
-        from tcpcast.report.whole import run_document
+        from tcpcast.report.whole import run_document  # noqa: PLC0415
 
         document = partial(run_document, compared, scenario, again)
         write_reports(document, html, markdown, force=force)
@@ -111,12 +112,8 @@ def write_reports(
     """Write the reports that were asked for, and say which; ``document`` takes whether it draws."""
     mark = output.REPORT.mark.decode()
     if html is not None:
-        from tcpcast.report.html import html_page
-
         _save(html, html_page(document(True), mark), force=force)
     if markdown is not None:
-        from tcpcast.report.markdown import markdown_page
-
         _save(markdown, markdown_page(document(False), mark), force=force)
 
 

@@ -1,58 +1,38 @@
 """``tcpcast reproduce``: a paper's printed results and our own side by side."""
 
-# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import functools
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast.cli.options import Force, Html, Json, Threads
 from tcpcast.cli.reports import check_reports, command_text, write_reports
 from tcpcast.errors import EnvironmentFault, TcpcastError
-from tcpcast.papers import MEASURED, PAPERS
+from tcpcast.papers import MEASURED
 
 if TYPE_CHECKING:
     from tcpcast.papers import Reproduce
     from tcpcast.papers.reproduction import Cause, Report, Row, Section
 
-EXAMPLE = "tcpcast reproduce engset --quick --output engset-paper"
-WHICH = f"Which paper: {', '.join(PAPERS)}."
 
-
-def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
+def reproduce(  # noqa: PLR0913 - one parameter per option
+    *,
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="PAPER", help=WHICH)],
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Shorter runs: about a minute, wider intervals.")
-    ] = False,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Where the page and its figures go; ./PAPER-paper if not given."
-        ),
-    ] = None,
-    measurements: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DIR",
-            help="Original files of measurements, of kernel alone; may be repeated.",
-        ),
-    ] = None,
-    html: Html = None,
-    as_json: Json = False,
-    threads: Threads = None,
-    force: Force = False,
+    name: str,
+    quick: bool,
+    output: str | None,
+    measurements: list[str] | None,
+    html: str | None,
+    as_json: bool,
+    threads: int | None,
+    force: bool,
 ) -> None:
-    """Rerun a paper and compare with its printed results.
-
-    Writes a page (index.md) with figures into a folder. Exit code 1 if a value differs that is
-    not on the paper's list of known differences, or if a difference on the list is gone.
-    """
+    """Print the results of a paper next to its printed ones, and write its page."""
     folder = Path(output or f"{name}-paper")
     run = _asked(name, measurements or [])
     check_reports(html, None, force=force)

@@ -1,32 +1,27 @@
 """``tcpcast run``: a scenario, answered by several engines, side by side."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+import tcpcast
 from tcpcast.cli.options import (
-    Changes,
-    Csv,
-    Engines,
-    Feed,
-    File,
-    Force,
-    Format,
-    Html,
-    Json,
-    Markdown,
-    Seed,
-    Threads,
     check_one_form,
 )
+from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import again_text, check_reports, write_run
 from tcpcast.cli.streams import outlive_reader
+from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
+from tcpcast.report.answered import run_parts
+from tcpcast.report.json import encode, json_report
+from tcpcast.report.rows import csv_text
+from tcpcast.report.summary import with_scenario
+from tcpcast.report.text import print_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,48 +32,33 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-EXAMPLE = "tcpcast run web-10mbit --engine packet --set traffic.sources=98"
-
-
-def run(  # noqa: PLR0913, PLR0917 - one parameter an option
-    file: File,
-    engine: Engines = None,
-    changes: Changes = None,
-    seed: Seed = None,
-    feed: Feed = "scenario",
-    as_json: Json = False,
-    as_csv: Csv = False,
-    plot: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Write figures into a folder.")
-    ] = None,
-    form: Format = "png",
-    html: Html = None,
-    markdown: Markdown = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the scenario, defaults filled in; run nothing.")
-    ] = False,
-    threads: Threads = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Print every value and warning, not only the main ones.")
-    ] = False,
-    accept_late: Annotated[
-        bool, typer.Option("--accept-late", help="Engine kernel: continue on a busy machine.")
-    ] = False,
-    force: Force = False,
+def run(  # noqa: PLR0913 - one parameter per option
+    *,
+    file: str,
+    engine: list[str] | None,
+    changes: list[str] | None,
+    seed: int | None,
+    feed: str,
+    as_json: bool,
+    as_csv: bool,
+    plot: str | None,
+    form: str,
+    html: str | None,
+    markdown: str | None,
+    show: bool,
+    threads: int | None,
+    every: bool,
+    accept_late: bool,
+    force: bool,
 ) -> None:
-    """Answer a scenario by several engines, side by side.
-
-    Without --engine: every engine that applies and is quick.
-    """
-    from tcpcast.compare import compare_all
-
+    """Print the answers of engines side by side, and write figures and reports of them."""
     check_one_form(as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     if show:
         _show(scenario, as_json=as_json)
         return
     if plot is not None:
-        from tcpcast.report.figures import check_figures, run_figures
+        from tcpcast.report.figures import check_figures, run_figures  # noqa: PLC0415
 
         check_figures(plot, run_figures(form), force=force)
     check_reports(html, markdown, force=force)
@@ -129,9 +109,6 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
     accept_late: bool = False,
 ) -> Answers:
     """Ask engines, with a bar of progress where a person watches; for figures ``over_time``."""
-    import tcpcast
-    from tcpcast.cli.progress import progress_bar
-
     if "kernel" in (names or ()):
         _say_how_long(scenario)
     with progress_bar(scenario.name) as progress:
@@ -149,7 +126,7 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
 
 def _say_how_long(scenario: Scenario) -> None:
     """Print how long the kernel takes, which sends in real time."""
-    from tcpcast.engines.kernel import seconds
+    from tcpcast.engines.kernel import seconds  # noqa: PLC0415 - loads the simulator
 
     expected, limit = seconds(scenario), scenario.run.max_wall_s
     said = f"kernel sends in real time, about {expected:,.0f} s"
@@ -163,16 +140,10 @@ def _report(
 ) -> None:
     answers = compared.answers
     if not (as_json or as_csv):
-        from tcpcast.report.answered import run_parts
-        from tcpcast.report.text import print_parts
-
         print_parts(run_parts(compared, scenario, every=every))
         for reason in (reason for answer in answers for reason in answer.unwritten):
             print(f"tcpcast: {reason}", file=sys.stderr)
         return
-    from tcpcast.report.json import json_report
-    from tcpcast.report.rows import csv_text
-    from tcpcast.report.summary import with_scenario
 
     if as_json:
         print(json_report(answers, scenario))
@@ -191,13 +162,12 @@ def _show(scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
         print(scenario.to_toml(), end="")
         return
-    from tcpcast.report.json import encode
 
     print(encode(scenario.resolved()))
 
 
 def _plot(answers: Answers, scenario: Scenario, folder: str, form: str, *, force: bool) -> None:
-    from tcpcast.report.figures import plot
+    from tcpcast.report.figures import plot  # noqa: PLC0415
 
     paths = plot(answers, scenario, folder, force=force, form=form)
     if not paths:

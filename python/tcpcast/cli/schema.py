@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-EXAMPLE = "tcpcast schema > scenario.schema.json"
+from tcpcast.report.json import encode
+from tcpcast.scenario import scenario_schema
 
 
 def schema() -> None:
-    """Print the JSON Schema of scenario files."""
-    from tcpcast.report.json import encode  # noqa: PLC0415 - not for the help
-    from tcpcast.scenario import scenario_schema  # noqa: PLC0415
-
+    """Print the schema."""
     print(encode(scenario_schema()))

@@ -1,6 +1,5 @@
 """``tcpcast sweep``: a scenario over a grid of values, every cell asked of several engines."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import functools
@@ -8,28 +7,25 @@ import re
 import shlex
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tcpcast import sweeps
 from tcpcast.cli.options import (
-    Changes,
-    Csv,
-    Engines,
-    FeedOrOfFile,
-    File,
-    Force,
-    Format,
-    Html,
-    Json,
-    Markdown,
-    Seed,
     check_one_form,
 )
+from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import check_reports, command_text, write_reports
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
+from tcpcast.report.document import Paragraph
+from tcpcast.report.json import encode
+from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
+from tcpcast.report.text import print_parts
+from tcpcast.scenario import Sweep, parse_assignments
+from tcpcast.units import show
 
 if TYPE_CHECKING:
     from tcpcast.sweeps import Plan
@@ -40,64 +36,30 @@ if TYPE_CHECKING:
 _COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
 """A comma outside of double quotes."""
 
-EXAMPLE = 'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR'
-_VARY_HELP = (
-    "What varies: a range such as network.rtt='10ms..200ms log 8', or values separated by commas; "
-    "may be repeated."
-)
-_LEVEL_HELP = (
-    "In figures: draw where a metric has this value, such as goodput_bps=50mbit; may be repeated."
-)
 
-
-def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
+def sweep(  # noqa: PLR0913 - one parameter per option
+    *,
     context: typer.Context,
-    file: File,
-    vary: Annotated[list[str] | None, typer.Option(metavar="KEY=RANGE", help=_VARY_HELP)] = None,
-    engine: Engines = None,
-    replications: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="How often each cell is simulated, seed by seed."),
-    ] = None,
-    changes: Changes = None,
-    seed: Seed = None,
-    feed: FeedOrOfFile = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Write Parquet files into a folder; an interrupted sweep goes on."
-        ),
-    ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Processes of this machine; default one per core."),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers work: tcp://host:8786."),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Draw one or two keys that vary: curves, or heat maps."),
-    ] = None,
-    level: Annotated[
-        list[str] | None, typer.Option(metavar="METRIC=VALUE", help=_LEVEL_HELP)
-    ] = None,
-    form: Format = "png",
-    html: Html = None,
-    markdown: Markdown = None,
-    force: Force = False,
-    as_csv: Csv = False,
-    as_json: Json = False,
+    file: str,
+    vary: list[str] | None,
+    engine: list[str] | None,
+    replications: int | None,
+    changes: list[str] | None,
+    seed: int | None,
+    feed: str | None,
+    out: str | None,
+    processes: int | None,
+    dask: str | None,
+    plot: str | None,
+    level: list[str] | None,
+    form: str,
+    html: str | None,
+    markdown: str | None,
+    force: bool,
+    as_csv: bool,
+    as_json: bool,
 ) -> None:
-    """Answer a scenario for every combination of some values.
-
-    What varies is in the file's table [sweep], or in --vary. The table of the results goes to
-    standard output, or with --out into a folder.
-    """
-    from tcpcast import sweeps
-    from tcpcast.cli.progress import progress_bar
-
+    """Print the table of a sweep, or write it into a folder; draw it and report about it."""
     _check_forms(out, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_assignment, vary or ()))
@@ -131,7 +93,8 @@ def _levels(typed: list[str] | None, plot: str | None, html: str | None) -> Leve
         return {}
     if plot is None and html is None:
         raise TcpcastError("--level is drawn in a figure; add --plot DIR, or --html FILE")
-    from tcpcast.report.sweep_figures import read_levels
+
+    from tcpcast.report.sweep_figures import read_levels  # noqa: PLC0415
 
     return read_levels(typed)
 
@@ -155,9 +118,9 @@ class _Shown:
     def check(self, plan: Plan | None) -> None:
         """Refuse, before the work, what cannot be drawn or written."""
         if plan is not None and self.plot is not None:
-            from tcpcast.report.sweep_figures import check_sweep_figures
-
             groups = [[axis.key for axis in group] for group in plan.grid.groups]
+            from tcpcast.report.sweep_figures import check_sweep_figures  # noqa: PLC0415
+
             check_sweep_figures(groups, self.plot, self.levels, self.form, force=self.force)
         check_reports(self.html, self.markdown, force=self.force)
 
@@ -167,19 +130,21 @@ class _Shown:
             self._draw(plan, results, self.plot)
         if (self.html, self.markdown) == (None, None):
             return
-        from tcpcast.report.swept import sweep_document
-        from tcpcast.sweeps.swept import swept
+
+        from tcpcast.sweeps.swept import swept  # noqa: PLC0415
 
         found = swept(plan.definition, results)
+        from tcpcast.report.swept import sweep_document  # noqa: PLC0415
+
         document = functools.partial(sweep_document, found, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)
 
     def _draw(self, plan: Plan, results: Results, folder: str) -> None:
-        from tcpcast.report.sweep_figures import plot_sweep
-
         keys = {key: (kind, results.keys[key]) for key, kind in plan.asked.kinds.items()}
         name = plan.definition["scenario"]["name"]
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
+        from tcpcast.report.sweep_figures import plot_sweep  # noqa: PLC0415
+
         paths = plot_sweep(results.to_arrow(), keys, folder, name=name, **how)
         if not paths:
             print("tcpcast: no engine gave a metric to draw", file=sys.stderr)
@@ -199,9 +164,6 @@ def exit_code(results: Results) -> int:
 
 def _assignment(typed: str) -> tuple[str, Any]:
     """Read ``KEY=RANGE``, or ``KEY=A,B,C``."""
-    from tcpcast.scenario import Sweep, parse_assignments
-    from tcpcast.units import show
-
     key, equals, text = typed.partition("=")
     if not equals or not key.strip() or not text.strip():
         raise TcpcastError(
@@ -230,25 +192,16 @@ def _unquoted(text: str) -> str:
 
 def _report(results: Results, *, as_csv: bool, as_json: bool) -> None:
     if results.folder is None:
-        from tcpcast.report.sweep import rows_csv, rows_json, rows_parts
-
         table = results.to_arrow()
         if as_csv:
             print(rows_csv(table), end="")
         elif as_json:
             print(rows_json(table))
         else:
-            from tcpcast.report.text import print_parts
-
             print_parts(rows_parts(table, results.keys))
     elif as_json:
-        from tcpcast.report.json import encode
-
         print(encode(results.told()))
     else:
-        from tcpcast.report.document import Paragraph
-        from tcpcast.report.text import print_parts
-
         told = f"{len(results):,} rows in {results.folder}: {results.counts()}"
         print_parts([Paragraph(told)])
     _tell(results)

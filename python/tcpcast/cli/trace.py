@@ -1,14 +1,16 @@
 """``tcpcast trace``: what TCP did in packet captures."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast.cli.options import Csv, Force, Format, Html, Json, Markdown, check_one_form
+from tcpcast.captures import trace as read
+from tcpcast.captures.flows import chosen
+from tcpcast.captures.selection import of_directions
+from tcpcast.cli.options import check_one_form
 from tcpcast.cli.reports import check_reports, write_captures
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.cli.trace_files import check_outputs, check_table, write_files
@@ -16,13 +18,15 @@ from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
 from tcpcast.inputs import protect
+from tcpcast.report.document import BLANK
+from tcpcast.report.text import print_parts
+from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.captures import Capture, Table
 
-EXAMPLE = "tcpcast trace slow.pcap --plot figures"
 INTERRUPTED = 130
 WORST = 20
 """Lines of a table without ``--all``."""
@@ -33,95 +37,29 @@ TRAIL_POINTS = 40_000
 REPORT_POINTS = 8_000
 """The same of a figure in a report."""
 
-Files = Annotated[
-    list[str],
-    typer.Argument(metavar="FILE", help="Captures in pcap or pcapng; - reads standard input."),
-]
-After = Annotated[
-    str | None,
-    typer.Option(
-        "--after",
-        metavar="FILE",
-        help="A capture of the same packets after the bottleneck: losses in between.",
-    ),
-]
-TableName = Annotated[
-    str | None,
-    typer.Option(
-        "--table",
-        metavar="NAME",
-        help="Print another table as CSV, or JSON: requests, services, failed, "
-        "intervals, rounds, retransmissions or loss_indications.",
-    ),
-]
-Which = Annotated[
-    str | None,
-    typer.Option(
-        "--connection",
-        metavar="WHICH",
-        help='Only one: a number as --csv has it, an end, or "SOURCE > DESTINATION".',
-    ),
-]
-By = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WAY",
-        help="Flows together instead of each: all, pair (of hosts), source or destination.",
-    ),
-]
-Rtt = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME", help="With --by: least time between two loss events; default the mean RTT."
-    ),
-]
-MaxConnections = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Connections followed at once, default 65536; beyond, idle ones are evicted.",
-    ),
-]
-Everything = Annotated[bool, typer.Option("--all", help="Print every line, not the worst 20.")]
-Plot = Annotated[str | None, typer.Option(metavar="DIR", help="Write PNG figures into a folder.")]
-Models = Annotated[
-    bool, typer.Option("--models", help="Print every path model for each direction.")
-]
-ScenarioFile = Annotated[
-    str | None,
-    typer.Option(metavar="OUT.toml", help="Write a scenario of it, for other engines to answer."),
-]
-Parquet = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Write Parquet files into a folder, one per table."),
-]
 
-
-def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
-    files: Files,
-    after: After = None,
-    as_csv: Csv = False,
-    as_json: Json = False,
-    table: TableName = None,
-    connection: Which = None,
-    by: By = None,
-    rtt: Rtt = None,
-    everything: Everything = False,
-    max_connections: MaxConnections = None,
-    models: Models = False,
-    scenario: ScenarioFile = None,
-    html: Html = None,
-    markdown: Markdown = None,
-    plot: Plot = None,
-    form: Format = "png",
-    parquet: Parquet = None,
-    force: Force = False,
+def trace(  # noqa: PLR0913 - one parameter per option
+    *,
+    files: list[str],
+    after: str | None,
+    as_csv: bool,
+    as_json: bool,
+    table: str | None,
+    connection: str | None,
+    by: str | None,
+    rtt: str | None,
+    everything: bool,
+    max_connections: int | None,
+    models: bool,
+    scenario: str | None,
+    html: str | None,
+    markdown: str | None,
+    plot: str | None,
+    form: str,
+    parquet: str | None,
+    force: bool,
 ) -> None:
-    """Analyse what TCP did in packet captures, the worst direction first.
-
-    One line per direction that carries data. Captures may be compressed by gzip or zstd.
-    """
+    """Print what captures show, and write figures, tables and reports of it."""
     _check_forms(files, after, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
     if models and as_csv:
@@ -196,10 +134,6 @@ def read_capture(
     max_connections: int | None,
 ) -> tuple[Capture | None, int]:
     """Read one capture; a file that is none does not keep the others from being read."""
-    from tcpcast.captures import trace as read
-    from tcpcast.captures.flows import chosen
-    from tcpcast.captures.selection import of_directions
-
     try:
         capture = read(
             file, after=after, trail_points=trail_points, max_connections=max_connections
@@ -231,21 +165,15 @@ def _which(connection: str) -> int | str:
 
 
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
-    from tcpcast.report.document import BLANK
-    from tcpcast.report.text import print_parts
-    from tcpcast.report.trace import capture_parts
-
     parts = capture_parts(capture, most=most, groups=groups)
     print_parts(parts if first else [BLANK, *parts])
 
 
 def _print_models(capture: Capture, most: int | None) -> None:
-    from tcpcast.captures.models import modelled
-    from tcpcast.report.text import print_parts
-    from tcpcast.report.trace import worst_first
-    from tcpcast.report.trace_models import model_parts
-
     order = worst_first(capture.connections)[:most]
+    from tcpcast.captures.models import modelled  # noqa: PLC0415
+    from tcpcast.report.trace_models import model_parts  # noqa: PLC0415
+
     print_parts(model_parts(capture.connections, modelled(capture, order), order.size))
 
 
@@ -258,11 +186,9 @@ def _print_data(
     as_json: bool,
 ) -> None:
     """Print a table as JSON or CSV, and on stderr what to check before trusting it."""
-    from tcpcast.report.trace import csv_lines, json_lines
-
     told = None
     if models:
-        from tcpcast.captures.models import model_tables
+        from tcpcast.captures.models import model_tables  # noqa: PLC0415
 
         told = [model_tables(capture) for capture in captures]
     written = (

@@ -1,13 +1,14 @@
 """What ``tcpcast trace`` writes into folders: figures, and tables as Parquet files."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
 from __future__ import annotations
 
 import difflib
 import sys
 from typing import TYPE_CHECKING
 
+from tcpcast.captures.selection import TABLES
 from tcpcast.errors import TcpcastError
+from tcpcast.report.parquet import check_parquet, write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,6 @@ def check_table(table: str | None) -> None:
     """Refuse, before a capture is read, a table that there is not."""
     if table is None:
         return
-    from tcpcast.captures.selection import TABLES
 
     if table not in TABLES:
         near = difflib.get_close_matches(table, TABLES, n=1)
@@ -33,12 +33,10 @@ def check_outputs(plot: str | None, parquet: str | None, *, force: bool) -> None
         if folder == "":
             raise TcpcastError(f"{option} takes the name of a folder; write figures, say")
     if plot is not None:
-        from tcpcast.report.figures import check_figures
+        from tcpcast.report.figures import check_figures  # noqa: PLC0415
 
         check_figures(plot)
     if parquet is not None:
-        from tcpcast.report.parquet import check_parquet
-
         check_parquet(parquet, force=force)
 
 
@@ -48,14 +46,12 @@ def write_files(
     """Write figures and Parquet files, and say which."""
     paths = []
     if plot is not None and captures:
-        from tcpcast.report.trace_figures import plot as draw
+        from tcpcast.report.trace_figures import plot as draw  # noqa: PLC0415
 
         paths += draw(captures, plot, force=force, form=form)
         if not paths:
             print("tcpcast: no direction has anything to draw", file=sys.stderr)
     if parquet is not None and captures:
-        from tcpcast.report.parquet import write_parquet
-
         paths += write_parquet(captures, parquet, force=force)
     for path in paths:
         print(f"tcpcast: wrote {path}", file=sys.stderr)

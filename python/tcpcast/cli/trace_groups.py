@@ -1,11 +1,12 @@
 """``--by`` of ``tcpcast trace``: several flows together."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import TcpcastError
+from tcpcast.captures.groups import WAYS
+from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,6 @@ def check_groups(
         return None
     if table is not None:
         raise TcpcastError("--by and --table: only one of them can be printed")
-    from tcpcast.captures.groups import WAYS
 
     if by not in WAYS:
         raise TcpcastError(f"--by {by}: write {', '.join(WAYS[:-1])} or {WAYS[-1]}")
@@ -37,9 +37,6 @@ def check_groups(
 
 
 def _seconds(rtt: str) -> float:
-    from tcpcast.errors import UnitError
-    from tcpcast.units import parse_duration
-
     try:
         seconds = parse_duration(rtt)
     except UnitError as fault:

@@ -1,6 +1,5 @@
 """``tcpcast trace --scenario``: what was captured, as a scenario for other engines."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
 from __future__ import annotations
 
 import sys
@@ -8,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast import output
+from tcpcast.captures.flows import chosen
+from tcpcast.captures.selection import of_directions
 from tcpcast.errors import EnvironmentFault, TcpcastError
 
 if TYPE_CHECKING:
@@ -42,12 +43,11 @@ def write_scenario(
     """
     if target is None or not captures:
         return
-    from tcpcast.captures.flows import chosen
-    from tcpcast.captures.replay import replay
-    from tcpcast.captures.selection import of_directions
 
     (capture,) = captures
     kept = capture if connection is not None else of_directions(capture, chosen(capture))
+    from tcpcast.captures.replay import replay  # noqa: PLC0415
+
     written = replay(kept, Path(target).stem)
     output.write_text(target, written.text, force=force)
     for warning in written.warnings:

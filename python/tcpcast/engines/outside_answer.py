@@ -123,7 +123,7 @@ def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     value = _number(name, metric.value)
     if value < 0 and name in UNITS:
         raise TcpcastError(f"returned {value} for {name}; it is never below 0")
-    if name in METRICS and value > METRICS[name].most * (1 + _ROUNDING):
+    if name in METRICS and value > METRICS[name].maximum * (1 + _ROUNDING):
         raise TcpcastError(f"returned {value} for {name}; it is a share of 1, never above it")
     ends = [None if end is None else _number(name, end) for end in (metric.low, metric.high)]
     low, high = ends

@@ -1,6 +1,5 @@
 """One path, as options say it: each option read and checked, and the scenario they make."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 import itertools
@@ -10,14 +9,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tcpcast import units
+from tcpcast.engines.formula.feed import LEAST_LOSS
 from tcpcast.errors import ScenarioError, TcpcastError, UnitError
+from tcpcast.option import option_names
+from tcpcast.path.effort import PathToSimulate, max_wall, simulated_s, transfers
+from tcpcast.path.rows import PATH, PathRows
 from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.link import Buffer, read_buffer
+from tcpcast.scenario.network import HEADER_BYTES
+from tcpcast.scenario.todays_tcp import DEFAULT_STACK, TIMESTAMP_BYTES, has_timestamps
+from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.units import format_duration, parse_duration, parse_packets, parse_rate, parse_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from tcpcast.path.effort import PathToSimulate
-    from tcpcast.scenario import Scenario
 
 MOST_MSS = 65_495
 MOST_INITIAL_WINDOW = 10**6
@@ -33,48 +41,20 @@ PACKET_BYTES = 1500
 DEFAULT_BUFFER = "1bdp"
 """Buffer of a link with a rate, unless an option sets it."""
 
-RANGED = ("rtt", "loss", "rate", "buffer", "flows", "size")
+RANGED = tuple(name for name, row in PATH.items() if row.example)
 """Options that take a range, in the order of the table's columns."""
 
-OPTIONS = {
-    "network.rtt": "--rtt",
-    "network.packet": "--mss",
-    "network.bottleneck.rate": "--rate",
-    "network.bottleneck.buffer": "--buffer",
-    "network.bottleneck.loss": "--loss",
-    "traffic.flows": "--flows",
-    "traffic.size": "--size",
-    "tcp.stack": "--stack",
-    "tcp.receiver_window": "--rwnd",
-    "tcp.initial_window": "--iw",
-    "tcp.min_rto": "--min-rto",
-}
+OPTIONS = option_names(PATH.values())
 """The option behind a key of the scenario, for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathOptions:
-    """A path as typed; the options of :data:`RANGED` may be ranges, None is what was left out."""
-
-    rtt: str
-    loss: str | None = None
-    rate: str | None = None
-    buffer: str | None = None
-    flows: str | None = None
-    size: str | None = None
-    mss: str | None = None
-    rwnd: str | None = None
-    iw: str | None = None
-    min_rto: str | None = None
-    delayed_acks: bool = False
-    stack: str | None = None
+class PathOptions(PathRows):
+    """A path as typed; the options of :data:`RANGED` may be ranges."""
 
     @property
     def _header_bytes(self) -> int:
         """What the stack adds to the payload; of an unknown stack what most have."""
-        from tcpcast.scenario.network import HEADER_BYTES
-        from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
-
         tcp = {} if self.stack is None else {"stack": self.stack}
         return HEADER_BYTES + (TIMESTAMP_BYTES if has_timestamps(tcp) else 0)
 
@@ -95,11 +75,6 @@ class PathOptions:
 
     def path(self, point: Mapping[str, str]) -> PathToSimulate:
         """Return what says how long a simulation takes, at one point of the ranges."""
-        from tcpcast.path.effort import PathToSimulate
-        from tcpcast.scenario.link import read_buffer
-        from tcpcast.scenario.todays_tcp import DEFAULT_STACK
-        from tcpcast.units import parse_duration, parse_rate
-
         rtt_s, rate_bps = parse_duration(point["rtt"]), parse_rate(point.get("rate", "unlimited"))
         buffer, packet_bytes, buffer_pkts = _buffer(point), self.packet_bytes, 0.0
         if buffer is not None:
@@ -118,9 +93,6 @@ class PathOptions:
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
         """Return a scenario's tables, all but the traffic, at one point of the ranges."""
-        from tcpcast.path.effort import max_wall, simulated_s
-        from tcpcast.units import format_duration
-
         rate = point.get("rate")
         bottleneck = {"loss": point.get("loss"), "rate": rate, "buffer": _buffer(point)}
         tcp = {
@@ -243,8 +215,6 @@ def bulk_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any
 
 def transfer_pkts(options: PathOptions, point: Mapping[str, str]) -> float | None:
     """Return the packets of a transfer of ``--size``, the last perhaps in part; None without."""
-    from tcpcast.units import parse_packets
-
     if "size" not in point:
         return None
     return parse_packets(point["size"], payload_bytes=options.payload_bytes)
@@ -263,8 +233,6 @@ def transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenari
 
 def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
     """Return the tables of :func:`transfer_scenario`; None stands for what was left out."""
-    from tcpcast.path.effort import transfers
-
     count = transfers(transfer_pkts(options, point) or 0.0)
     traffic = {"kind": "transfers", "size": point["size"], "count": count}
     tables = options.tables(point)
@@ -274,8 +242,6 @@ def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str,
 
 
 def _scenario(tables: Mapping[str, Any]) -> Scenario:
-    from tcpcast.scenario import Scenario
-
     try:
         return Scenario.from_dict(tables)
     except ScenarioError as fault:
@@ -284,9 +250,6 @@ def _scenario(tables: Mapping[str, Any]) -> Scenario:
 
 def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
     """Say whether flows that never end would grow without bounds: no loss, link or window."""
-    from tcpcast.engines.formula.feed import LEAST_LOSS
-    from tcpcast.units import parse_ratio
-
     lossless = parse_ratio(point.get("loss", "0%")) < LEAST_LOSS
     unlimited = (point.get("rate", "unlimited"), options.rwnd or "unlimited")
     return lossless and set(unlimited) == {"unlimited"}
@@ -294,54 +257,55 @@ def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
 
 def quantities(options: PathOptions) -> dict[str, Quantity]:
     """Return how each option of :data:`RANGED` is read and written."""
-    from tcpcast import units
-
     return {
-        "rtt": Quantity("--rtt", _read_rtt, units.format_duration, "10ms..200ms"),
-        "loss": Quantity("--loss", _read_loss, units.format_ratio, "0.01%..10%"),
-        "rate": Quantity("--rate", units.parse_rate, units.format_rate, "1mbit..1gbit"),
+        "rtt": _quantity("rtt", _read_rtt, units.format_duration),
+        "loss": _quantity("loss", _read_loss, units.format_ratio),
+        "rate": _quantity("rate", units.parse_rate, units.format_rate),
         "buffer": _buffer_quantity(options),
-        "flows": Quantity("--flows", _read_flows, lambda n: f"{n:.0f}", "1..100", whole=True),
+        "flows": _quantity("flows", _read_flows, lambda n: f"{n:.0f}", whole=True),
         "size": _size_quantity(options),
     }
 
 
+def _quantity(
+    name: str, read: Callable[[str], float], write: Callable[[float], str], *, whole: bool = False
+) -> Quantity:
+    row = PATH[name]
+    return Quantity(row.flag, read, write, row.example, whole=whole)
+
+
 def _buffer_quantity(options: PathOptions) -> Quantity:
     """Return the type of ``--buffer``; the values of a range have the unit of its ends."""
-    from tcpcast.scenario.link import Buffer, read_buffer
-
-    example = "0.25bdp..4bdp"
     ends = (options.buffer or DEFAULT_BUFFER).split("..")
     try:
         found = {read_buffer(end).unit for end in ends if end.strip()}
     except UnitError:  # raised again where the values are read, with the name of the option
         found = set()
     if len(found) > 1:
+        example = PATH["buffer"].example
         raise UnitError(f"--buffer: its ends have different units; write {example}, say")
 
     def write(amount: float) -> str:
         return str(Buffer(next(iter(found), "bdp"), amount))
 
     whole = bool(found & {"packets", "bytes"})
-    return Quantity("--buffer", lambda text: read_buffer(text).amount, write, example, whole=whole)
+    return _quantity("buffer", lambda text: read_buffer(text).amount, write, whole=whole)
 
 
 def _size_quantity(options: PathOptions) -> Quantity:
     """Return what ``--size`` takes: bytes if all of it is in bytes, else packets."""
     ends = (options.size or "").split("..")
     if all(end.strip().endswith("B") for end in ends):
-        return Quantity("--size", _read_bytes, _write_bytes, "10KB..1MB", whole=True)
+        return _quantity("size", _read_bytes, _write_bytes, whole=True)
     for end in ends:
         if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
             wanted = f"{end.strip()}pkt or {end.strip()}B"
             raise UnitError(f'--size: "{end.strip()}" has no unit; write {wanted}')
     read = partial(_read_packets, payload_bytes=options.payload_bytes)
-    return Quantity("--size", read, lambda n: f"{n:.0f}pkt", "10KB..1MB", whole=True)
+    return _quantity("size", read, lambda n: f"{n:.0f}pkt", whole=True)
 
 
 def _read_rtt(text: str) -> float:
-    from tcpcast import units
-
     seconds = units.parse_duration(text)
     if seconds == 0:
         raise UnitError(f'{units.show(text)} must be above 0; write "100ms"')
@@ -349,8 +313,6 @@ def _read_rtt(text: str) -> float:
 
 
 def _read_loss(text: str) -> float:
-    from tcpcast import units
-
     ratio = units.parse_ratio(text)
     if ratio >= 1:
         raise UnitError(f'{units.show(text)} loses every packet; write "1%", say')
@@ -358,26 +320,18 @@ def _read_loss(text: str) -> float:
 
 
 def _read_flows(text: str) -> float:
-    from tcpcast.scenario.traffic import MOST_SOURCES
-
     return float(_whole("4", text, MOST_SOURCES))
 
 
 def _read_bytes(text: str) -> float:
-    from tcpcast import units
-
     return _something(text, units.parse_bytes(text))
 
 
 def _read_packets(text: str, *, payload_bytes: int) -> float:
-    from tcpcast import units
-
     return _something(text, units.parse_packets(text, payload_bytes=payload_bytes))
 
 
 def _something(text: str, size: float) -> float:
-    from tcpcast import units
-
     if size == 0:
         raise UnitError(f'{units.show(text)} is nothing to transfer; write "100KB"')
     return size
@@ -393,8 +347,6 @@ def _write_bytes(size: float) -> str:
 
 def _whole(example: str, text: str, most: int) -> int:
     """Read a whole number from 1 to ``most``."""
-    from tcpcast import units
-
     if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
         raise UnitError(f"{units.show(text)} is not a whole number; write {example}")
     return units.parse_count(int(text), least=1, most=most)
@@ -414,8 +366,6 @@ def _initial_window(text: str | None) -> int | None:
 
 def _mss_bytes(text: str) -> int:
     """Read ``--mss``: bytes, with or without a unit."""
-    from tcpcast import units
-
     try:
         size = units.parse_bytes(f"{text.strip()}B" if text.strip().isdecimal() else text)
         if not 1 <= size <= MOST_MSS:

@@ -1,11 +1,15 @@
 """What every formula says of a path at one point, and the simulation if it is wanted."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tcpcast.engines import REGISTRY, RunOptions, answer
+from tcpcast.engines.formula import FORMULAS
+from tcpcast.engines.formula.sizing import path_sizing
+from tcpcast.errors import NotApplicable
+from tcpcast.path.effort import MAX_WALL, MOST_SIMULATED, affords_comparison, simulated_s, transfers
 from tcpcast.path.options import (
     PathOptions,
     bulk_scenario,
@@ -14,14 +18,14 @@ from tcpcast.path.options import (
     transfer_pkts,
     transfer_scenario,
 )
+from tcpcast.report.answers import Answers
+from tcpcast.report.prediction import SIMULATION, Prediction, leading
+from tcpcast.scenario.traffic import MOST_SIZE_PKTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tcpcast.answer import Answer
-    from tcpcast.engines import RunOptions
-    from tcpcast.report.answers import Answers
-    from tcpcast.report.prediction import Prediction
     from tcpcast.scenario import Scenario
 
 
@@ -42,13 +46,6 @@ def predict_point(
     Where only its size limits a transfer, there is no rate in the long run to ask for. One of more
     packets than a scenario has takes what they take at that rate.
     """
-    from tcpcast.engines import RunOptions
-    from tcpcast.engines.formula.sizing import path_sizing
-    from tcpcast.path.effort import MOST_SIMULATED, affords_comparison
-    from tcpcast.report.answers import Answers
-    from tcpcast.report.prediction import Prediction
-    from tcpcast.scenario.traffic import MOST_SIZE_PKTS
-
     how = how or RunOptions()
     simulated = ["packet"] if packet else []
     size = transfer_pkts(options, point)
@@ -82,8 +79,6 @@ def _simulated_pkts(
     options: PathOptions, point: Mapping[str, str], size_pkts: float | None
 ) -> float:
     """Return the number of packets of a simulation, of transfers if they have a size."""
-    from tcpcast.path.effort import simulated_s, transfers
-
     if size_pkts is not None:
         return size_pkts * transfers(size_pkts)
     path = options.path(point)
@@ -92,10 +87,6 @@ def _simulated_pkts(
 
 def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict[str, Answer]:
     """Return the simulations with other buffers; none unless all of them run to their ends."""
-    from tcpcast.engines import RunOptions
-    from tcpcast.path.effort import MAX_WALL
-    from tcpcast.report.prediction import SIMULATION
-
     answers = found.transfer if found.simulated_transfer else found.steady
     assert answers is not None
     if any(answer.partial for answer in answers):
@@ -112,10 +103,6 @@ def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict
 
 def _fed_by_simulation(steady: Answers) -> Answer | None:
     """Return the leading formula with the values that the simulation measured; None without it."""
-    from tcpcast.engines import REGISTRY, RunOptions
-    from tcpcast.errors import NotApplicable
-    from tcpcast.report.prediction import SIMULATION, leading
-
     name = leading(steady.scenario)
     simulation = next((each for each in steady if each.engine == SIMULATION), None)
     if simulation is None or not simulation.metrics or not name:
@@ -132,13 +119,8 @@ def path_formulas(kind: str) -> list[str]:
     A row says what it applies to, and calls the traffic ``bulk`` or ``transfers`` as a scenario
     does; those of the other kind would only say so.
     """
-    from tcpcast.engines.formula import FORMULAS
-
     return [name for name, row in FORMULAS.items() if row.fed and kind in row.applies]
 
 
 def _answers(scenario: Scenario, names: Sequence[str], options: RunOptions) -> Answers:
-    from tcpcast.engines import answer
-    from tcpcast.report.answers import Answers
-
     return Answers(answer(scenario, names, options), scenario)

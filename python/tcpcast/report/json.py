@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import UNITS
 from tcpcast.engines.stacks import left_out
+from tcpcast.metrics import ordered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,15 +14,13 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
 
-_METRIC_ORDER = {name: i for i, name in enumerate(UNITS)}
-
 
 def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
     """Return ``{"scenario": ..., "answers": [...]}``, the form that programs rely on.
 
     ``left_out`` has the formulas that do not answer for the stack, if any. Metrics come in the
-    order of :data:`tcpcast.answer.UNITS`, tables and provenance by name, so that the same question
-    and seed give the same document, ``wall_s`` apart.
+    order of :data:`tcpcast.metrics.METRICS`, tables and provenance by name, so that the same
+    question and seed give the same document, ``wall_s`` apart.
     """
     found = {"scenario": scenario.resolved(), "answers": [_ordered(a.to_json()) for a in answers]}
     asked = {answer.engine for answer in answers}
@@ -67,18 +65,13 @@ def _flat(value: Mapping[str, Any]) -> bool:
     return "value" in value and not any(isinstance(v, dict | list) for v in value.values())
 
 
-def _place(metric: str) -> int:
-    """Return where a metric stands; an own engine's come last, in its order."""
-    return _METRIC_ORDER.get(metric, len(_METRIC_ORDER))
-
-
 def _ordered(answer: dict[str, Any]) -> dict[str, Any]:
     if "metrics" not in answer:
         return answer
     metrics = answer["metrics"]
     return {
         **answer,
-        "metrics": {name: metrics[name] for name in sorted(metrics, key=_place)},
+        "metrics": {name: metrics[name] for name in ordered(metrics)},
         "tables": dict(sorted(answer["tables"].items())),
         "provenance": dict(sorted(answer["provenance"].items())),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.metrics import METRICS, PATH
 from tcpcast.report.document import Column, Table
 from tcpcast.report.losses import spread
 from tcpcast.report.quantity import ABSENT, scale_of_unit
@@ -18,31 +19,6 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.compare import Comparison
     from tcpcast.scenario import Scenario
-
-PATH = (
-    "loss_ratio",
-    "queue_delay_mean_s",
-    "queue_delay_p95_s",
-    "queue_delay_p99_s",
-    "queue_mean_pkts",
-    "rtt_mean_s",
-    "utilisation",
-    "ecn_mark_ratio",
-    "return_utilisation",
-    "return_loss_ratio",
-    "return_queue_delay_mean_s",
-)
-"""What the path does to any traffic; marks and the return link where a scenario has them."""
-
-LEADING = {
-    "on-off": ("connection_rate_bps", "on_time_s"),
-    "transfers": ("completion_time_s", "delivery_time_s", "total_time_s", "offered_load"),
-    "bulk": ("send_rate_pps", "goodput_bps", "loss_indication_ratio", "jain_index"),
-}
-"""What is asked of each kind of traffic: rates of flows, completion times of files."""
-
-OF_FILES = {*LEADING["on-off"], *LEADING["transfers"]} - {"offered_load"}
-"""Means over files."""
 
 PERCENTILES = ("p50", "p95", "p99")
 LARGEST_SIZE = 2**32 - 1
@@ -60,14 +36,18 @@ def leading(
     Means over files of all classes are left out if files are mixed and ``has_classes`` says that
     the classes have rows elsewhere.
     """
-    kinds = () if scenario is None else (p.traffic.kind for p in scenario.populations)
-    wanted = {name for kind in kinds for name in LEADING.get(kind, ())}
-    if not wanted:
+    groups = () if scenario is None else scenario.populations
+    kinds = {group.traffic.kind for group in groups} & {"on-off", "transfers", "bulk"}
+    if not kinds:
         return comparison
-    if scenario is not None and has_classes and has_mixed_files(scenario.populations):
-        wanted -= OF_FILES
-    asked = [row for row in comparison.rows if row.metric in wanted]
-    path = [row for row in comparison.rows if row.metric in PATH]
+    has_files = not (has_classes and has_mixed_files(groups))
+    known = [(row, METRICS[row.metric]) for row in comparison.rows if row.metric in METRICS]
+    asked = [
+        row
+        for row, of in known
+        if not kinds.isdisjoint(of.headline_of) and (has_files or not of.file_kinds)
+    ]
+    path = [row for row, of in known if of.headline_of == PATH]
     return replace(comparison, rows=(*asked, *path)) if asked or path else comparison
 
 

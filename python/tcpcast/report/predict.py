@@ -12,6 +12,7 @@ from tcpcast.engines.stacks import left_out, left_out_text
 from tcpcast.errors import Names
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.prediction import (
+    ANSWER_COLUMNS,
     LEADING_TIMES,
     SIMULATION,
     headline,
@@ -25,6 +26,7 @@ from tcpcast.report.prediction import (
     rates,
     times,
     transfer_headline,
+    transfer_time,
     window_limit_pps,
 )
 from tcpcast.report.prediction_advice import advice, buffer_advice
@@ -47,10 +49,7 @@ if TYPE_CHECKING:
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario import Scenario
 
-SHOWN = (
-    *("send_rate_pps", "goodput_bps", "w_at_loss_mean_pkts", "timeout_share"),
-    *("completion_time_s", "total_time_s"),
-)
+SHOWN = (*ANSWER_COLUMNS, "total_time_s")
 """The metrics of an answer that are shown."""
 
 _LIMITED_BY = {"bottleneck": "link"}
@@ -184,10 +183,10 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
 
 
 def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> Table:
-    seconds = scale_of_unit("s", max(a["completion_time_s"] for a in answers))
+    seconds = scale_of_unit("s", max(transfer_time(a).value for a in answers))
     mean = [mean_rate_bps(answer, prediction) for answer in answers]
     unit = scale_of_unit("bit/s", max(mean))
-    figures = [_figure(a.metrics["completion_time_s"], seconds.factor) for a in answers]
+    figures = [_figure(transfer_time(a), seconds.factor) for a in answers]
     return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
@@ -438,7 +437,7 @@ def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
     found, marks = [], []
     for prediction in predictions:
         given = [a for a in times(prediction.transfer or []) if a.engine == engine]
-        found.append(given[0]["completion_time_s"] if given else math.nan)
+        found.append(transfer_time(given[0]).value if given else math.nan)
         marks.append(_mark(given[0]) if given else "")
     unit = scale_of_unit("s", _middle(found))
     cells = [_digits(s / unit.factor) + mark for s, mark in zip(found, marks, strict=True)]

@@ -15,7 +15,7 @@ from tcpcast.report.quantity import amount
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
     from tcpcast.engines.formula.sizing import PathSizing
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
@@ -44,7 +44,7 @@ _REGIMES = {
 FULL = 0.95
 """A simulated flow has all that a link or a window lets through from so much of it on."""
 
-_DEPEND = ("goodput_bps", "completion_time_s")
+BUFFER_METRICS = ("goodput_bps", "completion_time_s")
 """Metrics that are also simulated with other buffers."""
 
 POINT_COLUMNS = ("rtt_s", "loss_ratio", "rate_bps", "window_pkts", "flows", "size_pkts")
@@ -202,6 +202,11 @@ def times(answers: Sequence[Answer]) -> list[Answer]:
     return [a for a in answers if "completion_time_s" in a.metrics]
 
 
+def transfer_time(answer: Answer) -> Metric:
+    """Return the time of a transfer, of an answer that gives one."""
+    return answer.metrics["completion_time_s"]
+
+
 def is_trusted(answer: Answer) -> bool:
     """Say whether an answer's rate or time may be compared and stand in the headline."""
     asked = [answer.metrics.get(name) for name in ("send_rate_pps", "completion_time_s")]
@@ -285,7 +290,7 @@ def transfer_headline(prediction: Prediction) -> str:
             return ""
         return "No time of a transfer is trusted here: simulate it with --packet."
     mean = amount(_short(mean_rate_bps(lead, prediction)), "bit/s")
-    took = amount(_short(lead["completion_time_s"]), "s")
+    took = amount(_short(transfer_time(lead).value), "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
     alone = prediction.goodput_bps / prediction.scenario.senders
     later = f", {amount(_short(alone), 'bit/s')} in the long run" if math.isfinite(alone) else ""
@@ -304,7 +309,7 @@ def _time_by_goodput(prediction: Prediction) -> str:
 def _connected(lead: Answer) -> str:
     """Return what a transfer takes from its SYN on, "" without a handshake that shows."""
     total = lead.metrics.get("total_time_s")
-    if total is None or _short(total.value) == _short(lead["completion_time_s"]):
+    if total is None or _short(total.value) == _short(transfer_time(lead).value):
         return ""
     return f", {amount(_short(total.value), 's')} from the SYN on"
 
@@ -312,7 +317,7 @@ def _connected(lead: Answer) -> str:
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
     """Return a transfer's size over the time that an answer gives, in bit/s of payload."""
     bits = 8 * prediction.scenario.payload_bytes * prediction.transfer_pkts
-    return bits / answer["completion_time_s"]
+    return bits / transfer_time(answer).value
 
 
 def _limits(prediction: Prediction) -> tuple[str, list[str]]:
@@ -379,7 +384,9 @@ def _buffer_json(prediction: Prediction) -> dict[str, Any]:
     other = [
         {
             "buffer": buffer,
-            "metrics": {n: answer.to_json()["metrics"][n] for n in _DEPEND if n in answer.metrics},
+            "metrics": {
+                n: answer.to_json()["metrics"][n] for n in BUFFER_METRICS if n in answer.metrics
+            },
         }
         for buffer, answer in prediction.other_buffers.items()
     ]

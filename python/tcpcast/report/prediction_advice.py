@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import unit_of
 from tcpcast.engines.formula.path import CUBIC, CUBIC_AT_RANDOM
 from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.report.prediction import (
     BOTTLENECK,
     BOUND,
+    BUFFER_METRICS,
     SIMULATION,
     WINDOW,
     is_trusted,
@@ -71,13 +73,14 @@ def buffer_advice(prediction: Prediction) -> str:
         return ""
     size = f" ({bytes_text(scenario.buffer_pkts * scenario.network.packet_bytes)})"
     assumed = f"The buffer is assumed to be 1 BDP{'' if prediction.point else size}"
-    metric, unit = ("goodput_bps", "bit/s")
-    if prediction.simulated_transfer:
-        metric, unit = ("completion_time_s", "s")
+    rate, time = BUFFER_METRICS
+    metric = time if prediction.simulated_transfer else rate
     others = {b: a for b, a in prediction.other_buffers.items() if metric in a.metrics}
     if not others or any(answer.partial for answer in others.values()):
         return f"{assumed}, and a smaller one may give a lower rate: try {TRY_BUFFER}."
-    values = [amount(float(f"{a[metric]:.3g}"), unit) for a in (*others.values(), *simulated)]
+    values = [
+        amount(float(f"{a[metric]:.3g}"), unit_of(metric)) for a in (*others.values(), *simulated)
+    ]
     if len(set(values)) == 1:
         return f"{assumed}; {' and '.join(others)} give the same."
     told = ", ".join(f"{v} with {b}" for v, b in zip(values, others, strict=False))

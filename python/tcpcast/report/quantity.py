@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tcpcast import units
 from tcpcast.answer import unit_of
 from tcpcast.compare import is_percentage
+from tcpcast.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +38,6 @@ _SYMBOLS = {
     "w": "window",
     "jain": "Jain",
 }
-_NAMES = {"rtt_packet_mean_s": "mean RTT of all packets"}
 _LEADING = ("mean", "max")
 _SUFFIXES = ("_cumulative", "_bps", "_pps", "_pkts", "_s")
 
@@ -89,8 +89,8 @@ def row_scale(row: Row) -> Scale:
 
 def label(metric: str) -> str:
     """Return a metric's name as words: ``rtt_mean_s`` reads "mean RTT"."""
-    if metric in _NAMES:
-        return _NAMES[metric]
+    if metric in METRICS and METRICS[metric].label:
+        return METRICS[metric].label
     stem = metric
     for suffix in _SUFFIXES:
         stem = stem.removesuffix(suffix)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures import advised_rows, rows
-from tcpcast.captures.advice import SHORT, advice, shares
+from tcpcast.captures.advice import CAUSES, SHORT, SHORT_CAUSES, advice, shares
 from tcpcast.captures.failed import explained, keepalives, summary
 from tcpcast.captures.selection import tables
 from tcpcast.report import csv
@@ -207,12 +207,19 @@ def direction_columns(shown: Table) -> list[Column]:
 
 
 def _limits(shown: Table, *, wide: bool) -> list[str]:
-    """Return what limits each row, and for which share of its time."""
-    called = zip(shown["limited_by"].tolist(), shares(shown).tolist(), strict=True)
+    """Return what limits each row, and for which share of its time.
+
+    A tap that does not show the states of the sender may still show the cause.
+    """
+    called = zip(
+        shown["limited_by"].tolist(), shares(shown).tolist(), shown["cause"].tolist(), strict=True
+    )
     return [
-        (limit.replace("_", " ") if wide else SHORT[limit])
+        (CAUSES[cause][0] if wide else SHORT_CAUSES.get(cause, CAUSES[cause][0]))
+        if limit == "unknown" and cause in CAUSES
+        else (limit.replace("_", " ") if wide else SHORT[limit])
         + (f" {100 * part:.0f}%" if math.isfinite(part) and limit != "unknown" else "")
-        for limit, part in called
+        for limit, part, cause in called
     ]
 
 

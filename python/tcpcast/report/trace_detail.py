@@ -190,11 +190,15 @@ def _models(row: Row) -> str:
     )
 
 
+CALLED = {"unknown": "not visible here"}
+"""Names of limits in the bars: a tap far from the sender does not show its states."""
+
+
 def _shares(row: Row) -> list[Share]:
     """Return a bar for each limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
-    found = [(row[f"share_{name}"], name.replace("_", " ")) for name in LIMITS]
+    found = [(row[f"share_{name}"], CALLED.get(name, name.replace("_", " "))) for name in LIMITS]
     known = sorted(((value, name) for value, name in found if _known(value)), reverse=True)
     shown = [(value, name) for value, name in known if value >= LEAST_SHARE]
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
+from tcpcast.metrics import METRICS
 from tcpcast.scenario.needed import ends_by_itself
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.table import Reading, as_table
@@ -24,8 +25,8 @@ def reading_of(source: Mapping[str, Any], folder: Path | None) -> Reading:
         payload -= TIMESTAMP_BYTES if timestamps else 0
     except ValueError:
         payload = 0
-    metrics = {"bulk": "goodput_pps", "transfers": "completion_time_s"}
-    metric = metrics.get(str(kind_of_traffic(source)), "connection_rate_bps")
+    metrics = {row.precision_of: name for name, row in METRICS.items() if row.precision_of}
+    metric = metrics.get(str(kind_of_traffic(source)), metrics["on-off"])
     # A wrong packet size is reported where it is typed; sizes in bytes then only need some payload.
     payload = payload if payload > 0 else 1460
     return Reading(

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from tcpcast import units
+from tcpcast.metrics import METRICS
 from tcpcast.scenario.quantities import (
     RATIO_SCHEMA,
     TIME_SCHEMA,
@@ -30,24 +31,7 @@ from tcpcast.scenario.quantities import (
 )
 from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word, reading
 
-PRECISION_METRICS = (
-    "connection_rate_bps",
-    "on_time_s",
-    "completion_time_s",
-    "delivery_time_s",
-    "total_time_s",
-    "utilisation",
-    "loss_ratio",
-    "queue_loss_ratio",
-    "random_loss_ratio",
-    "queue_mean_pkts",
-    "queue_delay_mean_s",
-    "ecn_mark_ratio",
-    "rtt_mean_s",
-    "send_rate_pps",
-    "goodput_pps",
-    "goodput_bps",
-)
+PRECISION_METRICS = tuple(name for name, row in METRICS.items() if row.has_precision)
 """Metrics with an interval, so that a precision can be asked of them."""
 
 MOST_CONNECTIONS = 10**12

@@ -30,6 +30,7 @@ from tcpcast.engines.packet import Clock, figures, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
 from tcpcast.engines.packet.goodputs import PIECE
 from tcpcast.engines.packet.memory import check_memory
+from tcpcast.metrics import METRICS
 from tcpcast.scenario import FixedPoint
 
 if TYPE_CHECKING:
@@ -45,12 +46,6 @@ if TYPE_CHECKING:
 DEFAULTS = FixedPoint.model_validate({})
 
 INSTEAD = "write --engine packet, or --engine mean-field for a large population"
-
-OF_ALL_FLOWS = ("jain_index", "loss_event_ratio_cumulative")
-"""Metrics that the few flows that are followed cannot tell."""
-
-OF_EVERY_CLASS = ("other_loss_ratio",)
-"""Metrics of all classes together, which those that are followed in other shares cannot tell."""
 
 
 def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
@@ -120,9 +115,9 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
         [_weighted_goodputs(found, stand_for) for found in run.file_goodputs()],
     )
     estimates = figures.estimates(scenario, seen)
-    left_out = OF_ALL_FLOWS if len(set(stand_for)) == 1 else OF_ALL_FLOWS + OF_EVERY_CLASS
-    for name in left_out:
-        estimates.pop(name, None)
+    estimates = {name: e for name, e in estimates.items() if not METRICS[name].needs_all_flows}
+    if len(set(stand_for)) > 1:  # the flows of the classes are in other shares than all flows
+        estimates.pop("other_loss_ratio", None)
     answer = Answer("fixed-point", kind="simulation", seed=scenario.run.seed)
     answer.replications = scenario.run.replications
     if all(measuring for _, measuring in run.clocks()):

@@ -15,7 +15,7 @@ from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.traffic import Bulk, OnOff
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import FixedPointConfig
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario import FixedPoint, Scenario
 
 SHORTEST_OFF_S = 1e-9
@@ -151,7 +151,7 @@ def references(scenario: Scenario, table: FixedPoint) -> list[int]:
     ]
 
 
-def asked(scenario: Scenario, table: FixedPoint) -> FixedPointConfig:
+def asked(scenario: Scenario, table: FixedPoint) -> Config:
     """Return the native half's configuration of a fixed point."""
     return {
         "scheme": str(table.scheme),

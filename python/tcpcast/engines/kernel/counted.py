@@ -16,6 +16,7 @@ from tcpcast.engines.packet.by_class import class_table
 from tcpcast.engines.packet.configuration import size_bounds
 from tcpcast.engines.packet.figures import CLASS, LINK, SIZE, Seen, Units
 from tcpcast.engines.packet.reliability import judged, judged_classes
+from tcpcast.metrics import BY_CLASS, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,22 +46,15 @@ CELLS = {
 }
 """Cells of a class, and what the kernel or its link has for them."""
 
-METRICS = (
-    *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
-    *("transfers", "mean_size_pkts", "offered_load"),
-    *("utilisation", "loss_ratio", "queue_loss_ratio", "random_loss_ratio", "timeout_ratio"),
-    *("queue_mean_pkts", "queue_delay_mean_s", "queue_delay_p95_s", "queue_delay_p99_s"),
-    *("ecn_mark_ratio", "rtt_mean_s", "send_rate_pps", "goodput_pps", "goodput_bps"),
-    *("loss_indication_ratio", "td_indications", "to_indications", "timeouts", "timeout_share"),
-    *("retransmit_ratio", "jain_index"),
-)
-"""What is measured."""
+COUNTED = {
+    *CELLS,
+    *("time_ns", "busy_ns", "queue_integral", "delivered"),
+    *("transfers", "transfer_packets", "on_time_ns", "delivery_time_ns", "total_time_ns"),
+}
+"""The simulator's counters that a measurement fills: others stay 0."""
 
-OF_CLASS = (
-    *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
-    *("loss_ratio", "timeout_ratio", "queue_delay_mean_s", "ecn_mark_ratio", "rtt_mean_s"),
-    *("send_rate_pps", "goodput_pps", "goodput_bps", "mean_size_pkts"),
-)
+MEASURED = tuple(name for name, row in METRICS.items() if row.counters <= COUNTED)
+"""The metrics that a measurement can have, in the order of the report."""
 
 MSER_FEWEST = 50
 MOST_LIMITED = 0.01
@@ -164,7 +158,7 @@ class Counted:
         found |= self._jain() | self._of_files()
         if not figures.has_queue(scenario) or scenario.network.bottleneck.varying is not None:
             found["queue_mean_pkts"] = None
-        known = {name: found[name] for name in METRICS if found.get(name) is not None}
+        known = {name: found[name] for name in MEASURED if found.get(name) is not None}
         return judged(scenario, self.seen, known)
 
     def _jain(self) -> figures.Estimates:
@@ -238,7 +232,8 @@ class Counted:
         found = [
             figures.class_estimates(self.scenario, self.units, at) for at in range(len(groups))
         ]
-        return class_table(groups, judged_classes(self.scenario, self.seen, found), OF_CLASS)
+        columns = [name for name in MEASURED if name in BY_CLASS]
+        return class_table(groups, judged_classes(self.scenario, self.seen, found), columns)
 
     def _by_flow(self) -> Table:
         groups = self.scenario.populations

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario import Scenario
 
 
-def path_configuration(scenario: Scenario) -> RunConfig:
+def path_configuration(scenario: Scenario) -> Config:
     """Return what the simulator would be given, so that the link is made of the same.
 
     What sources and receivers have of their own is a delay here: that of a packet and an ack.

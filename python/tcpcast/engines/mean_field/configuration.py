@@ -8,11 +8,11 @@ from tcpcast.engines.packet.configuration import configuration, longer_ns
 from tcpcast.engines.packet.scale import Scale
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario import Scenario
 
 
-def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) -> RunConfig:
+def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) -> Config:
     """Return the simulator's configuration of a network of 1/``each`` of the size.
 
     Parameters

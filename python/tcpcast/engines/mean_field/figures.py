@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.metrics import METRICS
 from tcpcast.scenario.crossing import place_of
 
 if TYPE_CHECKING:
@@ -19,30 +20,14 @@ if TYPE_CHECKING:
 
     Table = dict[str, NDArray[Any]]
 
-OF_ALL = frozenset(
-    (
-        "queue_mean_pkts",
-        "queue_max_pkts",
-        "send_rate_pps",
-        "goodput_pps",
-        "goodput_bps",
-        "td_indications",
-        "to_indications",
-        "timeouts",
-        "transfers",
-        "unfinished_transfers",
-    )
-)
-"""Metrics that are sums over the sources: those of the R times k."""
-
-COLUMNS_OF_ALL = OF_ALL | {"packets", "drops", "queue_seen_mean_pkts"}
-"""The same of columns of tables."""
+EXTENSIVE_COLUMNS = {
+    *(name for name, row in METRICS.items() if row.is_extensive),
+    *("packets", "drops", "queue_seen_mean_pkts"),
+}
+"""Columns of tables that are sums over the sources."""
 
 COLUMNS_OF_STREAMS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
 """Columns of the table of cross traffic that are counted."""
-
-NOT_TOLD = frozenset(("loss_event_ratio_cumulative",))
-"""Metrics of all flows as one that those of some do not tell."""
 
 TOLD_TABLES = frozenset(
     (
@@ -63,9 +48,9 @@ TOLD_TABLES = frozenset(
 def tell_of_all(answer: Answer, scenario: Scenario, each: float) -> None:
     """Turn the figures of the simulated sources into those of the population."""
     answer.metrics = {
-        name: _times(metric, each) if name in OF_ALL else metric
+        name: _times(metric, each) if METRICS[name].is_extensive else metric
         for name, metric in answer.metrics.items()
-        if name not in NOT_TOLD
+        if not METRICS[name].needs_all_flows
     }
     tables = {name: table for name, table in answer.tables.items() if name in TOLD_TABLES}
     if "by_class" in tables:
@@ -95,7 +80,7 @@ def _columns_times(table: Mapping[str, NDArray[Any]], each: float) -> Table:
     """Multiply the columns that are sums over sources, with their intervals."""
 
     def is_of_all(name: str) -> bool:
-        return name.removesuffix("_low").removesuffix("_high") in COLUMNS_OF_ALL
+        return name.removesuffix("_low").removesuffix("_high") in EXTENSIVE_COLUMNS
 
     return {name: column * each if is_of_all(name) else column for name, column in table.items()}
 

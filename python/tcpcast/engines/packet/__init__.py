@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tcpcast.engines import RunOptions
-    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario import Scenario
 
-    Configure = Callable[[Scenario, float], RunConfig]
+    Configure = Callable[[Scenario, float], Config]
 
 SECOND = 1_000_000_000
 LONGEST_RUN_S = 2.0e9

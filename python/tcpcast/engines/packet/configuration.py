@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
@@ -16,14 +16,13 @@ from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.sizes import FileInBytes
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet import plain
+    from tcpcast.engines.packet.plain import Choice, Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.hops import Hop
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.tcp import Tcp
-    from tcpcast.scenario.tcp_rules import MaxPlusRules
     from tcpcast.scenario.traffic import Transfers
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
@@ -36,7 +35,7 @@ TIE_NOISE_NS = 100
 
 LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
 
-RECOVERY: dict[str, Literal["reno"] | plain.NewReno] = {
+RECOVERY: dict[str, Choice] = {
     "reno": "reno",
     "newreno": {"newreno": {"restart_timer": True}},
     "newreno-patient": {"newreno": {"restart_timer": False}},
@@ -48,7 +47,7 @@ def nanoseconds(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> plain.RunConfig:
+def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> Config:
     """Return the simulator's configuration: plain data.
 
     Parameters
@@ -134,7 +133,7 @@ def _buffer(scenario: Scenario, link: Link, scale: Scale) -> int | None:
     return scale.room(room, individual=individual)
 
 
-def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> plain.HopConfig:
+def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> Config:
     scale = scale if hop.shared else WHOLE
     return {
         "rate_bps": scale.rate(_rate(hop)),
@@ -146,14 +145,14 @@ def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> plain.HopConfig:
     }
 
 
-def _jitter(network: Network) -> plain.JitterConfig | None:
+def _jitter(network: Network) -> Config | None:
     jitter = network.jitter
     if jitter is None:
         return None
     return {"delay": jitter.law.parameters(), "reorder": jitter.reorder}
 
 
-def _tcp(group: Population) -> plain.TcpConfig:
+def _tcp(group: Population) -> Config:
     tcp, rules = group.tcp, group.tcp.rules
     sends = LIMITED_TRANSMIT[rules.limited_transmit_on] if tcp.limited_transmit else "off"
     return {
@@ -169,21 +168,12 @@ def _tcp(group: Population) -> plain.TcpConfig:
         "slow_start_at_ssthresh": rules.slow_start_at_ssthresh,
         "receiver_window": _window(tcp.receiver_window),
         "idle_restart": _idle_restart(tcp.idle_restart),
-        "instant": None if rules.max_plus is None else _instant(rules.max_plus),
+        "instant": None if rules.max_plus is None else dict(rules.max_plus),
         "modern": _modern(tcp, group.payload_bytes) if tcp.is_todays else None,
     }
 
 
-def _instant(rules: MaxPlusRules) -> plain.InstantLoss:
-    return {
-        "growth": rules.growth,
-        "whole_halves": rules.whole_halves,
-        "halve_once": rules.halve_once,
-        "timeout": rules.timeout,
-    }
-
-
-def _modern(tcp: Tcp, payload_bytes: int) -> plain.StackOptions:
+def _modern(tcp: Tcp, payload_bytes: int) -> Config:
     unlimited = math.isinf(tcp.receiver_window)
     return {
         **_of_any(tcp),
@@ -198,7 +188,7 @@ def _modern(tcp: Tcp, payload_bytes: int) -> plain.StackOptions:
     }
 
 
-def _of_any(tcp: Tcp) -> plain.OfAnyTcp:
+def _of_any(tcp: Tcp) -> Config:
     return {
         "duplicate_threshold": tcp.duplicate_threshold,
         "initial_window": tcp.initial_window,
@@ -211,7 +201,7 @@ def _of_any(tcp: Tcp) -> plain.OfAnyTcp:
     }
 
 
-def _idle_restart(rule: float | str) -> Literal["never", "after-timeout"] | plain.After:
+def _idle_restart(rule: float | str) -> Choice:
     if isinstance(rule, str):
         return "after-timeout" if rule == "rto" else "never"
     return {"after": nanoseconds(rule)}
@@ -223,7 +213,7 @@ def _window(packets: float) -> int:
 
 def _class(
     scenario: Scenario, group: Population, start: tuple[float, float] | None, scale: Scale
-) -> plain.ClassConfig:
+) -> Config:
     network = scenario.network
     others = [group.ingress, *network.hops_before, *network.hops_after, group.egress]
     elsewhere = math.fsum(link.delay_s or 0.0 for link in others)
@@ -259,7 +249,7 @@ def _host_noise_ns(scenario: Scenario, group: Population) -> int:
     return max(nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)
 
 
-def _traffic(group: Population, start: tuple[float, float] | None) -> plain.Traffic:
+def _traffic(group: Population, start: tuple[float, float] | None) -> Config:
     traffic = group.traffic
     payload = group.payload_bytes if group.tcp.is_todays else None
     if traffic.kind == "on-off":
@@ -282,20 +272,18 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> plain.Traf
     return {"bulk": {"start": _start(group), "stop": stop}}
 
 
-def _rounding(
-    size: Law[Any], payload: int | None, otherwise: Literal["nearest", "down"]
-) -> plain.Rounding:
+def _rounding(size: Law[Any], payload: int | None, otherwise: str) -> Choice:
     return {"bytes": payload} if payload is not None and size.is_in_bytes else otherwise
 
 
-def _begin(start: tuple[float, float] | None) -> Literal["off"] | plain.Equilibrium:
+def _begin(start: tuple[float, float] | None) -> Choice:
     if start is None:
         return "off"
     active, within = start
     return {"equilibrium": {"active": active, "within": within}}
 
 
-def _start(group: Population) -> plain.Drawn | plain.Times:
+def _start(group: Population) -> Config:
     """Return when the endless flows of a class start."""
     start = getattr(group.traffic, "start", None)
     if start is None:
@@ -306,7 +294,7 @@ def _start(group: Population) -> plain.Drawn | plain.Times:
     return {"drawn": start.parameters()}
 
 
-def _transfers(traffic: Transfers, payload: int | None) -> plain.Transfers | plain.Arrivals:
+def _transfers(traffic: Transfers, payload: int | None) -> Config:
     files = [_file(size, payload) for size in traffic.sizes or []]
     if traffic.arrivals is None:
         return {"transfers": {"sizes": files}}
@@ -332,7 +320,7 @@ def _file(size: int, payload: int | None) -> tuple[int, int]:
     return size.packets(payload), size.lacking_bytes(payload)
 
 
-def _access(network: Network, group: Population, link: Link) -> plain.AccessConfig:
+def _access(network: Network, group: Population, link: Link) -> Config:
     in_bytes = link.buffer.unit == "bytes"
     packets = link.buffer.amount // group.packet_bytes if in_bytes else network.buffer_pkts(link)
     return {

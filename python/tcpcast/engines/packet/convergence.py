@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.drift import FEWEST_CYCLES, FEWEST_INDEPENDENT, drifting, independent_units
+from tcpcast.metrics import LOSS_INDICATIONS
 from tcpcast.scenario.todays_tcp import RATE_BASED
 from tcpcast.statistics import too_short
 from tcpcast.units import format_duration
@@ -26,9 +27,6 @@ RATES = ("send_rate_pps", "goodput_pps", "goodput_bps")
 LONGEST_WARM_UP = 1 / 3
 """If the measured warm-up is a larger share of the run, the run is short for the classes' rates:
 their slowest component is about as slow as their transient."""
-
-INDICATIONS = ("fast_retransmits", "timeout_sequences")
-"""Counters of loss indications."""
 
 FEWEST_LOSS_CYCLES = 8
 """Each replication has this many times the time from loss to loss if classes with and without BBR
@@ -98,7 +96,7 @@ def _short_for_rates(scenario: Scenario, seen: Seen) -> str | None:
 
 def indications(units: Units, numbers: Sequence[int] | None = None) -> float:
     """Return the number of loss indications of some classes, or of all."""
-    return float(sum(units.of_class(cell, numbers).sum() for cell in INDICATIONS))
+    return float(sum(units.of_class(cell, numbers).sum() for cell in LOSS_INDICATIONS))
 
 
 def _loss_cycle_s(scenario: Scenario, units: Units) -> float:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
@@ -60,7 +60,7 @@ def watched_flows(scenario: Scenario) -> list[int]:
     return found
 
 
-def configuration_over_time(scenario: Scenario, warmup_s: float) -> RunConfig:
+def configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
     """Return the simulator's configuration, with what :func:`tables` needs; see there."""
     config = configuration(scenario, warmup_s)
     config["probes"]["course"] = True

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.plain import CrossConfig, Process, Replay
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.cross import Cross
     from tcpcast.scenario.crossing import Place
@@ -46,13 +46,13 @@ MOST_FLUID_PACKETS = 4_000_000
 """Packets behind such a series, where it is counted from packets."""
 
 
-def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[CrossConfig]:
+def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[Config]:
     """Return the streams in packets and seconds, as the simulator takes them.
 
     At hops that sources share they are of the network's ``scale``: every k-th packet comes, and its
     work is that of all k.
     """
-    found: list[CrossConfig] = []
+    found: list[Config] = []
     for stream in scenario.cross:
         place = _place(scenario, stream)
         bins, series = _fluid_series(scenario, stream)
@@ -105,7 +105,7 @@ def _readers(scenario: Scenario) -> int:
     return 1 << (scenario.senders - 1).bit_length()
 
 
-def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Process:
+def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
     packet_bytes, each = scenario.network.packet_bytes, scale.each
     bits, hop_bps = 8 * packet_bytes, _place(scenario, stream).link.rate_bps
     mean = stream.mean_bps(hop_bps, packet_bytes) / bits
@@ -136,7 +136,7 @@ def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Process:
     return {"law": "gamma", "rate": mean / each, "shape": each}
 
 
-def _recorded(stream: TraceCross, packet_bytes: int, each: float) -> Replay:
+def _recorded(stream: TraceCross, packet_bytes: int, each: float) -> Config:
     start = stream.start_s
     return {
         "law": "trace",

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpcast import _native, statistics
-from tcpcast.answer import UNITS, Metric
+from tcpcast.answer import Metric
 from tcpcast.engines.packet import hops, return_path, transfers
 from tcpcast.engines.packet.queues import marks
 from tcpcast.engines.packet.unfinished import InProgress, in_progress
+from tcpcast.metrics import BY_CLASS, METRICS, ordered
 from tcpcast.products import dot
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcpcast.metrics import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.link import Link
@@ -31,13 +33,6 @@ Estimates = dict[str, Estimate | None]
 LINK = {name: at for at, name in enumerate(_native.LINK_CELLS)}
 CLASS = {name: at for at, name in enumerate(_native.CLASS_CELLS)}
 SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
-
-
-TODAYS_COUNTS = (
-    *("tail_loss_probes", "spurious_recoveries"),
-    *("spurious_timeouts", "spurious_retransmissions"),
-)
-"""Counts of today's stacks: metrics, and cells of the same names."""
 
 
 def unwrapped(rows: Counts | Floats) -> Counts | Floats:
@@ -120,6 +115,12 @@ class Units:
         total: Floats = self._cells[:, columns].sum(axis=1)
         return total
 
+    def sums(self, names: Counters, among: Sequence[int] | None = None) -> Floats:
+        """Return the sum of cells, ``[units]``; class cells are added over some classes or all."""
+        cells = [self.link(name) if name in LINK else self.of_class(name, among) for name in names]
+        total: Floats = np.sum(cells, axis=0)
+        return total
+
     def of_times(self, times: Sequence[NDArray[np.int64]]) -> Floats:
         """Count events by their times in each replication, ns since the warm-up, ``[units]``."""
         counts = [
@@ -160,6 +161,23 @@ class Units:
             replications=self.replications,
             events=events,
             at_most=at_most,
+        )
+
+    def metric(
+        self, name: str, among: Sequence[int] | None = None, *, has_events: bool = True
+    ) -> Estimate | None:
+        """Estimate a metric from the counters of its row, of some classes or of all.
+
+        ``has_events`` is False if the events that it counts cannot occur: 0 then is exact.
+        """
+        row = METRICS[name]
+        numerator, denominator = (self.sums(names, among) for names in row.ratio_of)
+        return self.ratio(
+            numerator,
+            denominator,
+            scale=1e-9 if row.unit == "s" else 1.0,
+            events=row.counts_events and has_events,
+            at_most=row.maximum,
         )
 
     def per_replication(self, counts: Floats, length: Floats | None = None) -> Estimate | None:
@@ -259,15 +277,10 @@ def counts(scenario: Scenario, units: Units) -> Estimates:
     by_transfers = scenario.run.connections is not None or scenario.transfers_alone is not None
     finished = units.of_class("transfers")
     length = finished if by_transfers and finished.any() else None
-    cells = {
-        "td_indications": "fast_retransmits",
-        "to_indications": "timeout_sequences",
-        "timeouts": "timeouts",
-    }
-    if scenario.is_todays:
-        cells |= {name: name for name in TODAYS_COUNTS}
     return {
-        name: units.per_replication(units.of_class(cell), length) for name, cell in cells.items()
+        name: units.per_replication(units.sums(row.count_of), length)
+        for name, row in METRICS.items()
+        if row.count_of and (scenario.is_todays or not row.is_modern)
     }
 
 
@@ -275,40 +288,33 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
     """Return the metrics that exist for a class as for all: rates, ON times, loss, RTT."""
     groups = scenario.populations
     chosen = range(len(groups)) if at is None else (at,)
-    on_off = [place for place in chosen if groups[place].traffic.kind == "on-off"]
-    single = [place for place in chosen if groups[place].traffic.kind == "transfers"]
-    persistent = [place for place in on_off if _goes_on(groups[place])]
-    opened = [place for place in chosen if groups[place].opens_each]
-
-    def cell(name: str, among: Sequence[int] = chosen) -> Floats:
-        return units.of_class(name, among)
-
-    def mean_time(name: str, among: Sequence[int]) -> Estimate | None:
-        return units.ratio(cell(name, among) * 1e-9, cell("transfers", among))
-
     seconds = units.seconds_on([groups[place] for place in chosen])
-    drops = cell("queue_drops") + cell("random_drops")
     bits = packet_bits(scenario, units, "transfer_packets", chosen)
-    return {
-        "connection_rate_bps": units.ratio(bits, cell("on_time_ns") * 1e-9),
-        "on_time_s": mean_time("on_time_ns", on_off),
-        "completion_time_s": mean_time("on_time_ns", single),
-        "delivery_time_s": mean_time("delivery_time_ns", single),
-        "total_time_s": mean_time("total_time_ns", opened),
-        "mean_size_pkts": units.ratio(cell("transfer_packets"), cell("transfers")),
-        "loss_ratio": units.ratio(drops, cell("arrived"), events=True, at_most=1.0),
-        "queue_delay_mean_s": units.ratio(cell("waited_ns") * 1e-9, cell("passed")),
-        "ecn_mark_ratio": _mark_ratio(scenario, units, chosen),
-        "timeout_ratio": units.ratio(cell("timeouts"), cell("sent"), events=True, at_most=1.0),
-        "idle_restart_ratio": units.ratio(
-            cell("idle_restarts", persistent), cell("sent", persistent), events=True, at_most=1.0
-        ),
-        "rtt_mean_s": units.ratio(cell("rtt_sum_ns") * 1e-9, cell("rtt_samples")),
+    special = {
+        "connection_rate_bps": units.ratio(bits, units.of_class("on_time_ns", chosen) * 1e-9),
         "rtt_packet_mean_s": _of_each_packet(scenario, units, chosen),
-        "send_rate_pps": units.ratio(cell("sent"), seconds),
-        "goodput_pps": units.ratio(cell("delivered"), seconds),
+        "send_rate_pps": units.ratio(units.of_class("sent", chosen), seconds),
+        "goodput_pps": units.ratio(units.of_class("delivered", chosen), seconds),
         "goodput_bps": _goodput_bps(scenario, units, chosen),
     }
+    if not marks(scenario, scenario.network.bottleneck):
+        special["ecn_mark_ratio"] = None
+    return {
+        name: special[name]
+        if name in special
+        else units.metric(name, [place for place in chosen if _contributes(groups[place], name)])
+        for name in BY_CLASS
+    }
+
+
+def _contributes(group: Population, name: str) -> bool:
+    """Return True if a metric is also about the sources of a class."""
+    if name == "total_time_s":
+        return group.opens_each
+    if name == "idle_restart_ratio":
+        return _goes_on(group)
+    kinds = METRICS[name].file_kinds
+    return not kinds or group.traffic.kind in kinds
 
 
 def packet_bits(scenario: Scenario, units: Units, name: str, chosen: Sequence[int]) -> Floats:
@@ -356,20 +362,16 @@ def link_estimates(scenario: Scenario, units: Units) -> Estimates:
     """Return what the bottleneck alone tells: its use, its queue, its losses by kind."""
     link = scenario.network.bottleneck
     can_overflow = not math.isinf(scenario.buffer_pkts)
-    arrived = units.of_class("arrived")
-    time = units.link("time_ns")
     found: Estimates = {}
     if not math.isinf(link.rate_bps):
         found["utilisation"] = _utilisation(link, units)
     if has_queue(scenario):
-        found["queue_mean_pkts"] = units.ratio(units.link("queue_integral"), time)
-    for name, cell, exists in (
-        ("queue_loss_ratio", "queue_drops", can_overflow or link.queue != "droptail"),
-        ("random_loss_ratio", "random_drops", link.loss is not None),
-    ):
-        drops = units.of_class(cell)
-        found[name] = units.ratio(drops, arrived, events=exists, at_most=1.0)
-    return found
+        found["queue_mean_pkts"] = units.metric("queue_mean_pkts")
+    can_drop = {
+        "queue_loss_ratio": can_overflow or link.queue != "droptail",
+        "random_loss_ratio": link.loss is not None,
+    }
+    return found | {name: units.metric(name, has_events=has) for name, has in can_drop.items()}
 
 
 def has_queue(scenario: Scenario) -> bool:
@@ -384,16 +386,8 @@ def _utilisation(link: Link, units: Units) -> Estimate | None:
     A token bucket may carry its burst on top of that.
     """
     if link.varying is None:
-        return units.ratio(units.link("busy_ns"), units.link("time_ns"), at_most=1.0)
+        return units.metric("utilisation")
     return units.ratio(units.link("carried_bytes"), units.link("capacity_bytes"))
-
-
-def _mark_ratio(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
-    """Return the packets marked, of those that the link took; None where it marks none."""
-    if not marks(scenario, scenario.network.bottleneck):
-        return None
-    marked, passed = (units.of_class(name, chosen) for name in ("marked", "passed"))
-    return units.ratio(marked, passed, events=True, at_most=1.0)
 
 
 def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
@@ -407,18 +401,8 @@ def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
 
 def loss_estimates(units: Units) -> Estimates:
     """Return the metrics of loss indications and of what they bring about."""
-    sent, resent = units.of_class("sent"), units.of_class("retransmitted")
-    recoveries = units.of_class("fast_retransmits")
-    sequences = units.of_class("timeout_sequences")
-    indications = recoveries + sequences
-    first = units.of_class("first_timeout_ns") * 1e-9
-    return {
-        "loss_indication_ratio": units.ratio(indications, sent, events=True, at_most=1.0),
-        "timeout_share": units.ratio(sequences, indications, events=True, at_most=1.0),
-        "t0_s": units.ratio(first, sequences),
-        "w_at_loss_mean_pkts": units.ratio(units.of_class("window_at_loss"), indications),
-        "retransmit_ratio": units.ratio(resent, sent, events=True, at_most=1.0),
-    }
+    names = ("loss_indication_ratio", "timeout_share", "t0_s", "w_at_loss_mean_pkts")
+    return {name: units.metric(name) for name in (*names, "retransmit_ratio")}
 
 
 def _loss_event_ratio(seen: Seen) -> Estimate | None:
@@ -463,8 +447,7 @@ def bare(value: float) -> Estimate:
 
 def metrics(found: Estimates) -> dict[str, Metric]:
     """Return the estimates that exist as an answer's metrics, in the order of the interface."""
-    known = {name: estimate for name, estimate in found.items() if estimate is not None}
-    return {name: _metric(known[name]) for name in UNITS if name in known}
+    return {name: _metric(e) for name in ordered(found) if (e := found[name]) is not None}
 
 
 def _metric(estimate: Estimate) -> Metric:

@@ -25,8 +25,7 @@ def loss_elsewhere(scenario: Scenario, seen: Seen) -> dict[str, Estimate | None]
     """Return the share of packets sent that hops beside the measured one lost."""
     if not _is_series(scenario):
         return {}
-    lost, sent = seen.units.link("hop_drops"), seen.units.of_class("sent")
-    return {"other_loss_ratio": seen.units.ratio(lost, sent, events=True, at_most=1.0)}
+    return {"other_loss_ratio": seen.units.metric("other_loss_ratio")}
 
 
 def by_hop(scenario: Scenario, seen: Seen) -> dict[str, NDArray[Any]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import BottleneckLinkLoss, LinkLoss, LossModel
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.loss import Loss
 
 
-def loss_model(loss: Loss | None) -> LossModel | None:
+def loss_model(loss: Loss | None) -> Config | None:
     """Return how a link loses packets, whoever sent them; None for no loss.
 
     Raises
@@ -24,23 +24,16 @@ def loss_model(loss: Loss | None) -> LossModel | None:
         return {"bernoulli": loss.rate}
     if loss.model == "rest-of-round":
         raise TypeError("only the bottleneck loses the rest of a round")
-    return {
-        "gilbert-elliott": {
-            "to_bad": loss.to_bad,
-            "to_good": loss.to_good,
-            "loss_good": loss.loss_good,
-            "loss_bad": loss.loss_bad,
-        }
-    }
+    return {"gilbert-elliott": {name: value for name, value in loss if name != "model"}}
 
 
-def link_loss(link: Link) -> LinkLoss | None:
+def link_loss(link: Link) -> Config | None:
     """Return the random loss of a link and its place; None for no loss."""
     model = loss_model(link.loss)
     return None if model is None else {"model": model, "at": link.loss_at}
 
 
-def bottleneck_loss(link: Link) -> BottleneckLinkLoss | None:
+def bottleneck_loss(link: Link) -> Config | None:
     """Return the random loss of the bottleneck, which knows flows, and its place."""
     if link.loss is not None and link.loss.model == "rest-of-round":
         return {"model": {"rest-of-round": link.loss.rate}, "at": link.loss_at}

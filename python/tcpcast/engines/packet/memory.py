@@ -17,7 +17,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcpcast.engines.packet.plain import RunConfig
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario import Scenario
 
 MEMINFO = Path("/proc/meminfo")
@@ -55,7 +55,7 @@ class Watch:
     """
 
     def __init__(
-        self, config: RunConfig, replications: int, progress: Callable[[float], None] | None
+        self, config: Config, replications: int, progress: Callable[[float], None] | None
     ) -> None:
         self._begun = (resident_bytes() or 0) + _native.run_bytes(config, replications)
         self._progress = progress
@@ -78,7 +78,7 @@ def resident_bytes() -> int | None:
     return _kib(STATUS, "VmRSS")
 
 
-def check_memory(scenario: Scenario, config: RunConfig) -> None:
+def check_memory(scenario: Scenario, config: Config) -> None:
     """Refuse a run for which there is not memory enough.
 
     Parameters

@@ -8,7 +8,7 @@ classes have different sizes, fair queueing and buffers in bytes are managed, to
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, ManagedQueue, Pie
 from tcpcast.scenario.link import Link
@@ -16,14 +16,14 @@ from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.rate import OpportunityRate, TokenBucket
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet import plain_queues as plain
+    from tcpcast.engines.packet.plain import Choice, Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.return_path import ReturnLink
 
 MARKS_BELOW = 0.1
 """The drop probability up to which PIE marks: RFC 8033, section 5.1."""
 
-DROPS: dict[str, Literal["arriving", "longest-tail", "longest-head"]] = {
+DROPS = {
     "arriving": "arriving",
     "longest": "longest-tail",
     "longest-head": "longest-head",
@@ -71,7 +71,7 @@ def marks(scenario: Scenario, link: Link | ReturnLink) -> bool:
     return isinstance(queue, Codel | Pie) and queue.ecn and uses_ecn(scenario)
 
 
-def queue(scenario: Scenario, link: Link | ReturnLink) -> plain.Queue:
+def queue(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     """Return a link's discipline with its parameters."""
     packet_bytes = scenario.network.packet_bytes
     if isinstance(link.varying, TokenBucket) and link.polices:
@@ -90,7 +90,7 @@ def queue(scenario: Scenario, link: Link | ReturnLink) -> plain.Queue:
     return "drop-tail"
 
 
-def _rate(link: Link | ReturnLink) -> plain.LinkRate:
+def _rate(link: Link | ReturnLink) -> Config:
     if isinstance(link.varying, OpportunityRate):
         return {"opportunities": list(link.varying.opportunities.pairs)}
     if isinstance(link.varying, TokenBucket):
@@ -98,7 +98,7 @@ def _rate(link: Link | ReturnLink) -> plain.LinkRate:
     return {"constant": None if math.isinf(link.rate_bps) else _bps(link.rate_bps)}
 
 
-def _tokens(bucket: TokenBucket) -> plain.TokenRate:
+def _tokens(bucket: TokenBucket) -> Config:
     return {"rate_bps": _bps(bucket.bucket), "burst_bytes": bucket.burst}
 
 
@@ -106,7 +106,7 @@ def _bps(rate: float) -> int:
     return max(1, round(rate))
 
 
-def _discipline(scenario: Scenario, link: Link | ReturnLink) -> plain.Discipline:
+def _discipline(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     queue, mtu_bytes = link.queue, scenario.network.packet_bytes
     if isinstance(queue, FqCodel):
         codel = _codel(queue, mtu_bytes)
@@ -122,7 +122,7 @@ def _discipline(scenario: Scenario, link: Link | ReturnLink) -> plain.Discipline
     return "head-drop" if isinstance(queue, HeadDrop) else "drop-tail"
 
 
-def _codel(queue: Codel, mtu_bytes: int) -> plain.CodelConfig:
+def _codel(queue: Codel, mtu_bytes: int) -> Config:
     threshold = queue.ce_threshold
     return {
         "target_ns": round(queue.target * 1e9),
@@ -134,7 +134,7 @@ def _codel(queue: Codel, mtu_bytes: int) -> plain.CodelConfig:
     }
 
 
-def _pie(queue: Pie, mtu_bytes: int) -> plain.PieConfig:
+def _pie(queue: Pie, mtu_bytes: int) -> Config:
     return {
         "target_ns": round(queue.target * 1e9),
         "update_ns": round(queue.update * 1e9),
@@ -147,7 +147,7 @@ def _pie(queue: Pie, mtu_bytes: int) -> plain.PieConfig:
     }
 
 
-def _red(scenario: Scenario, link: Link) -> plain.RedConfig:
+def _red(scenario: Scenario, link: Link) -> Config:
     red = scenario.network.red_parameters(link)
     if red is None:
         raise TypeError(f"the link's queue is {link.queue}")
@@ -162,7 +162,7 @@ def _red(scenario: Scenario, link: Link) -> plain.RedConfig:
     }
 
 
-def _drr(scenario: Scenario, queue: FairQueue) -> plain.DrrConfig:
+def _drr(scenario: Scenario, queue: FairQueue) -> Config:
     drawn = scenario.hears_losses and queue.drop != "arriving"
     return {
         # A turn of one packet is round robin packet by packet.

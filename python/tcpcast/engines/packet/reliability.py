@@ -20,6 +20,7 @@ from tcpcast.drift import FEWEST_CYCLES
 from tcpcast.engines.packet.convergence import indications, unconverged, unconverged_classes
 from tcpcast.engines.packet.heavy_tails import heavy_tails
 from tcpcast.engines.packet.unfinished import without_survivors
+from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.todays_tcp import RATE_BASED
 from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS, too_short
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.engines.packet.figures import Estimates, Seen, Units
+    from tcpcast.metrics import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
@@ -58,40 +60,12 @@ NEAR_LOSS = 0.5
 PERCENTILES = np.array([0.5, 0.95, 0.99])
 """Those of the tables."""
 
-OF_TIMEOUTS = ("t0_s",)
-OF_INDICATIONS = ("w_at_loss_mean_pkts", "timeout_share")
-OF_VALUES = (
-    "t0_s",
-    "w_at_loss_mean_pkts",
-    "utilisation",
-    "queue_mean_pkts",
-    "queue_delay_mean_s",
-    "rtt_mean_s",
-    "rtt_packet_mean_s",
-)
-"""Metrics of which batches may be alike by chance; the rest are counts, or vary always."""
+SEQUENCES = ("timeout_sequences",)
 
-OF_LOSSES = {
-    "loss_ratio": "queue_drops",
-    "queue_loss_ratio": "queue_drops",
-    "timeout_ratio": "timeouts",
-    "loss_indication_ratio": "loss_indications",
-    "loss_event_ratio_cumulative": "queue_drops",
-    "td_indications": "fast_retransmits",
-    "to_indications": "timeout_sequences",
-    "timeouts": "timeouts",
-    "retransmit_ratio": "retransmitted",
-    "timeout_share": "loss_indications",
-    "t0_s": "timeout_sequences",
-    "w_at_loss_mean_pkts": "loss_indications",
-}
-"""Metrics of what a full queue brings about, and what they count: it comes in bursts, so that the
-batches in which it came tell of it."""
-
-EVENTS = {
-    "timeouts": "timeouts",
-    "timeout_sequences": "timeouts",
-    "fast_retransmits": "fast retransmits",
+EVENTS: dict[Counters, str] = {
+    ("timeouts",): "timeouts",
+    SEQUENCES: "timeouts",
+    ("fast_retransmits",): "fast retransmits",
 }
 """Names of counted events in messages; all others are losses."""
 
@@ -234,7 +208,7 @@ def _judged_one(
         scarce = "all events were in one batch of the run"
     if scarce is not None:
         return estimate.doubted(scarce, withheld=True)
-    if name in OF_VALUES and estimate.half_width == 0.0:
+    if METRICS[name].can_be_constant and estimate.half_width == 0.0:
         estimate = _rule_of_three(name, estimate, units)
     for doubt, endless in doubts:
         estimate = estimate.doubted(doubt, endless=endless)
@@ -267,10 +241,8 @@ def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
 
     Fewer than that of n observations differ, at 95 %; each is taken to differ by the value itself.
     """
-    if name in OF_TIMEOUTS:
-        seen = float(units.of_class("timeout_sequences").sum())
-    else:
-        seen = indications(units) if name in OF_INDICATIONS else units.of_class("arrived").sum()
+    _, among = METRICS[name].ratio_of
+    seen = units.sums(among if among in (SEQUENCES, LOSS_INDICATIONS) else ("arrived",)).sum()
     half = 3.0 / max(seen, 3.0) * abs(estimate.value)
     high = estimate.value + half
     high = min(high, max(1.0, estimate.value)) if name == "utilisation" else high
@@ -345,23 +317,18 @@ def _rare_losses(scenario: Scenario, seen: Seen, numbers: Sequence[int]) -> dict
     if scenario.transfers_alone is not None or (bursts == 0 and not _near_loss(scenario, seen)):
         return {}
     found = {}
-    for name in ("queue_loss_ratio",) if scenario.loses_at_random else OF_LOSSES:
-        own = int(np.count_nonzero(_counts_of(OF_LOSSES[name], units, numbers)))
-        what, came = (EVENTS.get(OF_LOSSES[name], "losses"), own) if own else ("losses", bursts)
+    for name in ("queue_loss_ratio",) if scenario.loses_at_random else METRICS:
+        counters = METRICS[name].bursts
+        if not counters:
+            continue
+        own = int(np.count_nonzero(units.sums(counters, numbers)))
+        what, came = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
         if came == 0:
             found[name] = f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
         elif came < FEW_EVENTS:
             where = f"they came in {came} of {units.link('time_ns').size} batches of the run"
             found[name] = f"too few {what}: {where}, {FEW_EVENTS} are needed"
     return found
-
-
-def _counts_of(cell: str, units: Units, numbers: Sequence[int]) -> NDArray[np.float64]:
-    if cell != "loss_indications":
-        return units.of_class(cell, numbers)
-    return units.of_class("fast_retransmits", numbers) + units.of_class(
-        "timeout_sequences", numbers
-    )
 
 
 def _longest(scenario: Scenario, seen: Seen) -> str:
@@ -397,21 +364,25 @@ def marks_heeded(scenario: Scenario, units: Units, numbers: Sequence[int]) -> fl
 def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
     """Say what there is too little of for one metric, beyond what all metrics need."""
     timeouts = float(units.of_class("timeout_sequences").sum())
-    losses = indications(units)
-    if name in OF_TIMEOUTS and _too_few_timeouts(timeouts):
+    losses, row = indications(units), METRICS[name]
+    is_of_timeouts = row.ratio_of[1] == SEQUENCES
+    if is_of_timeouts and _too_few_timeouts(timeouts):
         return _too_few_timeouts(timeouts)
-    if name in OF_INDICATIONS and losses < FEW_EVENTS:
+    if row.ratio_of[1] == LOSS_INDICATIONS and losses < FEW_EVENTS:
         return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
     if name == "timeout_share" and losses - timeouts < FEW_EVENTS:
         return f"too few fast retransmits: {losses - timeouts:.0f}, {FEW_EVENTS} are needed"
-    if name in OF_VALUES and estimate.unlike is not None:
-        return _alike(name, estimate.unlike, timeouts)
+    if row.can_be_constant and estimate.unlike is not None:
+        return _alike(estimate.unlike, timeouts if is_of_timeouts else None)
     return None
 
 
-def _alike(name: str, unlike: int, timeouts: float) -> str | None:
-    """Say that batches are alike: what makes the difference is too rare for an interval."""
-    if unlike == 0 and not (name in OF_TIMEOUTS and timeouts < ALIKE_ENOUGH):
+def _alike(unlike: int, timeouts: float | None) -> str | None:
+    """Return the doubt about batches that are alike, because too few events make a difference.
+
+    ``timeouts`` is the number of observations if the metric is of timeouts.
+    """
+    if unlike == 0 and (timeouts is None or timeouts >= ALIKE_ENOUGH):
         return None
     if unlike >= FEW_EVENTS:
         return None

@@ -10,12 +10,12 @@ from tcpcast.engines.packet.queues import queue, whole_room
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.figures import Seen
-    from tcpcast.engines.packet.plain import ReturnConfig
+    from tcpcast.engines.packet.plain import Config
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
 
-def return_link(scenario: Scenario) -> ReturnConfig | None:
+def return_link(scenario: Scenario) -> Config | None:
     """Return the return link; None where acks neither wait at one nor are lost.
 
     Acks that are lost alone have the rate of the bottleneck, and room for any number.
@@ -34,17 +34,10 @@ def return_link(scenario: Scenario) -> ReturnConfig | None:
 
 def estimates(scenario: Scenario, seen: Seen) -> dict[str, Estimate | None]:
     """Return how busy the return link is, and which share of the acks it loses and delays."""
-    network, units = scenario.network, seen.units
+    network = scenario.network
     if not network.has_return:
         return {}
-    dropped, arrived = units.link("return_drops"), units.link("return_arrived")
-    found = {"return_loss_ratio": units.ratio(dropped, arrived, events=True, at_most=1.0)}
-    if math.isinf(network.return_bps):
-        return found
-    waited = units.link("return_waited_ns") * 1e-9
-    return found | {
-        "return_utilisation": units.ratio(
-            units.link("return_busy_ns"), units.link("time_ns"), at_most=1.0
-        ),
-        "return_queue_delay_mean_s": units.ratio(waited, units.link("return_passed")),
-    }
+    names = ["return_loss_ratio"]
+    if not math.isinf(network.return_bps):
+        names += ["return_utilisation", "return_queue_delay_mean_s"]
+    return {name: seen.units.metric(name) for name in names}

@@ -20,6 +20,7 @@ from tcpcast.engines.packet.reliability import (
     of_quantiles,
 )
 from tcpcast.engines.packet.unfinished import hides_unfinished
+from tcpcast.metrics import BY_CLASS, METRICS
 from tcpcast.products import dot
 from tcpcast.scenario.classes import has_mixed_files
 from tcpcast.units import digits
@@ -76,8 +77,9 @@ def _by_class(scenario: Scenario, seen: Seen) -> Table:
     groups = scenario.populations
     each = [class_estimates(scenario, seen.units, at) for at in range(len(groups))]
     estimates = judged_classes(scenario, seen, each)
-    left_out = () if scenario.transfers_alone is None else transfers.DECIDED_BY_THE_RUN
-    return class_table(groups, estimates, [m for m in estimates[0] if m not in left_out])
+    is_isolated = scenario.transfers_alone is not None
+    shown = [name for name in BY_CLASS if METRICS[name].has_isolated_value or not is_isolated]
+    return class_table(groups, estimates, shown)
 
 
 def _queue(totals: Mapping[str, Any]) -> Table:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tcpcast.engines.packet.reliability import FEWEST_FILES, enough_beyond
 from tcpcast.intervals import bent
+from tcpcast.metrics import METRICS
 from tcpcast.statistics import FEW_EVENTS, Estimate
 
 if TYPE_CHECKING:
@@ -25,20 +26,6 @@ if TYPE_CHECKING:
     Table = dict[str, NDArray[Any]]
     Rows = Sequence[tuple[int, int, int, tuple[int, int], tuple[int, int]]]
     Estimates = dict[str, Estimate | None]
-
-DECIDED_BY_THE_RUN = (
-    "connection_rate_bps",
-    "utilisation",
-    "queue_mean_pkts",
-    "queue_delay_mean_s",
-    "queue_delay_p95_s",
-    "queue_delay_p99_s",
-    "send_rate_pps",
-    "goodput_pps",
-    "goodput_bps",
-)
-"""What says nothing of transfers that are each alone: it depends on the list of sizes, or on the
-pauses between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +107,7 @@ def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
 def each_alone(found: Estimates, totals: Mapping[str, Any]) -> Estimates:
     """Return the estimates of transfers that are each alone: independent of one another."""
     rows: Rows = totals["transfers"]
-    kept = {name: value for name, value in found.items() if name not in DECIDED_BY_THE_RUN}
+    kept = {name: value for name, value in found.items() if METRICS[name].has_isolated_value}
     size = found.get("mean_size_pkts")
     if size is not None:
         # As many of each size as was asked: no estimate.

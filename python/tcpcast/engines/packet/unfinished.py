@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tcpcast import units as written
+from tcpcast.metrics import METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from tcpcast.engines.packet.figures import Estimates, Seen
     from tcpcast.scenario import Scenario
@@ -28,18 +29,6 @@ all: those finished include transfers that began as long before the warm-up ende
 UNFINISHED = "unfinished transfers"
 """Beginning of the doubt of a mean over finished transfers."""
 
-KINDS = {
-    "on_time_s": {"on-off"},
-    "completion_time_s": {"transfers"},
-    "delivery_time_s": {"transfers"},
-    "total_time_s": {"on-off", "transfers"},
-    "connection_rate_bps": {"on-off", "transfers"},
-}
-"""Means over finished transfers, and the kinds of traffic whose transfers are in the mean."""
-
-BOUNDED = ("on_time_s", "completion_time_s")
-"""Means with a lower bound: these times last until the last acknowledgement, as ages do."""
-
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
@@ -50,7 +39,7 @@ class InProgress:
 
 
 def in_progress(
-    scenario: Scenario, seen: Seen, among: Sequence[int], kinds: set[str]
+    scenario: Scenario, seen: Seen, among: Sequence[int], kinds: Collection[str]
 ) -> InProgress:
     """Return the unfinished transfers of those classes whose traffic is of one of the kinds."""
     chosen = [
@@ -75,33 +64,34 @@ def without_survivors(
     return found | {
         name: _bounded(name, estimate, scenario, seen, among)
         for name, estimate in found.items()
-        if name in KINDS and estimate is not None
+        if METRICS[name].file_kinds and estimate is not None
     }
 
 
 def _bounded(
     name: str, estimate: Estimate, scenario: Scenario, seen: Seen, among: Sequence[int]
 ) -> Estimate:
-    unfinished = _censored(scenario, seen, among, KINDS[name])
+    unfinished = _censored(scenario, seen, among, METRICS[name].file_kinds)
     if unfinished is None:
         return estimate
     of, at_least = unfinished
+    bound_s = at_least if METRICS[name].has_lower_bound else None
     bound = written.format_duration(float(f"{at_least:.3g}"))
     doubt = (
         f"{UNFINISHED}: {of} had not finished at the end; the mean "
         f"time of all is at least {bound}; make the run longer"
     )
     replaced = replace(estimate, value=math.nan, low=None, high=None, half_width=math.inf)
-    return replace(replaced, doubt=doubt, at_least=at_least if name in BOUNDED else None)
+    return replace(replaced, doubt=doubt, at_least=bound_s)
 
 
 def hides_unfinished(scenario: Scenario, seen: Seen, among: Sequence[int]) -> bool:
     """Return True if too many transfers of these classes were unfinished for their percentiles."""
-    return _censored(scenario, seen, among, {"on-off", "transfers"}) is not None
+    return _censored(scenario, seen, among, ("on-off", "transfers")) is not None
 
 
 def _censored(
-    scenario: Scenario, seen: Seen, among: Sequence[int], kinds: set[str]
+    scenario: Scenario, seen: Seen, among: Sequence[int], kinds: Collection[str]
 ) -> tuple[str, float] | None:
     """Return how many of how many transfers were unfinished, and the least mean time of all.
 

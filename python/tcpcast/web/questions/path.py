@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import answer
 from tcpcast.path.options import (
-    OPTIONS,
     RANGED,
     PathOptions,
     bulk_scenario,
@@ -19,6 +19,7 @@ from tcpcast.path.options import (
     transfer_tables,
 )
 from tcpcast.path.prediction import path_formulas
+from tcpcast.path.rows import PATH as ROWS
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import Prediction, headline, transfer_headline
 from tcpcast.web.copies import program_of_tables, shell
@@ -34,89 +35,34 @@ if TYPE_CHECKING:
 _READ = quantities(PathOptions(rtt="1ms", size="1KB"))
 
 
-def _field(name: str, label: str, low: str, high: str, **other: Any) -> Field:
-    """Return a field that an option of ``tcpcast predict`` has, too."""
-    quantity = _READ[name]
-    keys = (f"--{name}", *(key for key, option in OPTIONS.items() if option == f"--{name}"))
-    return Field(
-        name=name,
-        label=label,
-        low=low,
-        high=high,
+def _field(name: str) -> Field:
+    """Return the field of an option of ``tcpcast predict``; those without a slider come last."""
+    row, quantity = ROWS[name], _READ.get(name)
+    page = row.page
+    assert page is not None
+    field = Field(
+        name=name.replace("_", "-"),
+        label=page.label,
+        hint=page.hint,
+        default=page.default,
+        keys=(row.flag, *row.keys),
+        more=not page.low,
+    )
+    if quantity is None or not page.low:
+        return field
+    return replace(
+        field,
+        low=page.low,
+        high=page.high,
+        zero=page.zero,
         read=quantity.read,
         write=quantity.write,
         whole=quantity.whole,
-        keys=keys,
-        **other,
     )
 
 
-RTT = _field(
-    "rtt", "Round-trip time", "1ms", "1s", default="50ms", hint="Of the empty path, such as 50ms."
-)
-LOSS = _field(
-    "loss",
-    "Random loss",
-    "0.0001%",
-    "20%",
-    default="0.1%",
-    zero=True,
-    hint="Of data packets, before the queue, such as 0.1%.",
-)
-RATE = _field(
-    "rate",
-    "Rate of the link",
-    "1mbit",
-    "10gbit",
-    default="100mbit",
-    hint="Such as 100mbit, or unlimited.",
-)
-FLOWS = _field("flows", "Flows", "1", "1000", default="8", hint="How many share the path.")
-SIZE = _field(
-    "size",
-    "Size",
-    "1KB",
-    "10MB",
-    default="100KB",
-    hint="Of one file, or of all that a page loads over one connection: 2.5MB, say.",
-)
-WINDOW = Field(
-    name="rwnd",
-    label="Receiver window",
-    hint="Such as 64KiB; unlimited if empty.",
-    keys=("--rwnd", "tcp.receiver_window"),
-    more=True,
-)
-MSS = Field(
-    name="mss",
-    label="MSS",
-    hint="Payload of a packet in bytes; that of 1500 B packets if empty.",
-    keys=("--mss", "network.packet"),
-    more=True,
-)
-INITIAL_WINDOW = Field(
-    name="iw",
-    label="Initial window",
-    hint="Packets; the stack's if empty.",
-    keys=("--iw", "tcp.initial_window"),
-    more=True,
-)
-MIN_RTO = Field(
-    name="min-rto",
-    label="Minimum RTO",
-    hint="Such as 200ms; the stack's if empty.",
-    keys=("--min-rto", "tcp.min_rto"),
-    more=True,
-)
-BUFFER = Field(
-    name="buffer",
-    label="Buffer",
-    hint="Of the link, such as 64MB, 100pkt or 0.5bdp; 1bdp if empty.",
-    keys=("--buffer", "network.bottleneck.buffer"),
-    more=True,
-)
-_MORE = (BUFFER, WINDOW, MSS, INITIAL_WINDOW, MIN_RTO)
-_COMMON = (stack_field(), *_MORE)
+RTT, LOSS, RATE, FLOWS, SIZE = map(_field, ("rtt", "loss", "rate", "flows", "size"))
+_COMMON = (stack_field(), *map(_field, ("buffer", "rwnd", "mss", "iw", "min_rto")))
 
 
 def _options(values: Values) -> tuple[PathOptions, dict[str, str]]:

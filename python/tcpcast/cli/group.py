@@ -1,0 +1,43 @@
+"""A group of commands that suggests the nearest name for an unknown one."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from tcpcast.errors import TcpcastError
+
+
+class Commands(TyperGroup):
+    """A group of commands that answers a wrong name with the right one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the arguments; without any, show the help and say that it was no question."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that ``args`` begins with.
+
+        Raises
+        ------
+        TcpcastError
+            No such command; the message has the nearest name.
+        """
+        name = args[0]
+        known = self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            raise TcpcastError(self._refusal(ctx.command_path, name, known))
+        return super().resolve_command(ctx, args)
+
+    def _refusal(self, path: str, name: str, known: list[str]) -> str:
+        there_are = f"There are: {', '.join(known)}."
+        asked = f"{path} {name}".removeprefix("tcpcast ")
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else "."
+        return f"no command '{asked}'{hint} {there_are}"

@@ -1,0 +1,112 @@
+"""Options of one path as rows, for ``predict``, ``plan``, ``link`` and the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from tcpcast.option import REQUIRED, Input, Option
+
+
+def _row(metavar: str, help_text: str, *, default: Any = None, **facts: Any) -> Any:
+    """Return a field of :class:`PathRows` that carries its row; the name follows from the field."""
+    row = Option("", metavar, help_text, default=default, **facts)
+    metadata = {"row": row}
+    if default is REQUIRED:
+        return field(metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathRows:
+    """A path as typed; None is an option that was left out."""
+
+    rtt: str = _row(
+        "TIME",
+        "Round-trip time of the empty path.",
+        default=REQUIRED,
+        keys=("network.rtt",),
+        example="10ms..200ms",
+        page=Input("Round-trip time", "Of the empty path, such as 50ms.", "50ms", "1ms", "1s"),
+    )
+    loss: str | None = _row(
+        "RATIO",
+        "Random loss of data packets.",
+        keys=("network.bottleneck.loss",),
+        example="0.01%..10%",
+        page=Input(
+            "Random loss",
+            "Of data packets, before the queue, such as 0.1%.",
+            "0.1%",
+            "0.0001%",
+            "20%",
+            zero=True,
+        ),
+    )
+    rate: str | None = _row(
+        "RATE",
+        "Rate of the link; else unlimited.",
+        keys=("network.bottleneck.rate",),
+        example="1mbit..1gbit",
+        page=Input(
+            "Rate of the link", "Such as 100mbit, or unlimited.", "100mbit", "1mbit", "10gbit"
+        ),
+    )
+    buffer: str | None = _row(
+        "SIZE",
+        "Buffer of the link; 1bdp if left out.",
+        keys=("network.bottleneck.buffer",),
+        example="0.25bdp..4bdp",
+        page=Input("Buffer", "Of the link, such as 64MB, 100pkt or 0.5bdp; 1bdp if empty."),
+    )
+    mss: str | None = _row(
+        "BYTES",
+        "Payload of a packet; 1500 B less headers if left out.",
+        keys=("network.packet",),
+        page=Input("MSS", "Payload of a packet in bytes; that of 1500 B packets if empty."),
+    )
+    rwnd: str | None = _row(
+        "WINDOW",
+        "Receiver window; else unlimited.",
+        keys=("tcp.receiver_window",),
+        page=Input("Receiver window", "Such as 64KiB; unlimited if empty."),
+    )
+    flows: str = _row(
+        "N",
+        "Flows that share the path.",
+        default="1",
+        keys=("traffic.flows",),
+        example="1..100",
+        page=Input("Flows", "How many share the path.", "8", "1", "1000"),
+    )
+    size: str | None = _row(
+        "SIZE",
+        "Predict the time of one transfer, too.",
+        keys=("traffic.size",),
+        example="10KB..1MB",
+        page=Input(
+            "Size",
+            "Of one file, or of all that a page loads over one connection: 2.5MB, say.",
+            "100KB",
+            "1KB",
+            "10MB",
+        ),
+    )
+    delayed_acks: bool = _row("", "One ack for two packets.", default=False)
+    min_rto: str | None = _row(
+        "TIME",
+        "Minimum RTO; else the stack's.",
+        keys=("tcp.min_rto",),
+        page=Input("Minimum RTO", "Such as 200ms; the stack's if empty."),
+    )
+    iw: str | None = _row(
+        "PACKETS",
+        "Initial window; else the stack's.",
+        keys=("tcp.initial_window",),
+        page=Input("Initial window", "Packets; the stack's if empty."),
+    )
+    stack: str | None = _row("NAME", "TCP preset; linux-cubic if left out.", keys=("tcp.stack",))
+
+
+PATH = {each.name: replace(each.metadata["row"], name=each.name) for each in fields(PathRows)}
+"""Rows of a path by name, in the order of ``predict --help``."""

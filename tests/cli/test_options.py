@@ -1,0 +1,61 @@
+"""The rows of commands agree with the functions that carry the commands out."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Literal, get_args, get_origin
+
+import pytest
+import typer
+from tcpcast.cli.commands import COMMANDS, CONTEXT
+from tcpcast.option import Argument
+from tcpcast.path.rows import PATH
+
+
+def value_type(annotation: object) -> object:
+    """Return a type with the texts of a choice as any text."""
+    if get_origin(annotation) is Literal:
+        return str
+    if get_args(annotation) and type(None) in get_args(annotation):
+        (single,) = (each for each in get_args(annotation) if each is not type(None))
+        return (value_type(single), None)
+    return annotation
+
+
+@pytest.mark.parametrize("name", [name for name, row in COMMANDS.items() if name != "plan"])
+def test_a_function_takes_the_options_of_its_command(name: str) -> None:
+    function = getattr(importlib.import_module(f"tcpcast.cli.{name}"), name)
+    taken = inspect.signature(function, eval_str=True, locals={"typer": typer}).parameters
+    rows = {row.name: row for row in COMMANDS[name].options}
+    many = [p.name for p in taken.values() if p.kind is p.VAR_KEYWORD]
+    assert set(taken) - {*many} <= rows.keys()
+    for row in rows.values():
+        if row is CONTEXT:
+            assert taken[row.name].annotation is typer.Context
+        elif row.name in taken:
+            assert value_type(row.value_type) == value_type(taken[row.name].annotation), row.name
+        else:
+            assert many, row.name
+
+
+def test_an_option_without_a_value_is_off_by_default() -> None:
+    rows = [row for command in COMMANDS.values() for row in command.options if row is not CONTEXT]
+    assert len(rows) > 80
+    for row in rows:
+        if not row.metavar:
+            assert not isinstance(row, Argument)
+            assert not row.default
+
+
+def test_the_page_has_a_field_for_each_option_of_a_path_that_describes_one() -> None:
+    from tcpcast.web.questions import QUESTIONS  # noqa: PLC0415 - heavy
+
+    keys = {
+        key
+        for name in ("path", "flows", "transfer")
+        for f in QUESTIONS[name].fields
+        for key in f.keys
+    }
+    assert {row.flag for row in PATH.values() if row.page} <= keys
+    assert {key for row in PATH.values() if row.page for key in row.keys} <= keys
