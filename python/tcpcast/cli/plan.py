@@ -204,6 +204,7 @@ def _scenario(question: str, asked: Asked) -> Scenario:
 
 def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> Scenario:
     """Return the path that the options describe, or the scenario that was named instead."""
+    from tcpcast.path.options import PathOptions, bulk_scenario, points
     from tcpcast.plan.keys import check_keys
 
     file, seed = asked.values["file"], asked.values["seed"]
