@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast.cli import main
-from tcpcast.cli.reproduce import NAMES
+from tcpcast.cli.commands import PAPERS
 from tcpcast.papers import packages
 from tcpcast.report.text import laid_out, text
 from tcpcast_papers.page import write
@@ -128,4 +128,4 @@ def test_a_page_of_a_reproduction_stands_alone(
 
 
 def test_the_help_lists_the_papers_that_are_found() -> None:
-    assert tuple(packages()) == NAMES
+    assert tuple(packages()) == PAPERS

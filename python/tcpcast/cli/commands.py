@@ -269,6 +269,9 @@ SERVE = Command(
         Option("no_browser", "", "Only print the address; open no browser."),
     ),
 )
+PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
+"""Papers of tcpcast: a search for entry points would delay the help."""
+
 REPRODUCE = Command(
     "reproduce",
     "Rerun a paper and compare with its printed results.",
@@ -280,7 +283,7 @@ REPRODUCE = Command(
         Argument(
             "name",
             "PAPER",
-            "Which paper: engset, pftk, parallel, fixed-point, short, kernel.",
+            f"Which paper: {', '.join(PAPERS)}.",
         ),
         Option("quick", "", "Shorter runs: about a minute, wider intervals."),
         Option("output", "DIR", "Where the page and its figures go; ./PAPER-paper if not given."),
