@@ -99,7 +99,7 @@ def test_a_capture_of_one_connection_is_told_in_full() -> None:
     assert bars == [
         ("limited by   congestion window", "50", "█" * 16),
         ("loss recovery", "38", "█" * 12),
-        ("unknown", "12", "█" * 4),
+        ("not visible here", "12", "█" * 4),
     ]
     flat = re.sub(r"\s+", " ", whole)
     assert advice(capture.connections)[0] in flat
