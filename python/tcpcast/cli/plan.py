@@ -222,8 +222,6 @@ def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> S
                 f"--{name}: missing; write --{name} {_EXAMPLES[name]}, or name a scenario"
             )
     # A loss that is looked for needs some value to stand in its place.
-    from tcpcast.path.options import PathOptions, bulk_scenario, points
-
     options = PathOptions(**{"loss": "1%", **given})
     for name in options.ranges:
         raise TcpcastError(f"--{name}: one value, not a range; `tcpcast predict` takes ranges")
