@@ -16,6 +16,8 @@ from tcpcast.cli.group import Commands
 from tcpcast.option import Argument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tcpcast.cli.commands import Command
     from tcpcast.option import Option
 
@@ -74,10 +76,15 @@ def _action(row: Command) -> Any:
         module = importlib.import_module(f"tcpcast.cli.{row.name}")
         getattr(module, row.name)(**values)
 
-    parameters = [_parameter(option) for option in row.options]
-    act.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    act.__annotations__ = {each.name: each.annotation for each in parameters}
+    signed(act, row.options)
     return act
+
+
+def signed(act: Any, rows: Iterable[Option]) -> None:
+    """Give a function the signature that typer reads, a parameter for each row."""
+    parameters = [_parameter(row) for row in rows]
+    act.__signature__ = inspect.Signature(parameters)
+    act.__annotations__ = {each.name: each.annotation for each in parameters}
 
 
 def _parameter(row: Option) -> inspect.Parameter:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from tcpcast.cli.complete import engine_lists, keys, scenario_files
 from tcpcast.errors import TcpcastError
@@ -68,24 +66,3 @@ def check_one_form(*, as_csv: bool, as_json: bool) -> None:
     """
     if as_csv and as_json:
         raise TcpcastError("--csv and --json are both given; write one of them")
-
-
-# For `plan`, until its options are rows.
-File = Annotated[
-    str,
-    typer.Argument(metavar=FILE.metavar, help=FILE.help, autocompletion=scenario_files),
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar=CHANGES.metavar, help=CHANGES.help, autocompletion=keys),
-]
-Seed = Annotated[int | None, typer.Option(metavar=SEED.metavar, help=SEED.help)]
-Threads = Annotated[int | None, typer.Option(metavar=THREADS.metavar, help=THREADS.help, min=1)]
-Force = Annotated[bool, typer.Option("--force", help=FORCE.help)]
-Format = Annotated[
-    Literal["png", "svg", "pdf"],
-    typer.Option("--format", metavar=FORM.metavar, help=FORM.help),
-]
-Html = Annotated[str | None, typer.Option(metavar=HTML.metavar, help=HTML.help)]
-Markdown = Annotated[str | None, typer.Option(metavar=MARKDOWN.metavar, help=MARKDOWN.help)]
-Json = Annotated[bool, typer.Option("--json", help=JSON.help)]

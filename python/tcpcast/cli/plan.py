@@ -10,30 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tcpcast.cli.build import signed
+from tcpcast.cli.commands import CONTEXT, PLAN
 from tcpcast.cli.group import Commands
+from tcpcast.cli.options import FILE
 from tcpcast.cli.plan_options import (
+    ABOVE,
     COMMON,
+    GOODPUT,
     MEAN_RATE,
     PATH_ENDS,
     PATH_FILE,
-    SCENARIO,
+    RTT,
+    SHARE,
     Asked,
-    command,
-    text,
 )
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import ScenarioError, TcpcastError
+from tcpcast.option import Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from inspect import Parameter
 
     from tcpcast.plan import Plan
     from tcpcast.scenario import Scenario
 
     Solved = tuple[Callable[..., Plan], Scenario, dict[str, Any]]
-
-EXAMPLE = "tcpcast plan buffer web-10mbit --loss 1% --verify"
 
 app = typer.Typer(cls=Commands)
 
@@ -41,7 +43,7 @@ _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 
 
 def _plan(
-    example: str, unit: str, *rows: Parameter
+    example: str, unit: str, *rows: Option
 ) -> Callable[[Callable[[Asked], Solved]], Callable[[Asked], Solved]]:
     """Make a command of a function that returns a plan, its scenario and its target.
 
@@ -56,7 +58,10 @@ def _plan(
     """
 
     def decorate(question: Callable[[Asked], Solved]) -> Callable[[Asked], Solved]:
-        run = command(lambda *asked: _run(question, unit, *asked), (*rows, *COMMON))
+        def run(context: typer.Context, **values: Any) -> None:
+            _run(question, unit, context, values)
+
+        signed(run, (CONTEXT, *rows, *COMMON))
         run.__doc__ = question.__doc__
         app.command(question.__name__, epilog=f"Example: {example}")(run)
         return question
@@ -65,11 +70,11 @@ def _plan(
 
 
 @_plan(
-    EXAMPLE,
+    PLAN.example,
     "packet",
-    SCENARIO,
-    text("loss", "RATIO", "Largest loss; 1% if left out."),
-    text("utilisation", "RATIO", "Instead: least utilisation of the link."),
+    FILE,
+    Option("loss", "RATIO", "Largest loss; 1% if left out."),
+    Option("utilisation", "RATIO", "Instead: least utilisation of the link."),
 )
 def buffer(asked: Asked) -> Solved:
     """Find the smallest buffer for a loss or a utilisation, and compare other rules.
@@ -92,12 +97,12 @@ def buffer(asked: Asked) -> Solved:
 @_plan(
     "tcpcast plan users local-loop --share 95% --above 200kbit",
     "sources",
-    SCENARIO,
+    FILE,
     MEAN_RATE,
-    text("grows", "NAME", "Class that grows; all in proportion if left out.", "--class"),
-    text("share"),
-    text("above"),
-    text("engine", "NAME", "Engine for --share: packet, fixed-point or mean-field."),
+    Option("grows", "NAME", "Class that grows; all in proportion if left out.", "--class"),
+    SHARE,
+    ABOVE,
+    Option("engine", "NAME", "Engine for --share: packet, fixed-point or mean-field."),
 )
 def users(asked: Asked) -> Solved:
     """Find the largest population that keeps a mean rate, or a quality.
@@ -117,11 +122,11 @@ def users(asked: Asked) -> Solved:
 @_plan(
     "tcpcast plan rate web-10mbit --rate 400kbit --verify",
     "bit/s",
-    SCENARIO,
+    FILE,
     MEAN_RATE,
-    text("of_class", "NAME", "Class whose rate counts; the slowest if left out.", "--class"),
-    text("share"),
-    text("above"),
+    Option("of_class", "NAME", "Class whose rate counts; the slowest if left out.", "--class"),
+    SHARE,
+    ABOVE,
 )
 def rate(asked: Asked) -> Solved:
     """Find the link rate that the population needs for a mean rate, or a quality.
@@ -141,9 +146,9 @@ def rate(asked: Asked) -> Solved:
     "tcpcast plan streams --rate 1gbit --rtt 100ms --loss 0.01%",
     "flows",
     PATH_FILE,
-    text("rate", "RATE", "Rate of the link to fill."),
-    text("rtt"),
-    text("loss", "RATIO", "Random loss of data packets."),
+    Option("rate", "RATE", "Rate of the link to fill."),
+    RTT,
+    Option("loss", "RATIO", "Random loss of data packets."),
     *PATH_ENDS,
 )
 def streams(asked: Asked) -> Solved:
@@ -160,11 +165,11 @@ def streams(asked: Asked) -> Solved:
 @_plan(
     "tcpcast plan loss --goodput 50mbit --rtt 80ms",
     "1",
-    text("goodput", "RATE", "Delivered payload, all flows together.", required=True),
+    GOODPUT,
     PATH_FILE,
-    text("rtt"),
-    text("flows", "N", "Flows that share the path; 1 if left out."),
-    text("rate", "RATE", "Rate of the link; unlimited if left out."),
+    RTT,
+    Option("flows", "N", "Flows that share the path; 1 if left out."),
+    Option("rate", "RATE", "Rate of the link; unlimited if left out."),
     *PATH_ENDS,
 )
 def loss(asked: Asked) -> Solved:

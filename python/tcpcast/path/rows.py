@@ -67,7 +67,7 @@ class PathRows:
     )
     rwnd: str | None = _row(
         "WINDOW",
-        "Receiver window; else unlimited.",
+        "Receiver window; unlimited if left out.",
         keys=("tcp.receiver_window",),
         page=Input("Receiver window", "Such as 64KiB; unlimited if empty."),
     )
