@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tcpcast.cli import app
-from tcpcast.plan import plan_buffer, plan_loss, plan_rate, plan_users
+from tcpcast.plan import plan_buffer, plan_max_loss, plan_rate, plan_users
 from tcpcast.report.plan_figures import plan_figure
 from tcpcast.scenario import Scenario, load
 from typer.testing import CliRunner
@@ -39,7 +39,7 @@ def _web() -> Scenario:
 @cache
 def _plan(name: str) -> Plan:
     if name == "loss":
-        return plan_loss(Scenario.from_dict(PATH), goodput_bps=5e7)
+        return plan_max_loss(Scenario.from_dict(PATH), goodput_bps=5e7)
     if name == "buffer":
         return plan_buffer(_web(), loss=0.01)
     return (plan_rate if name == "rate" else plan_users)(

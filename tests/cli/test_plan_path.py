@@ -1,4 +1,4 @@
-"""`tcpcast plan streams` and `tcpcast plan loss`: what is printed, drawn, and refused."""
+"""`tcpcast plan streams` and `tcpcast plan max-loss`: what is printed, drawn, and refused."""
 
 from __future__ import annotations
 

@@ -62,10 +62,10 @@ from tcpcast.scenario import (
     scenario_schema,
 )
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
+from tcpcast.scenario.modern_tcp import DEFAULT_STACK, TODAYS_PRESETS, shown_keys
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.tcp import STACKS
-from tcpcast.scenario.todays_tcp import DEFAULT_STACK, TODAYS_PRESETS, shown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,10 +87,10 @@ MEANINGS = {
     "Scenario.sweep": "`[sweep]`, below; read by `tcpcast sweep` alone",
     "Scenario.class": "`[[class]]`, below; without any, all senders are equal",
     "Scenario.cross": "`[[cross]]`, below; cross traffic, one stream each",
-    "PoissonCross.law": "independent packets",
-    "FgnCross.law": "a rate in bins that is fractional Gaussian noise",
-    "ParetoCross.law": "on/off sources with Pareto times",
-    "TraceCross.law": "a recording, repeated",
+    "PoissonCross.distribution": "independent packets",
+    "FgnCross.distribution": "a rate in bins that is fractional Gaussian noise",
+    "ParetoCross.distribution": "on/off sources with Pareto times",
+    "TraceCross.distribution": "a recording, repeated",
     "TraceCross.file": "CSV with columns `time_s` and `bytes`, relative to the scenario's folder",
     "TraceCross.times": "in place of a file: times in seconds, in order",
     "TraceCross.bytes": "in place of a file: bytes at each of these times",
@@ -394,6 +394,6 @@ def named(text: str) -> set[str]:
 
 
 def scenario_tables() -> set[str]:
-    """Return the definitions of the schema that are tables of keys, laws and overlays apart."""
+    """Return the definitions of the schema that are tables of keys, distributions and overlays apart."""
     skipped = re.compile(r"Overlay$|Time$|Size$|^Bernoulli$")
     return {name for name in _schema()["$defs"] if not skipped.search(name)} | {"Scenario"}

@@ -90,8 +90,8 @@ PRIVATE = {
     "tcpcast._native",
     "tcpcast.engines.packet.configuration.configuration",
     "tcpcast.engines.packet.configuration.nanoseconds",
-    "tcpcast.engines.packet.figures.CLASS",
-    "tcpcast.engines.packet.figures.LINK",
+    "tcpcast.engines.packet.metric_estimates.CLASS",
+    "tcpcast.engines.packet.metric_estimates.LINK",
     # The whole result of the model; the engine returns its metrics only.
     "tcpcast.engines.formula.engset.engset_inputs",
     # The formulas that a run requests by default.

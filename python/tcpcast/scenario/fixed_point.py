@@ -20,7 +20,7 @@ class FixedPoint(Table):
     """A few flows followed exactly among cross flows made of what was measured on them.
 
     ``scheme`` and ``conditional`` are those of INRIA report 4154, section 5.3. Cross flows go by
-    laws measured on the reference flows, of which ``moments`` are kept. Of each class
+    distributions measured on the reference flows, of which ``moments`` are kept. Of each class
     ``references`` flows are followed, at most a tenth of it; the report has 1. ``steps`` iterations
     of length ``step`` come before the measurement; ``tolerance`` is the largest difference that
     passes for none.
@@ -32,7 +32,7 @@ class FixedPoint(Table):
         description="what cross flows are: 0, independent times between packets; 1, likewise, "
         "delayed so that no more of a flow are in the shared router than a reference flow would "
         "find; 2, a window flow control of their own, with service times drawn from the measured "
-        "law",
+        "distribution",
     )
     conditional: StrictBool = Field(
         default=False,
@@ -43,8 +43,8 @@ class FixedPoint(Table):
     moments: Annotated[int, *counted(1, 2)] = Field(
         default=2,
         examples=[1],
-        description="moments of the measured law of service times, or of times between packets: 1 "
-        "is an exponential law, 2 a lognormal one",
+        description="moments of the measured distribution of service times, or of times between packets: 1 "
+        "is an exponential distribution, 2 a lognormal one",
     )
     references: Annotated[int, *counted(1, 10**6)] = Field(
         default=100,

@@ -67,8 +67,8 @@ class Network(Table):
     )
     jitter: JitterRule | None = Field(
         default=None,
-        examples=[{"law": "exponential", "mean": "5ms"}],
-        description="random delay of each data packet behind the bottleneck, a law of times; with "
+        examples=[{"distribution": "exponential", "mean": "5ms"}],
+        description="random delay of each data packet behind the bottleneck, a distribution of times; with "
         "reorder = true packets may overtake each other, else each waits for those before it",
     )
     hops: list[Hop] = Field(

@@ -36,7 +36,7 @@ _LONGEST = 200
 TableT = TypeVar("TableT", bound="Table")
 
 _NO_TABLES = frozenset(
-    ("droptail", *("a-law", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
+    ("droptail", *("a-distribution", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
 )
 """Members of unions that no word of a table tells apart, as ``Tag`` names them."""
 
@@ -119,6 +119,13 @@ def fault(
 def lack(message: str, *location: str | int) -> InitErrorDetails:
     """Describe a key that is missing at a place below the present table."""
     return fault(message, *location, kind=_LACK)
+
+
+def no_choice(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
+    """Describe the missing key that selects the kind of a table; ``law`` is its former name."""
+    if "law" in value:
+        return fault(f"unknown key; write {key} = {show(value['law'])}", "law")
+    return lack(f"missing; write {key} = {example}", key)
 
 
 def has_only_lacks(error: ValidationError) -> bool:
