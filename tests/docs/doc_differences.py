@@ -9,6 +9,8 @@ from doc_pages import ROOT
 LISTS = ROOT / "tests" / "agreement"
 """``trace_differences.csv`` and ``trace_reasons.csv``, checked by ``test_trace_tools.py``."""
 
+RIGHT = {"tcpcast": "", "nobody": "No program is right. "}
+
 
 def rows(name: str) -> list[dict[str, str]]:
     with (LISTS / name).open(encoding="utf-8", newline="") as content:
@@ -25,7 +27,7 @@ def differences() -> str:
 
 
 def _item(reason: dict[str, str], captures: list[str]) -> str:
-    right = "" if reason["right"] == "tcpcast" else f"{reason['right'].capitalize()} is right. "
+    right = RIGHT.get(reason["right"], f"{reason['right']} is right. ")
     names = ", ".join(f"`{name.partition('.')[0]}`" for name in dict.fromkeys(captures))
     values = f"{len(captures)} value{'s' if len(captures) > 1 else ''}"
     return f"- **{reason['reason']}** ({values}: {names}): {right}{reason['why']}\n"
