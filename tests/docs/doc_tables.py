@@ -317,8 +317,8 @@ def families() -> str:
 def model(name: str) -> str:
     """Return where a formula stands, what it answers, and its domain."""
     entry = FORMULAS[name]
-    row = [f"`{name}`", entry.source, entry.applies, entry.trusted_when(name)]
-    return _table(["engine", "source", "applies to", "trust"], [row])
+    row = [entry.source, entry.applies, entry.trusted_when(name)]
+    return _table(["source", "applies to", "trust"], [row])
 
 
 def sizes() -> str:
