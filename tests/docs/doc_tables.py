@@ -146,6 +146,16 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
 """The tables of a scenario, by their names in its schema."""
 
 
+EXTENDED = {
+    "Hop": "Link",
+    "FqCodel": "Codel",
+    "FgnCross": "PoissonCross",
+    "ParetoCross": "PoissonCross",
+    "TraceCross": "PoissonCross",
+}
+"""Tables of keys whose page lists only the differences from another table."""
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -176,7 +186,10 @@ def _schema() -> dict[str, Any]:
 
 
 def keys(name: str) -> str:
-    """Return the keys of one table of a scenario: type, an example, the default, the meaning."""
+    """Return type, example, default and meaning of the keys of a table of a scenario.
+
+    An example that equals the default and rows of a table in :data:`EXTENDED` are left out.
+    """
     schema = _schema()
     table = schema if name == "Scenario" else schema["$defs"][name]
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
@@ -187,12 +200,16 @@ def keys(name: str) -> str:
         *(key for either in other.get("anyOf", [])[:1] for key in either["required"]),
     }
     rows = []
+    repeated = keys(EXTENDED[name]) if name in EXTENDED else ""
     for key, entry in table["properties"].items():
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"nothing says what {name}.{key} means"
         default = _default(name, key, entry, needed=key in needed)
         kind = " or ".join(dict.fromkeys(kinds(entry))).replace("ratio or number", "ratio")
-        rows.append([f"`{key}`", kind, _example(fields[key], entry), default, meaning])
+        example = _example(fields[key], entry)
+        row = [f"`{key}`", kind, "" if example == default else example, default, meaning]
+        if f"| {' | '.join(map(_cell, row))} |" not in repeated.splitlines():
+            rows.append(row)
     return _table(["key", "type", "example", "default", "meaning"], rows)
 
 
@@ -210,7 +227,7 @@ UNITS_TYPED = {
 
 JSON_TYPES = {
     "string": "text",
-    "integer": "whole number",
+    "integer": "integer",
     "number": "number",
     "boolean": "boolean",
     "object": "table",
@@ -288,14 +305,14 @@ def _presets(stacks: dict[str, dict[str, Any]]) -> str:
 
 
 def engines() -> str:
-    """Return the engines, when each applies, and when to trust it."""
+    """Return the engines by family, when each applies, and when to trust it."""
     rows = [
-        [f"`{name}`", e.family, e.summary, e.applies, e.trusted_when(name)]
+        [f"`{name}`", e.summary, e.applies, e.trusted_when(name)]
         for family in FAMILIES
         for name, e in REGISTRY.items()
         if e.family == family
     ]
-    return _table(["engine", "family", "what it is", "applies to", "trust"], rows)
+    return _table(["engine", "model", "applies to", "trust"], rows)
 
 
 def metrics() -> str:
@@ -315,10 +332,8 @@ def families() -> str:
 
 
 def model(name: str) -> str:
-    """Return where a formula stands, what it answers, and its domain."""
-    entry = FORMULAS[name]
-    row = [entry.source, entry.applies, entry.trusted_when(name)]
-    return _table(["source", "applies to", "trust"], [row])
+    """Return the source of a formula."""
+    return f"Source: {FORMULAS[name].source}.\n"
 
 
 def sizes() -> str:

@@ -31,7 +31,7 @@ ENGINE = Option(
 )
 SEED = Option("seed", "N", "Override the seed.", type=int)
 THREADS = Option("threads", "N", "Simulator threads; default one per core.", type=int, least=1)
-FORCE = Option("force", "", "Overwrite existing files, even if tcpcast did not create them.")
+FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
