@@ -297,11 +297,13 @@ def papers() -> str:
 
 def _presets(stacks: dict[str, dict[str, Any]]) -> str:
     keys = [key for key in dict.fromkeys(k for p in stacks.values() for k in p) if key != "rules"]
-    rows = [
-        [f"`{key}`", *(_code(preset[key]) if key in preset else "" for preset in stacks.values())]
-        for key in keys
-    ]
-    return _table(["key", *(f"`{name}`" for name in stacks)], rows)
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for name, preset in stacks.items():
+        cells = tuple(_code(preset[key]) if key in preset else "" for key in keys)
+        columns.setdefault(cells, []).append(f"`{name}`")
+    head = ["key", *(", ".join(names) for names in columns.values())]
+    rows = zip((f"`{key}`" for key in keys), *columns, strict=True)
+    return _table(head, [list(row) for row in rows])
 
 
 def engines() -> str:
