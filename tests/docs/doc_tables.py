@@ -87,10 +87,6 @@ MEANINGS = {
     "Scenario.sweep": "`[sweep]`, below; for `tcpcast sweep`",
     "Scenario.class": "`[[class]]`, below; default: all senders are equal",
     "Scenario.cross": "`[[cross]]`, below; one stream of cross traffic each",
-    "PoissonCross.law": "independent packets",
-    "FgnCross.law": "fractional Gaussian noise as the rate in bins",
-    "ParetoCross.law": "on/off sources with Pareto times",
-    "TraceCross.law": "a repeated recording",
     "TraceCross.file": "CSV with columns `time_s` and `bytes`, relative to the scenario's folder",
     "TraceCross.times": "instead of a file: sorted times in seconds",
     "TraceCross.bytes": "instead of a file: bytes at each time",
@@ -101,14 +97,8 @@ MEANINGS = {
     "Link.queue": "queue discipline",
     "ReturnLink.queue": "queue discipline",
     "Hop.queue": "queue discipline",
-    "GilbertElliott.model": "model of correlated loss",
-    "RestOfRound.model": "model of correlated loss",
-    "OnOff.kind": "sources that send a file after each OFF time",
     "OnOff.sources": "number; optional if classes have it",
-    "Bulk.kind": "flows that always have data to send",
     "Bulk.flows": "number; optional if classes have it",
-    "Captured.kind": "flows of a packet capture",
-    "Transfers.kind": "single transfers, isolated or arriving at random times",
     "Run.seed": "seed of all random streams",
     "Probes.flows": "flows, from 0, whose windows and packets are recorded",
     "Probes.pcap": "captures: `{ link, file, packets }`",
@@ -202,6 +192,8 @@ def keys(name: str) -> str:
     rows = []
     repeated = keys(EXTENDED[name]) if name in EXTENDED else ""
     for key, entry in table["properties"].items():
+        if key in {"kind", "law", "model"} and "const" in entry:
+            continue  # the page names it above the table
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"nothing says what {name}.{key} means"
         default = _default(name, key, entry, needed=key in needed)
@@ -210,7 +202,7 @@ def keys(name: str) -> str:
         row = [f"`{key}`", kind, "" if example == default else example, default, meaning]
         if f"| {' | '.join(map(_cell, row))} |" not in repeated.splitlines():
             rows.append(row)
-    return _table(["key", "type", "example", "default", "meaning"], rows)
+    return _table(["key", "type", "example", "default", "meaning"], rows) if rows else ""
 
 
 UNITS_TYPED = {
