@@ -102,7 +102,7 @@ MEANINGS = {
     "Run.seed": "seed of all random streams",
     "Probes.flows": "flows, from 0, whose windows and packets are recorded",
     "Probes.pcap": "captures: `{ link, file, packets }`",
-    "PacketCapture.link": "`sender`, `bottleneck-in`, `bottleneck-out` or `receiver`",
+    "PacketCapture.link": "point of the path",
     "PacketCapture.file": "output file, in or below the scenario's folder; "
     "only `--force` overwrites, and only a capture",
     "PacketCapture.packets": "maximum number of packets",
@@ -197,9 +197,10 @@ def keys(name: str) -> str:
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"nothing says what {name}.{key} means"
         default = _default(name, key, entry, needed=key in needed)
-        kind = " or ".join(dict.fromkeys(kinds(entry))).replace("ratio or number", "ratio")
-        example = _example(fields[key], entry)
-        row = [f"`{key}`", kind, "" if example == default else example, default, meaning]
+        kind = ", ".join(dict.fromkeys(kinds(entry))).replace("ratio, number", "ratio")
+        example = _example(fields[key])
+        row = [f"`{key}`", kind, "" if example in {default, *kinds(entry)} else example]
+        row += [default, meaning]
         if f"| {' | '.join(map(_cell, row))} |" not in repeated.splitlines():
             rows.append(row)
     return _table(["key", "type", "example", "default", "meaning"], rows) if rows else ""
@@ -217,6 +218,9 @@ UNITS_TYPED = {
 }
 """The types of texts with a unit, by a part of their pattern; the first that fits."""
 
+MAX_WORDS = 7
+"""Maximum number of words that the column of types lists."""
+
 JSON_TYPES = {
     "string": "text",
     "integer": "integer",
@@ -233,8 +237,9 @@ def kinds(entry: dict[str, Any]) -> list[str]:
         return [kind for choice in choices for kind in kinds(choice)]
     if "$ref" in entry:
         return ["table"]
-    if "enum" in entry or isinstance(entry.get("const"), str):
-        return ["word"]
+    words = entry.get("enum") or ([entry["const"]] if isinstance(entry.get("const"), str) else [])
+    if words:
+        return [_code(word) for word in words] if len(words) <= MAX_WORDS else ["word"]
     if "const" in entry:
         return []  # 0 may go without a unit
     if entry.get("type") == "array":
@@ -259,11 +264,9 @@ def _default(name: str, key: str, entry: dict[str, Any], *, needed: bool) -> str
     return _code(entry["default"]) if "default" in entry else "*none*"
 
 
-def _example(field: FieldInfo, entry: dict[str, Any]) -> str:
-    if field.examples:
-        return "" if isinstance(field.examples[0], dict) else _code(field.examples[0])
-    choices = entry.get("enum", [entry["const"]] if "const" in entry else [])
-    return " or ".join(_code(choice) for choice in choices)
+def _example(field: FieldInfo) -> str:
+    example = next(iter(field.examples or []), {})
+    return "" if isinstance(example, dict) else _code(example)
 
 
 def presets() -> str:
