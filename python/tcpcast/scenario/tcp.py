@@ -215,7 +215,7 @@ class Tcp(Table):
         str,
         BeforeValidator(_stack),
         WithJsonSchema({"enum": list(STACKS)}),
-    ] = Field(examples=["linux-cubic"], description="preset")
+    ] = Field(examples=["linux-cubic"], description="preset, below")
     initial_window: Annotated[int, *counted(1, 10**6)] = Field(
         examples=[2], description="packets sent before the first ack"
     )
