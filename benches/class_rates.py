@@ -100,7 +100,7 @@ def rates(setting: Setting, run: dict[str, Any]) -> list[Figure]:
     """Run once and return the goodput of each class in Mbit/s."""
     table = packet(setting.scenario(run), RunOptions(threads=1)).tables["by_class"]
     ends = (table["goodput_bps"], table["goodput_bps_low"], table["goodput_bps_high"])
-    doubts = table.get("goodput_bps_doubt", np.array(["", ""]))
+    doubts = table.get("goodput_bps_interval_warning", np.array(["", ""]))
     return [
         Figure(1e-6 * value, 1e-6 * low, 1e-6 * high, str(doubt) or None)
         for value, low, high, doubt in zip(*ends, doubts, strict=True)
@@ -160,7 +160,7 @@ class Row:
 
 def row(setting: Setting, name: str, truth: float, seen: Sequence[Figure]) -> Row:
     """Summarise one class of a setting."""
-    kept = [f for f in seen if f.doubt is None and not math.isnan(f.low)]
+    kept = [f for f in seen if f.interval_warning is None and not math.isnan(f.low)]
     if len(kept) < FEWEST_JUDGED:
         return Row(setting, name, len(seen), len(kept), None, math.nan)
     covered = float(np.mean([f.low <= truth <= f.high for f in kept]))

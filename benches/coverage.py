@@ -1,4 +1,4 @@
-"""How often the packet engine's intervals hold the truth: a grid of laws and run lengths.
+"""How often the packet engine's intervals hold the truth: a grid of distributions and run lengths.
 
 Each cell is a scenario that runs so many times with seeds of its own; the truth is one run a few
 hundred times as long. Printed for each metric and quantile: how many runs had too little (by a
@@ -60,9 +60,9 @@ COUNTS = ("td_indications", "to_indications", "timeouts", "transfers")
 
 @dataclass(frozen=True)
 class Cell:
-    """A scenario of a law and a length, and how many times as long the truth's run is."""
+    """A scenario of a distribution and a length, and how many times as long the truth's run is."""
 
-    law: str
+    distribution: str
     length: str
     tables: dict[str, Any] = field(hash=False)
     times: int = 300
@@ -72,7 +72,7 @@ class Cell:
         run = self.tables["run"] | {"seed": seed}
         if times > 1:
             run["replications"] = 1
-            for key in ("connections", "duration"):
+            for key in ("transfers", "duration"):
                 if key in run:
                     run[key] = _times(run[key], times)
         return Scenario.from_dict(self.tables | {"run": run})
@@ -82,21 +82,21 @@ def _times(length: int | str, times: int) -> int | str:
     return length * times if isinstance(length, int) else f"{float(length[:-1]) * times:g}s"
 
 
-LAWS: dict[str, dict[str, Any]] = {
-    "exponential": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
-    "lognormal sd 2": {"law": "lognormal", "mean": "12pkt", "sd": "24pkt"},
-    "lognormal sd 10": {"law": "lognormal", "mean": "12pkt", "sd": "120pkt"},
-    "Pareto 1.5": {"law": "pareto", "mean": "12pkt", "alpha": 1.5},
+DISTRIBUTIONS: dict[str, dict[str, Any]] = {
+    "exponential": {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+    "lognormal sd 2": {"distribution": "lognormal", "mean": "12pkt", "sd": "24pkt"},
+    "lognormal sd 10": {"distribution": "lognormal", "mean": "12pkt", "sd": "120pkt"},
+    "Pareto 1.5": {"distribution": "pareto", "mean": "12pkt", "alpha": 1.5},
 }
 
 
 def cells(*, quick: bool) -> Iterator[Cell]:
     """Return the grid: few files to many, light tails to none, arrivals, and bulk under loss."""
     lengths = (1, 10, 50, 300, 1000, 3000, 10_000)
-    for law, size in LAWS.items():
-        for files in lengths if law == "exponential" else (300, 3000, 10_000):
+    for distribution, size in DISTRIBUTIONS.items():
+        for files in lengths if distribution == "exponential" else (300, 3000, 10_000):
             if not quick or files in {10, 300, 3000}:
-                yield _web(law, size, files)
+                yield _web(distribution, size, files)
     for rate, load in ((30, 43), (50, 72), (60, 86)):
         for seconds in (60, 300):
             if not quick or (rate, seconds) == (50, 60):
@@ -111,19 +111,23 @@ def _packaged(name: str) -> dict[str, Any]:
     return tomllib.loads((PACKAGED / f"{name}.toml").read_text())
 
 
-def _web(law: str, size: dict[str, Any], files: int) -> Cell:
+def _web(distribution: str, size: dict[str, Any], files: int) -> Cell:
     tables = _packaged("web-10mbit")
     tables["traffic"]["size"] = size
-    tables["run"] = {"connections": files, "warmup": "20s"}
-    return Cell(law, f"{files:,} files", tables, max(100, 1_000_000 // files))
+    tables["run"] = {"transfers": files, "warmup": "20s"}
+    return Cell(distribution, f"{files:,} files", tables, max(100, 1_000_000 // files))
 
 
-def _arrivals(law: str, rate: int, seconds: int) -> Cell:
+def _arrivals(distribution: str, rate: int, seconds: int) -> Cell:
     tables = _packaged("web-10mbit")
-    arrivals = {"law": "poisson", "rate": f"{rate}/s"}
-    tables["traffic"] = {"kind": "transfers", "size": LAWS["exponential"], "arrivals": arrivals}
+    arrivals = {"distribution": "poisson", "rate": f"{rate}/s"}
+    tables["traffic"] = {
+        "kind": "transfers",
+        "size": DISTRIBUTIONS["exponential"],
+        "arrivals": arrivals,
+    }
     tables["run"] = {"duration": f"{seconds}s"}
-    return Cell(law, f"{seconds} s", tables, 30_000 // seconds)
+    return Cell(distribution, f"{seconds} s", tables, 30_000 // seconds)
 
 
 def _bulk(name: str, seconds: int, replications: int) -> Cell:
@@ -145,7 +149,7 @@ class Figure:
     value: float
     low: float
     high: float
-    doubt: str | None
+    interval_warning: str | None
 
 
 def figures(cell: Cell, seed: int, times: int = 1) -> dict[str, Figure]:
@@ -154,11 +158,11 @@ def figures(cell: Cell, seed: int, times: int = 1) -> dict[str, Figure]:
     per = _length(answer)
     found = {}
     for name, m in answer.metrics.items():
-        if m.low is None and m.doubt is None:
+        if m.low is None and m.interval_warning is None:
             continue
         whole = per if name in COUNTS else 1.0
         low, high = (math.nan if end is None else end / whole for end in (m.low, m.high))
-        found[name] = Figure(m.value / whole, low, high, m.doubt)
+        found[name] = Figure(m.value / whole, low, high, m.interval_warning)
     return found | _quantiles(answer)
 
 
@@ -230,7 +234,7 @@ def row(cell: Cell, metric: str, truth: float, runs: Sequence[Mapping[str, Figur
     """Summarise one metric of all runs of a cell."""
     seen = [found[metric] for found in runs if metric in found]
     lacking = [f for f in seen if _lacks(f)]
-    kept = [f for f in seen if f.doubt is None and not math.isnan(f.low)]
+    kept = [f for f in seen if f.interval_warning is None and not math.isnan(f.low)]
     enough = len(runs) - len(lacking) - (len(runs) - len(seen))
     values = np.array([f.value for f in seen])
     deviation = float(np.nanstd(values)) if np.isfinite(values).any() else math.nan
@@ -259,7 +263,7 @@ def _ideal_width(values: NDArray[np.float64]) -> float:
 
 
 def _lacks(figure: Figure) -> bool:
-    doubt = figure.doubt or ""
+    doubt = figure.interval_warning or ""
     return doubt.startswith(LACKING) and not doubt.startswith(IN_BATCHES)
 
 
@@ -278,7 +282,7 @@ def print_row(line: Row) -> None:
     covered = "      -" if math.isnan(line.covered) else f"{line.covered:7.3f}"
     width = "     -" if math.isnan(line.width) else f"{line.width:6.2f}"
     print(
-        f"{line.metric:28s} {line.cell.law:20s} {line.cell.length:12s} {line.runs:5d} "
+        f"{line.metric:28s} {line.cell.distribution:20s} {line.cell.length:12s} {line.runs:5d} "
         f"{line.lacking:7.1%} {line.flagged:7.1%} {covered} {width}  {line.verdict}",
         flush=True,
     )
@@ -289,20 +293,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few cells of 100 runs: minutes")
     parser.add_argument("--runs", type=int, help="runs of each cell (1000; quick: 100)")
-    parser.add_argument("--only", default="", help="cells whose law has these words")
+    parser.add_argument("--only", default="", help="cells whose distribution has these words")
     asked = parser.parse_args()
     runs = asked.runs or (100 if asked.quick else 1000)
     print(
         f"held to: covered {COVERED:.0%}, width {WIDEST} of the ideal, {MOST_FLAGGED:.0%} flagged\n"
     )
     print(
-        f"{'metric':28s} {'law':20s} {'length':12s} {'runs':>5s} {'lacking':>7s} {'flagged':>7s} "
+        f"{'metric':28s} {'distribution':20s} {'length':12s} {'runs':>5s} {'lacking':>7s} {'flagged':>7s} "
         f"{'covered':>7s} {'width':>6s}"
     )
     counts: dict[str, int] = {}
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for cell in cells(quick=asked.quick):
-            if asked.only in cell.law:
+            if asked.only in cell.distribution:
                 for line in rows(cell, runs, pool):
                     print_row(line)
                     kind = line.verdict.partition(":")[0]

@@ -111,7 +111,7 @@ def once_more(cell: Cell, at_most_s: float) -> tuple[list[Compared], str]:
     except (NotApplicable, ScenarioError) as reason:
         return [], "; ".join(str(reason).splitlines())
     if not answer.metrics:
-        return [], str(answer.partial)
+        return [], str(answer.incomplete_reason)
     lines = [counted(line, answer) for line in of_cell(cell, Replied(scaled(cell, answer)))]
     # Of few transfers no percentile is told.
     return [line for line in lines if line.own is None or math.isfinite(line.own.value)], ""

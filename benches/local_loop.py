@@ -38,8 +38,8 @@ queue = {{ kind = "fq", drop = "longest" }}
 [traffic]
 kind = "on-off"
 sources = {MANY}
-off = {{ law = "lognormal", mean = "30s", sd = "30s" }}
-size = {{ law = "lognormal", mean = "50pkt", sd = "50pkt" }}
+off = {{ distribution = "lognormal", mean = "30s", sd = "30s" }}
+size = {{ distribution = "lognormal", mean = "50pkt", sd = "50pkt" }}
 connection = "persistent"
 start = "equilibrium"
 

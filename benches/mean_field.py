@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.cross import LAWS
+from tcpcast.scenario.cross import MODELS
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop, Noise
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def local_loop(sources: int, load: float, **tables: Any) -> Scenario:
         "traffic": {
             "kind": "on-off",
             "sources": sources,
-            "off": {"law": "lognormal", "mean": "30s", "sd": "30s"},
-            "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
+            "off": {"distribution": "lognormal", "mean": "30s", "sd": "30s"},
+            "size": {"distribution": "lognormal", "mean": "50pkt", "sd": "50pkt"},
             "connection": "persistent",
             "start": "equilibrium",
         },
@@ -194,7 +194,7 @@ SHARE_OF_OTHERS = 0.3
 """Of the rate of a hop, where it has cross traffic."""
 
 
-def crossed(law: str, sources: int, load: float, queue: str, **tables: Any) -> Scenario:
+def crossed(distribution: str, sources: int, load: float, queue: str, **tables: Any) -> Scenario:
     """Return the local loop with traffic of others, made wider by what the sources do not get.
 
     In a fair queue others, who are one flow, get what is left; in a drop-tail queue their share.
@@ -208,7 +208,13 @@ def crossed(law: str, sources: int, load: float, queue: str, **tables: Any) -> S
         "trace": _recording(20_000 * sources / load * times * SHARE_OF_OTHERS),
     }
     hop = {"times": times, "name": "loop"} | ({} if queue == "fq" else {"queue": queue})
-    return in_series(sources, load, [hop], cross=[{"law": law, **others[law]}], **tables)
+    return in_series(
+        sources,
+        load,
+        [hop],
+        cross=[{"distribution": distribution, **others[distribution]}],
+        **tables,
+    )
 
 
 def _recording(mean_bps: float) -> dict[str, Any]:
@@ -239,17 +245,20 @@ def of_hops() -> Iterator[tuple[str, Scenario]]:
 
 def of_cross_traffic() -> Iterator[tuple[str, Scenario]]:
     """Yield traffic of others at the loop."""
-    cases = [(law, "droptail", load) for law in LAWS for load in (1.0, 1.2)]
+    cases = [(distribution, "droptail", load) for distribution in MODELS for load in (1.0, 1.2)]
     cases += [("fgn", "droptail", 0.8), ("poisson", "fq", 1.0)]
     cases += [("fgn", "fq", load) for load in NEAR_SATURATION]
-    for law, queue, load in cases:
-        told = f"{law}, {queue}, load {load}, N = 40,000, 10,000 flows"
-        yield told, crossed(law, 40_000, load, queue, mean_field={"flows": 10_000})
-    for law in ("fgn", "pareto"):
-        yield f"{law}, droptail, load 1.0, N = 40,000", crossed(law, 40_000, 1.0, "droptail")
-    for law in LAWS:
-        told = f"{law}, droptail, load 2.0, N = 40,000, 10,000 flows"
-        yield told, crossed(law, 40_000, 2.0, "droptail", mean_field={"flows": 10_000})
+    for distribution, queue, load in cases:
+        told = f"{distribution}, {queue}, load {load}, N = 40,000, 10,000 flows"
+        yield told, crossed(distribution, 40_000, load, queue, mean_field={"flows": 10_000})
+    for distribution in ("fgn", "pareto"):
+        yield (
+            f"{distribution}, droptail, load 1.0, N = 40,000",
+            crossed(distribution, 40_000, 1.0, "droptail"),
+        )
+    for distribution in MODELS:
+        told = f"{distribution}, droptail, load 2.0, N = 40,000, 10,000 flows"
+        yield told, crossed(distribution, 40_000, 2.0, "droptail", mean_field={"flows": 10_000})
 
 
 def _seconds(scenario: Scenario, engine: str) -> float:

@@ -19,9 +19,9 @@ def main() -> int:
     # garbage among them every 700 takes a tenth of the time. At the end nothing looks once more.
     gc.set_threshold(100_000, 10, 10)
     if may_need_workers(" ".join(sys.argv[1:]).replace("=", " ")):
-        from tcpcast import forks  # noqa: PLC0415 - see above
+        from tcpcast import forkserver  # noqa: PLC0415 - see above
 
-        forks.begin()
+        forkserver.begin()
     try:
         from tcpcast.cli import main as run  # noqa: PLC0415 - takes a moment
 

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcpcast.engines.packet.plain import Config
+from tcpcast.engines.packet.config_types import Config
 
 __all__ = [
     "CLASS_CELLS",

@@ -39,7 +39,7 @@ class Metric:
     unit
         Of a metric that is not in :data:`UNITS`, an own engine's; otherwise what its name ends in
         says it (see :func:`unit_of`).
-    doubt
+    interval_warning
         In words, why the interval is withheld or to be checked; None where it can be trusted, or
         none is due.
     at_least
@@ -51,15 +51,15 @@ class Metric:
     high: float | None = None
     trusted: bool = True
     unit: str = ""
-    doubt: str | None = None
+    interval_warning: str | None = None
     at_least: float | None = None
 
     @property
     def lacking(self) -> str | None:
         """What there was too little of for an interval, such as "too few files"."""
-        if self.doubt is None or self.low is not None:
+        if self.interval_warning is None or self.low is not None:
             return None
-        return self.doubt.partition(":")[0]
+        return self.interval_warning.partition(":")[0]
 
 
 _ENDINGS = {"_bps": "bit/s", "_pps": "packet/s", "_pkts": "packet", "_s": "s", "_ratio": "1"}
@@ -179,7 +179,7 @@ class Answer:
     apply, with ``suggestions`` of requests that the engine accepts, and ``wall_s`` how long it
     took. ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's
     name to its columns (equal-length numpy arrays), ``notes`` holds what to check before
-    trusting the result. ``unwritten`` says which files of the run could not be written, and why.
+    trusting the result. ``write_errors`` says which files of the run could not be written, and why.
 
     ``kind`` says whether it was calculated, simulated or measured. Of a formula, ``regime`` is what
     limits the rate or takes the time, ``steps`` every quantity that leads to the result, and
@@ -199,7 +199,7 @@ class Answer:
     status: Status = Status.DONE
     reason: str = ""
     suggestions: tuple[Suggestion, ...] = ()
-    unwritten: list[str] = field(default_factory=list)
+    write_errors: list[str] = field(default_factory=list)
     kind: Kind = "formula"
     regime: str | None = None
     steps: list[Step] = field(default_factory=list)
@@ -222,7 +222,7 @@ class Answer:
         return self.status is Status.INTERRUPTED
 
     @property
-    def partial(self) -> str | None:
+    def incomplete_reason(self) -> str | None:
         """Why the answer is not the whole one that was requested, None if it is."""
         return self.reason if self.applies and self.status is not Status.DONE else None
 
@@ -250,16 +250,20 @@ class Answer:
         if not self.interrupted:
             self.status = status
 
-    def distrust(self, doubt: str | None = None) -> None:
+    def mark_untrusted(self, interval_warning: str | None = None) -> None:
         """Mark all metrics as not trusted; with a reason, also withhold their intervals for it."""
-        withheld: dict[str, Any] = {"low": None, "high": None, "doubt": doubt} if doubt else {}
+        withheld: dict[str, Any] = (
+            {"low": None, "high": None, "interval_warning": interval_warning}
+            if interval_warning
+            else {}
+        )
         marks = {"trusted": False} | withheld
         self.metrics = {name: replace(m, **marks) for name, m in self.metrics.items()}
 
     @property
     def withheld(self) -> bool:
         """True if there are no metrics; ``reason`` says why, tables help to find the cause."""
-        return self.partial is not None and not self.metrics
+        return self.incomplete_reason is not None and not self.metrics
 
     def __getitem__(self, metric: str) -> float:
         """Return the value of a metric: ``answer["loss_ratio"]``.
@@ -278,7 +282,9 @@ class Answer:
         if not self.applies:
             return f"{self.engine} has no {metric!r}: it does not apply: {self.not_applicable}"
         if not self.metrics:
-            return f"{self.engine} has no {metric!r}, nor any other metric: {self.partial}"
+            return (
+                f"{self.engine} has no {metric!r}, nor any other metric: {self.incomplete_reason}"
+            )
         near = [name for name in self.metrics if name.startswith(metric)]
         near = near or difflib.get_close_matches(metric, self.metrics, n=3)
         meant = f"write {' or '.join(map(repr, near))}" if near else None
@@ -319,10 +325,10 @@ class Answer:
         }
         if self.notes:  # the same warnings, with the fields that reports select by
             body["notes"] = [asdict(note) | {"metrics": list(note.metrics)} for note in self.notes]
-        if self.partial is not None:
-            body["partial"] = self.partial
-        if self.unwritten:
-            body["unwritten"] = list(self.unwritten)
+        if self.incomplete_reason is not None:
+            body["incomplete_reason"] = self.incomplete_reason
+        if self.write_errors:
+            body["write_errors"] = list(self.write_errors)
         return body
 
     def _inputs(self) -> dict[str, Any]:
@@ -353,7 +359,11 @@ def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
         found["at_least"] = metric.at_least
     if not metric.trusted:
         found["trusted"] = False
-    return found if metric.doubt is None else found | {"doubt": metric.doubt}
+    return (
+        found
+        if metric.interval_warning is None
+        else found | {"interval_warning": metric.interval_warning}
+    )
 
 
 def _columns(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:

@@ -191,7 +191,7 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
 def figure_of(value: float, low: float, high: float, lacking: str | None = TOO_FEW_FILES) -> Metric:
     """Return a row's figure; where its interval is nan, ``lacking`` says what is behind it."""
     if math.isnan(low):
-        return Metric(value, doubt=lacking)
+        return Metric(value, interval_warning=lacking)
     return Metric(value, low, high)
 
 
@@ -342,7 +342,7 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
 
 def _doubt(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
     """Return why a class has no interval, None where none is due; not every answer says."""
-    if f"{name}_doubt" in table:
-        return str(table[f"{name}_doubt"][row]) or None
+    if f"{name}_interval_warning" in table:
+        return str(table[f"{name}_interval_warning"][row]) or None
     is_of_files = any(each in table and row.file_kinds for each, row in METRICS.items())
     return TOO_FEW_FILES if is_of_files else TOO_FEW_VALUES

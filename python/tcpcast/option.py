@@ -50,6 +50,8 @@ class Option:
         Line of ``--help``.
     spelled
         Option as typed, if it does not follow from the name.
+    former
+        Former spelling; its error suggests the present one.
     type
         Type of the value: text, or True and False for an option without a value, unless set.
     default
@@ -77,6 +79,7 @@ class Option:
     keys: tuple[str, ...] = ()
     example: str = ""
     page: Input | None = None
+    former: str = ""
 
     @property
     def flag(self) -> str:

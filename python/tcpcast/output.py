@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import inputs
 from tcpcast.errors import EnvironmentFault, TcpcastError
-from tcpcast.visible import visible
+from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,7 +216,7 @@ def _show_as_it_is(figure: Figure) -> None:
 
     for found in figure.findobj(Text):
         if isinstance(found, Text) and not found.get_text().startswith(_TICK):
-            found.set_text(visible(found.get_text()))
+            found.set_text(escape_control_characters(found.get_text()))
             found.set_parse_math("$" not in found.get_text())
 
 

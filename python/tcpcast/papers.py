@@ -30,13 +30,13 @@ class Reproduction(Protocol):
     """A paper's figures compared with computed ones.
 
     ``page`` is the file that was written. ``interrupted`` is true if only some sections were
-    finished and no page was written. ``unwritten`` has a message for each file that could not be
+    finished and no page was written. ``write_errors`` has a message for each file that could not be
     written.
     """
 
     page: Path | None
     interrupted: bool
-    unwritten: list[str]
+    write_errors: list[str]
 
     @property
     def is_as_known(self) -> bool:

@@ -62,7 +62,7 @@ class Estimate:
     ``pairs`` the number of such neighbours. ``few`` says that fewer than :data:`FEW_EVENTS` events
     stand behind the figure. ``bend`` is the skewness of the units over ``6 sqrt(units)``.
     ``unlike`` counts the units that differ from the commonest ratio; None where no ratio comes
-    twice. ``doubt`` says in words why the interval, or its absence, is to be checked, ``endless``
+    twice. ``interval_warning`` says in words why the interval, or its absence, is to be checked, ``endless``
     that no longer run would mend it. ``at_least`` is a lower bound of the value where the value
     itself is withheld. ``pseudo`` has the jackknife's pseudo-values, ``[units]``, of
     ``replications`` runs.
@@ -78,7 +78,7 @@ class Estimate:
     few: bool = False
     bend: float = 0.0
     unlike: int | None = None
-    doubt: str | None = None
+    interval_warning: str | None = None
     endless: bool = False
     at_least: float | None = None
     pseudo: Floats | None = field(default=None, repr=False, compare=False)
@@ -101,10 +101,10 @@ class Estimate:
 
         An earlier doubt stays: the first reason found is the one to mend.
         """
-        doubt, endless = self.doubt or why, self.endless or endless
+        doubt, endless = self.interval_warning or why, self.endless or endless
         if not withheld:
-            return replace(self, doubt=doubt, endless=endless)
-        return replace(self, low=None, high=None, half_width=math.inf, doubt=doubt)
+            return replace(self, interval_warning=doubt, endless=endless)
+        return replace(self, low=None, high=None, half_width=math.inf, interval_warning=doubt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +421,7 @@ def next_length(
     """
     # What no length mends is no reason to go on; it is said at the end.
     mendable = {
-        name: replace(e, doubt=None) if e is not None and e.endless else e
+        name: replace(e, interval_warning=None) if e is not None and e.endless else e
         for name, e in estimates.items()
     }
     unmet = unmet_precision(mendable, targets)
@@ -483,8 +483,12 @@ def _goal(target: float) -> float:
 
 def _shortfall(estimate: Estimate | None, target: float) -> str | None:
     goal = _goal(target)
-    if estimate is None or estimate.low is None or estimate.doubt is not None:
-        return "no interval yet" if estimate is None else estimate.doubt or "no interval yet"
+    if estimate is None or estimate.low is None or estimate.interval_warning is not None:
+        return (
+            "no interval yet"
+            if estimate is None
+            else estimate.interval_warning or "no interval yet"
+        )
     if estimate.few:
         return f"fewer than {FEW_EVENTS} events"
     relative = estimate.relative_half_width

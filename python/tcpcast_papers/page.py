@@ -44,7 +44,7 @@ def write(report: Report, folder: Path, *, force: bool = False) -> None:
     """Write the figures, and ``index.md`` that shows them, into a folder.
 
     Figures and pages of an earlier reproduction are replaced, with ``force`` any file. What
-    cannot be written is told in ``report.unwritten``. Of an interrupted reproduction nothing is
+    cannot be written is told in ``report.write_errors``. Of an interrupted reproduction nothing is
     written: it would replace one that may be whole.
     """
     if report.interrupted:
@@ -59,14 +59,14 @@ def write(report: Report, folder: Path, *, force: bool = False) -> None:
         output.write_text(page, text, kind=output.PAGE, force=force)
         report.page = page
     except EnvironmentFault as fault:
-        report.unwritten.append(str(fault))
+        report.write_errors.append(str(fault))
 
 
 def _drawn(report: Report, drawn: Drawn, force: bool) -> bool:
     try:
         drawn.write(force=force)
     except EnvironmentFault as fault:
-        report.unwritten.append(str(fault))
+        report.write_errors.append(str(fault))
         return False
     return True
 

@@ -74,7 +74,7 @@ class PublishedTable:
         return len(self.lines)
 
     def where(self, **cells: object) -> tuple[Line, ...]:
-        """Return the lines whose cells read as given: ``where(law="E", buffer_pkts=150)``."""
+        """Return the lines whose cells read as given: ``where(distribution="E", buffer_pkts=150)``."""
         return tuple(
             line
             for line in self.lines

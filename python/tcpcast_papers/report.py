@@ -47,7 +47,7 @@ class Report:
     """A whole paper: sections in the paper's order, and the page they were written to.
 
     ``accepted`` are the differences that are known. ``interrupted`` is true if only some sections
-    were finished and no page was written; ``unwritten`` has a message for each file that could not
+    were finished and no page was written; ``write_errors`` has a message for each file that could not
     be written.
     """
 
@@ -57,7 +57,7 @@ class Report:
     accepted: tuple[Accepted, ...] = ()
     page: Path | None = None
     interrupted: bool = False
-    unwritten: list[str] = field(default_factory=list)
+    write_errors: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> Iterator[tuple[str, Row]]:
@@ -159,9 +159,9 @@ class Report:
             "gone": gone,
         }
         if self.interrupted:
-            document["partial"] = "interrupted: these sections were finished"
-        if self.unwritten:
-            document["unwritten"] = self.unwritten
+            document["incomplete_reason"] = "interrupted: these sections were finished"
+        if self.write_errors:
+            document["write_errors"] = self.write_errors
         return document
 
 

@@ -3,7 +3,7 @@
 Every link is a queue whose packets leave one by one in events of their own, every arrival is an
 event, and so is every timer. Nothing is computed ahead. It takes the native simulator's plain
 numbers and gives what happened as lists, in integer nanoseconds, so that the two can be compared
-event for event. Only laws that are constants, and no random loss.
+event for event. Only distributions that are constants, and no random loss.
 
 The rules that both keep: at equal times departures come before arrivals and timers come last; the
 bottleneck does not lose the fractions of nanoseconds of a busy period, while an access link takes
@@ -678,11 +678,11 @@ def rounded(dividend: int, divisor: int) -> int:
 def _first_start(group: dict[str, Any], at: int) -> float:
     traffic = group["traffic"]
     if "on-off" in traffic:
-        law = traffic["on-off"]["off"]
+        distribution = traffic["on-off"]["off"]
     elif "times" in traffic["bulk"]["start"]:
         times = traffic["bulk"]["start"]["times"]
         return float(times[at % len(times)])
     else:
-        law = traffic["bulk"]["start"]["drawn"]
-    assert law["law"] == "constant"
-    return float(law["value"])
+        distribution = traffic["bulk"]["start"]["drawn"]
+    assert distribution["distribution"] == "constant"
+    return float(distribution["value"])

@@ -33,8 +33,8 @@ SCENARIO: dict[str, Any] = {
     "traffic": {
         "kind": "on-off",
         "sources": 7,
-        "off": {"law": "constant", "value": "40s"},
-        "size": {"law": "constant", "value": "60pkt"},
+        "off": {"distribution": "constant", "value": "40s"},
+        "size": {"distribution": "constant", "value": "60pkt"},
     },
     "tcp": {"stack": "rfc-newreno", "receiver_window": 30},
     "run": {"duration": "119s", "warmup": "0s"},
@@ -214,7 +214,7 @@ def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_pat
     answer = tcpcast.Answer(engine="packet")
     with Captures(asked, run, replaced) as captures:
         captures.put(answer)
-    assert not answer.unwritten
+    assert not answer.write_errors
     assert not answer.notes
     assert sorted(file.stem for file in tmp_path.iterdir()) == sorted(TAPS)
 
@@ -231,13 +231,13 @@ def test_packets_are_written_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_which_points_are_left_out_says_so() -> None:
-    changes = {"probes.flows": list(range(134)), "run.connections": 100_000}
+    changes = {"probes.flows": list(range(134)), "run.transfers": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert 100_000 < answer.tables["windows"]["time_s"].size <= 1_000_000
     thinned = [note for note in answer.notes if "there are too many points" in str(note)]
     assert thinned
     assert all(note.about(answer.metrics) is None for note in thinned)  # of no metric
     (short,) = tcpcast.run(
-        tcpcast.load("web-10mbit", changes=changes | {"run.connections": 1_000}), ["packet"]
+        tcpcast.load("web-10mbit", changes=changes | {"run.transfers": 1_000}), ["packet"]
     )
     assert not any("too many points" in warning for warning in short.warnings)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import tcpcast
 
-WEB = {"run.connections": 1500, "run.warmup": "5s"}
+WEB = {"run.transfers": 1500, "run.warmup": "5s"}
 WINDOWS: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "1gbit"}},
     "traffic": {"kind": "bulk"},
@@ -49,8 +49,8 @@ def test_a_larger_initial_window_is_of_its_class_alone() -> None:
     tables = WINDOWS | {
         "traffic": {
             "kind": "on-off",
-            "off": {"law": "exponential", "mean": "1s"},
-            "size": {"law": "constant", "value": "10pkt"},
+            "off": {"distribution": "exponential", "mean": "1s"},
+            "size": {"distribution": "constant", "value": "10pkt"},
         },
         "class": [
             {"name": "two", "sources": 5},

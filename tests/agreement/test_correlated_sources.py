@@ -21,12 +21,12 @@ def scenario(correlation: float | None, **traffic: Any) -> Scenario:
         "traffic": {
             "kind": "on-off",
             "sources": 1,
-            "off": {"law": "lognormal", "mean": "3s", "sd": "3s"},
-            "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
+            "off": {"distribution": "lognormal", "mean": "3s", "sd": "3s"},
+            "size": {"distribution": "lognormal", "mean": "50pkt", "sd": "50pkt"},
             **traffic,
         },
         "tcp": {"stack": "rfc-newreno", "receiver_window": 1000},
-        "run": {"connections": 4000, "warmup": "0s"},
+        "run": {"transfers": 4000, "warmup": "0s"},
         "probes": {"flows": [0]},
     }
     if correlation is not None:
@@ -45,7 +45,7 @@ def sizes_and_silences(correlation: float | None) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("asked", [-0.3, 0.8])
-def test_ranks_are_correlated_as_asked_and_each_keeps_its_law(asked: float) -> None:
+def test_ranks_are_correlated_as_asked_and_each_keeps_its_distribution(asked: float) -> None:
     sizes, silences = sizes_and_silences(asked)
     assert len(sizes) > 3000
     # Whole packets have ties, of which there are few.
@@ -67,9 +67,9 @@ def test_without_a_correlation_the_draws_are_those_of_before() -> None:
 @pytest.mark.parametrize(
     "size",
     [
-        {"law": "constant", "value": "3pkt"},
-        {"law": "empirical", "values": ["3pkt", "3pkt"]},
-        {"law": "empirical", "values": ["3pkt", "5pkt"], "weights": [1, 0]},
+        {"distribution": "constant", "value": "3pkt"},
+        {"distribution": "empirical", "values": ["3pkt", "3pkt"]},
+        {"distribution": "empirical", "values": ["3pkt", "5pkt"], "weights": [1, 0]},
     ],
 )
 def test_nothing_goes_with_a_constant(size: dict[str, Any]) -> None:
@@ -78,4 +78,4 @@ def test_nothing_goes_with_a_constant(size: dict[str, Any]) -> None:
     expected = "traffic.correlation: nothing goes with size, which is constant; leave it out"
     assert str(refused.value) == expected
     assert scenario(0.0, size=size)
-    assert scenario(0.5, size={"law": "empirical", "values": ["3pkt", "5pkt"]})
+    assert scenario(0.5, size={"distribution": "empirical", "values": ["3pkt", "5pkt"]})

@@ -1,4 +1,4 @@
-"""Cross traffic beside queueing theory, beside its own laws, and beside those it meets."""
+"""Cross traffic beside queueing theory, beside its own distributions, and beside those it meets."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def probe(seconds: float, mean_off_s: float = 0.5) -> dict[str, Any]:
         "traffic": {
             "kind": "on-off",
             "sources": 1,
-            "off": {"law": "exponential", "mean": f"{mean_off_s}s"},
-            "size": {"law": "constant", "value": "1pkt"},
+            "off": {"distribution": "exponential", "mean": f"{mean_off_s}s"},
+            "size": {"distribution": "constant", "value": "1pkt"},
         },
         "run": {"duration": f"{seconds}s", "warmup": "20s"},
     }
@@ -53,7 +53,7 @@ def columns(answer: Answer) -> dict[str, Any]:
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
 def test_a_probe_waits_among_poisson_packets_as_pollaczek_and_khinchine_say(load: float) -> None:
-    asked = scenario({"law": "poisson", "mean": f"{100 * load:g}%"}, **probe(8000))
+    asked = scenario({"model": "poisson", "mean": f"{100 * load:g}%"}, **probe(8000))
     answer = simulated(asked)
     # M/D/1: a wait of rho s / (2 (1 - rho)), and the probe's own load, 0.2 %, beside it.
     own = PACKET_S / (0.5 + 0.02)
@@ -76,7 +76,7 @@ def test_a_full_buffer_loses_as_many_as_the_link_cannot_carry() -> None:
     tables = probe(2000) | {
         "network": {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "40pkt"}}
     }
-    answer = simulated(scenario({"law": "poisson", "mean": "200%"}, **tables))
+    answer = simulated(scenario({"model": "poisson", "mean": "200%"}, **tables))
     row = columns(answer)
     assert answer["utilisation"] == pytest.approx(1.0, abs=1e-4)
     carried = row["carried_bps"][0]
@@ -87,7 +87,7 @@ def test_a_full_buffer_loses_as_many_as_the_link_cannot_carry() -> None:
 
 
 def test_a_noise_has_the_mean_and_deviation_of_a_normal_variable_cut_at_nought() -> None:
-    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.6, "bin": "10ms"}
+    noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.6, "bin": "10ms"}
     answer = simulated(scenario(noise, **probe(2000)))
     row = columns(answer)
     # Two deviations from 0.
@@ -124,7 +124,7 @@ def mean_work_s(mean: float, sd: float, bin_s: float) -> float:
 
 @pytest.mark.parametrize(("shared", "sources"), [(True, 1), (False, 1), (False, 50)])
 def test_work_before_a_router_is_that_of_a_random_walk(shared: bool, sources: int) -> None:
-    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.5, "hop": "router"}
+    noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.5, "hop": "router"}
     answer = simulated(scenario(noise, **own_router(shared=shared, sources=sources)))
     wait = answer.metrics["on_time_s"].value - 0.020
     # Packets of others, or a fluid: 0.15 ms more or less.
@@ -144,7 +144,7 @@ def test_work_before_a_router_is_that_of_a_random_walk(shared: bool, sources: in
 
 def test_the_paper_s_backbone_router_when_it_is_full() -> None:
     # Baccelli, Hong and Liu, Table 5: mean load 100 %, deviation half of it.
-    noise = {"law": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
+    noise = {"model": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
     answer = simulated(scenario(noise, **own_router(shared=False, sources=50)))
     row = columns(answer)
     # Cut at 0 more than the link carries is offered, and what does not fit is lost.
@@ -159,7 +159,7 @@ def test_the_paper_s_backbone_router_when_it_is_full() -> None:
 def test_a_router_of_each_source_s_own_is_not_the_same_for_all() -> None:
     # Were one noise for all of them, its chance would be in all and in no interval: of twelve
     # intervals, each of a run with another seed, ten or eleven would miss the mean of all.
-    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
+    noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
     asked = scenario(noise, **own_router(shared=False, sources=60))
     asked = asked.with_changes({"run.duration": "60s"})
     seeds = range(1, 13)
@@ -172,14 +172,14 @@ def test_a_router_of_each_source_s_own_is_not_the_same_for_all() -> None:
 
 
 def test_a_full_router_loses_as_many_of_a_source_as_it_does_packet_by_packet() -> None:
-    noise = {"law": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
+    noise = {"model": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
     noise["bin"] = "100ms"
     lost, others = [], []
     for shared in (True, False):
         tables = own_router(shared=shared)
         tables["traffic"] |= {
-            "off": {"law": "exponential", "mean": "50ms"},
-            "size": {"law": "constant", "value": "20pkt"},
+            "off": {"distribution": "exponential", "mean": "50ms"},
+            "size": {"distribution": "constant", "value": "20pkt"},
         }
         tables["run"] = {"duration": "500s", "warmup": "20s", "replications": 2}
         answer = simulated(scenario(noise, **tables))
@@ -200,7 +200,7 @@ def bulk(queue: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_in_a_fair_queue_a_stream_takes_no_more_than_its_share() -> None:
-    flood = {"law": "poisson", "mean": "300%"}
+    flood = {"model": "poisson", "mean": "300%"}
     fair = simulated(scenario(flood, **bulk({"kind": "fq", "drop": "longest"})))
     plain = simulated(scenario(flood, **bulk("droptail")))
     share = PACKET_S * 0.5 / PACKET_S**2  # packets/s
@@ -212,7 +212,7 @@ def test_in_a_fair_queue_a_stream_takes_no_more_than_its_share() -> None:
 def test_a_recording_is_sent_as_it_is_and_named_when_it_begins_again(tmp_path: Path) -> None:
     rows = "time_s,bytes\n0,3000\n0.1,1500\n0.4,4500\n"
     (tmp_path / "others.csv").write_text(rows)
-    stream = {"law": "trace", "file": "others.csv", "period": "1s", "name": "others"}
+    stream = {"model": "trace", "file": "others.csv", "period": "1s", "name": "others"}
     network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit"}}
     tcp = {"stack": "rfc-newreno"}
     tables = {"network": network, "cross": [stream], "tcp": tcp, **probe(120)}
@@ -227,14 +227,14 @@ def test_a_recording_is_sent_as_it_is_and_named_when_it_begins_again(tmp_path: P
 
 
 STREAMS: list[dict[str, Any]] = [
-    {"law": "poisson", "mean": "20%"},
-    {"law": "fgn", "mean": "20%", "sd": "10%", "hurst": 0.7},
-    {"law": "pareto", "mean": "2mbit", "sources": 20, "on": "100ms", "off": "200ms"},
+    {"model": "poisson", "mean": "20%"},
+    {"model": "fgn", "mean": "20%", "sd": "10%", "hurst": 0.7},
+    {"model": "pareto", "mean": "2mbit", "sources": 20, "on": "100ms", "off": "200ms"},
 ]
 
 
 def test_at_a_hop_beside_the_bottleneck_it_is_the_same_queue() -> None:
-    stream = {"law": "poisson", "mean": "80%"}
+    stream = {"model": "poisson", "mean": "80%"}
     hops: list[dict[str, Any]] = [
         {"name": "first", "rate": "10mbit"},
         {"name": "second", "rate": "1gbit", "measured": True},
@@ -273,7 +273,7 @@ def test_threads_make_no_difference(queue: Any, stack: str) -> None:
 
 
 def test_threads_make_no_difference_to_hops_of_sources_own() -> None:
-    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
+    noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
     asked = scenario(noise, **own_router(shared=False, sources=30))
     asked = asked.with_changes({"run.replications": 3, "run.duration": "30s"})
     once, thrice = (simulated(asked, threads=n) for n in (1, 3))
@@ -292,7 +292,7 @@ def test_without_cross_traffic_nothing_is_said_of_it() -> None:
 def test_formulas_say_that_they_leave_it_out() -> None:
     loss = {"rate": "10mbit", "loss": "1%"}
     tables = bulk("droptail", network={"rtt": "20ms", "bottleneck": loss})
-    asked = scenario({"law": "poisson", "mean": "50%"}, **tables)
+    asked = scenario({"model": "poisson", "mean": "50%"}, **tables)
     (answer,) = tcpcast.run(asked, ["pftk"])
     assert any("cross traffic is left out" in warning for warning in answer.warnings)
     measured = tcpcast.run(asked, ["packet", "pftk"], feed="measured")
@@ -300,6 +300,6 @@ def test_formulas_say_that_they_leave_it_out() -> None:
 
 
 def test_engset_refuses_it() -> None:
-    asked = tcpcast.load("web-10mbit", changes={"cross": [{"law": "poisson", "mean": "10%"}]})
+    asked = tcpcast.load("web-10mbit", changes={"cross": [{"model": "poisson", "mean": "10%"}]})
     (answer,) = tcpcast.run(asked, ["engset"])
     assert "the scenario has cross traffic on it" in str(answer.not_applicable)

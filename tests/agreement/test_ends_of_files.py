@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ def test_goodput_counts_the_bytes_that_there_are(queue: str) -> None:
         "linux-cubic",
         "148B",
         link={"queue": queue, "buffer": "100pkt"},
-        traffic={"arrivals": {"law": "poisson", "rate": "20/s"}},
+        traffic={"arrivals": {"distribution": "poisson", "rate": "20/s"}},
         run={"duration": "100s", "warmup": "10s"},
     )
     answer = tcpcast.run(asked, ["packet"])["packet"]

@@ -124,8 +124,8 @@ def test_variance_alone_loses_nothing(
         5000,
         traffic={
             "sources": 5000,
-            "off": {"law": "lognormal", "mean": "30s", "sd": f"{off_sd}s"},
-            "size": {"law": "lognormal", "mean": "50pkt", "sd": f"{size_sd}pkt"},
+            "off": {"distribution": "lognormal", "mean": "30s", "sd": f"{off_sd}s"},
+            "size": {"distribution": "lognormal", "mean": "50pkt", "sd": f"{size_sd}pkt"},
         },
         run={"duration": duration, "warmup": "120s"},
     )
@@ -152,7 +152,7 @@ def transfers_without_end(buffer: str, **queue: Any) -> Answer:
                 "traffic": {
                     "kind": "bulk",
                     "flows": 24,
-                    "start": {"law": "uniform", "low": "0s", "high": "5s"},
+                    "start": {"distribution": "uniform", "low": "0s", "high": "5s"},
                 },
                 "tcp": {"stack": "max-plus-reno", "receiver_window": 1000},
                 "run": {"duration": "1100s", "warmup": "100s"},

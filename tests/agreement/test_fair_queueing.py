@@ -83,7 +83,10 @@ def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Sce
                 "bottleneck": {"rate": "10mbit", "buffer": f"{buffer}pkt", "queue": queue},
                 "egress": {"rate": "10gbit"},
             },
-            "traffic": {"kind": "bulk", "start": {"law": "uniform", "low": "0s", "high": "1s"}},
+            "traffic": {
+                "kind": "bulk",
+                "start": {"distribution": "uniform", "low": "0s", "high": "1s"},
+            },
             "class": [
                 {"name": f"flow{at}", "flows": 1, "rtt": f"{60 + 20 * at / flows:.6f}ms"}
                 for at in range(flows)

@@ -91,12 +91,12 @@ def alone(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> A
         "traffic": {
             "kind": "on-off",
             "sources": 1,
-            "off": {"law": "exponential", "mean": "1s"},
-            "size": {"law": "constant", "value": size},
+            "off": {"distribution": "exponential", "mean": "1s"},
+            "size": {"distribution": "constant", "value": size},
             "connection": connection,
         },
         "tcp": {"receiver_window": 4, "initial_window": 4, **stack},
-        "run": {"connections": 200, "warmup": "5s"},
+        "run": {"transfers": 200, "warmup": "5s"},
         "probes": probes,
     }
     return simulated(Scenario.from_dict(scenario))
@@ -161,7 +161,7 @@ def test_transfers_that_arrive_have_a_goodput_and_those_alone_and_flows_none() -
         "traffic": {
             "kind": "transfers",
             "size": "20pkt",
-            "arrivals": {"law": "poisson", "rate": "20/s"},
+            "arrivals": {"distribution": "poisson", "rate": "20/s"},
         },
         "run": {"duration": "60s", "warmup": "5s"},
     }

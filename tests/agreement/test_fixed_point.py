@@ -18,7 +18,7 @@ from test_many_sources import local_loop, usual, within
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
-START = {"law": "uniform", "low": "0s", "high": "10s"}
+START = {"distribution": "uniform", "low": "0s", "high": "10s"}
 
 
 def answered(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) -> Answer:
@@ -41,7 +41,7 @@ def shown_without_trust(answer: Answer, doubt: str) -> bool:
     metrics = answer.metrics
     assert figures(answer) == {name: metric.value for name, metric in metrics.items()}
     return bool(metrics) and all(
-        not m.trusted and m.low is None and m.doubt == doubt for m in metrics.values()
+        not m.trusted and m.low is None and m.interval_warning == doubt for m in metrics.values()
     )
 
 
@@ -59,10 +59,10 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
     scenario, exact = overload
     answer = answered(asked(scenario, scheme=0, steps=5))
     assert shown_without_trust(answer, "above the threshold")
-    assert answer.partial is not None
-    assert answer.partial.startswith("no fixed point holds above the threshold (")
-    assert "1.5 times what the link carries" in answer.partial
-    assert answer.partial.endswith(
+    assert answer.incomplete_reason is not None
+    assert answer.incomplete_reason.startswith("no fixed point holds above the threshold (")
+    assert "1.5 times what the link carries" in answer.incomplete_reason
+    assert answer.incomplete_reason.endswith(
         "write --engine packet, or --engine mean-field for a large population"
     )
     assert exit_code([answer]) == 1
@@ -75,7 +75,7 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
 def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> None:
     exact = usual(2500)
     answer = answered(asked(local_loop(2500), **table, references=250, steps=6))
-    assert answer.partial is None
+    assert answer.incomplete_reason is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
     assert answer["loss_ratio"] == exact["loss_ratio"] == 0
@@ -90,21 +90,21 @@ def test_above_the_threshold_passing_every_test_is_no_answer(
     monkeypatch.setattr(module, "tested", lambda *_: convergence.Tested())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
     below = answered(asked(local_loop(400, **short), steps=2))
-    assert below.partial is None
+    assert below.incomplete_reason is None
     assert below.metrics
     above = answered(asked(local_loop(5500, **short), steps=2, step="5s"))
     assert shown_without_trust(above, "above the threshold")
-    assert above.partial is not None
-    assert above.partial.startswith("no fixed point holds above the threshold: ")
+    assert above.incomplete_reason is not None
+    assert above.incomplete_reason.startswith("no fixed point holds above the threshold: ")
     assert "reference_flows" in above.tables
 
 
 def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None:
     answer = answered(asked(local_loop(4900), scheme=0, steps=4, step="10s"))
     assert shown_without_trust(answer, "no fixed point")
-    assert answer.partial is not None
-    assert answer.partial.startswith("no fixed point was reached (")
-    assert "write --engine packet" in answer.partial
+    assert answer.incomplete_reason is not None
+    assert answer.incomplete_reason.startswith("no fixed point was reached (")
+    assert "write --engine packet" in answer.incomplete_reason
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None
     [
         ({}, 0.5),
         ({"network.bottleneck": {"rate": "unlimited"}}, 0.0),
-        ({"traffic.off": {"law": "constant", "value": "60s"}}, 0.25),
+        ({"traffic.off": {"distribution": "constant", "value": "60s"}}, 0.25),
     ],
 )
 def test_the_load_is_that_of_files_that_take_no_time(changes: dict[str, Any], load: float) -> None:
@@ -146,7 +146,7 @@ def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
         assert not found.applies
         assert [each.engine for each in found.suggestions] == ["packet"]
     (found,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
-    assert "bulk flows differ from those that are followed" in (found.partial or "")
+    assert "bulk flows differ from those that are followed" in (found.incomplete_reason or "")
 
 
 def test_bulk_flows_with_buffers_of_their_own() -> None:
@@ -235,7 +235,7 @@ OTHER_HOP: dict[str, Any] = {
     ("changes", "advice"),
     [
         ({"network": OTHER_HOP}, "network.hop.0.shared = false"),
-        ({"cross": [{"law": "poisson", "mean": "10%"}]}, "at a hop with shared = false"),
+        ({"cross": [{"model": "poisson", "mean": "10%"}]}, "at a hop with shared = false"),
     ],
 )
 def test_only_one_router_is_shared(changes: dict[str, Any], advice: str) -> None:

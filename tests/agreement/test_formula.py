@@ -29,11 +29,11 @@ SPECIAL = {
     "traffic": {
         "kind": "on-off",
         "sources": 20,
-        "off": {"law": "exponential", "mean": "5s"},
-        "size": {"law": "exponential", "mean": "347pkt", "minimum": "3pkt"},
+        "off": {"distribution": "exponential", "mean": "5s"},
+        "size": {"distribution": "exponential", "mean": "347pkt", "minimum": "3pkt"},
     },
     "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
-    "run": {"connections": 1000},
+    "run": {"transfers": 1000},
 }
 
 
@@ -105,15 +105,15 @@ def test_few_sources_are_warned_of() -> None:
 @pytest.mark.parametrize(
     ("size", "warned"),
     [
-        ({"law": "ep", "mean": "12pkt", "minimum": "3pkt"}, True),
-        ({"law": "ee", "mean": "12pkt", "minimum": "3pkt", "c": 7}, True),
-        ({"law": "pareto", "mean": "12pkt", "alpha": 1.5}, True),
-        ({"law": "lognormal", "mean": "12pkt", "sd": "30pkt"}, True),
-        ({"law": "lognormal", "mean": "12pkt", "sd": "3pkt"}, False),
-        ({"law": "empirical", "values": [2, 2, 2, 2, 2, 62], "weights": [1] * 6}, True),
-        ({"law": "empirical", "values": [6, 18], "weights": [1, 1]}, False),
-        ({"law": "constant", "value": "12pkt"}, False),
-        ({"law": "ep", "mean": "100pkt", "minimum": "3pkt"}, False),  # 2 WR - 2 = 86 < 100
+        ({"distribution": "ep", "mean": "12pkt", "minimum": "3pkt"}, True),
+        ({"distribution": "ee", "mean": "12pkt", "minimum": "3pkt", "c": 7}, True),
+        ({"distribution": "pareto", "mean": "12pkt", "alpha": 1.5}, True),
+        ({"distribution": "lognormal", "mean": "12pkt", "sd": "30pkt"}, True),
+        ({"distribution": "lognormal", "mean": "12pkt", "sd": "3pkt"}, False),
+        ({"distribution": "empirical", "values": [2, 2, 2, 2, 2, 62], "weights": [1] * 6}, True),
+        ({"distribution": "empirical", "values": [6, 18], "weights": [1, 1]}, False),
+        ({"distribution": "constant", "value": "12pkt"}, False),
+        ({"distribution": "ep", "mean": "100pkt", "minimum": "3pkt"}, False),  # 2 WR - 2 = 86 < 100
     ],
 )
 def test_long_tails_are_warned_of(size: dict[str, Any], warned: bool) -> None:

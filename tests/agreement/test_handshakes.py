@@ -82,10 +82,10 @@ def test_files_on_a_persistent_connection_have_no_total_time() -> None:
         "traffic": {
             "kind": "on-off",
             "sources": 5,
-            "off": {"law": "exponential", "mean": "1s"},
-            "size": {"law": "exponential", "mean": "10pkt"},
+            "off": {"distribution": "exponential", "mean": "1s"},
+            "size": {"distribution": "exponential", "mean": "10pkt"},
         },
-        "run.connections": 500,
+        "run.transfers": 500,
     }
     new = answered(web)
     assert new["total_time_s"] == pytest.approx(new["on_time_s"] + RTT_S, abs=0.01)

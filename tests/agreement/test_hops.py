@@ -103,7 +103,7 @@ def test_the_books_of_hops_once_all_is_quiet() -> None:
     scenario = in_series(hops)
     del scenario["class"][3:]
     for at, group in enumerate(scenario["class"]):
-        group["traffic"]["off"] = {"law": "constant", "value": f"{5 + 0.0137 * at}s"}
+        group["traffic"]["off"] = {"distribution": "constant", "value": f"{5 + 0.0137 * at}s"}
     network, native = compared(numbers_of(scenario), 9.9)
     assert network.first_tie > 9 * SECOND
     assert native.total("sent") > 200
@@ -192,8 +192,8 @@ def answered(network: dict[str, Any], **changes: Any) -> tcpcast.Answer:
         "traffic": {
             "kind": "on-off",
             "sources": 20,
-            "off": {"law": "exponential", "mean": "500ms"},
-            "size": {"law": "exponential", "mean": "30pkt", "minimum": "1pkt"},
+            "off": {"distribution": "exponential", "mean": "500ms"},
+            "size": {"distribution": "exponential", "mean": "30pkt", "minimum": "1pkt"},
         },
         "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
         "run": {"duration": "40s", "warmup": "5s", "seed": 3, "replications": 2},
@@ -390,13 +390,20 @@ def test_a_sender_beside_a_full_hop_does_not_send_for_ever_at_one_moment(engine:
             ]
         },
         "cross": [
-            {"hop": "own", "law": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "bin": "100ms"}
+            {
+                "hop": "own",
+                "model": "fgn",
+                "mean": "100%",
+                "sd": "50%",
+                "hurst": 0.7,
+                "bin": "100ms",
+            }
         ],
         "traffic": {
             "kind": "on-off",
             "sources": 20,
-            "off": {"law": "exponential", "mean": "1s"},
-            "size": {"law": "constant", "value": "50pkt"},
+            "off": {"distribution": "exponential", "mean": "1s"},
+            "size": {"distribution": "constant", "value": "50pkt"},
             "connection": "persistent",
         },
         "tcp": {"stack": "max-plus-reno", "receiver_window": 40},

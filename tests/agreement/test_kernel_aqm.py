@@ -121,7 +121,10 @@ def test_flows_over_active_queue_management(cell: tuple[str, bool, tuple[str, ..
     answer = answered(
         {
             "network": network,
-            "traffic": {"kind": "bulk", "start": {"law": "uniform", "low": "0s", "high": "2s"}},
+            "traffic": {
+                "kind": "bulk",
+                "start": {"distribution": "uniform", "low": "0s", "high": "2s"},
+            },
             "class": [
                 {"name": f"f{at}", "flows": 1, "tcp": {"stack": stack, "ecn": ecn}}
                 for at, stack in enumerate(stacks)

@@ -30,8 +30,8 @@ def loop(changes: Mapping[str, Any] | None = None) -> Scenario:
             "traffic": {
                 "kind": "on-off",
                 "sources": 7500,
-                "off": {"law": "lognormal", "mean": "30s", "sd": "30s"},
-                "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
+                "off": {"distribution": "lognormal", "mean": "30s", "sd": "30s"},
+                "size": {"distribution": "lognormal", "mean": "50pkt", "sd": "50pkt"},
                 "connection": "persistent",
             },
             "tcp": {"stack": "max-plus-reno", "receiver_window": 40, "idle_restart": "10s"},
@@ -50,7 +50,7 @@ def steps(answer: Answer) -> dict[str, float]:
     return {entry["symbol"]: entry["value"] for entry in answer.steps}
 
 
-def test_idleness_follows_from_the_law_of_silences() -> None:
+def test_idleness_follows_from_the_distribution_of_silences() -> None:
     """The note's 1.650 %: P(OFF > 10 s) = 0.817 over a file of 49.5 packets."""
     answer = asked("restart-sqrt", {"traffic.size_rounding": "down", "traffic.sources": 4000})
     assert steps(answer)["p_idle"] == pytest.approx(0.01650, abs=5e-6)
@@ -67,18 +67,22 @@ def test_idleness_follows_from_the_law_of_silences() -> None:
         ({}, 0.81680 / 50),
         ({"tcp.idle_restart": "rto"}, 0.999878 / 50),
         ({"traffic.connection": "new"}, 1 / 50),
-        ({"traffic.off": {"law": "constant", "value": "11s"}}, 1 / 50),
-        ({"traffic.off": {"law": "exponential", "mean": "5s"}}, 0.135335 / 50),
+        ({"traffic.off": {"distribution": "constant", "value": "11s"}}, 1 / 50),
+        ({"traffic.off": {"distribution": "exponential", "mean": "5s"}}, 0.135335 / 50),
         (
             {
-                "traffic.size": {"law": "constant", "value": 7.9},
+                "traffic.size": {"distribution": "constant", "value": 7.9},
                 "traffic.size_rounding": "down",
             },
             0.81680 / 7,
         ),
         (
             {
-                "traffic.size": {"law": "empirical", "values": [2.5, 9.5], "weights": [3, 1]},
+                "traffic.size": {
+                    "distribution": "empirical",
+                    "values": [2.5, 9.5],
+                    "weights": [3, 1],
+                },
                 "traffic.size_rounding": "down",
             },
             0.81680 / 3.75,

@@ -13,12 +13,12 @@ from capture_file import Captured, Written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast import _native
-from tcpcast.engines.packet import figures, interval_notes
+from tcpcast.engines.packet import interval_notes, metric_estimates
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
 
 SECOND = 10**9
 FLOWS = 5
@@ -35,7 +35,7 @@ def scenario(changes: dict[str, Any]) -> Scenario:
             "traffic": {
                 "kind": "bulk",
                 "flows": FLOWS,
-                "start": {"law": "uniform", "low": "0s", "high": "2s"},
+                "start": {"distribution": "uniform", "low": "0s", "high": "2s"},
             },
             "tcp": {"stack": "rfc-newreno"},
             "run": {"duration": "160s"},
@@ -137,8 +137,8 @@ def test_the_metric_is_events_per_packet_sent(seed: int, replications: int, warm
     found = answer.metrics["loss_event_ratio_cumulative"]
     assert found.value == pytest.approx(events / sent, rel=1e-12)
     if found.low is None or found.high is None:
-        assert found.doubt is not None
-        assert "too few losses" in found.doubt
+        assert found.interval_warning is not None
+        assert "too few losses" in found.interval_warning
     else:
         assert found.low < found.value < found.high
     assert found.value < answer["loss_indication_ratio"]
@@ -153,11 +153,11 @@ def test_one_flow_alone_has_an_event_for_almost_every_indication() -> None:
 
 def test_too_many_indications_are_told() -> None:
     asked = scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
-    seen = figures.look(asked, advanced(configuration(asked, 0.0), 10))
-    assert figures.estimates(asked, seen)["loss_event_ratio_cumulative"] is not None
+    seen = metric_estimates.snapshot(asked, advanced(configuration(asked, 0.0), 10))
+    assert metric_estimates.estimates(asked, seen)["loss_event_ratio_cumulative"] is not None
     assert not [text for text in interval_notes.warnings({}, seen, {}) if "loss_event" in str(text)]
     cut = dataclasses.replace(seen, loss_events=None)
-    assert figures.estimates(asked, cut)["loss_event_ratio_cumulative"] is None
+    assert metric_estimates.estimates(asked, cut)["loss_event_ratio_cumulative"] is None
     (warning,) = interval_notes.warnings({}, cut, {})
     assert str(warning).startswith("loss_event_ratio_cumulative is left out")
 

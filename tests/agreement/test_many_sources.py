@@ -84,8 +84,8 @@ def completed(start: str) -> float:
         traffic={
             "sources": 20_000,
             "kind": "on-off",
-            "off": {"law": "lognormal", "mean": "30s", "sd": "30s"},
-            "size": {"law": "constant", "value": "2pkt"},
+            "off": {"distribution": "lognormal", "mean": "30s", "sd": "30s"},
+            "size": {"distribution": "constant", "value": "2pkt"},
             "start": start,
         },
         run={"duration": "4s", "warmup": "0s"},

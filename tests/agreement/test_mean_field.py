@@ -29,7 +29,7 @@ from benches.mean_field import (
 )
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
 
 SHORT = {"run": {"duration": "110s", "warmup": "60s"}}
 
@@ -46,7 +46,7 @@ def check(cases: list[tuple[int, float]], **tables: Any) -> None:
 
 
 def test_a_population_that_is_simulated_whole_is_no_check_of_packet() -> None:
-    small = tcpcast.load("web-10mbit", changes={"run.connections": 500, "run.warmup": "1s"})
+    small = tcpcast.load("web-10mbit", changes={"run.transfers": 500, "run.warmup": "1s"})
     for flows, warned in ((134, True), (100, False)):
         (found,) = tcpcast.run(small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"])
         assert any("equal figures of both are no check" in w for w in found.warnings) == warned
@@ -170,8 +170,8 @@ def test_classes_keep_their_shares() -> None:
             ],
             "traffic": {
                 "kind": "on-off",
-                "off": {"law": "exponential", "mean": "20s"},
-                "size": {"law": "exponential", "mean": "40pkt"},
+                "off": {"distribution": "exponential", "mean": "20s"},
+                "size": {"distribution": "exponential", "mean": "40pkt"},
             },
             "tcp": {"stack": "max-plus-reno", "receiver_window": 40},
             "run": {"duration": "90s", "warmup": "40s"},
@@ -293,21 +293,27 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
         assert hops[column][1] == within(truth[column][1], 0.1), column
 
 
-# How each law is scaled is seen in `test_of_traffic_of_others_every_kth_packet_comes` at once.
+# How each distribution is scaled is seen in `test_of_traffic_of_others_every_kth_packet_comes` at once.
 @pytest.mark.parametrize(
-    "law",
-    ["fgn", *(pytest.param(law, marks=pytest.mark.long) for law in ("poisson", "pareto", "trace"))],
+    "distribution",
+    [
+        "fgn",
+        *(
+            pytest.param(distribution, marks=pytest.mark.long)
+            for distribution in ("poisson", "pareto", "trace")
+        ),
+    ],
 )
-def test_traffic_of_others_agrees_with_exact_simulation(law: str) -> None:
-    # Bursts as long as those of Pareto's law are alike only over a longer run.
-    run = {"duration": "140s", "warmup": "60s"} if law == "pareto" else AGREEMENT["run"]
+def test_traffic_of_others_agrees_with_exact_simulation(distribution: str) -> None:
+    # Bursts as long as those of Pareto's distribution are alike only over a longer run.
+    run = {"duration": "140s", "warmup": "60s"} if distribution == "pareto" else AGREEMENT["run"]
     found, exact = check_beside_exact(
-        crossed(law, 10_000, 0.9, "droptail", **AGREEMENT | {"run": run})
+        crossed(distribution, 10_000, 0.9, "droptail", **AGREEMENT | {"run": run})
     )
     cross, truth = (answer.tables["cross"] for answer in (found, exact))
     for column in ("offered_bps", "carried_bps"):
         assert cross[column][0] == within(truth[column][0], 0.02), column
-    if law == "fgn":
+    if distribution == "fgn":
         assert cross["rate_sd_bps"][0] == within(truth["rate_sd_bps"][0], 1e-9)
 
 
@@ -379,19 +385,19 @@ def test_of_traffic_of_others_every_kth_packet_comes() -> None:
         return stream["process"]
 
     changes: dict[str, dict[str, Any]] = {
-        "poisson": {"law": "gamma", "shape": 4.0},
+        "poisson": {"distribution": "gamma", "shape": 4.0},
         "fgn": {},
         "pareto": {"together": True},
         "trace": {},
     }
-    for law, changed in changes.items():
-        scenario = crossed(law, 20_000, 1.2, "droptail")
+    for distribution, changed in changes.items():
+        scenario = crossed(distribution, 20_000, 1.2, "droptail")
         whole = process_of(configuration(scenario, 0.0))
         small = process_of(scaled_configuration(scenario, 0.0, each=4.0))
         for key in ("rate", "mean", "sd", "peak"):
             if key in whole:
-                assert small[key] * 4 == within(whole[key], 1e-12), (law, key)
-        if law == "trace":
+                assert small[key] * 4 == within(whole[key], 1e-12), (distribution, key)
+        if distribution == "trace":
             assert 4 * np.array(small["packets"]) == within(whole["packets"], 1e-12)
             assert small["times_ns"] == whole["times_ns"]
         assert changed.items() <= small.items()

@@ -75,11 +75,11 @@ def test_replications_that_no_thread_has_taken_are_not_there() -> None:
 
 
 def test_what_was_begun_is_told() -> None:
-    changes = {"run.replications": 5000, "run.max_wall": "300ms", "run.connections": 100_000}
+    changes = {"run.replications": 5000, "run.max_wall": "300ms", "run.transfers": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
-    assert answer.partial is not None
-    assert answer.partial.startswith("run.max_wall was reached before the run was over; ")
-    assert "of 5000 replications were begun" in answer.partial
+    assert answer.incomplete_reason is not None
+    assert answer.incomplete_reason.startswith("run.max_wall was reached before the run was over; ")
+    assert "of 5000 replications were begun" in answer.incomplete_reason
 
 
 @pytest.mark.parametrize("warmup", [None, "1s"])
@@ -91,6 +91,9 @@ def test_a_run_whose_packets_would_fill_the_memory_is_stopped(
     monkeypatch.setattr(memory, "free_bytes", lambda: 5 * GIB)
     changes = {"run.duration": "100000s", "run.warmup": warmup, "run.max_wall": "60s"}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
-    assert answer.partial is not None
-    assert "GiB of packets in flight and in queues, and 5 GiB of memory free" in answer.partial
+    assert answer.incomplete_reason is not None
+    assert (
+        "GiB of packets in flight and in queues, and 5 GiB of memory free"
+        in answer.incomplete_reason
+    )
     assert not any(metric.trusted for metric in answer.metrics.values())

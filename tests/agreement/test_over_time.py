@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.packet import course
+from tcpcast.engines.packet import time_series
 from tcpcast.report.answers import Answers
 from tcpcast.scenario import Scenario
 
@@ -57,7 +57,7 @@ def mean(table: dict[str, Any], column: str, begin: float) -> float:
         {"network__bottleneck__queue": "codel"},
         {"tcp__stack": "linux-cubic"},
         {"network__bottleneck__rate": {"bucket": "5mbit", "burst": "30KB"}},
-        {"cross": [{"law": "fgn", "mean": "40%", "sd": "20%", "hurst": 0.7, "bin": "10ms"}]},
+        {"cross": [{"model": "fgn", "mean": "40%", "sd": "20%", "hurst": 0.7, "bin": "10ms"}]},
     ],
 )
 def test_they_change_nothing(changes: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ def test_the_whole_run_is_there_and_adds_up_to_the_metrics() -> None:
         assert table["from_s"][0] == 0
         assert table["to_s"][-1] == pytest.approx(41)
         np.testing.assert_array_equal(table["from_s"][1:], table["to_s"][:-1])
-        assert 100 < len(table["to_s"]) <= course.MOST_SLOTS
+        assert 100 < len(table["to_s"]) <= time_series.MOST_SLOTS
     begin = queue["from_s"][queue["from_s"] >= 7][0]
     late = Answers(list(run(scenario(run__warmup=f"{begin}s"), over_time=False)), scenario())[0]
     assert mean(queue, "queue_pkts", begin) == pytest.approx(late["queue_mean_pkts"], rel=1e-6)
@@ -116,7 +116,7 @@ def test_windows_are_of_a_flow_of_each_class_within_what_the_trace_has() -> None
 
 
 def test_memory_does_not_grow_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course, "TRACE_POINTS", 300)
+    monkeypatch.setattr(time_series, "TRACE_POINTS", 300)
     windows = run(scenario(run__replications=1, run__duration="300s"))[0].tables[
         "windows_over_time"
     ]
@@ -132,11 +132,11 @@ def test_replications_of_different_lengths_go_together() -> None:
             "traffic": {
                 "kind": "on-off",
                 "sources": 3,
-                "size": {"law": "exponential", "mean": "20pkt"},
-                "off": {"law": "exponential", "mean": "1s"},
+                "size": {"distribution": "exponential", "mean": "20pkt"},
+                "off": {"distribution": "exponential", "mean": "1s"},
             },
             "tcp": {"stack": "rfc-newreno"},
-            "run": {"connections": 40, "warmup": "1s", "replications": 9},
+            "run": {"transfers": 40, "warmup": "1s", "replications": 9},
         }
     )
     (answer,) = run(asked)

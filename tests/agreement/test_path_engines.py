@@ -135,17 +135,17 @@ def test_approximate_pftk() -> None:
     assert many.regime == "timeouts"
 
 
-def test_the_square_root_law_and_triple_duplicates_alone() -> None:
+def test_the_square_root_distribution_and_triple_duplicates_alone() -> None:
     scenario = lossy(tcp__receiver_window=44, tcp__min_rto="200ms")  # few timeouts
-    law, alone = answer(scenario, ["mathis", "td-only"])
-    assert law["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
+    distribution, alone = answer(scenario, ["mathis", "td-only"])
+    assert distribution["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
     # (13) with b = 1, where (2 + b)/(3 b) is 1
     window = 1 + math.sqrt(8 / 3 * 99 + 1)
     assert alone["w_at_loss_mean_pkts"] == pytest.approx(window)
     assert alone["send_rate_pps"] == pytest.approx(
         10 * (99 + window) / (0.06 * (window / 2 + 1)), rel=1e-12
     )
-    assert law.notes == alone.notes == []
+    assert distribution.notes == alone.notes == []
 
 
 @pytest.mark.parametrize("name", ["mathis", "pftk-approx", "cubic-response", "pftk"])
@@ -313,22 +313,22 @@ DROPTAIL = {
 def test_fed_by_a_measurement_of_the_same_run() -> None:
     found = answer(lossy(**DROPTAIL), ["pftk", "mathis"], feed="measured")
     assert [each.engine for each in found] == ["pftk", "mathis", "packet"]
-    pftk, law, packet = found
-    for each in (pftk, law):
+    pftk, distribution, packet = found
+    for each in (pftk, distribution):
         assert each.provenance["feed"] == "measured"
         assert steps(each)["p"] == packet["loss_indication_ratio"]
         assert steps(each)["RTT"] == packet["rtt_mean_s"]
-    assert law["send_rate_pps"] == pytest.approx(
+    assert distribution["send_rate_pps"] == pytest.approx(
         3 * math.sqrt(1.5 / packet["loss_indication_ratio"]) / packet["rtt_mean_s"]
     )
     # No cap: what the bottleneck does to the flows is in p and RTT.
-    assert law["send_rate_pps"] > 20e6 / 12000
-    # A window that saws between half and whole: the law of periodic loss is not far.
-    assert law["send_rate_pps"] == pytest.approx(packet["send_rate_pps"], rel=0.1)
+    assert distribution["send_rate_pps"] > 20e6 / 12000
+    # A window that saws between half and whole: the distribution of periodic loss is not far.
+    assert distribution["send_rate_pps"] == pytest.approx(packet["send_rate_pps"], rel=0.1)
 
 
 def test_the_order_asked_is_kept_and_others_are_not_fed() -> None:
-    scenario = load("web-10mbit", changes={"run.connections": 500})
+    scenario = load("web-10mbit", changes={"run.transfers": 500})
     found = answer(scenario, ["packet", "engset"], feed="measured")
     assert [each.engine for each in found] == ["packet", "engset"]
     (alone,) = answer(scenario, ["engset"])

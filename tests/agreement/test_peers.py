@@ -43,7 +43,7 @@ LONG: dict[str, Any] = {
     "traffic": {
         "kind": "bulk",
         "flows": 10,
-        "start": {"law": "uniform", "low": "0s", "high": "1s"},
+        "start": {"distribution": "uniform", "low": "0s", "high": "1s"},
     },
     "tcp": {"stack": "rfc-newreno-patient", "initial_window": 10},
     "run": {"duration": "300s", "warmup": "0s"},
@@ -88,7 +88,7 @@ def test_ns2_agrees_on_the_start_of_ten_bulk_flows() -> None:
 @needs_ns2
 def test_ns2_agrees_on_web_users() -> None:
     theirs = mean([ns2.w134(connections=102_000, warmup=2_000, seed=s) for s in range(1, 5)])
-    scenario = tcpcast.load("web-10mbit", changes={"run.connections": 2_000_000})
+    scenario = tcpcast.load("web-10mbit", changes={"run.transfers": 2_000_000})
     (own,) = tcpcast.run(scenario, ["packet"])
     within = {"goodput_pps": 0.01, "connection_rate_bps": 0.01, "loss_ratio": 0.08}
     agree(own, theirs, within)

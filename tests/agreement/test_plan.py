@@ -136,7 +136,7 @@ def test_rate_with_delays_lets_the_round_trip_follow() -> None:
             "network": network,
             "traffic": traffic,
             "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
-            "run": {"connections": 100},
+            "run": {"transfers": 100},
         }
     )
     plan = plan_rate(scenario, rate_bps=300e3)
@@ -207,7 +207,7 @@ Figure = Callable[[Scenario], tuple[str, float]]
 
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenario]]:
-    """Put a law in the simulator's place, and tell which scenarios were simulated."""
+    """Put a distribution in the simulator's place, and tell which scenarios were simulated."""
 
     def install(figure: Figure) -> list[Scenario]:
         asked: list[Scenario] = []
@@ -233,7 +233,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenar
 def test_verified_buffer(simulated: Callable[[Figure], list[Scenario]]) -> None:
     """A loss of exp(-B/50): 1 % needs 231 packets."""
     asked = simulated(lambda s: ("loss_ratio", math.exp(-s.buffer_pkts / 50)))
-    plan = plan_buffer(web(), loss=0.01, verify=True, connections=30_000)
+    plan = plan_buffer(web(), loss=0.01, verify=True, transfers=30_000)
     assert plan.simulated is not None
     assert 231 <= plan.simulated <= 232
     table = plan.tables["simulated"]
@@ -243,7 +243,7 @@ def test_verified_buffer(simulated: Callable[[Figure], list[Scenario]]) -> None:
     assert table["loss_ratio"] == pytest.approx(np.exp(-table["buffer_pkts"] / 50))
     assert table["low"] == pytest.approx(table["loss_ratio"] * 0.98)
     assert len(plan.verified) == len(buffers) == len(asked) <= 14
-    assert {s.run.connections for s in asked} == {30_000}
+    assert {s.run.transfers for s in asked} == {30_000}
     assert list(map(str, plan.warnings[1:])) == ["simulated", "loss_ratio is short"]
 
 
@@ -327,7 +327,7 @@ def test_check_that_does_not_apply_says_so(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_simulation_agrees_on_the_users() -> None:
     """At this load the model is good to about 1 %, and so are the sources it allows."""
-    plan = plan_users(web(), rate_bps=200e3, verify=True, connections=15_000)
+    plan = plan_users(web(), rate_bps=200e3, verify=True, transfers=15_000)
     assert plan.simulated == pytest.approx(plan.value, rel=0.03)
     table = plan.tables["simulated"]
     assert np.all(table["low"] <= table["connection_rate_bps"])
@@ -336,7 +336,7 @@ def test_simulation_agrees_on_the_users() -> None:
 
 
 def test_simulation_agrees_on_the_link_rate() -> None:
-    plan = plan_rate(web(), rate_bps=200e3, verify=True, connections=15_000)
+    plan = plan_rate(web(), rate_bps=200e3, verify=True, transfers=15_000)
     assert plan.simulated == pytest.approx(plan.value, rel=0.02)
 
 
@@ -347,7 +347,7 @@ def test_a_check_is_over_when_max_wall_is() -> None:
         plan_users(limited, rate_bps=200e3, verify=True),
         plan_rate(limited, rate_bps=200e3, verify=True),
     ):
-        assert plan.partial
+        assert plan.incomplete
         assert not plan.interrupted
         assert plan.simulated is None
         # What was cut short is shown as far as it goes, and no other run was begun.
@@ -358,7 +358,7 @@ def test_a_check_is_over_when_max_wall_is() -> None:
 @pytest.mark.long
 def test_simulation_finds_the_buffer_of_table_10() -> None:
     """Table 10: 200 packets lose 2.55 %, 300 lose 0.18 %; the rule, at this load, asks for 959."""
-    plan = plan_buffer(web(), loss=0.01, verify=True, connections=200_000)
+    plan = plan_buffer(web(), loss=0.01, verify=True, transfers=200_000)
     assert plan.simulated is not None
     assert 200 < plan.simulated < 300
     assert plan.value == 959

@@ -32,16 +32,16 @@ def bulk() -> Scenario:
 
 
 def simulator(
-    monkeypatch: pytest.MonkeyPatch, metric: str, law: Callable[[int], float]
+    monkeypatch: pytest.MonkeyPatch, metric: str, distribution: Callable[[int], float]
 ) -> list[int]:
-    """Put a law of the buffer in the simulator's place."""
+    """Put a distribution of the buffer in the simulator's place."""
     seen: list[int] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         buffer = round(scenario.network.bottleneck.buffer.amount)
         seen.append(buffer)
-        value = law(buffer)
+        value = distribution(buffer)
         error = 0.01 * (1 - value if metric == "utilisation" else value)
         return [Answer("packet", metrics={metric: Metric(value, value - error, value + error)})]
 
@@ -90,10 +90,10 @@ def test_the_smallest_buffer_may_be_enough(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_step_between_two_buffers_is_their_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 1 packet the flows drift, and without an interval; the answer was undecided."""
 
-    def law(pkts: int) -> float:
+    def distribution(pkts: int) -> float:
         return 1 - 0.09 / (pkts - 3) if pkts > 4 else 0.2 * pkts
 
-    simulator(monkeypatch, "utilisation", law)
+    simulator(monkeypatch, "utilisation", distribution)
     simulated = vars(verification)["answer"]
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Capture = pytest.CaptureFixture[str]
-    Law = Callable[[Scenario], dict[str, float]]
+    Distribution = Callable[[Scenario], dict[str, float]]
 
 
-def simulator(monkeypatch: pytest.MonkeyPatch, law: Law) -> list[Scenario]:
-    """Put the rates of each class, by a law, in the simulator's place."""
+def simulator(monkeypatch: pytest.MonkeyPatch, distribution: Distribution) -> list[Scenario]:
+    """Put the rates of each class, by a distribution, in the simulator's place."""
     seen: list[Scenario] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         seen.append(scenario)
-        rates = law(scenario)
+        rates = distribution(scenario)
         values = np.array(list(rates.values()))
         table: dict[str, Any] = {"name": np.array(list(rates)), "connection_rate_bps": values}
         table |= {
@@ -138,22 +138,22 @@ def test_classes_grow_until_a_share_of_the_slowest_files_is_too_slow(
 def test_the_rate_for_the_slowest_files_of_several_classes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def law(scenario: Scenario) -> dict[str, float]:
+    def distribution(scenario: Scenario) -> dict[str, float]:
         near = 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)
         return {"near": near, "far": near / 2}
 
-    simulator(monkeypatch, law)
+    simulator(monkeypatch, distribution)
     plan = plan_rate_quality(load("two-classes"), share=0.9, above_bps=0.5e6)
     assert plan.simulated == pytest.approx(12.5e6, rel=0.02)
     assert "Of several classes, the one with the lowest goodput counts." in plan.notes
 
 
 def test_the_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def law(scenario: Scenario) -> dict[str, float]:
+    def distribution(scenario: Scenario) -> dict[str, float]:
         near = 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)
         return {"near": near, "far": near / 2}
 
-    simulator(monkeypatch, law)
+    simulator(monkeypatch, distribution)
     both = load("two-classes")
     files = plan_rate_quality(both, share=0.9, above_bps=0.5e6, of_class="near")
     mean, slowest = (plan_rate(both, rate_bps=0.5e6, of_class=name) for name in ("near", None))
@@ -168,10 +168,10 @@ def test_the_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """engset-newreno gives at most 13.7 Mbit/s on this path; linux-cubic gave more, refused."""
 
-    def law(scenario: Scenario) -> dict[str, float]:
+    def distribution(scenario: Scenario) -> dict[str, float]:
         return {"": 15e6 / (1 + 20e6 / scenario.network.bottleneck.rate_bps)}
 
-    simulator(monkeypatch, law)
+    simulator(monkeypatch, distribution)
     plan = plan_rate(load("office-50mbit"), rate_bps=14e6)
     assert plan.simulated == pytest.approx(280e6, rel=0.1)
     assert any("engset-newreno" in note and "13.7mbit at most" in note for note in plan.notes)
@@ -182,11 +182,11 @@ def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch)
 def test_a_rate_without_interval_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sources had too few files: their mean, by chance below the target, was the refusal."""
 
-    def law(scenario: Scenario) -> dict[str, float]:
+    def distribution(scenario: Scenario) -> dict[str, float]:
         few = 0.01 if scenario.senders == 2 else 1.0
         return {name: few * rate for name, rate in by_number(scenario).items()}
 
-    simulator(monkeypatch, law)
+    simulator(monkeypatch, distribution)
     simulated: Callable[..., list[Answer]] = vars(verification)["answer"]
 
     def run(scenario: Scenario, engines: list[str], options: Any) -> list[Answer]:
@@ -209,10 +209,10 @@ def test_refusals_name_the_command(capsys: Capture) -> None:
 
 
 def test_the_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    def law(scenario: Scenario) -> dict[str, float]:
+    def distribution(scenario: Scenario) -> dict[str, float]:
         return {"": 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)}
 
-    simulator(monkeypatch, law)
+    simulator(monkeypatch, distribution)
     office = load("office-50mbit")
     plan = plan_rate_quality(office, share=0.9, above_bps=1e6)
     assert plan.simulated == pytest.approx(12.5e6, rel=0.02)

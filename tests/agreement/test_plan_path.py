@@ -15,7 +15,7 @@ from tcpcast.models.cubic import cubic_response
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
-from tcpcast.plan import Plan, plan_loss, plan_streams, verification
+from tcpcast.plan import Plan, plan_max_loss, plan_streams, verification
 from tcpcast.plan.path import MOST_PACKETS, rate_text
 from tcpcast.scenario import Scenario, load
 
@@ -35,7 +35,7 @@ def path(**changes: Any) -> Scenario:
             },
             "traffic": {"kind": "bulk", "flows": 1},
             "tcp": {"stack": "rfc-newreno"},
-            "run": {"duration": "60s", "connections": None},
+            "run": {"duration": "60s", "transfers": None},
         }
     )
     return base.with_changes({key.replace("__", "."): value for key, value in changes.items()})
@@ -204,7 +204,7 @@ def test_streams_outside_the_domain(changes: dict[str, Any], words: str) -> None
 
 def test_streams_and_loss_are_of_one_class_of_bulk_flows() -> None:
     two = path(**{"class": [{"name": "near", "flows": 1}, {"name": "far", "flows": 2}]})
-    for ask in (plan_streams, lambda s: plan_loss(s, goodput_bps=1e6)):
+    for ask in (plan_streams, lambda s: plan_max_loss(s, goodput_bps=1e6)):
         with pytest.raises(NotApplicable, match="bulk"):
             ask(load("web-10mbit"))
         with pytest.raises(NotApplicable, match="one class"):
@@ -218,7 +218,7 @@ def test_streams_and_loss_are_of_one_class_of_bulk_flows() -> None:
 @pytest.mark.parametrize("b", [1, 2])
 def test_tolerated_loss_gives_the_goodput(goodput_bps: float, b: int) -> None:
     """(1 - p) B(p) at the loss of each model is the goodput in packets/s."""
-    plan = plan_loss(lossy(tcp__delayed_acks=b == 2), goodput_bps=goodput_bps)
+    plan = plan_max_loss(lossy(tcp__delayed_acks=b == 2), goodput_bps=goodput_bps)
     target = goodput_bps / PAYLOAD_BITS
     table = plan.tables["tolerated"]
     assert table["model"].tolist() == [
@@ -227,14 +227,14 @@ def test_tolerated_loss_gives_the_goodput(goodput_bps: float, b: int) -> None:
         "square root",
         "CUBIC response",
     ]
-    laws: list[Callable[[float], float]] = [
+    distributions: list[Callable[[float], float]] = [
         lambda p: pftk_pps(p, 0.08, b=b),
         lambda p: parallel_pps(1, p, 0.08, b=b),
         lambda p: float(mathis_rate_pps(rtt_s=0.08, loss_indication_ratio=p, packets_per_ack=b)),
         lambda p: float(cubic_response(rtt_s=0.08, loss_ratio=p).rate_pps),
     ]
-    for law, p in zip(laws, table["loss_ratio"].tolist(), strict=True):
-        assert (1 - p) * law(p) == pytest.approx(target, rel=1e-5)
+    for distribution, p in zip(distributions, table["loss_ratio"].tolist(), strict=True):
+        assert (1 - p) * distribution(p) == pytest.approx(target, rel=1e-5)
     assert plan.value == table["loss_ratio"][0]
     sent = table["rate_bps"] * (1 - table["loss_ratio"]) * 1460 / 1500
     np.testing.assert_allclose(sent, goodput_bps)
@@ -256,18 +256,18 @@ def test_the_largest_loss_where_the_branches_jump_up() -> None:
     border = int(np.argmax(np.diff(goodput)))
     assert goodput[border + 1] > goodput[border]
     for target in (goodput[border] * 1.001, goodput[border] * 0.999, goodput[border] * 1.2):
-        value = plan_loss(scenario, goodput_bps=target * PAYLOAD_BITS).value
+        value = plan_max_loss(scenario, goodput_bps=target * PAYLOAD_BITS).value
         largest = grid[np.flatnonzero(goodput >= target)[-1]]
         assert value == pytest.approx(largest, rel=1e-3)
 
 
 def test_many_flows_are_answered_by_algorithm_1_where_few_wait() -> None:
-    plan = plan_loss(lossy(traffic__flows=4), goodput_bps=50e6)
+    plan = plan_max_loss(lossy(traffic__flows=4), goodput_bps=50e6)
     assert plan.tables["tolerated"]["model"][0] == "parallel, algorithm 1, n = 4"
     sent = parallel_pps(4, plan.value, 0.08)
     assert (1 - plan.value) * sent == pytest.approx(50e6 / PAYLOAD_BITS, rel=1e-5)
     assert plan.warnings == []
-    many = plan_loss(lossy(traffic__flows=5), goodput_bps=2e6)
+    many = plan_max_loss(lossy(traffic__flows=5), goodput_bps=2e6)
     assert many.tables["tolerated"]["model"][0] == "PFTK (31), each of 5"
     assert any("algorithm 1 assumes" in w for w in map(str, many.warnings))
     p = float(many.tables["tolerated"]["loss_ratio"][1])
@@ -280,14 +280,14 @@ def test_many_flows_are_answered_by_algorithm_1_where_few_wait() -> None:
 def test_a_link_holds_the_loss_down() -> None:
     """Of a link full of packets sent once more, (1 - p) is goodput."""
     scenario = path(network__rtt="2ms", tcp__min_rto="10ms")
-    plan = plan_loss(scenario, goodput_bps=97.3e6)
+    plan = plan_max_loss(scenario, goodput_bps=97.3e6)
     assert plan.value == pytest.approx(1 - 97.3e6 / (100e6 * 1460 / 1500), rel=1e-6)
     assert plan.tables["tolerated"]["regime"][0] == "bottleneck"
     assert "no more capacity" in plan.recommendation
 
 
 def test_what_would_help_does() -> None:
-    plan = plan_loss(lossy(tcp__delayed_acks=True, tcp__receiver_window=400), goodput_bps=40e6)
+    plan = plan_max_loss(lossy(tcp__delayed_acks=True, tcp__receiver_window=400), goodput_bps=40e6)
     ways = plan.tables["ways"]
     assert ways["change"].tolist() == [
         "half the RTT: 40 ms",
@@ -307,16 +307,17 @@ def test_what_would_help_does() -> None:
     rows = (0, 1, 3, 4)
     for row, (key, value) in zip(rows, changed.items(), strict=True):
         scenario = lossy(tcp__delayed_acks=True, tcp__receiver_window=400)
-        again = plan_loss(scenario.with_changes({key: value}), goodput_bps=40e6)
+        again = plan_max_loss(scenario.with_changes({key: value}), goodput_bps=40e6)
         assert ways["loss_ratio"][row] == pytest.approx(again.value, rel=1e-5)
 
 
 def test_the_scenarios_own_loss_plays_no_part() -> None:
     asked = {
-        plan_loss(lossy(network__bottleneck__loss=p), goodput_bps=5e6).value for p in (0.01, 0.2)
+        plan_max_loss(lossy(network__bottleneck__loss=p), goodput_bps=5e6).value
+        for p in (0.01, 0.2)
     }
     assert len(asked) == 1
-    plan = plan_loss(lossy(), goodput_bps=5e6)
+    plan = plan_max_loss(lossy(), goodput_bps=5e6)
     assert plan.scenario is not None
     assert plan.scenario.network.bottleneck.loss is not None
     assert plan.scenario.network.bottleneck.loss.mean_ratio() == pytest.approx(plan.value)
@@ -342,25 +343,25 @@ def test_a_goodput_that_is_never_reached(
     changes: dict[str, Any], goodput_bps: float, words: str
 ) -> None:
     with pytest.raises(DomainError, match=words):
-        plan_loss(lossy(**changes), goodput_bps=goodput_bps)
+        plan_max_loss(lossy(**changes), goodput_bps=goodput_bps)
 
 
 def test_what_an_error_suggests_is_enough() -> None:
     for window, flows in ((343, 1), (44, 8)):
         scenario = lossy(tcp__receiver_window=window, traffic__flows=flows)
-        assert plan_loss(scenario, goodput_bps=50e6).value > 0
+        assert plan_max_loss(scenario, goodput_bps=50e6).value > 0
     with pytest.raises(DomainError, match="write a rate of 113mbit"):
-        plan_loss(path(), goodput_bps=100e6)
-    assert plan_loss(path(network__bottleneck__rate="113mbit"), goodput_bps=100e6).value > 0
+        plan_max_loss(path(), goodput_bps=100e6)
+    assert plan_max_loss(path(network__bottleneck__rate="113mbit"), goodput_bps=100e6).value > 0
 
 
 def test_loss_on_own_links_is_refused() -> None:
     with pytest.raises(NotApplicable, match=r"network\.ingress\.loss"):
-        plan_loss(lossy(network__ingress={"loss": "1%"}), goodput_bps=1e6)
+        plan_max_loss(lossy(network__ingress={"loss": "1%"}), goodput_bps=1e6)
 
 
 def test_both_as_json() -> None:
-    for plan in (plan_streams(path()), plan_loss(lossy(), goodput_bps=1e6)):
+    for plan in (plan_streams(path()), plan_max_loss(lossy(), goodput_bps=1e6)):
         body = json.loads(json.dumps(plan.to_json(), allow_nan=False))
         assert body["value"] == plan.value
         assert body["recommendation"] == plan.recommendation
@@ -376,7 +377,7 @@ Figures = dict[str, float]
 def simulated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Callable[[Scenario], Figures]], list[Scenario]]:
-    """Put a law in the simulator's place, and tell which scenarios were simulated."""
+    """Put a distribution in the simulator's place, and tell which scenarios were simulated."""
 
     def install(figures: Callable[[Scenario], Figures]) -> list[Scenario]:
         asked: list[Scenario] = []
@@ -430,7 +431,7 @@ def test_verified_loss(simulated: Callable[..., list[Scenario]]) -> None:
             return {"goodput_bps": factor * 5e6 * (loss.mean_ratio() / 1.2e-3) ** -0.7}
 
         asked = simulated(figures)
-        plan = plan_loss(lossy(), goodput_bps=5e6, verify=True)
+        plan = plan_max_loss(lossy(), goodput_bps=5e6, verify=True)
         assert plan.simulated == pytest.approx(1.2e-3 * factor ** (1 / 0.7), rel=0.01)
         assert len(asked) <= 12
         losses = plan.tables["simulated"]["loss_ratio"].tolist()
@@ -440,7 +441,7 @@ def test_verified_loss(simulated: Callable[..., list[Scenario]]) -> None:
 
 def test_verified_loss_gives_up(simulated: Callable[..., list[Scenario]]) -> None:
     simulated(lambda _: {"goodput_bps": 9e6})
-    plan = plan_loss(lossy(), goodput_bps=5e6, verify=True)
+    plan = plan_max_loss(lossy(), goodput_bps=5e6, verify=True)
     assert plan.simulated is None
     assert any("outside" in w for w in map(str, plan.warnings))
 
@@ -450,7 +451,7 @@ def test_what_is_too_large_is_not_simulated(simulated: Callable[..., list[Scenar
     fast = path(network__bottleneck__rate="1000gbit", network__bottleneck__loss="0.0001%")
     for plan in (
         plan_streams(fast, verify=True),
-        plan_loss(lossy(), goodput_bps=10e9, verify=True),
+        plan_max_loss(lossy(), goodput_bps=10e9, verify=True),
     ):
         assert plan.simulated is None
         assert any("not checked by simulation" in w for w in map(str, plan.warnings))
@@ -497,7 +498,7 @@ def test_simulation_agrees_on_the_flows() -> None:
 
 
 def test_simulation_agrees_on_a_window_limited_loss() -> None:
-    plan = plan_loss(lossy(tcp__receiver_window=44), goodput_bps=5e6, verify=True)
+    plan = plan_max_loss(lossy(tcp__receiver_window=44), goodput_bps=5e6, verify=True)
     agrees(plan, 0.1)
     table = plan.tables["simulated"]
     at_value = table["loss_ratio"] == plan.value
@@ -507,9 +508,9 @@ def test_simulation_agrees_on_a_window_limited_loss() -> None:
 def test_a_check_is_over_when_max_wall_is() -> None:
     for plan in (
         plan_streams(path(run__max_wall="1ms"), verify=True),
-        plan_loss(lossy(run__max_wall="1ms"), goodput_bps=5e6, verify=True),
+        plan_max_loss(lossy(run__max_wall="1ms"), goodput_bps=5e6, verify=True),
     ):
-        assert plan.partial
+        assert plan.incomplete
         assert plan.simulated is None
         assert len(plan.verified) <= 1
         assert "run.max_wall was reached before the check was over" in map(str, plan.warnings)

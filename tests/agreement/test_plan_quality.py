@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tcpcast.engines import RunOptions
 
-    Law = Callable[[float], float]
+    Distribution = Callable[[float], float]
 
 
 def loop(changes: dict[str, Any] | None = None) -> Scenario:
@@ -39,8 +39,8 @@ def loop(changes: dict[str, Any] | None = None) -> Scenario:
             "traffic": {
                 "kind": "on-off",
                 "sources": 7,
-                "off": {"law": "exponential", "mean": "3s"},
-                "size": {"law": "exponential", "mean": "10pkt"},
+                "off": {"distribution": "exponential", "mean": "3s"},
+                "size": {"distribution": "exponential", "mean": "10pkt"},
                 "connection": "persistent",
                 "start": "equilibrium",
             },
@@ -51,17 +51,20 @@ def loop(changes: dict[str, Any] | None = None) -> Scenario:
     return scenario.with_changes(changes or {})
 
 
-# ---------------------------------------------------------------- the search, with a law for engine
+# ---------------------------------------------------------------- the search, with a distribution for engine
 
 
-def table_of(scenario: Scenario, law: Law, noise: float) -> Answer:
+def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> Answer:
     shares = scenario.probes.goodput_shares
-    # A goodput of which the share s exceeds law(N) / s.
-    goodput = np.array([law(scenario.senders) / share for share in shares])
+    # A goodput of which the share s exceeds distribution(N) / s.
+    goodput = np.array([distribution(scenario.senders) / share for share in shares])
     grid = np.geomspace(1e3, 1e8, 2001)
     return Answer(
         engine="packet",
-        metrics={"connection_rate_bps": Metric(law(scenario.senders)), "loss_ratio": Metric(0.01)},
+        metrics={
+            "connection_rate_bps": Metric(distribution(scenario.senders)),
+            "loss_ratio": Metric(0.01),
+        },
         tables={
             "file_goodput": {
                 "share": np.array(shares),
@@ -71,7 +74,7 @@ def table_of(scenario: Scenario, law: Law, noise: float) -> Answer:
             },
             "file_goodput_tail": {
                 "goodput_bps": grid,
-                "by_file": np.minimum(1.0, law(scenario.senders) / grid),
+                "by_file": np.minimum(1.0, distribution(scenario.senders) / grid),
             },
         },
         notes=[
@@ -82,17 +85,17 @@ def table_of(scenario: Scenario, law: Law, noise: float) -> Answer:
 
 
 @pytest.fixture
-def by_law(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Scenario]]:
-    """Put a law of the goodput in the simulator's place, and tell what was simulated."""
+def by_distribution(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Scenario]]:
+    """Put a distribution of the goodput in the simulator's place, and tell what was simulated."""
 
-    def install(law: Law, noise: float = 0.02) -> list[Scenario]:
+    def install(distribution: Distribution, noise: float = 0.02) -> list[Scenario]:
         asked: list[Scenario] = []
 
         def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
             del options
             assert engines == ["packet"]
             asked.append(scenario)
-            return [table_of(scenario, law, noise)]
+            return [table_of(scenario, distribution, noise)]
 
         monkeypatch.setattr(verification, "answer", run)
         return asked
@@ -100,7 +103,7 @@ def by_law(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Scenario]]:
     return install
 
 
-LAWS: dict[str, Law] = {
+DISTRIBUTIONS: dict[str, Distribution] = {
     "hyperbola": lambda n: 30e6 / n,
     "threshold": lambda n: 1e6 if n <= 130 else 1e6 * math.exp(-(n - 130) / 10),
     "cliff": lambda n: 1e6 if n <= 211 else 1e3,
@@ -108,18 +111,18 @@ LAWS: dict[str, Law] = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 @pytest.mark.parametrize("above", [9e5, 3e5, 5e4])
-def test_the_largest_population_of_a_law(
-    name: str, above: float, by_law: Callable[..., list[Scenario]]
+def test_the_largest_population_of_a_distribution(
+    name: str, above: float, by_distribution: Callable[..., list[Scenario]]
 ) -> None:
-    asked = by_law(LAWS[name], noise=1e-6)
+    asked = by_distribution(DISTRIBUTIONS[name], noise=1e-6)
     plan = plan_quality(loop(), share=0.5, above_bps=above)
-    law = LAWS[name]
+    distribution = DISTRIBUTIONS[name]
     # Found to 1 %, and never by more than a run for every doubling and a handful.
     found = int(plan.value)
-    assert law(max(1, math.floor(0.985 * found) - 1)) / 0.5 >= above
-    assert law(math.ceil(1.015 * found) + 1) / 0.5 < above
+    assert distribution(max(1, math.floor(0.985 * found) - 1)) / 0.5 >= above
+    assert distribution(math.ceil(1.015 * found) + 1) / 0.5 < above
     assert plan.low is not None
     assert plan.high is not None
     assert plan.low <= plan.value <= plan.high
@@ -127,8 +130,8 @@ def test_the_largest_population_of_a_law(
     assert len({s.senders for s in asked}) == len(asked)
 
 
-def test_an_engine_without_intervals(by_law: Callable[..., list[Scenario]]) -> None:
-    asked = by_law(LAWS["hyperbola"], noise=math.nan)
+def test_an_engine_without_intervals(by_distribution: Callable[..., list[Scenario]]) -> None:
+    asked = by_distribution(DISTRIBUTIONS["hyperbola"], noise=math.nan)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5)
     assert plan.undecided
     sources = [s.senders for s in asked]
@@ -137,8 +140,8 @@ def test_an_engine_without_intervals(by_law: Callable[..., list[Scenario]]) -> N
     assert min(sources) <= plan.low < 157 < plan.high <= max(sources)
 
 
-def test_the_curve(by_law: Callable[..., list[Scenario]]) -> None:
-    asked = by_law(LAWS["hyperbola"])
+def test_the_curve(by_distribution: Callable[..., list[Scenario]]) -> None:
+    asked = by_distribution(DISTRIBUTIONS["hyperbola"])
     plan = plan_quality(loop(), share=0.9, above_bps=2e5)
     curve = plan.tables["curve"]
     sources = curve["sources"]
@@ -165,9 +168,9 @@ def test_the_curve(by_law: Callable[..., list[Scenario]]) -> None:
 
 
 def test_runs_are_long_enough_for_few_users_and_otherwise_as_asked(
-    by_law: Callable[..., list[Scenario]],
+    by_distribution: Callable[..., list[Scenario]],
 ) -> None:
-    asked = by_law(lambda n: 1e6 / n)
+    asked = by_distribution(lambda n: 1e6 / n)
     plan_quality(loop(), share=0.95, above_bps=2.1e5)
     assert len({s.run.seed for s in asked}) == len(asked)
     for each in asked:
@@ -175,22 +178,24 @@ def test_runs_are_long_enough_for_few_users_and_otherwise_as_asked(
         files = each.senders * (each.run.duration_s - 20) / 3 * each.run.replications
         assert files >= FEWEST_FILES
         assert each.run.duration_s == 120 or files < 1.3 * FEWEST_FILES
-    counted = loop({"run": {"connections": 5000, "warmup": "20s"}})
-    asked = by_law(LAWS["hyperbola"])
+    counted = loop({"run": {"transfers": 5000, "warmup": "20s"}})
+    asked = by_distribution(DISTRIBUTIONS["hyperbola"])
     plan_quality(counted, share=0.95, above_bps=2e5)
-    assert {s.run.connections for s in asked} == {5000}
+    assert {s.run.transfers for s in asked} == {5000}
 
 
-def test_the_users_of_a_class(by_law: Callable[..., list[Scenario]]) -> None:
-    asked = by_law(LAWS["hyperbola"])
+def test_the_users_of_a_class(by_distribution: Callable[..., list[Scenario]]) -> None:
+    asked = by_distribution(DISTRIBUTIONS["hyperbola"])
     one = loop({"class": [{"name": "all", "sources": 9}]})
     plan = plan_quality(one, share=0.5, above_bps=3e5)
     assert plan.value == pytest.approx(200, abs=2)
     assert {s.populations[0].name for s in asked} == {"all"}
 
 
-def test_a_check_has_replications_of_its_own(by_law: Callable[..., list[Scenario]]) -> None:
-    asked = by_law(LAWS["hyperbola"])
+def test_a_check_has_replications_of_its_own(
+    by_distribution: Callable[..., list[Scenario]],
+) -> None:
+    asked = by_distribution(DISTRIBUTIONS["hyperbola"])
     plan = plan_quality(loop(), share=0.5, above_bps=3e5, verify=True)
     assert plan.simulated == 200
     checked = [s for s in asked if s.run.replications == VERIFIED]
@@ -200,25 +205,27 @@ def test_a_check_has_replications_of_its_own(by_law: Callable[..., list[Scenario
     assert table["low"] == pytest.approx(table["goodput_bps"] * 0.98)
 
 
-def test_out_of_reach(by_law: Callable[..., list[Scenario]]) -> None:
-    by_law(lambda n: 1e5 / n**0.01)
+def test_out_of_reach(by_distribution: Callable[..., list[Scenario]]) -> None:
+    by_distribution(lambda n: 1e5 / n**0.01)
     with pytest.raises(DomainError, match=r"one source alone: they reach 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
-    by_law(lambda _: 1e6)
+    by_distribution(lambda _: 1e6)
     with pytest.raises(DomainError, match=r"even with 300,000 sources.*--engine mean-field"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
 
 
-def test_one_source_is_asked_first_and_decides(by_law: Callable[..., list[Scenario]]) -> None:
+def test_one_source_is_asked_first_and_decides(
+    by_distribution: Callable[..., list[Scenario]],
+) -> None:
     """What one alone does not have, no larger population is simulated for."""
-    asked = by_law(lambda n: 1e5 / n)
+    asked = by_distribution(lambda n: 1e5 / n)
     with pytest.raises(DomainError, match="one source alone"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     assert [s.senders for s in asked] == [1]
 
 
-def test_a_flat_curve_is_undecided(by_law: Callable[..., list[Scenario]]) -> None:
-    by_law(lambda n: 4e5 if n == 1 else 2e5 * (n / 125) ** -0.02 * 0.95, 0.03)
+def test_a_flat_curve_is_undecided(by_distribution: Callable[..., list[Scenario]]) -> None:
+    by_distribution(lambda n: 4e5 if n == 1 else 2e5 * (n / 125) ** -0.02 * 0.95, 0.03)
     scenario = loop()
     plan = plan_quality(scenario, share=0.95, above_bps=2e5)
     assert plan.undecided
@@ -233,16 +240,16 @@ def test_a_flat_curve_is_undecided(by_law: Callable[..., list[Scenario]]) -> Non
     assert plan.to_json()["value"] is None
 
 
-def test_the_answer_itself_is_simulated(by_law: Callable[..., list[Scenario]]) -> None:
-    for law in LAWS.values():
-        asked = by_law(law)
+def test_the_answer_itself_is_simulated(by_distribution: Callable[..., list[Scenario]]) -> None:
+    for distribution in DISTRIBUTIONS.values():
+        asked = by_distribution(distribution)
         plan = plan_quality(loop(), share=0.95, above_bps=2e5)
         assert plan.value in {s.senders for s in asked}
         assert plan.value in plan.tables["curve"]["sources"]
 
 
-def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
-    by_law(LAWS["hyperbola"])
+def test_bad_questions(by_distribution: Callable[..., list[Scenario]]) -> None:
+    by_distribution(DISTRIBUTIONS["hyperbola"])
     with pytest.raises(DomainError, match="share"):
         plan_quality(loop(), share=1, above_bps=1e5)
     with pytest.raises(DomainError, match="the goodput must be above 0"):
@@ -278,7 +285,7 @@ def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) ->
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
-        found = table_of(scenario, LAWS["hyperbola"], 0.02)
+        found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
         if scenario.senders in refused or (not refused and scenario.senders < 100):
             found.metrics = {}
             found.stop("no fixed point was reached")
@@ -287,7 +294,7 @@ def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, engine="fixed-point")
     assert plan.tables["curve"]["sources"].min() >= 100
-    assert not plan.partial
+    assert not plan.incomplete
     refused.append(125)
     with pytest.raises(NotApplicable, match=r"traffic\.sources = 125: no fixed point was reached"):
         plan_quality(loop(), share=0.95, above_bps=2e5, engine="fixed-point")
@@ -307,12 +314,12 @@ def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_interrupted_later_it_tells_what_is_known(
     after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    law, asked = LAWS["hyperbola"], []
+    distribution, asked = DISTRIBUTIONS["hyperbola"], []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         asked.append(scenario.senders)
-        found = table_of(scenario, law, 0.001)
+        found = table_of(scenario, distribution, 0.001)
         if len(asked) > after:
             found.status = Status.INTERRUPTED
         return [found]
@@ -327,8 +334,8 @@ def test_interrupted_later_it_tells_what_is_known(
         assert "interrupted" in str(plan.warnings[0])
     assert plan.at_least == ("search" in str(plan.warnings[0]))
     if plan.at_least:
-        keeps = [n for n in told if law(n) / 0.95 >= 2e5]
-        fails = [n for n in told if law(n) / 0.95 < 2e5]
+        keeps = [n for n in told if distribution(n) / 0.95 >= 2e5]
+        fails = [n for n in told if distribution(n) / 0.95 < 2e5]
         assert (plan.value, plan.low, plan.high) == (
             max(keeps),
             max(keeps),
@@ -340,13 +347,13 @@ def test_interrupted_later_it_tells_what_is_known(
 def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
-        found = table_of(scenario, LAWS["hyperbola"], 0.02)
+        found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
         found.stop("run.max_wall was reached before the run was over")
         return [found]
 
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5)
-    assert plan.partial
+    assert plan.incomplete
     told = [f"{n:,}" for n in plan.tables["curve"]["sources"].tolist()]
     assert str(plan.warnings[-1]).startswith(
         f"no complete answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
@@ -355,7 +362,7 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Ticking:
-    """A law in the simulator's place, of which each run takes a second of a clock of its own."""
+    """A distribution in the simulator's place, of which each run takes a second of a clock of its own."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -367,7 +374,7 @@ class Ticking:
         del engines
         end = options.ends_at(scenario)
         self.asked.append(scenario.senders)
-        found = table_of(scenario, LAWS["hyperbola"], 0.001)
+        found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:
             found.stop("run.max_wall was reached before the run was over")
             found.tables = {}
@@ -390,7 +397,7 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
     assert len(clock.asked) <= math.ceil(limit)
     told = plan.tables["curve"]["sources"].tolist()
     assert set(told) <= set(clock.asked[: math.floor(limit)])
-    assert plan.partial == (limit < 40)
+    assert plan.incomplete == (limit < 40)
     assert not plan.interrupted
     if limit == 40:
         assert plan.simulated == pytest.approx(plan.value, rel=0.01)
@@ -412,10 +419,10 @@ def test_max_wall_before_anything_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_check_of_many_packets_has_fewer_replications_or_none(
-    by_law: Callable[..., list[Scenario]],
+    by_distribution: Callable[..., list[Scenario]],
 ) -> None:
     """500 Mbit/s of 1500 B for 120 s, three times, are 15 million packets a replication."""
-    asked = by_law(lambda n: 6e9 / n)
+    asked = by_distribution(lambda n: 6e9 / n)
     fast = loop({"network.bottleneck.rate": "500mbit"})
     plan = plan_quality(fast, share=0.5, above_bps=4e5, verify=True)
     assert {s.run.replications for s in asked[-3:]} == {VERIFIED}
@@ -431,15 +438,15 @@ def test_a_check_of_many_packets_has_fewer_replications_or_none(
     assert {s.run.replications for s in asked[before:]} == {1, SEARCHED}
     assert "not checked by simulation: it would take 600 million packets" in str(plan.warnings[-1])
     assert "run.duration" in str(plan.warnings[-1])
-    counted = loop({"run": {"connections": 5_000_000, "warmup": "20s"}})
+    counted = loop({"run": {"transfers": 5_000_000, "warmup": "20s"}})
     plan = plan_quality(counted, share=0.5, above_bps=4e7, verify=True)
     assert "it would take 600 million packets" in str(plan.warnings[-1])
 
 
 def test_a_check_of_too_many_sources_is_not_begun(
-    by_law: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
+    by_distribution: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_law(LAWS["hyperbola"])
+    by_distribution(DISTRIBUTIONS["hyperbola"])
     monkeypatch.setattr("tcpcast.plan.quality.MOST_EXACT", 160)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert plan.simulated is None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
-from tcpcast.plan import plan_loss, plan_users, verification
-from tcpcast.plan.crossing import Point, crossing
+from tcpcast.plan import plan_max_loss, plan_users, verification
+from tcpcast.plan.monotone_fit import Point, crossing
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import UNDECIDED, Goal, solve
 from tcpcast.plan.verification import Simulations, scatter_notes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Law = Callable[[float], float]
+    Distribution = Callable[[float], float]
 
 QUESTION = Question(
     words="largest number of sources",
@@ -36,17 +36,17 @@ QUESTION = Question(
 
 
 class Runs(Simulations):
-    """A law of one value in place of simulations, with noise of a known size."""
+    """A distribution of one value in place of simulations, with noise of a known size."""
 
     def __init__(
-        self, law: Law, spread: float = 1e-6, noise: float = 0.0, *, seed: int = 5
+        self, distribution: Distribution, spread: float = 1e-6, noise: float = 0.0, *, seed: int = 5
     ) -> None:
         super().__init__(load("web-10mbit"), QUESTION, None)
-        self.law, self.spread, self.noise = law, spread, noise
+        self.distribution, self.spread, self.noise = distribution, spread, noise
         self.random = np.random.default_rng(seed)
 
     def _simulate(self, value: float) -> Answer:
-        seen = self.law(value) * math.exp(self.noise * self.random.standard_normal())
+        seen = self.distribution(value) * math.exp(self.noise * self.random.standard_normal())
         bounds = (seen * (1 - self.spread), seen * (1 + self.spread)) if self.spread else ()
         return Answer("packet", metrics={"loss_ratio": Metric(seen, *bounds)})
 
@@ -73,7 +73,7 @@ def test_whole_values_next_to_the_threshold(threshold: int, start: int, smallest
 def test_values_that_are_not_whole(target: float, start: float) -> None:
     """A curve of two slopes, as goodput has in fast retransmits and in timeouts."""
     runs = Runs(lambda p: 1 / (math.sqrt(p) + 30 * p**2))
-    goal = Goal(target=runs.law(target), whole=False, least=1e-12, most=1.0, power=2.5)
+    goal = Goal(target=runs.distribution(target), whole=False, least=1e-12, most=1.0, power=2.5)
     found = solve(runs, goal, start)
     assert found is not None
     assert found.value == pytest.approx(target, rel=0.01)
@@ -156,14 +156,14 @@ def test_a_curve_that_bends_is_not_taken_for_noise(rises: bool) -> None:
     where runs have 1.27 %."""
     sign = 1 if rises else -1
 
-    def law(x: float) -> float:
+    def distribution(x: float) -> float:
         away = math.log(x / 104)
         return math.exp(sign * (3.1 * away + 1.2 * away**2))
 
     goal = Goal(target=1.0, rises=rises, smallest=True, whole=False)
     answers = []
     for seed in range(40):
-        runs = Runs(law, 1.96 * 0.05, 0.05, seed=seed)
+        runs = Runs(distribution, 1.96 * 0.05, 0.05, seed=seed)
         found = solve(runs, goal, 306)
         assert found is not None
         assert len(runs.answers) <= 16
@@ -242,15 +242,18 @@ def test_a_fit_that_does_not_fall_has_no_end() -> None:
 
 
 def simulator(
-    monkeypatch: pytest.MonkeyPatch, name: str, law: Callable[[Scenario], float], spread: float
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    distribution: Callable[[Scenario], float],
+    spread: float,
 ) -> list[Scenario]:
-    """Put a law in the simulator's place."""
+    """Put a distribution in the simulator's place."""
     asked: list[Scenario] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         asked.append(scenario)
-        value = law(scenario)
+        value = distribution(scenario)
         metric = Metric(value, value * (1 - spread), value * (1 + spread))
         return [Answer(engine="packet", metrics={name: metric})]
 
@@ -280,11 +283,11 @@ def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
 ) -> None:
     """5 kbit/s: the model says 26.66 %, simulated are 0.57 kbit/s there, and 5 at 10.7 %."""
 
-    def law(scenario: Scenario) -> float:
+    def distribution(scenario: Scenario) -> float:
         return 5e3 * float((loss_of(scenario) / 0.107) ** -2.4)
 
-    asked = simulator(monkeypatch, "goodput_bps", law, 0.03)
-    plan = plan_loss(lossy(), goodput_bps=5e3, verify=True)
+    asked = simulator(monkeypatch, "goodput_bps", distribution, 0.03)
+    plan = plan_max_loss(lossy(), goodput_bps=5e3, verify=True)
     assert plan.simulated == pytest.approx(0.107, rel=0.01)
     assert any(loss_of(s) == pytest.approx(plan.simulated, rel=0.01) for s in asked)
     assert plan.there is not None
@@ -312,14 +315,14 @@ def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
 def test_a_contradicted_model_is_marked_and_one_that_agrees_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    base = plan_loss(lossy(), goodput_bps=5e6).value
+    base = plan_max_loss(lossy(), goodput_bps=5e6).value
     for factor, contradicted in ((1.1, False), (2.0, True), (0.5, True)):
 
-        def law(scenario: Scenario, factor: float = factor) -> float:
+        def distribution(scenario: Scenario, factor: float = factor) -> float:
             return 5e6 / math.sqrt(loss_of(scenario) / base / factor)
 
-        simulator(monkeypatch, "goodput_bps", law, 0.01)
-        plan = plan_loss(lossy(), goodput_bps=5e6, verify=True)
+        simulator(monkeypatch, "goodput_bps", distribution, 0.01)
+        plan = plan_max_loss(lossy(), goodput_bps=5e6, verify=True)
         assert plan.simulated == pytest.approx(base * factor, rel=0.01)
         assert bool(plan.untrusted) == contradicted
         assert plan.to_json()["leading"]["by"] == ("simulation" if contradicted else "model")
@@ -346,7 +349,7 @@ def test_a_check_in_noise_is_undecided_and_says_what_to_do(
     assert plan.simulated_undecided
     (said,) = (w for w in map(str, plan.warnings) if "undecided" in w)
     assert "traffic.sources between" in said
-    assert "--set run.connections=" in said
+    assert "--set run.transfers=" in said
     assert "by simulation     undecided, between" in as_text(
         plan_parts(plan, load("web-10mbit")), 100
     )
@@ -356,7 +359,7 @@ def test_fewer_transfers_than_asked_for_are_told_of(monkeypatch: pytest.MonkeyPa
     asked = simulator(monkeypatch, "connection_rate_bps", lambda s: 42e6 / s.senders, 0.01)
     web = load("web-10mbit")
     plan = plan_users(web, rate_bps=700e3, verify=True)
-    assert {s.run.connections for s in asked} == {50_000}
+    assert {s.run.transfers for s in asked} == {50_000}
     assert any("50,000 transfers each, fewer than the 200,000" in note for note in plan.notes)
-    whole: dict[str, Any] = {"verify": True, "connections": 200_000}
+    whole: dict[str, Any] = {"verify": True, "transfers": 200_000}
     assert plan_users(web, rate_bps=700e3, **whole).notes == []

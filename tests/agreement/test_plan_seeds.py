@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tcpcast.plan import (
     plan_buffer,
-    plan_loss,
+    plan_max_loss,
     plan_quality,
     plan_rate,
     plan_streams,
@@ -35,7 +35,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Callable[[Scenario], Plan]]] = {
         {"traffic.sources": 98},
         lambda s: plan_buffer(s, loss=0.01, verify=True),
     ),
-    "loss": ("lossy-path", {}, lambda s: plan_loss(s, goodput_bps=5e6, verify=True)),
+    "loss": ("lossy-path", {}, lambda s: plan_max_loss(s, goodput_bps=5e6, verify=True)),
     "streams": ("lossy-path", {}, lambda s: plan_streams(s, verify=True)),
 }
 

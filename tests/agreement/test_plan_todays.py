@@ -19,10 +19,10 @@ TABLES: dict[str, Any] = {
     "traffic": {
         "kind": "on-off",
         "sources": 45,
-        "off": {"law": "exponential", "mean": "1s"},
-        "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+        "off": {"distribution": "exponential", "mean": "1s"},
+        "size": {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"},
     },
-    "run": {"connections": 4000, "warmup": "10s"},
+    "run": {"transfers": 4000, "warmup": "10s"},
 }
 
 

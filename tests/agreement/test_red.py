@@ -39,7 +39,7 @@ def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, A
         },
         "traffic": {
             "kind": "bulk",
-            "start": {"law": "uniform", "low": "0s", "high": "1s"},
+            "start": {"distribution": "uniform", "low": "0s", "high": "1s"},
         },
         "class": [
             {"name": f"flow{at}", "flows": 1, "rtt": f"{rtt:.6f}ms"}

@@ -131,8 +131,13 @@ def bulk(flows: int, first_s: float, gap_s: float) -> dict[str, Any]:
 
 def file_each(packets: int, off: str) -> dict[str, Any]:
     """One source whose silences and files are all alike."""
-    law = {"law": "constant", "value": f"{packets}pkt"}
-    return {"kind": "on-off", "sources": 1, "off": {"law": "constant", "value": off}, "size": law}
+    distribution = {"distribution": "constant", "value": f"{packets}pkt"}
+    return {
+        "kind": "on-off",
+        "sources": 1,
+        "off": {"distribution": "constant", "value": off},
+        "size": distribution,
+    }
 
 
 DROP_TAIL = {
@@ -587,8 +592,8 @@ def log_of(log: Log, source: int) -> list[tuple[int, int, int]]:
 def test_sources_in_step_send_and_finish_as_much() -> None:
     # Ten sources start in the same nanosecond: the order in which they are served may differ, what
     # they achieve together may not.
-    law = {"law": "constant", "value": "40pkt"}
-    traffic = {"kind": "on-off", "sources": 10, "off": {"law": "constant", "value": "1s"}}
+    distribution = {"distribution": "constant", "value": "40pkt"}
+    traffic = {"kind": "on-off", "sources": 10, "off": {"distribution": "constant", "value": "1s"}}
     numbers = numbers_of(
         {
             "network": {
@@ -596,7 +601,7 @@ def test_sources_in_step_send_and_finish_as_much() -> None:
                 "ingress": {"rate": "100mbit"},
                 "bottleneck": {"rate": "10mbit"},
             },
-            "traffic": traffic | {"size": law},
+            "traffic": traffic | {"size": distribution},
             "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
         }
     )
@@ -638,8 +643,8 @@ def groups(draw: st.DrawFn) -> dict[str, Any]:
     }
     if draw(st.booleans()):
         files = {
-            "off": {"law": "constant", "value": draw(seconds)},
-            "size": {"law": "constant", "value": float(draw(st.integers(1, 200)))},
+            "off": {"distribution": "constant", "value": draw(seconds)},
+            "size": {"distribution": "constant", "value": float(draw(st.integers(1, 200)))},
             "rounding": "nearest",
             "persistent": False,
             "coupling": 0.0,

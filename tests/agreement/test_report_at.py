@@ -73,8 +73,8 @@ def test_each_class_of_flows_has_its_own_rows() -> None:
                 "sources": 3,
                 "traffic": {
                     "kind": "on-off",
-                    "off": {"law": "exponential", "mean": "1s"},
-                    "size": {"law": "constant", "value": "5pkt"},
+                    "off": {"distribution": "exponential", "mean": "1s"},
+                    "size": {"distribution": "constant", "value": "5pkt"},
                 },
             },
         ],

@@ -8,8 +8,8 @@ import pytest
 import tcpcast
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
 from tcpcast.scenario.queue import QUEUE_WORDS
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +28,8 @@ WEB: dict[str, Any] = {
     "traffic": {
         "kind": "on-off",
         "sources": 20,
-        "off": {"law": "exponential", "mean": "1s"},
-        "size": {"law": "exponential", "mean": "15pkt"},
+        "off": {"distribution": "exponential", "mean": "1s"},
+        "size": {"distribution": "exponential", "mean": "15pkt"},
     },
 }
 
@@ -93,8 +93,8 @@ def test_acks_lost_at_random_hardly_slow_a_long_flow(stack: str) -> None:
 
 
 def test_acks_are_lost_in_bursts() -> None:
-    law = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"}
-    answer = answered({"network.ack_loss": law})
+    distribution = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"}
+    answer = answered({"network.ack_loss": distribution})
     assert answer["return_loss_ratio"] == pytest.approx(1 / 21, abs=0.02)
 
 
@@ -142,7 +142,7 @@ def test_codel_keeps_the_wait_of_acks_short() -> None:
 def test_an_upload_beside_the_acks_delays_them() -> None:
     narrow = {"rate": "1mbit", "buffer": "50pkt"}
     base = {**BASE, "network": {**BASE["network"], "return": narrow}}
-    cross = [{"hop": "return", "law": "poisson", "mean": "70%"}]
+    cross = [{"hop": "return", "model": "poisson", "mean": "70%"}]
     changes = {"tcp.receiver_window": 60}
     alone, beside = answered(changes, base), answered(changes, {**base, "cross": cross})
     # M/D/1 of packets of 12 ms at a load of 0.7: a wait of 0.7 x 12 ms / (2 x 0.3).
@@ -226,7 +226,7 @@ def test_formulas_say_that_they_leave_the_return_path_out() -> None:
             {"network.return.rate": "1mbit", "tcp.stack": "max-plus-reno"},
             "network.return: max-plus-reno counts on every ack",
         ),
-        ({"cross": [{"hop": "return", "law": "poisson", "mean": "1mbit"}]}, "there is no hop"),
+        ({"cross": [{"hop": "return", "model": "poisson", "mean": "1mbit"}]}, "there is no hop"),
     ],
 )
 def test_what_a_return_path_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
@@ -237,7 +237,7 @@ def test_what_a_return_path_cannot_be_is_refused(changes: dict[str, Any], told: 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
 def test_data_that_overtakes_data_does_not_meet_acks(stack: str) -> None:
-    late = {"law": "exponential", "mean": "3ms", "reorder": True}
+    late = {"distribution": "exponential", "mean": "3ms", "reorder": True}
     changes = {"tcp.stack": stack, "network.jitter": late}
     plain = answered(changes)
     same = answered(changes | {"network.return.rate": "8mbit"})

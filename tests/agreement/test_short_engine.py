@@ -43,7 +43,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         "limited_transmit": False,
         "rules": SimpleNamespace(limited_transmit_on="each"),
         "adds_min_rto": False,
-        "is_todays": False,
+        "is_modern": False,
         "handshake": None,
     }
     given = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
@@ -234,7 +234,7 @@ def test_the_link_limits_transfers_that_arrive(ingress: str) -> None:
         }
     )
     arriving = alone.with_changes(
-        {"run.duration": "60s", "traffic.arrivals": {"law": "poisson", "rate": "1/s"}}
+        {"run.duration": "60s", "traffic.arrivals": {"distribution": "poisson", "rate": "1/s"}}
     )
     expected, found = short(alone, None), short(arriving, None)
     assert found["completion_time_s"] == expected["completion_time_s"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tcpcast.engines import REGISTRY, answer
-from tcpcast.engines.registry import PATH, TRANSFERS, Formula, brought_back_by
+from tcpcast.engines.registry import PATH, TRANSFERS, Formula, supported_presets
 from tcpcast.engines.stacks import Verdict, fit, left_out, left_out_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.tcp import STACKS
@@ -24,8 +24,8 @@ ON_OFF = {
     "traffic": {
         "kind": "on-off",
         "sources": 20,
-        "off": {"law": "exponential", "mean": "1s"},
-        "size": {"law": "exponential", "mean": "12pkt"},
+        "off": {"distribution": "exponential", "mean": "1s"},
+        "size": {"distribution": "exponential", "mean": "12pkt"},
     },
     "run": {"duration": "5s", "warmup": "1s"},
 }
@@ -113,5 +113,5 @@ def test_a_formula_that_lacks_a_queue_is_not_left_out_for_the_stack(stack: str) 
 def test_a_model_answers_for_what_brings_it_back(engine: str) -> None:
     entry = REGISTRY[engine]
     assert isinstance(entry, Formula)
-    for stack in brought_back_by(entry):
+    for stack in supported_presets(entry):
         assert fit(engine, stack).verdict is not Verdict.REFUSED

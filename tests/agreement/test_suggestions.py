@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 SHORT: dict[str, Any] = {"run.duration": "20s", "run.warmup": "1s", "run.max_wall": "1s"}
 PATH: dict[str, Any] = {"rtt": "50ms", "bottleneck": {"rate": "2mbit", "buffer": "20pkt"}}
-LAW = {"law": "exponential", "mean": "1s"}
+LAW = {"distribution": "exponential", "mean": "1s"}
 TRAFFIC: dict[str, dict[str, Any]] = {
     "bulk": {"kind": "bulk", "flows": 2},
     "on-off": {
         "kind": "on-off",
         "sources": 10,
         "off": LAW,
-        "size": {"law": "exponential", "mean": "12pkt"},
+        "size": {"distribution": "exponential", "mean": "12pkt"},
     },
     "transfers": {"kind": "transfers", "size": ["1pkt", "8pkt"], "count": 20},
     "arrivals": {
         "kind": "transfers",
-        "size": {"law": "exponential", "mean": "12pkt"},
-        "arrivals": {"law": "poisson", "rate": "5/s"},
+        "size": {"distribution": "exponential", "mean": "12pkt"},
+        "arrivals": {"distribution": "poisson", "rate": "5/s"},
     },
 }
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -46,7 +46,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "hardly lossy": {"network.bottleneck.loss": 1e-15},
     "ends lose": {"network.ingress.loss": "1%", "network.ingress.rate": "100mbit"},
     "own buffers": {"network.egress": {"rate": "1mbit", "buffer": "10pkt"}},
-    "jitter": {"network.jitter": {"law": "exponential", "mean": "1ms"}},
+    "jitter": {"network.jitter": {"distribution": "exponential", "mean": "1ms"}},
     "return": {"network.return": {"rate": "1mbit"}},
     "lost acks": {"network.ack_loss": "1%"},
     "policer": {"network.bottleneck.rate": {"bucket": "2mbit", "burst": "15KB", "policer": True}},
@@ -105,7 +105,7 @@ def accepts(name: str, scenario: Scenario, each: Suggestion) -> str | None:
     if engine == "kernel" or (engine, each.feed) == ("packet", ""):
         engines.check(engine, changed)  # a run takes long
         return None
-    shorter = {k: v for k, v in SHORT.items() if changed.transfers_alone is None}
+    shorter = {k: v for k, v in SHORT.items() if changed.isolated_transfers is None}
     if engine in {"mean-field", "fixed-point"} or each.feed:
         changed = changed.with_changes(shorter)
     answers = answer(changed, [engine], RunOptions(tables=False), feed=each.feed or "scenario")

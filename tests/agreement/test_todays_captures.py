@@ -10,7 +10,7 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +104,7 @@ def files(
     traffic = {
         "kind": "transfers",
         "size": ["2KB", "20000B"],
-        "arrivals": {"law": "poisson", "rate": "10/s"},
+        "arrivals": {"distribution": "poisson", "rate": "10/s"},
     }
     changes = {"network.bottleneck.loss": "5%", "traffic": traffic}
     counted = simulated(scenario(request.param, folder).with_changes(changes))

@@ -76,8 +76,8 @@ def test_scaled_and_iterated_engines_say_that_they_do_not_apply() -> None:
         "traffic": {
             "kind": "on-off",
             "sources": 100,
-            "off": {"law": "exponential", "mean": "1s"},
-            "size": {"law": "exponential", "mean": "12pkt"},
+            "off": {"distribution": "exponential", "mean": "1s"},
+            "size": {"distribution": "exponential", "mean": "12pkt"},
         },
         "tcp": {"stack": "linux-cubic"},
     }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
 
 LINK_PPS = 20e6 / 12e3
 BASE: dict[str, Any] = {
@@ -102,12 +102,12 @@ def test_users_of_a_link_get_their_files(stack: str, connection: str) -> None:
             "traffic": {
                 "kind": "on-off",
                 "sources": 40,
-                "off": {"law": "exponential", "mean": "1s"},
-                "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+                "off": {"distribution": "exponential", "mean": "1s"},
+                "size": {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"},
                 "connection": connection,
             },
             "tcp.stack": stack,
-            "run": {"connections": 4000, "warmup": "5s", "seed": 1},
+            "run": {"transfers": 4000, "warmup": "5s", "seed": 1},
         }
     )
     # 40 files of 12 packets in a second and a few round trips: the link has room for them.
@@ -123,7 +123,7 @@ LINKS: dict[str, dict[str, Any]] = {
     },
     "red": {"network.bottleneck.queue": "red"},
     "fq": {"network.bottleneck.queue": "fq"},
-    "cross": {"cross": [{"law": "poisson", "mean": "30%"}]},
+    "cross": {"cross": [{"model": "poisson", "mean": "30%"}]},
     "hops": {
         "network": {
             "hop": [

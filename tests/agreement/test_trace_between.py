@@ -212,11 +212,11 @@ def test_captures_of_other_packets_are_told_of(taps: Any) -> None:
 
 
 def test_the_command_says_p_r(taps: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", str(taps("sender")), "--after", str(taps("receiver"))]) == 0
+    assert main(["trace", str(taps("sender")), "--second-capture", str(taps("receiver"))]) == 0
     assert "p_r = " in capsys.readouterr().out
-    assert main(["trace", str(taps("sender")), "--after", "nowhere.pcap"]) == 2
+    assert main(["trace", str(taps("sender")), "--second-capture", "nowhere.pcap"]) == 2
     assert "nowhere.pcap: No such file" in capsys.readouterr().err
-    assert main(["trace", str(taps("sender")), str(taps("sender")), "--after", "x"]) == 2
+    assert main(["trace", str(taps("sender")), str(taps("sender")), "--second-capture", "x"]) == 2
     assert "give one FILE" in capsys.readouterr().err
 
 

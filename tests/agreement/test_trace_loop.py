@@ -227,8 +227,8 @@ def test_small_files_on_connections_of_their_own_never_leave_slow_start(tmp_path
     traffic = {
         "kind": "on-off",
         "sources": 3,
-        "size": {"law": "constant", "value": "10pkt"},
-        "off": {"law": "constant", "value": "2s"},
+        "size": {"distribution": "constant", "value": "10pkt"},
+        "off": {"distribution": "constant", "value": "2s"},
     }
     tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 100_000}
     document = ALONE | {"traffic": traffic, "probes": {"pcap": [tap]}}

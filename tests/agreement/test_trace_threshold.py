@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.beside import fed
 from tcpcast.captures.growth import growing
+from tcpcast.captures.model_rates import fed
 
 if TYPE_CHECKING:
     from pathlib import Path

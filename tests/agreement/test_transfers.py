@@ -24,7 +24,7 @@ def answer(**tables: Any) -> Answer:
     tcp = {"stack": "rfc-newreno", **tables.pop("tcp", {"receiver_window": 1000})}
     scenario = Scenario.from_dict({"network": path, "run": {"seed": 1}} | tables | {"tcp": tcp})
     (found,) = tcpcast.run(scenario, ["packet"])
-    assert found.partial is None
+    assert found.incomplete_reason is None
     return found
 
 
@@ -33,7 +33,11 @@ def alone(*sizes: int, count: int = 1) -> dict[str, Any]:
 
 
 def arriving(size: Any, rate: str) -> dict[str, Any]:
-    return {"kind": "transfers", "size": size, "arrivals": {"law": "poisson", "rate": rate}}
+    return {
+        "kind": "transfers",
+        "size": size,
+        "arrivals": {"distribution": "poisson", "rate": rate},
+    }
 
 
 def by_losses(found: Answer) -> dict[tuple[int, int], dict[str, float]]:
@@ -157,10 +161,10 @@ def test_the_same_file_in_an_on_off_source_takes_as_long(delayed_acks: bool) -> 
     on_off = {
         "kind": "on-off",
         "sources": 1,
-        "off": {"law": "constant", "value": "100s"},
-        "size": {"law": "constant", "value": "60pkt"},
+        "off": {"distribution": "constant", "value": "100s"},
+        "size": {"distribution": "constant", "value": "60pkt"},
     }
-    run = {"connections": 120, "warmup": "0s"}
+    run = {"transfers": 120, "warmup": "0s"}
     source = answer(network=network, traffic=on_off, tcp=tcp, run=run)
     found = answer(network=network, traffic=alone(60), tcp=tcp)
     assert found["completion_time_s"] == pytest.approx(source["on_time_s"], rel=1e-12)
@@ -200,7 +204,7 @@ def test_arriving_packets_make_the_queue_that_theory_has() -> None:
     load = 0.7
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}}
     per_second = load * 10e6 / 12e3
-    run = {"connections": 150_000, "warmup": "10s"}
+    run = {"transfers": 150_000, "warmup": "10s"}
     found = answer(network=network, traffic=arriving("1pkt", f"{per_second:.6f}/s"), run=run)
     held = load + load**2 / (2 * (1 - load))
     queue, busy = found.metrics["queue_mean_pkts"], found.metrics["utilisation"]
@@ -220,7 +224,7 @@ def test_transfers_that_hardly_meet_are_as_alone() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}, "egress": {"rate": "2mbit"}}
     sizes = [3, 12, 40]
     traffic = arriving([f"{size}pkt" for size in sizes], "1/h")
-    rare = answer(network=network, traffic=traffic, run={"connections": 60, "warmup": "0s"})
+    rare = answer(network=network, traffic=traffic, run={"transfers": 60, "warmup": "0s"})
     each = answer(network=network, traffic=alone(*sizes))
     for table in ("by_size", "by_losses"):
         for column in ("size_pkts", "completion_time_s", "delivery_time_s"):
@@ -232,7 +236,7 @@ def test_transfers_that_hardly_meet_are_as_alone() -> None:
 
 def test_arrivals_come_at_their_rate_and_live_as_long_as_they_take() -> None:
     network = {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "150pkt"}}
-    size = {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"}
+    size = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
     found = answer(network=network, traffic=arriving(size, "50/s"), run={"duration": "600s"})
     begun = found["transfers"]
     measured_s = 600 - (found.warmup_s or 0.0)

@@ -108,9 +108,9 @@ def test_hops_that_are_shared_may_vary() -> None:
 
 def test_jitter_delays_and_reorders_only_where_asked() -> None:
     link = {"rate": "20mbit", "buffer": "20pkt", "loss": "0.1%"}
-    law = {"law": "exponential", "mean": "3ms"}
-    kept = ask(scenario(link, jitter=law)).metrics
-    free = ask(scenario(link, jitter={**law, "reorder": True})).metrics
+    distribution = {"distribution": "exponential", "mean": "3ms"}
+    kept = ask(scenario(link, jitter=distribution)).metrics
+    free = ask(scenario(link, jitter={**distribution, "reorder": True})).metrics
     # Three duplicates of an ack come from packets that overtook one, and not from losses.
     assert free["loss_indication_ratio"].value > 3 * kept["loss_indication_ratio"].value
 
@@ -118,10 +118,10 @@ def test_jitter_delays_and_reorders_only_where_asked() -> None:
 @pytest.mark.parametrize("reorder", [False, True])
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
 def test_a_lone_packet_takes_the_jitter_longer(stack: str, reorder: bool) -> None:
-    law = {"law": "uniform", "low": "2ms", "high": "4ms", "reorder": reorder}
+    distribution = {"distribution": "uniform", "low": "2ms", "high": "4ms", "reorder": reorder}
     window = {"tcp.stack": stack, "tcp.receiver_window": 1, "tcp.delayed_acks": False}
     window["tcp.host_noise"] = "0s"
-    found = ask(scenario({"rate": "1gbit"}, jitter=law).with_changes(window)).metrics
+    found = ask(scenario({"rate": "1gbit"}, jitter=distribution).with_changes(window)).metrics
     assert found["rtt_mean_s"].value == pytest.approx(0.043, abs=1e-4)
 
 
@@ -175,9 +175,15 @@ def test_a_malformed_trace_says_which_line(
             {"hop": [{"name": "a", "rate": TRACE, "shared": False}, {"name": "b"}]},
             "a trace of packet opportunities is for a shared hop",
         ),
-        ({"jitter": "5ms"}, 'write { law = "exponential", mean = "5ms" }'),
-        ({"jitter": {"mean": "5ms"}}, 'jitter.law: missing; write law = "exponential"'),
-        ({"jitter": {"law": "constant", "value": "1ms", "reorder": "no"}}, "true or false"),
+        ({"jitter": "5ms"}, 'write { distribution = "exponential", mean = "5ms" }'),
+        (
+            {"jitter": {"mean": "5ms"}},
+            'jitter.distribution: missing; write distribution = "exponential"',
+        ),
+        (
+            {"jitter": {"distribution": "constant", "value": "1ms", "reorder": "no"}},
+            "true or false",
+        ),
     ],
 )
 def test_what_does_not_go_is_refused_with_what_to_write(
@@ -213,8 +219,8 @@ def test_engines_of_queues_refuse_a_policer_and_scaled_ones_any_varying_rate() -
         "traffic": {
             "kind": "on-off",
             "sources": 20,
-            "off": {"law": "exponential", "mean": "1s"},
-            "size": {"law": "exponential", "mean": "20pkt"},
+            "off": {"distribution": "exponential", "mean": "1s"},
+            "size": {"distribution": "exponential", "mean": "20pkt"},
         },
         "tcp": {"stack": "rfc-newreno", "receiver_window": 20},
         "run": {"duration": "20s", "warmup": "1s"},

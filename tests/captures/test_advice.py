@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast.captures.advice import LIMITS, SHORT, advice, shares
-from tcpcast.captures.gains import Gains, start_round_trips
+from tcpcast.captures.predicted_gain import Gains, start_round_trips
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.parallel import limited_rate_pps
 from tcpcast.models.pftk import throughput, unlimited_window_pkts
@@ -238,7 +238,7 @@ def test_several_flows_that_would_be_in_rto_are_n_times_pftk() -> None:
     assert "4 parallel flows 4.0 times by n times PFTK" in said
 
 
-def test_cubic_is_asked_of_its_own_law() -> None:
+def test_cubic_is_asked_of_its_own_distribution() -> None:
     said = sentence("congestion_window", window_reduction=0.7, rtt_mean_s=0.2)
     after, before = (
         cubic_response(rtt_s=0.2, loss_ratio=p, receiver_window_pkts=100.0).rate_pps

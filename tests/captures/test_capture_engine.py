@@ -240,7 +240,7 @@ def test_the_command_line(
     assert "vs trace" in out
     assert main(["run", file, "--engine", "packet"]) == 2
     capsys.readouterr()
-    assert main(["run", file, "--show"]) == 0
+    assert main(["run", file, "--print-scenario"]) == 0
     assert "[network]" not in capsys.readouterr().out.partition("kind")[2]
 
 

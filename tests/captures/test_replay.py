@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tcpcast
 from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
-from tcpcast.captures.pace import growth_pkts
+from tcpcast.captures.link_estimate import growth_pkts
 from tcpcast.captures.replay import replay
 from tcpcast.scenario import Scenario
 
@@ -147,7 +147,7 @@ def test_delayed_acks_matter_where_windows_grow_by_acks(
 ) -> None:
     _, _, capture = captured(tmp_path, {**FAST, "traffic.flows": 1, "tcp.delayed_acks": True})
     capture.connections["timestamps"] = np.array([options])
-    monkeypatch.setattr("tcpcast.captures.seen.growth_pkts", lambda *_: growth)
+    monkeypatch.setattr("tcpcast.captures.capture_stats.growth_pkts", lambda *_: growth)
     assert replay(capture).tables["tcp"].get("delayed_acks", False) is delayed
 
 
@@ -175,8 +175,8 @@ def test_a_short_transfer_is_replayed_as_transfers(tmp_path: Path) -> None:
     capture.connections["end"] = np.array(["closed"])
     capture.connections["initial_window_pkts"] = np.array([2.0])
     again = Scenario.from_dict(replay(capture).tables)
-    assert again.transfers_alone is not None
-    assert again.transfers_alone.sizes == [200]
+    assert again.isolated_transfers is not None
+    assert again.isolated_transfers.sizes == [200]
     answer = tcpcast.run(again, ["packet"])["packet"]
     assert answer["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.25)
     tell_link(capture, scenario)

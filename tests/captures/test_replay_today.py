@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tcpcast
 from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
-from tcpcast.captures.pace import link_bps
+from tcpcast.captures.capture_stats import seen_in
+from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.replay import replay
-from tcpcast.captures.seen import seen_in
 from tcpcast.captures.sender import sender_of
 from tcpcast.scenario import Scenario
 
@@ -193,7 +193,7 @@ def test_many_short_transfers_tell_together(left: float, stack: str) -> None:
 
 
 def test_files_one_after_the_other_are_told(tmp_path: Path) -> None:
-    off, size = ({"law": "constant", "value": value} for value in ("1s", "50pkt"))
+    off, size = ({"distribution": "constant", "value": value} for value in ("1s", "50pkt"))
     files = {"kind": "on-off", "sources": 5, "off": off, "size": size}
     _, _, capture = captured(tmp_path, {"traffic": files, "run.duration": "30s"})
     said = " ".join(replay(capture).warnings)
@@ -281,8 +281,8 @@ def test_a_short_transfer_takes_as_long(tmp_path: Path) -> None:
     )
     capture.connections["end"] = np.array(["closed"])
     again = Scenario.from_dict(replay(capture).tables)
-    assert again.transfers_alone is not None
-    assert again.transfers_alone.sizes == [200]
+    assert again.isolated_transfers is not None
+    assert again.isolated_transfers.sizes == [200]
     assert again.populations[0].tcp.stack == "linux-cubic"
     answer = tcpcast.run(again, ["packet"])["packet"]
     assert answer["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.15)

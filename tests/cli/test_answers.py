@@ -11,10 +11,10 @@ import pytest
 import tcpcast
 from tcpcast.answer import Answer, Metric, Note, noted
 from tcpcast.compare import compare_all
-from tcpcast.report.answered import remarks
-from tcpcast.report.saved import read_saved
+from tcpcast.report.full_report import run_document
+from tcpcast.report.load_answers import read_saved
+from tcpcast.report.run import remarks
 from tcpcast.report.summary import caveats, worst
-from tcpcast.report.whole import run_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ def test_a_warning_about_intervals_knows_of_which_metrics_it_is() -> None:
         kind="withheld",
     )
     notes = [warning, quantile, *noted(["look twice"])]
-    answer = Answer("packet", notes=notes, unwritten=["no room"])
+    answer = Answer("packet", notes=notes, write_errors=["no room"])
     assert list(map(str, caveats(answer))) == [
         "the run is too short; check the intervals of a_s, b_s",
         "too few files; no interval for the goodput that 95 % reach",

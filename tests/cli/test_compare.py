@@ -142,11 +142,11 @@ def test_a_class_says_itself_why_it_has_no_interval() -> None:
     answer = with_classes(simulated())
     table = answer.tables["by_class"]
     table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
-    table["loss_ratio_doubt"] = np.array(["", "too few losses: 3, 10 are needed"])
+    table["loss_ratio_interval_warning"] = np.array(["", "too few losses: 3, 10 are needed"])
     near, far = compare_classes([answer]).values()
     assert row(near, "loss_ratio").figures[0] == Metric(0.04)  # none is due
     assert row(far, "loss_ratio").figures[0] == Metric(
-        0.05, doubt=str(table["loss_ratio_doubt"][1])
+        0.05, interval_warning=str(table["loss_ratio_interval_warning"][1])
     )
 
 

@@ -3,7 +3,8 @@
 import math
 
 import pytest
-from tcpcast.path.effort import (
+from tcpcast.path.options import PathOptions, points
+from tcpcast.path.run_size import (
     DURATION_S,
     FEWEST_TRANSFERS,
     LOSSES,
@@ -13,7 +14,6 @@ from tcpcast.path.effort import (
     simulated_s,
     transfers,
 )
-from tcpcast.path.options import PathOptions, points
 from tcpcast.statistics import FEWEST_UNITS
 
 

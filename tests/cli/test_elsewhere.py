@@ -43,7 +43,7 @@ for command in json.loads(sys.stdin.read()):
 COMMANDS = [
     "--help",
     "engines --json",
-    "run web-10mbit --engine engset,packet --set run.connections=2000 --plot figures",
+    "run web-10mbit --engine engset,packet --set run.transfers=2000 --plot figures",
     "predict --rtt 50ms --loss 1% --json",
     "plan buffer web-10mbit",
     "trace --help",

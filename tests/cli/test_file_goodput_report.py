@@ -10,8 +10,8 @@ from tcpcast.cli import main
 from tcpcast.compare import compare_all, compare_shares
 from tcpcast.engines.file_goodput import Counts, counted, of_shares, of_tail
 from tcpcast.report import figures
-from tcpcast.report.answered import run_parts
 from tcpcast.report.goodput_figures import distribution, ends
+from tcpcast.report.run import run_parts
 from tcpcast.report.text import text as plain
 
 from cli.made_up import calculated, simulated
@@ -89,7 +89,7 @@ def test_a_run_with_files_draws_both(
 
     monkeypatch.setattr(figures, "save_figure", keep)
     command = ["run", "web-10mbit", "--engine", "packet"]
-    changes = ["run.connections=3000", "probes.goodput_packets=4", "probes.goodput_shares=['99%']"]
+    changes = ["run.transfers=3000", "probes.goodput_packets=4", "probes.goodput_shares=['99%']"]
     command += [part for change in changes for part in ("--set", change)]
     assert main([*command, "--plot", str(tmp_path)]) == 0
     assert {"file-goodput.png", "file-goodput-tail.png"} <= written

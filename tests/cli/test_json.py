@@ -26,7 +26,7 @@ METRIC = {
         "high": NUMBER,
         "unit": {"enum": sorted(set(UNITS.values()))},
         "trusted": {"const": False},
-        "doubt": {"type": "string"},
+        "interval_warning": {"type": "string"},
         "at_least": {"type": "number"},
     },
     "required": ["value", "low", "high", "unit"],
@@ -72,7 +72,7 @@ GIVEN = {
             "required": ["version", "scenario"],
         },
         "notes": {"type": "array", "items": NOTE},
-        "partial": {"type": "string"},
+        "incomplete_reason": {"type": "string"},
     },
     "required": ["engine", "wall_s", "warnings", "metrics", "tables", "provenance"],
     "additionalProperties": False,
@@ -109,7 +109,7 @@ def test_the_document_has_the_published_form(scenario: Scenario, pair: list[Answ
     document = read(json_report([*pair, refused, stopped], scenario))
     jsonschema.validate(document, DOCUMENT)
     assert document["answers"][2] == {"engine": "pftk", "not_applicable": "it needs bulk flows"}
-    assert document["answers"][3]["partial"] == "max_wall reached"
+    assert document["answers"][3]["incomplete_reason"] == "max_wall reached"
     loss = document["answers"][1]["metrics"]["loss_ratio"]
     assert loss == {"value": 0.04664, "low": 0.0459, "high": 0.04772, "unit": "1"}
 

@@ -12,8 +12,12 @@ from tcpcast.report.leading import percentile_table
 
 
 def on_off(size: str, off: str) -> dict[str, Any]:
-    law = {"law": "exponential", "mean": off}
-    return {"kind": "on-off", "size": {"law": "constant", "value": size}, "off": law}
+    distribution = {"distribution": "exponential", "mean": off}
+    return {
+        "kind": "on-off",
+        "size": {"distribution": "constant", "value": size},
+        "off": distribution,
+    }
 
 
 MIXED = Scenario.from_dict(
@@ -52,8 +56,8 @@ def test_each_class_has_percentiles_and_no_mean_is_over_both() -> None:
 def test_the_last_interval_of_sizes_has_no_end() -> None:
     transfers = {
         "kind": "transfers",
-        "size": {"law": "exponential", "mean": "5000pkt"},
-        "arrivals": {"law": "poisson", "rate": "1.5/s"},
+        "size": {"distribution": "exponential", "mean": "5000pkt"},
+        "arrivals": {"distribution": "poisson", "rate": "1.5/s"},
     }
     one = Scenario.from_dict(
         {
@@ -78,12 +82,12 @@ WEB_AND_LONG = {
             "traffic": {
                 "kind": "transfers",
                 "size": "20pkt",
-                "arrivals": {"law": "poisson", "rate": "10/s"},
+                "arrivals": {"distribution": "poisson", "rate": "10/s"},
             },
         },
         {"name": "long", "traffic": {"kind": "bulk", "flows": 2}},
     ],
-    "run": {"connections": 200, "warmup": "2s"},
+    "run": {"transfers": 200, "warmup": "2s"},
 }
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FIGURE_BYTES = output.figure_bytes
 CAPTURED = [
-    "run", "web-10mbit", "--engine", "packet", "--set=run.connections=50", "--set=run.warmup=0s",
+    "run", "web-10mbit", "--engine", "packet", "--set=run.transfers=50", "--set=run.warmup=0s",
 ]  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_written_is_told_before_the_work(
     folder: str, here: Path, capsys: Text
 ) -> None:
     (here / "in.txt").write_text("a file")
-    command = ["run", "web-10mbit", "--engine=packet", "--set=run.connections=900000000"]
+    command = ["run", "web-10mbit", "--engine=packet", "--set=run.transfers=900000000"]
     code = main([*command, "--plot", folder])
     out, err = capsys.readouterr()
     assert (code, out) == (3 if folder else 2, "")
@@ -177,7 +177,7 @@ def test_a_capture_that_fails_does_not_cost_the_answer(
     assert "cannot write in.pcap: No space left on device" in err
     assert not list(here.iterdir())
     assert main([*captured("in.pcap"), "--json"]) == 3
-    assert '"unwritten": ["probes.pcap: cannot write in.pcap' in capsys.readouterr().out
+    assert '"write_errors": ["probes.pcap: cannot write in.pcap' in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ def test_the_capture_that_is_read_is_never_replaced(option: str, here: Path, cap
     (here / "link").symlink_to("in.pcap")
     os.link(capture, here / "same.toml")
     for target in ("in.pcap", "./in.pcap", "link", "same.toml"):
-        for read in (["in.pcap"], [str(here / "link")], ["in.pcap", "--after", "in.pcap"]):
+        for read in (["in.pcap"], [str(here / "link")], ["in.pcap", "--second-capture", "in.pcap"]):
             assert main(["trace", *read, option, target, "--force"]) == 2
             out, err = capsys.readouterr()
             assert (out, "the command reads that file" in err) == ("", True)

@@ -154,7 +154,9 @@ def test_other_engines_answer_if_one_fails(site: Path) -> None:
     done = tcpcast(site, "run", "one-path", "--engine", "lost,pftk", "--json")
     lost, pftk = json.loads(done.stdout)["answers"]
     assert done.returncode == 1, done.stderr
-    assert lost["partial"].startswith("engine 'lost' of own-engine 1.2 returned str; it has to")
+    assert lost["incomplete_reason"].startswith(
+        "engine 'lost' of own-engine 1.2 returned str; it has to"
+    )
     assert pftk["metrics"]["goodput_bps"]["value"] > 0
     told = tcpcast(site, "run", "one-path", "--engine", "lost,pftk")
     assert "engine 'lost' of own-engine 1.2 returned str" in " ".join(told.stdout.split())

@@ -10,7 +10,7 @@ import pytest
 import tcpcast
 from tcpcast import Answer, Metric
 from tcpcast.answer import noted
-from tcpcast.engines import RunOptions, outside
+from tcpcast.engines import RunOptions, plugins
 from tcpcast.errors import EnvironmentFault, NotApplicable, TcpcastError
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def entry(
     function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, **attributes: Any
-) -> outside.OutsideEntry:
+) -> plugins.OutsideEntry:
     for name, value in attributes.items():
         setattr(function, name, value)
-    point = metadata.EntryPoint("own", "own:function", outside.ENGINES)
+    point = metadata.EntryPoint("own", "own:function", plugins.ENGINES)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
-    return outside.entry(point)
+    return plugins.entry(point)
 
 
 def ask(given: Any, monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Answer:
@@ -70,7 +70,10 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         (one(Metric(1.0), tables={"a": {"b": [10**400]}}), "column b that is no list of numbers"),
         (Answer("own", metrics=[1.0]), "returned metrics that are not a dict"),  # type: ignore[arg-type]
         (one(Metric(10**400)), "returned a number for goodput_bps that is too large"),
-        (one(Metric(1.0, unit=5)), "returned a unit or doubt of goodput_bps that is no text"),  # type: ignore[arg-type]
+        (
+            one(Metric(1.0, unit=5)),
+            "returned a unit or interval_warning of goodput_bps that is no text",
+        ),  # type: ignore[arg-type]
         (one(Metric(1.0), regime=5), "returned a value of regime that is not a text"),
         (one(Metric(1.0), provenance=5), "returned provenance that are not a dict"),
         (
@@ -120,9 +123,9 @@ def test_an_engine_is_checked_without_a_run(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_model_accepts_what_gives_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     function: Callable[..., float] = lambda rtt_s: 1 / rtt_s  # noqa: E731
-    point = metadata.EntryPoint("own", "own:function", outside.MODELS)
+    point = metadata.EntryPoint("own", "own:function", plugins.MODELS)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: function)
-    row = outside.entry(point)
+    row = plugins.entry(point)
     row.check(tcpcast.load("lossy-path"))
     with pytest.raises(NotApplicable):
         row.check(tcpcast.load("two-classes"))
@@ -185,9 +188,11 @@ def test_an_answer_that_cannot_be_read_is_a_failure(monkeypatch: pytest.MonkeyPa
 
 
 def test_long_warnings_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = ask(one(Metric(1.0, doubt="a" * 10**6), notes=noted(["b" * 10**6])), monkeypatch)
+    found = ask(
+        one(Metric(1.0, interval_warning="a" * 10**6), notes=noted(["b" * 10**6])), monkeypatch
+    )
     assert [len(text) for text in found.warnings] == [500]
-    assert len(found.metrics["goodput_bps"].doubt or "") == 500
+    assert len(found.metrics["goodput_bps"].interval_warning or "") == 500
 
 
 def test_a_metric_of_its_own_may_be_negative(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,12 +220,12 @@ def test_the_transfers_that_were_asked_for_are_counted(monkeypatch: pytest.Monke
     asked: list[int | None] = []
 
     def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - its form
-        asked.append(how.get("connections"))
+        asked.append(how.get("transfers"))
         return made_up_plan()
 
     monkeypatch.setattr(planning, "plan_buffer", plan_buffer)
     assert main(["plan", "buffer", "web-10mbit"]) == 0
-    assert main(["plan", "buffer", "web-10mbit", "--set", "run.connections=90000"]) == 0
+    assert main(["plan", "buffer", "web-10mbit", "--set", "run.transfers=90000"]) == 0
     assert asked == [None, 90_000]
 
 

@@ -14,7 +14,7 @@ from tcpcast.answer import Answer, Status
 from tcpcast.cli import main
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.path import effort
+from tcpcast.path import run_size
 from tcpcast.path.options import CURVE_POINTS, PathOptions, curve_points, points
 from tcpcast.path.prediction import path_formulas
 from tcpcast.report.document import Column, Paragraph, Table
@@ -225,9 +225,9 @@ def test_a_run_that_never_left_its_beginning_is_no_answer(
     arguments: list[str], words: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    monkeypatch.setattr(effort, "DURATION_S", 20.0)
-    monkeypatch.setattr(effort, "DURATION_RTTS", 1.0)
-    monkeypatch.setattr(effort, "LOSSES", 1.0)
+    monkeypatch.setattr(run_size, "DURATION_S", 20.0)
+    monkeypatch.setattr(run_size, "DURATION_RTTS", 1.0)
+    monkeypatch.setattr(run_size, "LOSSES", 1.0)
     assert main(["predict", *arguments, *CLASSIC, "--packet"]) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert f"packet: no steady state: {words}" in out

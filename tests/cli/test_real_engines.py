@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Capture = pytest.CaptureFixture[str]
 
-SHORT = ["run", "web-10mbit", "--set", "run.connections=3000", "--engine", "engset,packet"]
+SHORT = ["run", "web-10mbit", "--set", "run.transfers=3000", "--engine", "engset,packet"]
 
 
 def document(arguments: list[str], capsys: Capture) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_the_table_marks_what_the_model_does_not_know(capsys: Capture) -> None:
 
 
 def test_classes_are_told_apart(capsys: Capture) -> None:
-    assert main(["run", "two-classes", "--engine", "packet", "--set", "run.connections=2000"]) == 0
+    assert main(["run", "two-classes", "--engine", "packet", "--set", "run.transfers=2000"]) == 0
     out = capsys.readouterr().out
     assert "class near" in out
     assert "class far" in out
@@ -86,11 +86,11 @@ def test_traced_windows_are_drawn(capsys: Capture, tmp_path: Path) -> None:
     assert "windows.png" in capsys.readouterr().err
 
 
-def test_a_size_law_without_variance_warns(capsys: Capture) -> None:
-    law = 'traffic.size={ law = "pareto", mean = "12pkt", alpha = 1.5 }'
-    assert main([*SHORT, "--set", law]) == 0
+def test_a_size_distribution_without_variance_warns(capsys: Capture) -> None:
+    distribution = 'traffic.size={ distribution = "pareto", mean = "12pkt", alpha = 1.5 }'
+    assert main([*SHORT, "--set", distribution]) == 0
     assert "traffic.size has no finite variance" in " ".join(capsys.readouterr().out.split())
-    assert main([*SHORT, "--set", law, "--json"]) == 0
+    assert main([*SHORT, "--set", distribution, "--json"]) == 0
     assert "traffic.size has no finite variance" in capsys.readouterr().err
 
 
@@ -101,7 +101,7 @@ def test_a_model_that_does_not_cover_the_scenario(capsys: Capture) -> None:
 
 def test_a_plan_checked_by_simulation(capsys: Capture) -> None:
     users = ["plan", "users", "web-10mbit", "--rate", "200kbit", "--verify"]
-    assert main([*users, "--set", "run.connections=20000", "--json"]) == 0
+    assert main([*users, "--set", "run.transfers=20000", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)["plan"]
     assert plan["simulated"] == pytest.approx(plan["value"], rel=0.05)
     assert len(plan["verified"]) == len(plan["tables"]["simulated"]["columns"]["sources"])
@@ -134,7 +134,7 @@ def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(capsys: 
 
 
 def test_the_simulator_says_of_which_metrics_its_warnings_are() -> None:
-    scenario = tcpcast.load("web-10mbit", changes={"run.connections": 300, "run.warmup": "1s"})
+    scenario = tcpcast.load("web-10mbit", changes={"run.transfers": 300, "run.warmup": "1s"})
     (answer,) = tcpcast.run(scenario, ["packet"])
     named = {name for note in answer.notes for name in note.metrics}
     assert named

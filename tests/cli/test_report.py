@@ -16,14 +16,14 @@ from tcpcast.answer import Answer, Metric, Status, noted
 from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import text
-from tcpcast.report.answered import run_parts
 from tcpcast.report.answers import Answers
-from tcpcast.report.captured import limit_shares, together, verdict_parts
 from tcpcast.report.document import Code, Column, Document, Figure, Heading, Paragraph, Share, Table
+from tcpcast.report.full_report import captures_document, run_document
 from tcpcast.report.html import html_page
+from tcpcast.report.load_answers import read_saved
 from tcpcast.report.markdown import markdown_page
-from tcpcast.report.saved import read_saved
-from tcpcast.report.whole import captures_document, run_document
+from tcpcast.report.run import run_parts
+from tcpcast.report.verdict import limit_shares, together, verdict_parts
 
 from cli.made_up import calculated, simulated
 
@@ -94,7 +94,10 @@ def test_no_name_is_markup_in_a_page() -> None:
 
 
 def test_nothing_of_another_engine_is_markup_in_a_page() -> None:
-    metrics = {"own": Metric(1.0, unit=HOSTILE, doubt=HOSTILE), "goodput_bps": Metric(2.0)}
+    metrics = {
+        "own": Metric(1.0, unit=HOSTILE, interval_warning=HOSTILE),
+        "goodput_bps": Metric(2.0),
+    }
     answer = Answer(HOSTILE, metrics=metrics, notes=noted([HOSTILE]), regime=HOSTILE)
     answer.stop(HOSTILE)
     parts = run_parts(compare_all([answer, Answer("other", metrics=metrics)]), every=True)
@@ -269,7 +272,7 @@ def saved_answers(folder: Path, capsys: Output, *more: str) -> Path:
     return path
 
 
-ONE_RUN = ["run", "web-10mbit", "--engine", "engset,packet", "--set", "run.connections=2000"]
+ONE_RUN = ["run", "web-10mbit", "--engine", "engset,packet", "--set", "run.transfers=2000"]
 
 
 def outline(name: str, figure: Drawn) -> Figure:

@@ -99,7 +99,7 @@ def test_a_partial_answer_is_printed_and_exits_1(
     assert "precision of 1 % was not reached" in capsys.readouterr().out
     assert main(["run", "web-10mbit", "--json"]) == 1
     out, err = capsys.readouterr()
-    assert json.loads(out)["answers"][0]["partial"].startswith("the precision")
+    assert json.loads(out)["answers"][0]["incomplete_reason"].startswith("the precision")
     assert "precision of 1 % was not reached" in err
 
 
@@ -208,18 +208,18 @@ def test_a_file_that_is_not_toml(capsys: Capture, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["web-10mbit", "lossy-path"])
 def test_show_can_be_fed_back(name: str, capsys: Capture, tmp_path: Path) -> None:
-    assert main(["run", name, "--set", "run.seed=5", "--show"]) == 0
+    assert main(["run", name, "--set", "run.seed=5", "--print-scenario"]) == 0
     shown = capsys.readouterr().out
     file = tmp_path / "shown.toml"
     file.write_text(shown, encoding="utf-8")
     again = tcpcast.load(str(file))
     assert again.digest() == tcpcast.load(name).with_changes({"run.seed": 5}).digest()
-    assert main(["run", str(file), "--show"]) == 0
+    assert main(["run", str(file), "--print-scenario"]) == 0
     assert capsys.readouterr().out == shown
 
 
 def test_show_as_json_is_the_scenario_of_the_answer(capsys: Capture) -> None:
-    assert main(["run", "web-10mbit", "--show", "--json"]) == 0
+    assert main(["run", "web-10mbit", "--print-scenario", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert main(["run", "web-10mbit", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scenario"] == shown
@@ -275,7 +275,17 @@ def test_csv_has_a_row_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     rows = list(csv.DictReader(out.splitlines()))
     assert list(rows[0]) == [
-        *("engine", "class", "metric", "value", "low", "high", "unit", "trusted", "doubt")
+        *(
+            "engine",
+            "class",
+            "metric",
+            "value",
+            "low",
+            "high",
+            "unit",
+            "trusted",
+            "interval_warning",
+        )
     ]
     found = {(row["engine"], row["metric"]): row for row in rows}
     rate = found["packet", "connection_rate_bps"]

@@ -18,7 +18,7 @@ from tcpcast.engines.registry import EngineEntry
 if TYPE_CHECKING:
     Capture = pytest.CaptureFixture[str]
 
-ENDLESS = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.connections=900000000"]
+ENDLESS = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.transfers=900000000"]
 
 # Ctrl-C when the command has been running for a moment: its modules are there by then.
 INTERRUPTED = """
@@ -63,7 +63,7 @@ def test_ctrl_c_prints_what_was_finished(threads: str, number: int) -> None:
     document, words, code = interrupted(*ENDLESS, *more, number=number)
     assert code == 130
     (answer,) = document["answers"]
-    assert answer["partial"].startswith("interrupted")
+    assert answer["incomplete_reason"].startswith("interrupted")
     assert "interrupted" in words
     assert answer["metrics"]["transfers"]["value"] > 100
     assert 0.3 < answer["metrics"]["utilisation"]["value"] <= 1
@@ -75,7 +75,7 @@ def test_ctrl_c_while_the_warm_up_is_looked_for() -> None:
     began = processor_s()
     document, _, code = interrupted(*ENDLESS, "--set=run.warmup=mser-5")
     assert code == 130
-    assert document["answers"][0]["partial"].startswith("interrupted")
+    assert document["answers"][0]["incomplete_reason"].startswith("interrupted")
     assert processor_s() - began < 8
 
 
@@ -83,7 +83,7 @@ def test_ctrl_c_within_the_warm_up() -> None:
     document, _, code = interrupted(*ENDLESS, "--set=run.warmup=100000000s")
     assert code == 130
     (answer,) = document["answers"]
-    assert "before the warm-up was over" in answer["partial"]
+    assert "before the warm-up was over" in answer["incomplete_reason"]
     assert all(metric["value"] is not None for metric in answer["metrics"].values())
 
 
@@ -108,7 +108,7 @@ def document(arguments: list[str], capsys: Capture, code: int) -> dict[str, Any]
 
 def test_max_wall_stops_a_run(capsys: Capture) -> None:
     answer = document([*ENDLESS, "--set=run.max_wall=0.4s"], capsys, 1)
-    assert "run.max_wall was reached" in answer["partial"]
+    assert "run.max_wall was reached" in answer["incomplete_reason"]
     assert 0.3 < answer["wall_s"] < 3
     assert answer["metrics"]["transfers"]["value"] > 1000
     assert answer["metrics"]["transfers"]["value"] < 900_000_000
@@ -117,20 +117,20 @@ def test_max_wall_stops_a_run(capsys: Capture) -> None:
 def test_max_wall_holds_while_the_warm_up_is_looked_for(capsys: Capture) -> None:
     more = ["--set=run.max_wall=0.4s", "--set=run.warmup=mser-5"]
     answer = document([*ENDLESS, *more], capsys, 1)
-    assert "run.max_wall was reached" in answer["partial"]
+    assert "run.max_wall was reached" in answer["incomplete_reason"]
     assert answer["wall_s"] < 3
 
 
 def test_max_wall_that_is_not_reached_says_nothing(capsys: Capture) -> None:
-    short = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.connections=500"]
+    short = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.transfers=500"]
     answer = document([*short, "--set=run.max_wall=60s"], capsys, 0)
-    assert "partial" not in answer
+    assert "incomplete_reason" not in answer
 
 
 def web(**run: Any) -> tcpcast.Scenario:
     """Web users, a short run to begin with."""
     changes = {f"run.{key}": value for key, value in run.items()}
-    return tcpcast.load("web-10mbit").with_changes({"run.connections": 1000} | changes)
+    return tcpcast.load("web-10mbit").with_changes({"run.transfers": 1000} | changes)
 
 
 @pytest.mark.parametrize("replications", [1, 3])
@@ -138,7 +138,7 @@ def test_a_precision_that_is_reached(replications: int) -> None:
     targets = {"connection_rate_bps": "2%", "loss_ratio": "5%"}
     scenario = web(precision=targets, replications=replications)
     (answer,) = tcpcast.run(scenario, ["packet"])
-    assert answer.partial is None
+    assert answer.incomplete_reason is None
     for name, target in (("connection_rate_bps", 0.02), ("loss_ratio", 0.05)):
         metric = answer.metrics[name]
         assert metric.low is not None
@@ -154,17 +154,17 @@ def test_a_precision_asks_for_no_more_than_it_needs() -> None:
 
 
 def test_a_precision_that_max_wall_cuts_short_says_so(capsys: Capture) -> None:
-    more = ["--set=run.precision=0.001%", "--set=run.max_wall=0.5s", "--set=run.connections=1000"]
+    more = ["--set=run.precision=0.001%", "--set=run.max_wall=0.5s", "--set=run.transfers=1000"]
     answer = document([*ENDLESS, *more], capsys, 1)
-    assert "run.max_wall was reached before run.precision" in answer["partial"]
-    assert "connection_rate_bps" in answer["partial"]
+    assert "run.max_wall was reached before run.precision" in answer["incomplete_reason"]
+    assert "connection_rate_bps" in answer["incomplete_reason"]
 
 
 def test_a_precision_out_of_reach_says_so() -> None:
     # There is no loss, so that no interval of it can be a share of its value.
-    changes = {"network.bottleneck.buffer": "unlimited", "run.connections": 100}
+    changes = {"network.bottleneck.buffer": "unlimited", "run.transfers": 100}
     scenario = web(precision={"loss_ratio": "5%"}).with_changes(changes)
     (answer,) = tcpcast.run(scenario, ["packet"])
-    assert answer.partial is not None
-    assert "run.precision was not reached" in answer.partial
-    assert "loss_ratio" in answer.partial
+    assert answer.incomplete_reason is not None
+    assert "run.precision was not reached" in answer.incomplete_reason
+    assert "loss_ratio" in answer.incomplete_reason

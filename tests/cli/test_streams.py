@@ -19,14 +19,14 @@ import pytest
 import started
 import tcpcast
 from tcpcast.cli import main
-from tcpcast.visible import visible
+from tcpcast.sanitize import escape_control_characters
 
 TCPCAST = f"'{sys.executable}' -m tcpcast"
 FULL = "/dev/full"
 COMMANDS = [
     "run web-10mbit --engine engset",
     "run web-10mbit --engine engset --json",
-    "run web-10mbit --show",
+    "run web-10mbit --print-scenario",
     "predict --rtt 100ms --loss 1%",
     "predict --rtt 100ms --loss 1%..2% --points 2 --csv",
     "plan buffer web-10mbit",
@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a capture."""
     folder = tmp_path_factory.mktemp("streams")
     capture = {"link": "sender", "file": str(folder / "made.pcap")}
-    changes = {"run.connections": 50, "run.warmup": "0s", "probes.pcap": [capture]}
+    changes = {"run.transfers": 50, "run.warmup": "0s", "probes.pcap": [capture]}
     tcpcast.run(tcpcast.load("web-10mbit", changes=changes), "packet")
     return folder
 
@@ -179,7 +179,7 @@ def test_figures_are_drawn_though_the_reader_leaves(
         "trace {}.pcap",
         "trace {}.pcap --csv",
         "trace {}.pcap --json",
-        "trace {}.pcap --by {}",
+        "trace {}.pcap --group-by {}",
         "trace {}.pcap --table {}",
         "trace {}.pcap --connection {}",
         "trace {}.pcap --scenario {}.toml",
@@ -202,7 +202,7 @@ def test_no_name_acts_on_the_terminal(
     (folder / f"{name}.toml").write_text("no scenario")
     code = main([part.replace("{}", name) for part in command.split()])
     for told in capsys.readouterr():
-        assert told == visible(told)
+        assert told == escape_control_characters(told)
     assert code in {0, 2, 3}
 
 
@@ -218,7 +218,7 @@ def test_names_are_shown_written_out_in_figures(folder: Path, tmp_path: Path) ->
 
 
 def test_what_is_hidden_is_written_out() -> None:
-    assert visible("a\x1b[1mb\r\n\tc\x7f\u202e\udcff\U000e0041é±–") == (
+    assert escape_control_characters("a\x1b[1mb\r\n\tc\x7f\u202e\udcff\U000e0041é±–") == (
         "a\\x1b[1mb\\x0d\n\tc\\x7f\\u202e\\xff\\U000e0041é±–"
     )
 
@@ -252,7 +252,7 @@ def test_no_number_is_cut_on_a_narrow_terminal(
         assert all(number in told for number in numbers[: -1 if "engset in" in wide else None])
 
 
-ENDLESS = "run web-10mbit --engine packet --set run.connections=900000000"
+ENDLESS = "run web-10mbit --engine packet --set run.transfers=900000000"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

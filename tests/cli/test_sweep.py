@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tcpcast.cli import main
-from tcpcast.report.swept import sweep_document
-from tcpcast.sweeps.swept import read_sweep
+from tcpcast.report.sweep_values import sweep_document
+from tcpcast.sweeps.definition import read_sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,12 +221,12 @@ def test_a_sweep_shows_the_doubts_of_a_run(tmp_path: Path, capsys: Capture) -> N
     )
     assert main(["run", str(short), "--engine", "packet", "--json"]) == 0
     (ran,) = json.loads(capsys.readouterr().out)["answers"]
-    doubt = ran["metrics"]["goodput_bps"]["doubt"]
+    doubt = ran["metrics"]["goodput_bps"]["interval_warning"]
     asked = ["sweep", str(short), "--vary", "run.duration=60s,1000s", "--engine", "packet"]
     assert main([*asked, "--csv"]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["trusted"] for row in rows] == ["false", "true"]
-    assert [row["goodput_bps_doubt"] for row in rows] == [doubt, ""]
+    assert [row["goodput_bps_interval_warning"] for row in rows] == [doubt, ""]
     assert main(asked) == 0
     out = capsys.readouterr().out
     value = f"{ran['metrics']['goodput_bps']['value']:,.0f}"

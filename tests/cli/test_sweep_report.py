@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tcpcast.cli import main
-from tcpcast.sweeps.swept import read_sweep
+from tcpcast.sweeps.definition import read_sweep
 
 if TYPE_CHECKING:
     from pathlib import Path

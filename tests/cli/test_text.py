@@ -11,7 +11,7 @@ import tcpcast
 from tcpcast.answer import Answer, Status, noted
 from tcpcast.compare import compare_all
 from tcpcast.report import text
-from tcpcast.report.answered import run_parts
+from tcpcast.report.run import run_parts
 
 from cli.made_up import calculated, simulated, with_classes
 

@@ -127,7 +127,7 @@ def test_text_fits_into_80_columns(capsys: Output, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("width", [40, 45, 50, 60, 70])
-@pytest.mark.parametrize("more", [[], ["--models"], ["--by", "pair"]], ids=" ".join)
+@pytest.mark.parametrize("more", [[], ["--models"], ["--group-by", "pair"]], ids=" ".join)
 def test_a_narrow_terminal_has_the_columns_below_one_another(
     width: int, more: list[str], capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:

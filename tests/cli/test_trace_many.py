@@ -56,7 +56,7 @@ def test_a_scan_at_two_taps_takes_little_memory(tmp_path: Path) -> None:
     file = tmp_path / "scan.pcap"
     file.write_bytes(b"".join(scan(FLOWS)))
     run = subprocess.run(
-        [sys.executable, "-c", MEASURED, f"--after={file}"], input=file.read_bytes(),
+        [sys.executable, "-c", MEASURED, f"--second-capture={file}"], input=file.read_bytes(),
         capture_output=True, check=True, timeout=120,
     )  # fmt: skip
     assert int(run.stderr.split()[-1]) < MOST_KIB

@@ -140,17 +140,17 @@ def test_json_and_csv_say_why() -> None:
 
 @pytest.mark.parametrize("by", WAYS)
 def test_flows_together(by: str, capsys: Output) -> None:
-    assert trace(TRANSFER, "--by", by) == 0
+    assert trace(TRANSFER, "--group-by", by) == 0
     out = capsys.readouterr().out
     assert "p_e" in out
     ends = {"all": "all", "pair": "10.99.0.1 > 10.99.0.2", "source": "10.99.0.1 > all"}
     assert f" {ends.get(by, 'all > 10.99.0.2')} " in out
-    assert trace(TRANSFER, "--by", by, "--json") == 0
+    assert trace(TRANSFER, "--group-by", by, "--json") == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
     (group,) = capture["groups"]
     assert group["flows"] == 1
     assert group["packets_sent"] == capture["connections"][0]["data_packets"]
-    assert trace(TRANSFER, "--by", by, "--csv") == 0
+    assert trace(TRANSFER, "--group-by", by, "--csv") == 0
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert list(row) == ["file", *tcpcast.trace(TRANSFER).groups(by)]
     assert row["loss_events"] == str(group["loss_events"])
@@ -159,7 +159,7 @@ def test_flows_together(by: str, capsys: Output) -> None:
 def test_losses_so_far_apart_are_two_events(capsys: Output) -> None:
     counts = []
     for rtt in ("1us", "100s"):
-        assert trace(TRANSFER, "--by", "all", "--rtt", rtt, "--json") == 0
+        assert trace(TRANSFER, "--group-by", "all", "--rtt", rtt, "--json") == 0
         (capture,) = json.loads(capsys.readouterr().out)["captures"]
         counts.append(capture["groups"][0]["loss_events"])
     (row,) = capture["connections"]
@@ -177,11 +177,11 @@ def test_groups_fit(width: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--by", "port"], "write all, pair, source or destination"),
-        (["--rtt", "60ms"], "write --by"),
-        (["--by", "all", "--rtt", "60"], "60ms"),
-        (["--by", "all", "--rtt", "0ms"], "above 0"),
-        (["--by", "all", "--table", "intervals"], "only one of them"),
+        (["--group-by", "port"], "write all, pair, source or destination"),
+        (["--rtt", "60ms"], "write --group-by"),
+        (["--group-by", "all", "--rtt", "60"], "60ms"),
+        (["--group-by", "all", "--rtt", "0ms"], "above 0"),
+        (["--group-by", "all", "--table", "intervals"], "only one of them"),
     ],
 )
 def test_what_is_refused(arguments: list[str], why: str, capsys: Output) -> None:

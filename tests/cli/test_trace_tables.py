@@ -190,7 +190,7 @@ def test_a_number_with_more_digits_than_any_is_no_connection(capsys: Output) -> 
 
 
 def test_one_capture_given_twice_is_told(capsys: Output) -> None:
-    assert main(["trace", str(TRANSFER), "--after", str(TRANSFER)]) == 0
+    assert main(["trace", str(TRANSFER), "--second-capture", str(TRANSFER)]) == 0
     assert "two copies of one capture?" in " ".join(capsys.readouterr().out.split())
 
 

@@ -12,8 +12,8 @@ from tcpcast.answer import Answer, Kind, Metric
 from tcpcast.cli import main
 from tcpcast.compare import compare_all
 from tcpcast.report import figures
-from tcpcast.report.answered import run_parts
 from tcpcast.report.figures import plot
+from tcpcast.report.run import run_parts
 from tcpcast.report.summary import describe
 from tcpcast.report.text import text as plain
 from tcpcast.scenario import Scenario
@@ -125,8 +125,14 @@ def test_sizes_typed_in_bytes_and_percentiles_of_all_times() -> None:
         ("1234567B", "1,000 transfers of 1,234,567 B (853 packets), each alone"),
         ("1pkt", "1,000 transfers of 1 packet, each alone"),
         (["1pkt", "10MB"], "2,000 transfers of 2 sizes, each alone"),
-        ({"law": "exponential", "mean": "2MB"}, "transfers of 2 MB (1,381 packets) on average"),
-        ({"law": "exponential", "mean": "12pkt"}, "transfers of 12 packets on average at 20/s"),
+        (
+            {"distribution": "exponential", "mean": "2MB"},
+            "transfers of 2 MB (1,381 packets) on average",
+        ),
+        (
+            {"distribution": "exponential", "mean": "12pkt"},
+            "transfers of 12 packets on average at 20/s",
+        ),
     ],
 )
 def test_a_size_is_told_as_it_was_typed(size: Any, said: str) -> None:
@@ -135,7 +141,7 @@ def test_a_size_is_told_as_it_was_typed(size: Any, said: str) -> None:
         "traffic": {"kind": "transfers", "size": size},
     }
     if isinstance(size, dict):
-        tables["traffic"]["arrivals"] = {"law": "poisson", "rate": "20/s"}
+        tables["traffic"]["arrivals"] = {"distribution": "poisson", "rate": "20/s"}
         tables["run"] = {"duration": "10s"}
     assert describe(Scenario.from_dict(tables)).startswith(said)
 
@@ -144,7 +150,7 @@ def test_what_is_behind_the_bottleneck_is_told_with_its_marks_and_acks() -> None
     tables = {
         "network": {
             "rtt": "60ms",
-            "jitter": {"law": "exponential", "mean": "5ms", "reorder": True},
+            "jitter": {"distribution": "exponential", "mean": "5ms", "reorder": True},
             "bottleneck": {"rate": "20mbit", "buffer": "200KB", "queue": "codel"},
             "return": {"rate": "500kbit", "buffer": "20pkt"},
             "ack_loss": "1%",
@@ -162,7 +168,7 @@ def test_what_is_behind_the_bottleneck_is_told_with_its_marks_and_acks() -> None
         assert any(name.lower() in row.lower() for row in rows), name
 
 
-CROSSED: dict[str, Any] = {"law": "poisson", "mean": "40%"}
+CROSSED: dict[str, Any] = {"model": "poisson", "mean": "40%"}
 
 
 @pytest.mark.parametrize(
@@ -175,10 +181,10 @@ CROSSED: dict[str, Any] = {"law": "poisson", "mean": "40%"}
         ),
         ([CROSSED | {"hop": "return"}], ", cross traffic 200 kbit/s on the return link, return "),
         (
-            [{"law": "trace", "times": [0, 0.3], "bytes": [1e4, 2e4]}],
+            [{"model": "trace", "times": [0, 0.3], "bytes": [1e4, 2e4]}],
             ", cross traffic 400 kbit/s, ",
         ),
-        ([{"law": "trace", "times": [0, 0.7], "bytes": [1e4, 2e4]}], "traffic 171.4 kbit/s, "),
+        ([{"model": "trace", "times": [0, 0.7], "bytes": [1e4, 2e4]}], "traffic 171.4 kbit/s, "),
         (
             [CROSSED, CROSSED | {"hop": "access"}, CROSSED | {"hop": "return"}],
             "100 packets, cross traffic at 3 hops, return link",
@@ -313,7 +319,7 @@ def test_a_precision_lengthens_the_run() -> None:
     changes = {"traffic.count": 100, "run.precision": "3%"}
     scenario = tcpcast.load("short-transfers", changes=changes)
     (answer,) = tcpcast.run(scenario, ["packet"])
-    assert answer.partial is None
+    assert answer.incomplete_reason is None
     time = answer.metrics["completion_time_s"]
     assert time.low is not None
     assert time.high is not None
@@ -339,5 +345,7 @@ def test_transfers_that_never_end_are_said_to_be_missing() -> None:
         }
     )
     (answer,) = tcpcast.run(scenario, ["packet"])
-    assert answer.partial == "63 years were simulated, and the transfers were not complete"
+    assert (
+        answer.incomplete_reason == "63 years were simulated, and the transfers were not complete"
+    )
     assert "completion_time_s" not in answer.metrics

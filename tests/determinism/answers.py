@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 from corpus import Case, cases
 from tcpcast.cli import main as tcpcast
+from tcpcast.engines.kernel.config import question as kernel_question
 from tcpcast.engines.kernel.path import path_configuration
-from tcpcast.engines.kernel.question import question as kernel_question
 from tcpcast.scenario import Scenario
 from tcpcast.web import evaluation
 

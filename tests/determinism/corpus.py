@@ -1,4 +1,4 @@
-"""Runs that reach every stack, queue, law, loss model, hop, cross traffic, class, engine and paper.
+"""Runs that reach every stack, queue, distribution, loss model, hop, cross traffic, class, engine and paper.
 
 ``answers.py`` records what they print and write, and compares it after a redesign. Each case is
 a few commands in a folder of its own; each takes a second at most, reproductions apart.
@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ class Case:
     calls: tuple[tuple[str, Any], ...] = ()
 
 
-WEB: Changes = {"run.connections": 1500, "run.warmup": "5s", "run.replications": 2}
+WEB: Changes = {"run.transfers": 1500, "run.warmup": "5s", "run.replications": 2}
 LOOP: Changes = {
     "traffic.sources": 300,
     "network.bottleneck.rate": "3mbit",
@@ -65,12 +65,12 @@ ARRIVING: Changes = {
     "traffic": {
         "kind": "transfers",
         "size": ["3pkt", "20pkt", "90pkt"],
-        "arrivals": {"law": "poisson", "rate": "60/s"},
+        "arrivals": {"distribution": "poisson", "rate": "60/s"},
     },
     "network.bottleneck.rate": "40mbit",
     "network.bottleneck.buffer": "80pkt",
     "network.bottleneck.loss": "2%",
-    "run.connections": 1500,
+    "run.transfers": 1500,
     "run.warmup": "2s",
 }
 TRAFFIC: dict[str, tuple[str, Changes]] = {
@@ -121,15 +121,15 @@ LOSSES: dict[str, Any] = {
     },
     "round": {"model": "rest-of-round", "rate": "2%"},
 }
-LAWS: dict[str, Any] = {
-    "exponential": {"law": "exponential", "mean": "{m}", "minimum": "{n}"},
-    "ep": {"law": "ep", "mean": "{m}", "minimum": "{n}", "alpha": 1.7, "tail": "20%"},
-    "ee": {"law": "ee", "mean": "{m}", "minimum": "{n}", "c": 2, "tail": "20%"},
-    "lognormal": {"law": "lognormal", "mean": "{m}", "sd": "{m}"},
-    "pareto": {"law": "pareto", "mean": "{m}", "alpha": 2.2},
-    "constant": {"law": "constant", "value": "{m}"},
-    "uniform": {"law": "uniform", "low": "{n}", "high": "{m}"},
-    "empirical": {"law": "empirical", "values": ["{n}", "{m}"], "weights": [1, 3]},
+DISTRIBUTIONS: dict[str, Any] = {
+    "exponential": {"distribution": "exponential", "mean": "{m}", "minimum": "{n}"},
+    "ep": {"distribution": "ep", "mean": "{m}", "minimum": "{n}", "alpha": 1.7, "tail": "20%"},
+    "ee": {"distribution": "ee", "mean": "{m}", "minimum": "{n}", "c": 2, "tail": "20%"},
+    "lognormal": {"distribution": "lognormal", "mean": "{m}", "sd": "{m}"},
+    "pareto": {"distribution": "pareto", "mean": "{m}", "alpha": 2.2},
+    "constant": {"distribution": "constant", "value": "{m}"},
+    "uniform": {"distribution": "uniform", "low": "{n}", "high": "{m}"},
+    "empirical": {"distribution": "empirical", "values": ["{n}", "{m}"], "weights": [1, 3]},
 }
 MIXED = 60
 STACKS = ("rfc-reno", "rfc-newreno", "rfc-newreno-patient", "max-plus-reno")
@@ -144,7 +144,7 @@ TODAYS_TCP: dict[str, Changes] = {
     "red": {"network.bottleneck.queue": "red"},
     "fq": {"network.bottleneck.queue": "fq"},
     "bursts": {"network.bottleneck.loss": LOSSES["bursts"]},
-    "cross": {"cross": [{"law": "poisson", "mean": "30%"}]},
+    "cross": {"cross": [{"model": "poisson", "mean": "30%"}]},
 }
 TCP: dict[str, Changes] = {
     "iw10": {"tcp.initial_window": 10},
@@ -203,7 +203,7 @@ SOURCES: dict[str, Changes] = {
     "mser": {"run.warmup": None},
     "precision": {"run.precision": "5%", "run.replications": 1},
     "four": {"run.replications": 4},
-    "duration": {"run.connections": None, "run.duration": "60s"},
+    "duration": {"run.transfers": None, "run.duration": "60s"},
     "seed": {"run.seed": 77},
 }
 HOPS: dict[str, list[Changes]] = {
@@ -234,10 +234,10 @@ HOPS: dict[str, list[Changes]] = {
     ],
 }
 CROSS: dict[str, Changes] = {
-    "poisson": {"law": "poisson", "mean": "40%"},
-    "fgn": {"law": "fgn", "mean": "40%", "sd": "15%", "hurst": 0.8},
-    "pareto": {"law": "pareto", "mean": "40%", "sources": 20, "on": "100ms", "off": "200ms"},
-    "trace": {"law": "trace", "times": [0, 0.1, 0.25], "bytes": [30000, 60000, 9000]},
+    "poisson": {"model": "poisson", "mean": "40%"},
+    "fgn": {"model": "fgn", "mean": "40%", "sd": "15%", "hurst": 0.8},
+    "pareto": {"model": "pareto", "mean": "40%", "sources": 20, "on": "100ms", "off": "200ms"},
+    "trace": {"model": "trace", "times": [0, 0.1, 0.25], "bytes": [30000, 60000, 9000]},
 }
 FORMULAS: dict[str, tuple[str, ...]] = {
     "web": ("engset",),
@@ -299,7 +299,7 @@ FIXED_POINTS: dict[str, Changes] = {
         "cross": [
             {
                 "hop": "line",
-                "law": "fgn",
+                "model": "fgn",
                 "mean": "50%",
                 "sd": "25%",
                 "hurst": 0.7,
@@ -311,7 +311,7 @@ FIXED_POINTS: dict[str, Changes] = {
         "traffic": {
             "kind": "bulk",
             "flows": 24,
-            "start": {"law": "uniform", "low": "0s", "high": "10s"},
+            "start": {"distribution": "uniform", "low": "0s", "high": "10s"},
         },
         "traffic.sources": None,
         "network.bottleneck.buffer": "10pkt",
@@ -395,8 +395,8 @@ def _managed() -> Iterator[Case]:
         yield _run(f"managed-{name}-short", "short", changes)
     marking = {"network.bottleneck.queue": "red", "tcp": {"stack": "linux-reno", "ecn": True}}
     yield _run("managed-red-marks", "narrow", marking)
-    law = {"law": "poisson", "mean": "30%"}
-    crossed = {"network.bottleneck.queue": "fq_codel", "cross": [law]}
+    distribution = {"model": "poisson", "mean": "30%"}
+    crossed = {"network.bottleneck.queue": "fq_codel", "cross": [distribution]}
     yield _run("managed-crossed", "narrow", crossed)
     hops = [
         {"name": "near", "rate": "30mbit", "buffer": "60pkt", "queue": "head-drop"},
@@ -437,9 +437,13 @@ def _tables() -> Iterator[Case]:
     for loss, table in LOSSES.items():
         for traffic in ("web", "bulk", "arriving"):
             yield _run(f"loss-{loss}-{traffic}", traffic, {"network.bottleneck.loss": table})
-    for law in LAWS:
+    for distribution in DISTRIBUTIONS:
         for key, most, least in (("off", "1s", "200ms"), ("size", "12pkt", "3pkt")):
-            yield _run(f"law-{key}-{law}", "web", {f"traffic.{key}": filled(law, most, least)})
+            yield _run(
+                f"distribution-{key}-{distribution}",
+                "web",
+                {f"traffic.{key}": filled(distribution, most, least)},
+            )
 
 
 def _sources() -> Iterator[Case]:
@@ -452,25 +456,27 @@ def _sources() -> Iterator[Case]:
         yield _run(f"sources-{name}", "web", changes)
 
 
-def filled(law: str, most: str, least: str) -> Any:
-    """Return the table of a law with its quantities filled in."""
-    return json.loads(json.dumps(LAWS[law]).replace("{m}", most).replace("{n}", least))
+def filled(distribution: str, most: str, least: str) -> Any:
+    """Return the table of a distribution with its quantities filled in."""
+    return json.loads(
+        json.dumps(DISTRIBUTIONS[distribution]).replace("{m}", most).replace("{n}", least)
+    )
 
 
 def _paths() -> Iterator[Case]:
     for hops, tables in HOPS.items():
         for traffic in ("web", "narrow", "classes"):
             yield _hops(f"hops-{hops}-{traffic}", traffic, tables, [])
-    for law, table in CROSS.items():
+    for distribution, table in CROSS.items():
         for queue in ("droptail", "fq", "red"):
             yield _run(
-                f"cross-{law}-{queue}",
+                f"cross-{distribution}-{queue}",
                 "web",
                 {"network.bottleneck.queue": queue, "cross": [table]},
             )
-        router = {"hop": "router", **({} if law == "fgn" else {"bin": "10ms"}), **table}
-        yield _hops(f"cross-{law}-own", "web", HOPS["own"], [router])
-        yield _hops(f"cross-{law}-core", "web", HOPS["shared"], [{"hop": "core", **table}])
+        router = {"hop": "router", **({} if distribution == "fgn" else {"bin": "10ms"}), **table}
+        yield _hops(f"cross-{distribution}-own", "web", HOPS["own"], [router])
+        yield _hops(f"cross-{distribution}-core", "web", HOPS["shared"], [{"hop": "core", **table}])
 
 
 def _mixed() -> Iterator[Case]:
@@ -487,7 +493,7 @@ def _mixed() -> Iterator[Case]:
             changes["cross"] = [draw.choice(list(CROSS.values()))] if draw.random() < 0.4 else []
         if traffic == "web":
             changes |= draw.choice(list(SOURCES.values()))
-            changes["traffic.size"] = filled(draw.choice(list(LAWS)), "15pkt", "2pkt")
+            changes["traffic.size"] = filled(draw.choice(list(DISTRIBUTIONS)), "15pkt", "2pkt")
         changes["run.seed"] = number
         yield _run(f"mixed-{number:02}-{traffic}", traffic, changes)
 
@@ -535,7 +541,9 @@ def _commands() -> Iterator[Case]:
     yield Case("text-bulk", (("run", "lossy-path", *settings(BULK)),))
     yield Case("engines", (("engines",), ("engines", "--json"), ("new",)))
     yield Case("schema", (("schema",),))
-    shown = tuple(("run", name, "--show") for name in sorted({s for s, _ in TRAFFIC.values()}))
+    shown = tuple(
+        ("run", name, "--print-scenario") for name in sorted({s for s, _ in TRAFFIC.values()})
+    )
     yield Case("show", shown)
     for name, more in PREDICTED.items():
         named = name in {"stack", "default", "default-size"}
@@ -571,10 +579,10 @@ PLANS: dict[str, tuple[str, ...]] = {
     "streams-verify": (
         "plan", "streams", CLASSIC, "--rate=20mbit", "--rtt=40ms", "--loss=0.5%", "--verify",
     ),
-    "loss": ("plan", "loss", CLASSIC, "--goodput=20mbit", "--rtt=60ms"),
-    "loss-verify": ("plan", "loss", CLASSIC, "--goodput=3mbit", "--rtt=60ms", "--verify"),
+    "loss": ("plan", "max-loss", CLASSIC, "--goodput=20mbit", "--rtt=60ms"),
+    "loss-verify": ("plan", "max-loss", CLASSIC, "--goodput=3mbit", "--rtt=60ms", "--verify"),
     "streams-default": ("plan", "streams", "--rate=100mbit", "--rtt=60ms", "--loss=0.1%"),
-    "loss-default": ("plan", "loss", "--goodput=20mbit", "--rtt=60ms"),
+    "loss-default": ("plan", "max-loss", "--goodput=20mbit", "--rtt=60ms"),
     "users-default": (
         "plan", "users", "office-50mbit", "--rate=4mbit", "--set=run.duration=30s",
     ),
@@ -588,7 +596,7 @@ TRACED = (
     ("--table=rounds",),
     ("--table=retransmissions",),
     ("--table=loss_indications",),
-    ("--by=all", "--json"),
+    ("--group-by=all", "--json"),
     ("--models", "--json"),
 )
 
@@ -604,7 +612,7 @@ def _captures() -> Iterator[Case]:
         read = tuple(
             ("trace", f"{tap}.pcap", *how) for tap in ("sender", "receiver") for how in TRACED
         )
-        between = ("trace", "bottleneck-in.pcap", "--after=bottleneck-out.pcap", "--json")
+        between = ("trace", "bottleneck-in.pcap", "--second-capture=bottleneck-out.pcap", "--json")
         replay = ("trace", "sender.pcap", "--connection=all", "--scenario=again.toml")
         yield Case(f"capture-{traffic}", (simulate, *read, between, replay))
 
@@ -652,7 +660,7 @@ def _refused() -> Iterator[Case]:
         "unit": {"network.bottleneck.rate": "10mbps"},
         "stack": {"tcp.stack": "rfc-newren"},
         "queue": {"network.bottleneck.queue": "fifo"},
-        "law": {"traffic.off": {"law": "expo", "mean": "1s"}},
+        "distribution": {"traffic.off": {"distribution": "expo", "mean": "1s"}},
         "negative": {"traffic.sources": -1},
         "later": {"network.jitter": "1ms"},
         "two-losses": {"network.bottleneck.loss": "120%"},

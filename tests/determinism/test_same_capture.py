@@ -45,7 +45,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Hundreds of connections of users who share a link."""
     file = tmp_path_factory.mktemp("captured") / NAME
     changes = {
-        "run.connections": 400,
+        "run.transfers": 400,
         "run.replications": 1,
         "network.bottleneck.loss": "1%",
         "probes.pcap": [{"link": "sender", "file": str(file), "packets": 5000}],
@@ -97,7 +97,7 @@ for arguments in json.loads(sys.argv[1]):
 def test_in_two_processes(content: bytes, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(content)
     (tmp_path / "after.pcap").write_bytes(content[: len(content) // 2])
-    asked = [*([form, NAME] for form in FORMS), ["--json", NAME, "--after", "after.pcap"]]
+    asked = [*([form, NAME] for form in FORMS), ["--json", NAME, "--second-capture", "after.pcap"]]
     once, again = (
         process("-c", ALL, json.dumps(asked), folder=tmp_path, hash_seed=seed) for seed in "12"
     )

@@ -18,11 +18,11 @@ from tcpcast.report.json import json_report
 from tcpcast.scenario.aqm import AQM_TABLES
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
 
 SECOND = 10**9
 CHANGES = {
-    "run.connections": 1500,
+    "run.transfers": 1500,
     "run.replications": 2,
     "network.bottleneck.loss": "0.5%",
     "probes.flows": [0, 5],
@@ -83,9 +83,9 @@ ARRIVING = {
     "traffic": {
         "kind": "transfers",
         "size": ["3pkt", "20pkt"],
-        "arrivals": {"law": "poisson", "rate": "300/s"},
+        "arrivals": {"distribution": "poisson", "rate": "300/s"},
     },
-    "run.connections": 3000,
+    "run.transfers": 3000,
 }
 
 

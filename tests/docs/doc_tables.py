@@ -62,10 +62,10 @@ from tcpcast.scenario import (
     scenario_schema,
 )
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
+from tcpcast.scenario.modern_tcp import DEFAULT_STACK, TODAYS_PRESETS, shown_keys
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.tcp import STACKS
-from tcpcast.scenario.todays_tcp import DEFAULT_STACK, TODAYS_PRESETS, shown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,7 +192,7 @@ def keys(name: str) -> str:
     rows = []
     repeated = keys(EXTENDED[name]) if name in EXTENDED else ""
     for key, entry in table["properties"].items():
-        if key in {"kind", "law", "model"} and "const" in entry:
+        if key in {"kind", "distribution", "model"} and "const" in entry:
             continue  # the page names it above the table
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"nothing says what {name}.{key} means"
@@ -405,6 +405,6 @@ def named(text: str) -> set[str]:
 
 
 def scenario_tables() -> set[str]:
-    """Return the definitions of the schema that are tables of keys, laws and overlays apart."""
+    """Return the definitions of the schema that are tables of keys, distributions and overlays apart."""
     skipped = re.compile(r"Overlay$|Time$|Size$|^Bernoulli$")
     return {name for name in _schema()["$defs"] if not skipped.search(name)} | {"Scenario"}

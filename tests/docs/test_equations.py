@@ -156,10 +156,10 @@ def test_short_transfers(b: int) -> None:
 
 
 def test_users() -> None:
-    law = local_loop.restarting_goodput_pps(
+    distribution = local_loop.restarting_goodput_pps(
         rtt_s=RTT, loss_ratio=0.01, timeout_ratio=0.005, idle_restart_ratio=0.02
     )
-    assert law == pytest.approx(sqrt(3 / (2 * 0.02)) / RTT)
+    assert distribution == pytest.approx(sqrt(3 / (2 * 0.02)) / RTT)
     n, link, think, size, p = 400, 800.0, 5.0, 20.0, 0.02
     users = {"sources": n, "link_pps": link, "mean_off_s": think, "mean_size_pkts": size}
     sent = size / (1 - p)

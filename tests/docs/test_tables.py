@@ -17,7 +17,7 @@ from tcpcast.cli import app
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules, packaged_names
-from tcpcast.scenario.traffic import LAWS
+from tcpcast.scenario.traffic import DISTRIBUTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,8 +77,8 @@ def test_every_metric_is_explained() -> None:
         assert described.meaning, name
 
 
-def test_every_law_is_explained() -> None:
-    assert set(LAWS) <= rows("scenario.md").keys()
+def test_every_distribution_is_explained() -> None:
+    assert set(DISTRIBUTIONS) <= rows("scenario.md").keys()
 
 
 def test_every_packaged_scenario_is_named() -> None:

@@ -17,7 +17,7 @@ from tcpcast.emulation.traffic import TrafficOutcome
 from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as ask
 from tcpcast.engines.kernel import seconds
-from tcpcast.engines.kernel.question import question
+from tcpcast.engines.kernel.config import question
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def measured(scenario: Scenario) -> Answer:
         pytest.skip(answer.not_applicable)
     assert answer.not_applicable is None, answer.not_applicable
     if answer.status is Status.MACHINE:
-        pytest.skip(str(answer.partial))
+        pytest.skip(str(answer.incomplete_reason))
     return answer
 
 
@@ -111,11 +111,11 @@ def test_a_receiver_window_limits_the_flow() -> None:
 
 
 def test_files_need_an_end_that_is_known() -> None:
-    counted = {"run": {"connections": 50, "duration": None, "warmup": "mser-5"}}
+    counted = {"run": {"transfers": 50, "duration": None, "warmup": "mser-5"}}
     [answer] = tcpcast.run(Scenario.from_dict({**BASE, **FILES, **counted}), ["kernel"])
     assert answer.not_applicable is not None
-    assert "run.connections are counted after the warm-up" in answer.not_applicable
-    scenario = Scenario.from_dict({**BASE, **FILES, "run": {"connections": 50, "warmup": "1s"}})
+    assert "run.transfers are counted after the warm-up" in answer.not_applicable
+    scenario = Scenario.from_dict({**BASE, **FILES, "run": {"transfers": 50, "warmup": "1s"}})
     schedule = question(scenario, 0)["schedule"]
     assert schedule["wanted"] == (10**9, 50)
     assert schedule["until_ns"] is None
@@ -127,8 +127,8 @@ FILES: dict[str, Any] = {
     "traffic": {
         "kind": "on-off",
         "sources": 8,
-        "off": {"law": "exponential", "mean": "200ms"},
-        "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+        "off": {"distribution": "exponential", "mean": "200ms"},
+        "size": {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"},
     }
 }
 
@@ -155,8 +155,8 @@ def test_on_off_sources_send_the_files_of_the_packet_engine(connection: str) -> 
 @pytest.mark.parametrize("correlation", [0.0, -0.6])
 def test_files_are_drawn_from_the_streams_of_the_packet_engine(correlation: float) -> None:
     traffic = {**FILES["traffic"], "sources": 1, "correlation": correlation}
-    traffic["off"] = {"law": "exponential", "mean": "20ms"}
-    run = {"connections": 25, "warmup": "0s", "seed": 7}
+    traffic["off"] = {"distribution": "exponential", "mean": "20ms"}
+    run = {"transfers": 25, "warmup": "0s", "seed": 7}
     scenario = Scenario.from_dict({**BASE, "traffic": traffic, "run": run})
     answer = measured(scenario)
     [packet] = tcpcast.run(scenario, ["packet"])
@@ -169,9 +169,9 @@ def test_transfers_arrive_and_share_the_link() -> None:
     traffic = {
         "kind": "transfers",
         "size": ["2pkt", "20pkt"],
-        "arrivals": {"law": "poisson", "rate": "30/s"},
+        "arrivals": {"distribution": "poisson", "rate": "30/s"},
     }
-    run = {"connections": 100, "warmup": "0.5s"}
+    run = {"transfers": 100, "warmup": "0.5s"}
     answer = measured(Scenario.from_dict({**BASE, "traffic": traffic, "run": run}))
     assert answer["transfers"] == pytest.approx(100, abs=3)
     assert answer["offered_load"] == pytest.approx(30 * 11 * 1500 * 8 / 10e6)
@@ -185,7 +185,7 @@ def test_transfers_arrive_and_share_the_link() -> None:
 
 
 def test_transfers_of_a_class_share_the_link_with_long_flows() -> None:
-    arrivals = {"law": "poisson", "rate": "20/s"}
+    arrivals = {"distribution": "poisson", "rate": "20/s"}
     web = {"kind": "transfers", "size": "5pkt", "arrivals": arrivals}
     long = {"kind": "bulk", "flows": 1}
     tables = {key: value for key, value in BASE.items() if key != "traffic"}
@@ -274,7 +274,7 @@ def test_a_capture_is_written_beside_that_of_packet(tmp_path: Path) -> None:
     answer = measured(asked(probes=probes))
     [flow] = tcpcast.trace(tmp_path / "flow-kernel.pcap").connections["src"]
     assert str(flow).startswith("10.0.0.1")
-    assert not answer.unwritten
+    assert not answer.write_errors
 
 
 FLOW = [100, 0, 0, 100, 10**9, 0, 10**5, 10**9, 10, 0, 0, 0, 0, 10**6, 0]
@@ -324,7 +324,7 @@ def test_a_late_link_ends_early_and_its_results_are_marked(
     assert found.cut == LATE
     assert answer.status is Status.MACHINE
     assert exit_code([answer]) == 3
-    assert "--accept-late" in answer.partial
+    assert "--accept-late" in answer.incomplete_reason
     rate = answer.metrics["send_rate_pps"]
     assert rate.value == pytest.approx(1000.0)
     assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
@@ -351,7 +351,7 @@ def test_a_run_of_any_length_ends_at_its_max_wall() -> None:
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
     assert time.perf_counter() - started < 20
-    assert "max_wall" in str(answer.partial)
+    assert "max_wall" in str(answer.incomplete_reason)
     assert answer["send_rate_pps"] > 0
 
 
@@ -394,5 +394,5 @@ def test_an_interrupted_run_gives_what_was_finished(tmp_path: Path) -> None:
     out, err = run.communicate(timeout=60)
     assert run.returncode in (3, 130), err
     if run.returncode == 130:
-        assert '"partial"' in out
+        assert '"incomplete_reason"' in out
         assert '"goodput_bps"' in out

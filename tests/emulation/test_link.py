@@ -66,7 +66,7 @@ def test_a_thread_that_cannot_be_started_is_reported_in_one_line(
 
 def test_each_end_has_its_address_and_finds_the_other(run: Run, tmp_path: Path) -> None:
     far = f"echo $TCPCAST_PEER > {tmp_path}/far"
-    ran = run([*FAST, "--far", far], ["echo $TCPCAST_PEER; sleep 0.2"])
+    ran = run([*FAST, "--server-command", far], ["echo $TCPCAST_PEER; sleep 0.2"])
     assert (ran.code, ran.out) == (0, "10.128.0.1\n")
     assert (tmp_path / "far").read_text() == "10.0.0.1\n"
 
@@ -77,7 +77,7 @@ def test_ipv6_goes_over_the_link(run: Run) -> None:
     ask = "import os, socket\n"
     ask += "own = socket.create_connection((os.environ['TCPCAST_PEER6'], 7007), timeout=20)\n"
     ask += "print(own.recv(100).decode(), own.getpeername()[0])"
-    ran = run([*FAST, "--far", shlex.join(python(serve))], python(ask))
+    ran = run([*FAST, "--server-command", shlex.join(python(serve))], python(ask))
     if "KeyError" in ran.err:
         pytest.skip("this machine has no IPv6")
     # Of so few packets a late one is more than the share that a link takes for exact.
@@ -95,7 +95,7 @@ def test_a_program_that_is_not_there_is_named(run: Run) -> None:
 
 def test_random_loss_and_the_queue_act_on_the_forward_path(run: Run) -> None:
     count, loss = 20_000, 0.05
-    options = [*FAST, "--loss", "5%", "--far", shlex.join(python(SINK))]
+    options = [*FAST, "--loss", "5%", "--server-command", shlex.join(python(SINK))]
     ran = run(options, python(FLOOD, count, 100, 20, 0.002, 0.1))
     assert ran.code in {0, 3}
     forward = ran.numbers["near_to_far"]
@@ -111,7 +111,15 @@ def test_without_io_uring_packets_go_one_by_one(mode: Mode, tmp_path: Path) -> N
     if mode.name != "tun":
         pytest.skip("others send without it anyway")
     far = shlex.join(python(SINK))
-    options = [*FAST, "--device", mode.device, "--far", far, "--statistics", "numbers.json"]
+    options = [
+        *FAST,
+        "--device",
+        mode.device,
+        "--server-command",
+        far,
+        "--statistics",
+        "numbers.json",
+    ]
     command = [*TCPCAST, "link", *options, "--", *python(FLOOD, 500, 100, 20, 0.002, 0.1)]
     done = subprocess.run(
         python(WITHOUT_IO_URING, *command), cwd=tmp_path, check=False, stderr=subprocess.PIPE
@@ -127,7 +135,10 @@ def test_packets_too_long_for_the_link_are_not_cut(mode: Mode, run: Run) -> None
         pytest.skip("the longest packet of a TAP device is changed by ip, as root")
     longer = "ip link set link0 mtu 9000"
     far = shlex.join(python(SINK))
-    ran = run([*FAST, "--far", far], [f"{longer}; {shlex.join(python(FLOOD, 3, 5000, 3, 0, 0.1))}"])
+    ran = run(
+        [*FAST, "--server-command", far],
+        [f"{longer}; {shlex.join(python(FLOOD, 3, 5000, 3, 0, 0.1))}"],
+    )
     forward = ran.numbers["near_to_far"]
     assert (forward["machinery_drops"], forward["delivered"]) == (3, 0)
     assert ran.code == 3
@@ -136,7 +147,9 @@ def test_packets_too_long_for_the_link_are_not_cut(mode: Mode, run: Run) -> None
 
 def test_with_the_sender_far_loss_is_on_the_other_direction(run: Run) -> None:
     far = shlex.join(python(ECHO))
-    ran = run([*FAST, "--loss", "50%", "--sender", "far", "--far", far], python(PINGS, 3))
+    ran = run(
+        [*FAST, "--loss", "50%", "--sender", "far", "--server-command", far], python(PINGS, 3)
+    )
     back = ran.numbers["far_to_near"]
     assert ran.numbers["near_to_far"]["random_drops"] == 0
     assert back["entered"] == back["delivered"] + back["random_drops"] == 3
@@ -155,7 +168,15 @@ def packets(path: Path) -> list[tuple[int, int, str]]:
 
 def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
     pcap = tmp_path / "far.pcap"
-    options = [*FAST, "--rate", "8mbit", "--buffer", "50pkt", "--far", shlex.join(python(SINK))]
+    options = [
+        *FAST,
+        "--rate",
+        "8mbit",
+        "--buffer",
+        "50pkt",
+        "--server-command",
+        shlex.join(python(SINK)),
+    ]
     options += ["--pcap", str(pcap), "--pcap-side", "far"]
     ran = run(options, python(FLOOD, 4000, 972, 20, 0.01, 0.2))
     forward = ran.numbers["near_to_far"]
@@ -173,7 +194,7 @@ def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
 
 def test_a_full_packet_and_an_ack_take_the_rtt(run: Run, tmp_path: Path) -> None:
     pcap = tmp_path / "near.pcap"
-    options = ["--rtt", "30ms", "--rate", "10mbit", "--far", shlex.join(python(ECHO))]
+    options = ["--rtt", "30ms", "--rate", "10mbit", "--server-command", shlex.join(python(ECHO))]
     ran = run([*options, "--pcap", str(pcap)], python(PINGS, 40))
     assert ran.numbers["near_to_far"]["machinery_drops"] == 0
     seen = packets(pcap)
@@ -202,7 +223,15 @@ def test_jitter_reorders_or_keeps_the_order(run: Run, tmp_path: Path) -> None:
 def test_a_trace_of_packet_opportunities_is_the_rate(run: Run, tmp_path: Path) -> None:
     trace = tmp_path / "up.trace"
     trace.write_text("5\n10\n")
-    options = [*FAST, "--trace", str(trace), "--buffer", "10pkt", "--far", shlex.join(python(SINK))]
+    options = [
+        *FAST,
+        "--trace",
+        str(trace),
+        "--buffer",
+        "10pkt",
+        "--server-command",
+        shlex.join(python(SINK)),
+    ]
     ran = run(options, python(FLOOD, 40, 1472, 40, 0.3, 0))
     forward = ran.numbers["near_to_far"]
     # Ten wait for 5 ms each, and one may have left meanwhile.
@@ -216,7 +245,14 @@ def test_a_capture_of_tcp_is_read_by_trace(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(300_000))
     serve = shlex.join(python("import http.server as h; h.test(h.SimpleHTTPRequestHandler)"))
     options = ["--rtt", "20ms", "--rate", "20mbit", "--queue", "fq_codel", "--sender", "far"]
-    options += ["--far", serve, "--pcap", str(tmp_path / "far.pcap"), "--pcap-side", "far"]
+    options += [
+        "--server-command",
+        serve,
+        "--pcap",
+        str(tmp_path / "far.pcap"),
+        "--pcap-side",
+        "far",
+    ]
     fetch = "curl -s http://$TCPCAST_PEER:8000/file | wc -c"
     ran = run(options, [f"sleep 0.5; {fetch}"])
     assert ran.code in {0, 3}, ran.err
@@ -227,7 +263,16 @@ def test_a_capture_of_tcp_is_read_by_trace(run: Run, tmp_path: Path) -> None:
 def test_iperf3_over_the_link(run: Run) -> None:
     if shutil.which("iperf3") is None:
         pytest.skip("there is no iperf3")
-    options = ["--rtt", "10ms", "--rate", "20mbit", "--buffer", "100pkt", "--far", "iperf3 -s -1"]
+    options = [
+        "--rtt",
+        "10ms",
+        "--rate",
+        "20mbit",
+        "--buffer",
+        "100pkt",
+        "--server-command",
+        "iperf3 -s -1",
+    ]
     ran = run(options, ["iperf3 -c $TCPCAST_PEER -t 2 -J"])
     assert ran.code in {0, 3}, ran.err
     ran.skip_if_distorted()
@@ -241,6 +286,9 @@ def test_a_scenario_gives_the_values_and_options_change_them(run: Run, tmp_path:
         'buffer = "20pkt"\n[traffic]\nkind = "bulk"\nflows = 2\n[run]\nduration = "1s"\n'
     )
     far = shlex.join(python(SINK))
-    ran = run(["path.toml", "--buffer", "5pkt", "--far", far], python(FLOOD, 40, 972, 40, 0.2, 0))
+    ran = run(
+        ["path.toml", "--buffer", "5pkt", "--server-command", far],
+        python(FLOOD, 40, 972, 40, 0.2, 0),
+    )
     # A busy sender takes some of the millisecond that each needs; the scenario's 20 would be more.
     assert 5 <= ran.numbers["near_to_far"]["delivered"] < 15

@@ -55,7 +55,17 @@ def test_all_is_as_before_and_no_program_is_left(mode: Mode, tmp_path: Path, who
     marker = f"{FOREVER}.{os.getpid()}{len(whom)}"
     lasts = f"setsid sleep {marker} & exec sleep {marker}"
     near = "sleep 0.3" if whom == "nobody" else lasts
-    arguments = ["link", "--rtt", "5ms", "--device", mode.device, "--far", lasts, "--", near]
+    arguments = [
+        "link",
+        "--rtt",
+        "5ms",
+        "--device",
+        mode.device,
+        "--server-command",
+        lasts,
+        "--",
+        near,
+    ]
     link = subprocess.Popen(
         [*mode.prefix, *TCPCAST, *arguments], cwd=tmp_path, stderr=subprocess.PIPE
     )

@@ -53,7 +53,7 @@ def test_two_processes_have_a_link_each(mode: Mode, tmp_path: Path) -> None:
     for own, other in (names, names[::-1]):
         near = python(MEET, tmp_path / own, tmp_path / other)
         far = shlex.join(python(ECHO))
-        options = ["--rtt", "5ms", "--device", mode.device, "--far", far]
+        options = ["--rtt", "5ms", "--device", mode.device, "--server-command", far]
         links.append(
             subprocess.Popen(
                 [*mode.prefix, *TCPCAST, "link", *options, "--", *near],

@@ -9,12 +9,12 @@ from tcpcast.models.engset import flights
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.lone_connection import example_beta
 from tcpcast_papers.engset.settings import CONNECTIONS, setting
-from tcpcast_papers.engset.size_laws import SizeLaw
+from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.published import Line
 from tcpcast_papers.reproduction import Printed
 
 LINES = {1: 97, 2: 16, 3: 16, 4: 19, 5: 9, 6: 12, 7: 21, 8: 9, 9: 57, 10: 16}
-COLUMNS = [(size, law) for size in CONNECTIONS for law in ("E", "EP")]
+COLUMNS = [(size, distribution) for size in CONNECTIONS for distribution in ("E", "EP")]
 
 
 @pytest.mark.parametrize("number", LINES)
@@ -41,29 +41,29 @@ def test_every_file_says_what_is_misprinted_and_how_that_is_known(name: str) -> 
         assert row["note"] or not row["misprint"]
 
 
-def shares(size: int, law: str) -> tuple[tuple[Line, ...], list[float]]:
-    lines = published.table(1).where(mean_size_pkts=size, law=law)
+def shares(size: int, distribution: str) -> tuple[tuple[Line, ...], list[float]]:
+    lines = published.table(1).where(mean_size_pkts=size, distribution=distribution)
     return lines, [line.value("share_percent") for line in lines if line["share_percent"]]
 
 
-@pytest.mark.parametrize(("size", "law"), COLUMNS)
-def test_the_columns_of_table_1_sum_to_100_percent(size: int, law: str) -> None:
-    lines, printed = shares(size, law)
+@pytest.mark.parametrize(("size", "distribution"), COLUMNS)
+def test_the_columns_of_table_1_sum_to_100_percent(size: int, distribution: str) -> None:
+    lines, printed = shares(size, distribution)
     lost = [line for line in lines if not line["share_percent"]]
-    assert len(lost) == ((size, law) in {(22, "E"), (5, "EP")})
-    exact = SizeLaw.of(setting(f"F{size}-N1-10M1G-R50-{law}"))
+    assert len(lost) == ((size, distribution) in {(22, "E"), (5, "EP")})
+    exact = SizeDistribution.of(setting(f"F{size}-N1-10M1G-R50-{distribution}"))
     missing = sum(
         100 * exact.share(int(line["low_pkts"]), line.whole("high_pkts")) for line in lost
     )
     assert sum(printed) + missing == pytest.approx(100, abs=0.21)
 
 
-@pytest.mark.parametrize(("size", "law"), COLUMNS)
+@pytest.mark.parametrize(("size", "distribution"), COLUMNS)
 def test_the_means_of_table_1_lie_in_their_intervals_and_make_up_the_mean_size(
-    size: int, law: str
+    size: int, distribution: str
 ) -> None:
-    lines, _ = shares(size, law)
-    exact = SizeLaw.of(setting(f"F{size}-N1-10M1G-R50-{law}"))
+    lines, _ = shares(size, distribution)
+    exact = SizeDistribution.of(setting(f"F{size}-N1-10M1G-R50-{distribution}"))
     for line in lines:
         if line["mean_in_interval_pkts"]:
             mean, low = line.value("mean_in_interval_pkts"), int(line["low_pkts"])
@@ -71,9 +71,11 @@ def test_the_means_of_table_1_lie_in_their_intervals_and_make_up_the_mean_size(
             assert mean == pytest.approx(exact.mean(low, line.whole("high_pkts")), rel=0.05)
 
 
-@pytest.mark.parametrize("law", ["E", "EP"])
-def test_the_rows_of_table_1_that_moved_could_not_stand_where_they_are_printed(law: str) -> None:
-    for line in published.table(1).where(law=law, misprint="row"):
+@pytest.mark.parametrize("distribution", ["E", "EP"])
+def test_the_rows_of_table_1_that_moved_could_not_stand_where_they_are_printed(
+    distribution: str,
+) -> None:
+    for line in published.table(1).where(distribution=distribution, misprint="row"):
         intervals = dict(published.INTERVALS)
         printed_low = int(line["printed_low_pkts"])
         mean = line.value("mean_in_interval_pkts")
@@ -109,16 +111,16 @@ def test_the_corrected_flights_of_table_3_are_the_model_s(end: str) -> None:
 
 def test_tables_8_and_10_print_the_same_run() -> None:
     all_files = published.table(8).one(low_pkts="")
-    averages = published.table(10).one(law="EE(7)", buffer_pkts=150)
+    averages = published.table(10).one(distribution="EE(7)", buffer_pkts=150)
     assert all_files["rate_kbps"] == averages["rate_kbps"]
     implied = averages.value("on_time_ms") * averages.value("rate_kbps") / 12_000
     assert implied == pytest.approx(all_files.value("mean_size_pkts"), abs=0.01)
 
 
 def test_tables_6_and_10_print_the_same_runs() -> None:
-    for law in ("EE(7)", "E"):
-        by_load = published.table(6).one(sources=134, source=law)
-        by_buffer = published.table(10).one(law=law, buffer_pkts=200)
+    for distribution in ("EE(7)", "E"):
+        by_load = published.table(6).one(sources=134, source=distribution)
+        by_buffer = published.table(10).one(distribution=distribution, buffer_pkts=200)
         assert by_load["rate_kbps"] == by_buffer["rate_kbps"]
         assert by_load.value("loss_percent") == by_buffer.value("loss_percent")
 
@@ -134,8 +136,11 @@ def test_table_7_holds_together() -> None:
 
 
 def test_the_intervals_of_tables_4_and_8_hold_all_files() -> None:
-    for law in ("EE(7)", "EP"):
-        total = sum(line.value("files_percent") for line in published.table(4).where(law=law))
+    for distribution in ("EE(7)", "EP"):
+        total = sum(
+            line.value("files_percent")
+            for line in published.table(4).where(distribution=distribution)
+        )
         assert total == pytest.approx(100, abs=0.05)
     parts = [line for line in published.table(8) if line["low_pkts"]]
     assert sum(line.value("files_percent") for line in parts) == pytest.approx(100, abs=0.05)
@@ -143,10 +148,10 @@ def test_the_intervals_of_tables_4_and_8_hold_all_files() -> None:
     assert size == pytest.approx(11.88, abs=0.05)
 
 
-def test_table_9_prints_two_laws_three_buffers_and_their_stalls() -> None:
-    for law, intervals in (("EE(7)", 8), ("EP", 11)):
+def test_table_9_prints_two_distributions_three_buffers_and_their_stalls() -> None:
+    for distribution, intervals in (("EE(7)", 8), ("EP", 11)):
         for buffer, stalls in ((50, intervals), (150, intervals), (750, 0)):
-            lines = published.table(9).where(law=law, buffer_pkts=buffer)
+            lines = published.table(9).where(distribution=distribution, buffer_pkts=buffer)
             assert len(lines) == intervals
             assert sum(bool(line["stalled_percent"]) for line in lines) == stalls
 
@@ -176,6 +181,8 @@ def test_a_line_keeps_the_digits_as_printed() -> None:
 
 def test_a_figure_that_is_not_printed_is_refused() -> None:
     with pytest.raises(DomainError, match="prints no share_percent"):
-        published.table(1).one(mean_size_pkts=22, law="E", low_pkts=15).value("share_percent")
+        published.table(1).one(mean_size_pkts=22, distribution="E", low_pkts=15).value(
+            "share_percent"
+        )
     with pytest.raises(DomainError, match="not one"):
         published.table(1).one(mean_size_pkts=22)

@@ -28,7 +28,7 @@ def test_a_setting_as_table_7_writes_it() -> None:
     assert isinstance(people.traffic, OnOff)
     assert people.traffic.off.mean_value() == 1
     assert people.traffic.size.mean_value() == 12
-    assert scenario.run.connections == 800_000
+    assert scenario.run.transfers == 800_000
 
 
 def test_the_special_case() -> None:
@@ -43,7 +43,7 @@ def test_the_special_case() -> None:
 def test_what_is_not_named_is_as_in_section_3_4() -> None:
     each = setting("F12-N1-2M10M100M-R100")
     assert (each.ingress, each.bottleneck, each.egress) == ("2mbit", "10mbit", "100mbit")
-    assert (each.law, each.receiver_window_pkts, each.buffer_pkts) == ("E", 44, None)
+    assert (each.distribution, each.receiver_window_pkts, each.buffer_pkts) == ("E", 44, None)
     assert setting("F12-N1-10M2M-R50-WR12").receiver_window_pkts == 12
 
 

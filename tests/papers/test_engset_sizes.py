@@ -1,4 +1,4 @@
-"""The file-size laws after rounding, exactly."""
+"""The file-size distributions after rounding, exactly."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from tcpcast.errors import DomainError
 from tcpcast_papers.engset.published import INTERVALS
 from tcpcast_papers.engset.settings import setting
-from tcpcast_papers.engset.size_laws import SizeLaw
+from tcpcast_papers.engset.size_distributions import SizeDistribution
 
 NAMES = [
     (5, "E"),
@@ -21,13 +21,13 @@ NAMES = [
 ]
 
 
-def law(size: int, name: str) -> SizeLaw:
-    return SizeLaw.of(setting(f"F{size}-N1-10M1G-R50-{name}"))
+def distribution(size: int, name: str) -> SizeDistribution:
+    return SizeDistribution.of(setting(f"F{size}-N1-10M1G-R50-{name}"))
 
 
 @pytest.mark.parametrize(("size", "name"), NAMES)
 def test_the_intervals_hold_every_file_and_their_means_make_the_mean(size: int, name: str) -> None:
-    sizes = law(size, name)
+    sizes = distribution(size, name)
     shares = [sizes.share(low, high) for low, high in INTERVALS]
     assert sum(shares) == pytest.approx(1)
     parts = [
@@ -40,7 +40,7 @@ def test_the_intervals_hold_every_file_and_their_means_make_the_mean(size: int, 
 
 @pytest.mark.parametrize(("size", "name"), NAMES)
 def test_the_closed_tail_is_the_sum_over_every_packet(size: int, name: str) -> None:
-    sizes = law(size, name)
+    sizes = distribution(size, name)
     counts = np.arange(63, 129)
     shares = np.array([sizes.share(int(n), int(n)) for n in counts])
     if shares.sum() > 1e-12:
@@ -49,25 +49,25 @@ def test_the_closed_tail_is_the_sum_over_every_packet(size: int, name: str) -> N
 
 
 def test_ee_7_loses_a_little_of_its_mean_to_rounding() -> None:
-    assert law(12, "EE(7)").mean() == pytest.approx(11.934, abs=5e-4)
-    assert law(12, "E").mean() == pytest.approx(11.995, abs=5e-4)
+    assert distribution(12, "EE(7)").mean() == pytest.approx(11.934, abs=5e-4)
+    assert distribution(12, "E").mean() == pytest.approx(11.995, abs=5e-4)
 
 
 @pytest.mark.parametrize(("name", "mean"), [("E", 33), ("EP", 52), ("EE(7)", 89)])
 def test_the_mean_sizes_beyond_k_of_section_3_2(name: str, mean: int) -> None:
-    assert round(law(12, name).mean_above_k()) == mean
+    assert round(distribution(12, name).mean_above_k()) == mean
 
 
 def test_p_of_x_is_continuous_at_k_and_one_at_the_minimum() -> None:
     for name in ("EP", "EE(7)"):
-        sizes = law(12, name)
+        sizes = distribution(12, name)
         before, after = sizes.above([sizes.k * (1 - 1e-12), sizes.k])
         assert before == pytest.approx(after)
         assert after == pytest.approx(0.1)
-    assert law(12, "E").k == math.inf
-    assert law(12, "EP").above(3) == 1
+    assert distribution(12, "E").k == math.inf
+    assert distribution(12, "EP").above(3) == 1
 
 
-def test_files_of_one_size_are_no_law() -> None:
+def test_files_of_one_size_are_no_distribution() -> None:
     with pytest.raises(DomainError, match="none of E, EP and EE"):
-        law(54, "C")
+        distribution(54, "C")

@@ -133,7 +133,7 @@ def test_spreads_scale_the_deviations_only() -> None:
 def test_noise_has_half_of_its_mean_as_deviation() -> None:
     assert Noise(80).table() == {
         "hop": "backbone",
-        "law": "fgn",
+        "model": "fgn",
         "mean": "80%",
         "sd": "40%",
         "hurst": 0.7,
@@ -406,12 +406,14 @@ def test_every_flow_in_overload(measured: Runs) -> None:
     assert "at most 1.303 s" in row.note
 
 
-def test_every_flow_obeys_little_s_law(measured: Runs) -> None:
+def test_every_flow_obeys_little_s_distribution(measured: Runs) -> None:
     (part,) = little.sections(measured, Path())
     for sources in POPULATIONS:
-        found, law = (own(part, name, str(sources)) for name in ("measured", "by Little's law"))
+        found, distribution = (
+            own(part, name, str(sources)) for name in ("measured", "by Little's law")
+        )
         # Within what a source's own link has its packets wait, and the length of the run.
-        assert law - 0.02 < found < law + 0.025
+        assert distribution - 0.02 < found < distribution + 0.025
 
 
 @pytest.mark.long

@@ -229,7 +229,7 @@ def test_one_flow_agrees_with_pftk_at_small_loss() -> None:
 
 
 @pytest.mark.parametrize("b", [1, 2, 4])
-def test_rate_without_timeouts_tends_to_the_square_root_law_times_n(b: int) -> None:
+def test_rate_without_timeouts_tends_to_the_square_root_distribution_times_n(b: int) -> None:
     # 6 n^2/sqrt(24 b n^2 p) is n sqrt(3/(2bp)), (20) of PFTK.
     rates = parallel_td_only_rate_pps(
         flows=NS, rtt_s=RTT, loss_event_ratio=1e-12, packets_per_ack=b

@@ -223,7 +223,7 @@ def test_the_sweeps_are_the_linear_system(p: float, b: int, most: int) -> None:
     """All periods by their alpha, and Q by the sum (22): a matrix, solved."""
     step = np.zeros((most, most))
     rounds, sent, timeouts = np.zeros(most), np.zeros(most), np.zeros(most)
-    law = np.zeros((most, most))
+    distribution = np.zeros((most, most))
     for start, alpha in product(range(1, most + 1), range(1, math.ceil(40 / p))):
         chance = (1 - p) ** (alpha - 1) * p
         windows = rounds_of(start, b, most, alpha)
@@ -236,23 +236,23 @@ def test_the_sweeps_are_the_linear_system(p: float, b: int, most: int) -> None:
         rounds[start - 1] += chance * len(windows)
         sent[start - 1] += chance * (alpha + w - 1)
         timeouts[start - 1] += chance * few
-        law[start - 1, end - 1] += chance
+        distribution[start - 1, end - 1] += chance
     balance = np.vstack([step.T - np.eye(most), np.ones(most)])
     starts = np.linalg.lstsq(balance, np.append(np.zeros(most), 1.0), rcond=None)[0]
     got = window_chain(loss_probability=p, packets_per_ack=b, receiver_window_pkts=most)
     assert got.rounds == pytest.approx(starts @ rounds, rel=1e-10)
     assert got.sent_pkts == pytest.approx(starts @ sent, rel=1e-10)
     assert got.timeout_probability == pytest.approx(starts @ timeouts, rel=1e-10)
-    assert got.end_law == pytest.approx(starts @ law, abs=1e-11)
+    assert got.end_distribution == pytest.approx(starts @ distribution, abs=1e-11)
 
 
 def packets_in_rounds(got: WindowChain, p: float) -> float:
     """E[Y] the other way: all X rounds, and the k packets of the last, k by A(w, k)."""
     kept = 0.0
-    for w, share in zip(got.window_pkts.tolist(), got.loss_law, strict=True):
+    for w, share in zip(got.window_pkts.tolist(), got.loss_distribution, strict=True):
         k = np.arange(w)
         kept += share * float(k @ ((1 - p) ** k * p)) / (1 - (1 - p) ** w)
-    return got.rounds * float(got.round_law @ got.window_pkts) + kept
+    return got.rounds * float(got.round_distribution @ got.window_pkts) + kept
 
 
 @pytest.mark.parametrize("after", ["one", "slow-start", "half"])

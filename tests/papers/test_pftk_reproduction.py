@@ -9,7 +9,7 @@ import pytest
 from report_parts import check_figure, own, section, without_layout
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.engines.packet.figures import CLASS, LINK
+from tcpcast.engines.packet.metric_estimates import CLASS, LINK
 from tcpcast_papers import paper
 from tcpcast_papers.pftk import traces
 from tcpcast_papers.pftk.bottlenecks import CROSSED, MODEM

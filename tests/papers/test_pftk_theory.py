@@ -129,12 +129,12 @@ def test_31_and_32_tend_to_20(b: int) -> None:
     assert short == pytest.approx(leading, rel=1e-5)
 
 
-def test_b_of_1_is_the_square_root_law() -> None:
+def test_b_of_1_is_the_square_root_distribution() -> None:
     assert mathis_constant(packets_per_ack=1) == pytest.approx(1.2247, abs=5e-5)
     assert mathis_constant() == pytest.approx(0.8660, abs=5e-5)
     p = np.array([1e-6, 1e-3])
-    law = mathis_rate_pps(rtt_s=0.08, loss_indication_ratio=p, packets_per_ack=1)
-    assert law == pytest.approx(np.sqrt(1.5 / p) / 0.08, rel=1e-12)
+    distribution = mathis_rate_pps(rtt_s=0.08, loss_indication_ratio=p, packets_per_ack=1)
+    assert distribution == pytest.approx(np.sqrt(1.5 / p) / 0.08, rel=1e-12)
     exact = td_only_rate_pps(rtt_s=0.08, loss_indication_ratio=1e-12, packets_per_ack=1)
     assert exact == pytest.approx(np.sqrt(1.5e12) / 0.08, rel=1e-5)
 

@@ -145,19 +145,23 @@ def test_lossless_latency_is_exact_at_round_ends() -> None:
 
 
 @pytest.mark.parametrize(("size", "loss"), [(1, 0.1), (30, 0.1), (1000, 0.01), (10_000, 0.1)])
-def test_loss_laws_sum_to_one_and_have_the_mean_of_retransmission(size: int, loss: float) -> None:
+def test_loss_distributions_sum_to_one_and_have_the_mean_of_retransmission(
+    size: int, loss: float
+) -> None:
     k = np.arange(3000)
-    for law in ("generalised-poisson", "negative-binomial"):
-        law_of: Any = law
-        probability = loss_probability(k, size_pkts=size, loss=loss, law=law_of)
+    for distribution in ("generalised-poisson", "negative-binomial"):
+        distribution_of: Any = distribution
+        probability = loss_probability(k, size_pkts=size, loss=loss, distribution=distribution_of)
         assert probability.sum() == pytest.approx(1, rel=1e-9)
         assert (k * probability).sum() == pytest.approx(size * loss / (1 - loss), rel=1e-9)
-    printed = loss_probability(k, size_pkts=size, loss=loss, law="as-printed")
+    printed = loss_probability(k, size_pkts=size, loss=loss, distribution="as-printed")
     assert printed.sum() == pytest.approx(math.exp(-loss) / (1 - loss), rel=1e-9)
 
 
 def test_negative_binomial_values() -> None:
-    probability = loss_probability([0, 1, 2], size_pkts=3, loss=0.1, law="negative-binomial")
+    probability = loss_probability(
+        [0, 1, 2], size_pkts=3, loss=0.1, distribution="negative-binomial"
+    )
     np.testing.assert_allclose(probability, [0.9**3, 3 * 0.1 * 0.9**3, 6 * 0.01 * 0.9**3])
 
 
@@ -167,7 +171,7 @@ def test_losses_stop_where_they_are_negligible() -> None:
     assert beyond[0] >= 1e-9 > beyond[1] > beyond[2]
 
 
-# The recursion once more, plainly: scalars, from the window law of section 2.
+# The recursion once more, plainly: scalars, from the window distribution of section 2.
 
 
 def grow(t: ShortTransfer, sent: float, w0: float, ss: float) -> tuple[float, float]:
@@ -372,7 +376,7 @@ def test_questions_outside_the_domain(question: Callable[[], object], word: str)
         question()
 
 
-def test_unknown_law() -> None:
-    law: Any = "poisson"
+def test_unknown_distribution() -> None:
+    distribution: Any = "poisson"
     with pytest.raises(DomainError, match="negative-binomial"):
-        loss_probability(1, size_pkts=3, loss=0.1, law=law)
+        loss_probability(1, size_pkts=3, loss=0.1, distribution=distribution)

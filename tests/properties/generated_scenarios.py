@@ -33,8 +33,8 @@ BASE: Tables = {
     "tcp": {"stack": "linux-cubic"},
     "run": {"duration": "20s"},
 }
-SIZE = {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"}
-OFF = {"law": "exponential", "mean": "1s"}
+SIZE = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
+OFF = {"distribution": "exponential", "mean": "1s"}
 BASES: tuple[Tables, ...] = (
     BASE,
     BASE | {"network": {"bottleneck": LINK | {"delay": "20ms"}}},
@@ -52,7 +52,7 @@ BASES: tuple[Tables, ...] = (
         "traffic": {
             "kind": "transfers",
             "size": SIZE,
-            "arrivals": {"law": "poisson", "rate": "20/s"},
+            "arrivals": {"distribution": "poisson", "rate": "20/s"},
         }
     },
     BASE

@@ -49,7 +49,7 @@ def test_hosts_without_noise_are_warned_of_phases() -> None:
     (warning,) = scenario("rfc-newreno", CLASSES).warnings()
     assert "hosts of near, far are exact" in warning
     assert 'write tcp.host_noise = "0.1ms"' in warning
-    jitter = {"law": "exponential", "mean": "1ms"}
+    jitter = {"distribution": "exponential", "mean": "1ms"}
     assert scenario("rfc-newreno", CLASSES, jitter=jitter).warnings() == []
     assert scenario("linux-cubic", CLASSES).warnings() == []
     alike = tuple({**group, "rtt": "20ms"} for group in CLASSES)

@@ -54,7 +54,7 @@ def recordings(draw: st.DrawFn) -> dict[str, Any]:
     seconds = st.one_of(st.just(0.0), st.floats(1e-300, 1e6))
     times = sorted(draw(st.lists(seconds, min_size=1, max_size=5)))
     sizes = draw(st.lists(st.floats(0, 1e12), min_size=len(times), max_size=len(times)))
-    stream = {"law": "trace", "times": times, "bytes": sizes}
+    stream = {"model": "trace", "times": times, "bytes": sizes}
     if draw(st.booleans()):
         stream |= {"period": draw(TIME), "offset": draw(DELAY)}
     return stream
@@ -74,10 +74,12 @@ def streams(draw: st.DrawFn) -> dict[str, Any]:
         "fgn": noise,
         "pareto": {"mean": AMOUNT, "sources": st.sampled_from([1, 3, 100_000])} | periods,
     }
-    law = draw(st.sampled_from([*keys, "trace"]))
-    if law == "trace":
+    distribution = draw(st.sampled_from([*keys, "trace"]))
+    if distribution == "trace":
         return draw(recordings())
-    return {"law": law} | {key: draw(strategy) for key, strategy in keys[law].items()}
+    return {"distribution": distribution} | {
+        key: draw(strategy) for key, strategy in keys[distribution].items()
+    }
 
 
 @st.composite
@@ -107,11 +109,11 @@ def traffics(draw: st.DrawFn) -> dict[str, Any]:
     count = draw(st.sampled_from([1, 3, 50, 2000]))
     if draw(st.booleans()):
         return {"kind": "bulk", "flows": count}
-    law = {"law": "lognormal", "mean": draw(TIME), "sd": draw(TIME)}
+    distribution = {"distribution": "lognormal", "mean": draw(TIME), "sd": draw(TIME)}
     return {
         "kind": "on-off",
         "sources": count,
-        "off": draw(st.one_of(OFF, st.just(law))),
+        "off": draw(st.one_of(OFF, st.just(distribution))),
         "size": draw(SIZE),
         "connection": draw(st.sampled_from(["new", "persistent"])),
         "start": draw(st.sampled_from(["silent", "equilibrium"])),
@@ -204,9 +206,9 @@ def scaled(tables: dict[str, Any]) -> dict[str, Any]:
             link["queue"] = "fq"
     traffic = tables["traffic"]
     if traffic["kind"] == "bulk":
-        law = {"law": "exponential", "mean": "1s"}
-        size = {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"}
-        traffic = {"kind": "on-off", "sources": traffic["flows"], "off": law, "size": size}
+        distribution = {"distribution": "exponential", "mean": "1s"}
+        size = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
+        traffic = {"kind": "on-off", "sources": traffic["flows"], "off": distribution, "size": size}
     return tables | {"traffic": traffic}
 
 
@@ -231,8 +233,8 @@ def test_files_that_take_no_time_have_no_rate() -> None:
         "traffic": {
             "kind": "on-off",
             "sources": 1,
-            "off": {"law": "constant", "value": "1ms"},
-            "size": {"law": "constant", "value": "1pkt"},
+            "off": {"distribution": "constant", "value": "1ms"},
+            "size": {"distribution": "constant", "value": "1pkt"},
         },
         "tcp": {"stack": "rfc-newreno", "receiver_window": 1},
         "run": {"duration": "1s", "warmup": "0s"},
@@ -256,4 +258,4 @@ def test_what_no_flow_had_is_not_compared(flows: int, scheme: int, what: str) ->
     }
     (answer,) = tcpcast.run(Scenario.from_dict(tables), ["fixed-point"])
     assert not any(metric.value > 0 for metric in answer.metrics.values())
-    assert f"{what} was not measured" in str(answer.partial)
+    assert f"{what} was not measured" in str(answer.incomplete_reason)

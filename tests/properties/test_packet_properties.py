@@ -33,7 +33,9 @@ def packet(scenario: dict[str, Any]) -> tcpcast.Answer:
     with patch.object(reliability, "meaningless", return_value=False):
         (answer,) = tcpcast.run(Scenario.from_dict(scenario), ["packet"])
     # Some dozen round trips without a loss, of which slow start has several, are no steady state.
-    assert answer.partial is None or answer.partial.startswith("no steady state")
+    assert answer.incomplete_reason is None or answer.incomplete_reason.startswith(
+        "no steady state"
+    )
     return answer
 
 
@@ -65,20 +67,20 @@ QUEUE = st.sampled_from(
 )
 OFF = st.sampled_from(
     [
-        {"law": "exponential", "mean": "300ms"},
-        {"law": "uniform", "low": "0s", "high": "500ms"},
-        {"law": "lognormal", "mean": "200ms", "sd": "400ms"},
-        {"law": "constant", "value": "10ms"},
+        {"distribution": "exponential", "mean": "300ms"},
+        {"distribution": "uniform", "low": "0s", "high": "500ms"},
+        {"distribution": "lognormal", "mean": "200ms", "sd": "400ms"},
+        {"distribution": "constant", "value": "10ms"},
     ]
 )
 SIZE = st.sampled_from(
     [
-        {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
-        {"law": "ep", "mean": "12pkt", "minimum": "3pkt"},
-        {"law": "ee", "mean": "12pkt", "minimum": "3pkt", "c": 7},
-        {"law": "pareto", "mean": "20pkt", "alpha": 1.3},
-        {"law": "constant", "value": "1pkt"},
-        {"law": "constant", "value": "150pkt"},
+        {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+        {"distribution": "ep", "mean": "12pkt", "minimum": "3pkt"},
+        {"distribution": "ee", "mean": "12pkt", "minimum": "3pkt", "c": 7},
+        {"distribution": "pareto", "mean": "20pkt", "alpha": 1.3},
+        {"distribution": "constant", "value": "1pkt"},
+        {"distribution": "constant", "value": "150pkt"},
     ]
 )
 
@@ -189,7 +191,7 @@ def test_what_every_answer_keeps_to(scenario: dict[str, Any]) -> None:
     plain = Scenario.from_dict(scenario)
     rate, size = plain.network.bottleneck.rate_bps, plain.network.packet_bytes
     withheld = {name for name, metric in answer.metrics.items() if np.isnan(metric.value)}
-    assert all(answer.metrics[name].doubt for name in withheld)
+    assert all(answer.metrics[name].interval_warning for name in withheld)
     assert all(np.isfinite(number) for name, number in value.items() if name not in withheld)
     shares = ["utilisation", "loss_ratio", "queue_loss_ratio", "random_loss_ratio"]
     shares += ["retransmit_ratio", "timeout_share", "loss_indication_ratio", "jain_index"]
@@ -288,7 +290,7 @@ def test_the_active_sources_add_up_to_the_on_times(
                 "traffic": {
                     "kind": "on-off",
                     "sources": sources,
-                    "off": {"law": "uniform", "low": "1000s", "high": "1005s"},
+                    "off": {"distribution": "uniform", "low": "1000s", "high": "1005s"},
                     "size": size,
                 },
                 "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
@@ -317,7 +319,7 @@ def duplicates(sums: dict[str, int]) -> int:
     return sums["retransmitted"] - sums["queue_drops"]
 
 
-def test_little_s_law_in_the_long_run() -> None:
+def test_little_s_distribution_in_the_long_run() -> None:
     answer = packet(
         {
             "network": {
@@ -329,11 +331,11 @@ def test_little_s_law_in_the_long_run() -> None:
             "traffic": {
                 "kind": "on-off",
                 "sources": 134,
-                "off": {"law": "exponential", "mean": "1s"},
-                "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+                "off": {"distribution": "exponential", "mean": "1s"},
+                "size": {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"},
             },
             "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
-            "run": {"connections": 20000, "warmup": "17.3s"},
+            "run": {"transfers": 20000, "warmup": "17.3s"},
         }
     )
     states = answer.tables["states"]
@@ -417,15 +419,15 @@ def alone(path: Path, size: int, window: int, initial_window: int) -> dict[str, 
         "traffic": {
             "kind": "on-off",
             "sources": 1,
-            "off": {"law": "constant", "value": "3s"},
-            "size": {"law": "constant", "value": f"{size}pkt"},
+            "off": {"distribution": "constant", "value": "3s"},
+            "size": {"distribution": "constant", "value": f"{size}pkt"},
         },
         "tcp": {
             "stack": "rfc-newreno",
             "receiver_window": window,
             "initial_window": initial_window,
         },
-        "run": {"connections": 3, "warmup": "0s"},
+        "run": {"transfers": 3, "warmup": "0s"},
     }
 
 

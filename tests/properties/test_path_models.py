@@ -170,8 +170,8 @@ def test_simple_inverses_return_the_loss(p: float, rtt: float, timer: float, b: 
     tfrc = tcp_friendly_rate_pps(rtt_s=rtt, loss_event_ratio=p, packets_per_ack=b)
     back = tcp_friendly_loss_event_ratio(rate_pps=tfrc, rtt_s=rtt, packets_per_ack=b)
     assert back == pytest.approx(p, rel=1e-9)
-    law = mathis_rate_pps(rtt_s=rtt, loss_indication_ratio=p, packets_per_ack=b)
-    back = mathis_tolerated_loss_ratio(rate_pps=law, rtt_s=rtt, packets_per_ack=b)
+    distribution = mathis_rate_pps(rtt_s=rtt, loss_indication_ratio=p, packets_per_ack=b)
+    back = mathis_tolerated_loss_ratio(rate_pps=distribution, rtt_s=rtt, packets_per_ack=b)
     assert back == pytest.approx(p, rel=1e-9)
     cubic = cubic_response(rtt_s=rtt, loss_ratio=p).rate_pps
     back = cubic_tolerated_loss_ratio(rate_pps=cubic, rtt_s=rtt)

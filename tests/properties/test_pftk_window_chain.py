@@ -23,7 +23,7 @@ restarts = st.sampled_from(["one", "slow-start", "half"])
 
 
 @given(p=chances, b=acks, most=windows, losses=loss_models, after=restarts)
-def test_laws_and_means_hang_together(
+def test_distributions_and_means_hang_together(
     p: float, b: int, most: float, losses: Losses, after: AfterTimeout
 ) -> None:
     got = window_chain(
@@ -35,12 +35,16 @@ def test_laws_and_means_hang_together(
     )
     assert got.window_pkts.tolist() == list(range(1, len(got.window_pkts) + 1))
     assert got.window_pkts[-1] <= most
-    for law in (got.loss_law, got.end_law, got.round_law):
-        assert law.shape == got.window_pkts.shape
-        assert law.sum() == pytest.approx(1, rel=1e-12)
-        assert law.min() > -1e-15
+    for distribution in (got.loss_distribution, got.end_distribution, got.round_distribution):
+        assert distribution.shape == got.window_pkts.shape
+        assert distribution.sum() == pytest.approx(1, rel=1e-12)
+        assert distribution.min() > -1e-15
     # A round later the window is as large or one larger.
-    assert 0 <= got.mean_window_pkts - float(got.loss_law @ got.window_pkts) + 1e-12 <= 1 + 1e-9
+    assert (
+        0
+        <= got.mean_window_pkts - float(got.loss_distribution @ got.window_pkts) + 1e-12
+        <= 1 + 1e-9
+    )
     assert 0 < got.timeout_probability <= 1 + 1e-12
     assert got.rounds >= 1
     assert got.delivered_pkts < got.sent_pkts
@@ -54,7 +58,7 @@ def test_laws_and_means_hang_together(
 def test_q_is_the_mean_of_23(p: float, b: int, most: float) -> None:
     got = window_chain(loss_probability=p, packets_per_ack=b, receiver_window_pkts=most)
     each = timeout_probability(window_pkts=got.window_pkts, loss_indication_ratio=p)
-    assert got.timeout_probability == pytest.approx(float(got.loss_law @ each), rel=1e-12)
+    assert got.timeout_probability == pytest.approx(float(got.loss_distribution @ each), rel=1e-12)
 
 
 @given(p=chances, b=acks, most=windows, after=restarts)

@@ -14,8 +14,8 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
 from tcpcast.scenario.queue import QUEUE_WORDS
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 from test_packet_properties import RANDOM_LOSS, UNHURRIED, quantity
 
 STACKS = st.sampled_from(sorted(TODAYS_PRESETS))
@@ -34,17 +34,17 @@ QUEUE = st.one_of(
 )
 JITTER = st.sampled_from(
     [
-        {"law": "exponential", "mean": "2ms"},
-        {"law": "exponential", "mean": "5ms", "reorder": True},
-        {"law": "pareto", "mean": "1ms", "alpha": 1.5, "reorder": True},
-        {"law": "uniform", "low": "0s", "high": "200ms", "reorder": True},
+        {"distribution": "exponential", "mean": "2ms"},
+        {"distribution": "exponential", "mean": "5ms", "reorder": True},
+        {"distribution": "pareto", "mean": "1ms", "alpha": 1.5, "reorder": True},
+        {"distribution": "uniform", "low": "0s", "high": "200ms", "reorder": True},
     ]
 )
 SIZE = st.sampled_from(
     [
-        {"law": "constant", "value": "1pkt"},
-        {"law": "exponential", "mean": "30KB"},
-        {"law": "pareto", "mean": "40pkt", "alpha": 1.3},
+        {"distribution": "constant", "value": "1pkt"},
+        {"distribution": "exponential", "mean": "30KB"},
+        {"distribution": "pareto", "mean": "40pkt", "alpha": 1.3},
     ]
 )
 
@@ -100,11 +100,11 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         traffic = {
             "kind": "on-off",
             "sources": draw(st.sampled_from([1, 5, 40])),
-            "off": {"law": "exponential", "mean": "200ms"},
+            "off": {"distribution": "exponential", "mean": "200ms"},
             "size": draw(SIZE),
             "connection": draw(st.sampled_from(["new", "persistent"])),
         }
-    cross = [{"law": "poisson", "mean": "30%"}] if draw(st.integers(0, 2)) == 0 else []
+    cross = [{"model": "poisson", "mean": "30%"}] if draw(st.integers(0, 2)) == 0 else []
     return {
         "network": draw(networks()),
         "traffic": traffic,

@@ -86,10 +86,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.rate=0mbit", "network.bottleneck.rate: "),
         ("network.rtt=0s", "network.rtt: "),
         ("traffic.off.mean=0s", "traffic.off.mean: must be above 0"),
-        ("traffic.off={law='constant',value='0s'}", "traffic.off: the mean OFF time is 0"),
+        ("traffic.off={distribution='constant',value='0s'}", "traffic.off: the mean OFF time is 0"),
         ("traffic.size.mean=0.5pkt", "traffic.size.minimum: 3pkt is not below the mean, 0.5pkt"),
         (
-            "traffic.size={law='constant',value=0.5}",
+            "traffic.size={distribution='constant',value=0.5}",
             "traffic.size: the mean size, 0.5pkt, is below",
         ),
         ("tcp.receiver_window=0", "tcp.receiver_window: 0 holds no packet"),
@@ -129,40 +129,61 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp.rules.window_unit=bit",
             'tcp.rules.window_unit: "bit" is not a unit; write "packets"',
         ),
-        ("run.connections=0", "run.connections: "),
+        ("run.transfers=0", "run.transfers: "),
         ("run.replications=0", "run.replications: "),
-        # Laws.
+        # Distributions.
         ("traffic.size.minimum=30pkt", "traffic.size.minimum: 30pkt is not below the mean, 12pkt"),
         ("traffic.size.minimum=12pkt", "traffic.size.minimum: 12pkt is not below the mean, 12pkt"),
         ("traffic.off.minimum=2s", "traffic.off.minimum: 2s is not below the mean, 1s"),
         (
-            "traffic.size={law='pareto',mean=12,alpha=1}",
+            "traffic.size={distribution='pareto',mean=12,alpha=1}",
             "traffic.size.alpha: 1 gives a distribution without a mean; write an alpha above 1",
         ),
         (
-            "traffic.size={law='pareto',minimum=12,alpha=0.5}",
+            "traffic.size={distribution='pareto',minimum=12,alpha=0.5}",
             "traffic.size.alpha: 0.5 gives a distribution without a mean",
         ),
         (
-            "traffic.size={law='ep',mean=12,minimum=3,alpha=1.0}",
+            "traffic.size={distribution='ep',mean=12,minimum=3,alpha=1.0}",
             "traffic.size.alpha: 1 gives a distribution without a mean",
         ),
-        ("traffic.size={law='pareto',alpha=2}", "traffic.size.mean: missing; write either mean or"),
-        ("traffic.size={law='pareto',alpha=2,mean=3,minimum=1}", "traffic.size.mean: both mean"),
-        ("traffic.size={law='pareto',alpha='2',mean=3}", "traffic.size.alpha: "),
-        ("traffic.size={law='pareto',alpha=2,mean=0}", "traffic.size.mean: "),
-        ("traffic.size={law='ep',mean=3.5,minimum=3}", "traffic.size.mean: 3.5pkt leaves no room"),
-        ("traffic.size={law='ep',mean=12,minimum=3,tail='0%'}", "traffic.size.tail: "),
-        ("traffic.size={law='ep',mean=12,minimum=3,tail=1}", "traffic.size.tail: "),
-        ("traffic.size={law='ee',mean=12,minimum=3}", "traffic.size.c: missing; write c = 7"),
         (
-            "traffic.size={law='ee',mean=12,minimum=3,c=0.3}",
+            "traffic.size={distribution='pareto',alpha=2}",
+            "traffic.size.mean: missing; write either mean or",
+        ),
+        (
+            "traffic.size={distribution='pareto',alpha=2,mean=3,minimum=1}",
+            "traffic.size.mean: both mean",
+        ),
+        ("traffic.size={distribution='pareto',alpha='2',mean=3}", "traffic.size.alpha: "),
+        ("traffic.size={distribution='pareto',alpha=2,mean=0}", "traffic.size.mean: "),
+        (
+            "traffic.size={distribution='ep',mean=3.5,minimum=3}",
+            "traffic.size.mean: 3.5pkt leaves no room",
+        ),
+        ("traffic.size={distribution='ep',mean=12,minimum=3,tail='0%'}", "traffic.size.tail: "),
+        ("traffic.size={distribution='ep',mean=12,minimum=3,tail=1}", "traffic.size.tail: "),
+        (
+            "traffic.size={distribution='ee',mean=12,minimum=3}",
+            "traffic.size.c: missing; write c = 7",
+        ),
+        (
+            "traffic.size={distribution='ee',mean=12,minimum=3,c=0.3}",
             "traffic.size.c: 0.3 puts the whole mean into the body",
         ),
-        ("traffic.size={law='lognormal',mean=12,sd=0}", "traffic.size.sd: "),
-        ("traffic.size={law='uniform',low=9,high=3}", "traffic.size.high: 3pkt is not above low"),
-        ("traffic.size={law='normal',mean=12}", 'traffic.size.law: "normal" is not a law (did you'),
-        ("traffic.size={mean=12}", 'traffic.size.law: missing; write law = "exponential"'),
+        ("traffic.size={distribution='lognormal',mean=12,sd=0}", "traffic.size.sd: "),
+        (
+            "traffic.size={distribution='uniform',low=9,high=3}",
+            "traffic.size.high: 3pkt is not above low",
+        ),
+        (
+            "traffic.size={distribution='normal',mean=12}",
+            'traffic.size.distribution: "normal" is not a distribution (did you',
+        ),
+        (
+            "traffic.size={mean=12}",
+            'traffic.size.distribution: missing; write distribution = "exponential"',
+        ),
         (
             "tcp.stack=reno",
             'tcp.stack: "reno" is not a stack; write "linux-reno", or "rfc-reno", which is without',
@@ -173,87 +194,120 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size=12pkt",
-            'traffic.size: "12pkt" is not a law; write { law = "constant", value',
+            'traffic.size: "12pkt" is not a distribution; write { distribution = "constant", value',
         ),
         (
             "traffic.size=2MB pareto 1.3",
-            'traffic.size: "2MB pareto 1.3" is not a law; write { law = "pareto", mean = "2MB", '
+            'traffic.size: "2MB pareto 1.3" is not a distribution; write { distribution = "pareto", mean = "2MB", '
             "alpha = 1.3 }",
         ),
         (
             "traffic.off=exponential 2s",
-            'traffic.off: "exponential 2s" is not a law; write { law = "exponential", mean = "2s"',
+            'traffic.off: "exponential 2s" is not a distribution; write { distribution = "exponential", mean = "2s"',
         ),
         (
             "traffic.size=100kB",
-            'traffic.size: "100kB" is not a law; write { law = "constant", value',
+            'traffic.size: "100kB" is not a distribution; write { distribution = "constant", value',
         ),
         (
             "traffic.size=12",
-            'traffic.size: 12 is not a law; write { law = "constant", value = 12 }',
+            'traffic.size: 12 is not a distribution; write { distribution = "constant", value = 12 }',
         ),
         (
             "traffic.off=1s",
-            'traffic.off: "1s" is not a law; write { law = "constant", value = "1s"',
+            'traffic.off: "1s" is not a distribution; write { distribution = "constant", value = "1s"',
         ),
-        ("traffic.off=100kB", 'traffic.off: "100kB" is not a law; write { law = "exponential", m'),
+        (
+            "traffic.off=100kB",
+            'traffic.off: "100kB" is not a distribution; write { distribution = "exponential", m',
+        ),
         (
             "traffic.size=2MB at random",
-            'traffic.size: "2MB at random" is not a law; write { law = "exponential", mean = "12pk',
+            'traffic.size: "2MB at random" is not a distribution; write { distribution = "exponential", mean = "12pk',
         ),
-        ("traffic.size={law='empirical'}", "traffic.size.file: missing"),
-        ("traffic.size={law='empirical',values=[]}", "traffic.size.values: has 0 entries"),
-        ("traffic.size={law='empirical',values=3}", "traffic.size.values: 3 is not a list"),
+        ("traffic.size={distribution='empirical'}", "traffic.size.file: missing"),
+        ("traffic.size={distribution='empirical',values=[]}", "traffic.size.values: has 0 entries"),
         (
-            "traffic.size={law='empirical',values=[1,2],weights=[1]}",
+            "traffic.size={distribution='empirical',values=3}",
+            "traffic.size.values: 3 is not a list",
+        ),
+        (
+            "traffic.size={distribution='empirical',values=[1,2],weights=[1]}",
             "traffic.size.weights: 1 weights",
         ),
-        ("traffic.size={law='empirical',values=[1],weights=[-1]}", "traffic.size.weights.0: "),
-        ("traffic.size={law='empirical',values=['x']}", 'traffic.size.values.0: "x" is not a size'),
-        ("traffic.size={law='empirical',file='a',values=[1]}", "traffic.size.file: both file and"),
+        (
+            "traffic.size={distribution='empirical',values=[1],weights=[-1]}",
+            "traffic.size.weights.0: ",
+        ),
+        (
+            "traffic.size={distribution='empirical',values=['x']}",
+            'traffic.size.values.0: "x" is not a size',
+        ),
+        (
+            "traffic.size={distribution='empirical',file='a',values=[1]}",
+            "traffic.size.file: both file and",
+        ),
         # Keys and words of later issues.
         ("cross={}", "cross: is one table; write its name in double"),
-        ("cross=[{}]", 'cross.0.law: missing; write law = "fgn", "poisson", "pareto" or "trace"'),
-        ("cross=[{law='fgm'}]", 'cross.0.law: "fgm" is not a law of cross traffic (did you mean'),
-        ("cross=[{law='poisson'}]", 'cross.0.mean: missing; write mean = "80%"'),
-        ("cross=[{law='poisson',mean=0.8}]", "cross.0.mean: 0.8 has no unit; write"),
-        ("cross=[{law='poisson',mean='80'}]", 'cross.0.mean: "80" has no unit; write "80mbit", or'),
-        ("cross=[{law='poisson',mean='0%'}]", 'cross.0.mean: "0%" must be above 0'),
-        ("cross=[{law='poisson',mean='unlimited'}]", 'cross.0.mean: "unlimited" is too much'),
-        ("cross=[{law='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too much'),
-        ("cross=[{law='poisson',mean='3%',sd='4%'}]", 'cross.0.sd: goes with law = "fgn", not'),
-        ("cross=[{law='poisson',mean='3%',hop='bottle'}]", 'cross.0.hop: there is no hop "bottle"'),
+        (
+            "cross=[{}]",
+            'cross.0.model: missing; write model = "fgn", "poisson", "pareto" or "trace"',
+        ),
+        (
+            "cross=[{model='fgm'}]",
+            'cross.0.model: "fgm" is not a model of cross traffic (did you mean',
+        ),
+        ("cross=[{model='poisson'}]", 'cross.0.mean: missing; write mean = "80%"'),
+        ("cross=[{model='poisson',mean=0.8}]", "cross.0.mean: 0.8 has no unit; write"),
+        (
+            "cross=[{model='poisson',mean='80'}]",
+            'cross.0.mean: "80" has no unit; write "80mbit", or',
+        ),
+        ("cross=[{model='poisson',mean='0%'}]", 'cross.0.mean: "0%" must be above 0'),
+        (
+            "cross=[{model='poisson',mean='unlimited'}]",
+            'cross.0.mean: "unlimited" is too much',
+        ),
+        ("cross=[{model='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too much'),
+        ("cross=[{model='poisson',mean='3%',sd='4%'}]", 'cross.0.sd: goes with model = "fgn", not'),
+        (
+            "cross=[{model='poisson',mean='3%',hop='bottle'}]",
+            'cross.0.hop: there is no hop "bottle"',
+        ),
         ("cross.0.mean=3%", "cross.0.mean: the scenario has no cross traffic; write [[cross]]"),
         (
-            "cross=[{law='fgn',mean='3%',sd='2%',hurst=1}]",
+            "cross=[{model='fgn',mean='3%',sd='2%',hurst=1}]",
             "cross.0.hurst: 1 is not between 0 and 1; write 0.7",
         ),
         (
-            "cross=[{law='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}]",
+            "cross=[{model='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}]",
             "cross.0.bin: 7200s is outside 1us to 1h",
         ),
         (
-            "cross=[{law='pareto',mean='3%',sources=2,on='1s',off='1s',alpha=1}]",
+            "cross=[{model='pareto',mean='3%',sources=2,on='1s',off='1s',alpha=1}]",
             "cross.0.alpha: 1 gives times without a mean",
         ),
-        ("cross=[{law='trace'}]", 'cross.0.file: missing; write file = "cross.csv"'),
-        ("cross=[{law='trace',file='none.csv'}]", "cross.0.file: there is no file none.csv"),
-        ("cross=[{law='trace',file='a',times=[1]}]", "cross.0.file: both file and times"),
-        ("cross=[{law='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and one time"),
-        ("cross=[{law='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all are 0"),
-        ("cross=[{law='trace',times=[0,1],bytes=[9]}]", "cross.0.bytes: 1 sizes for 2 times"),
-        ("cross=[{law='trace',times=[1,0],bytes=[9,9]}]", "cross.0.times: go back"),
-        ("cross=[{law='trace',times=['x'],bytes=[9]}]", 'cross.0.times.0: "x" is no time; write a'),
+        ("cross=[{model='trace'}]", 'cross.0.file: missing; write file = "cross.csv"'),
+        ("cross=[{model='trace',file='none.csv'}]", "cross.0.file: there is no file none.csv"),
+        ("cross=[{model='trace',file='a',times=[1]}]", "cross.0.file: both file and times"),
+        ("cross=[{model='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and one time"),
+        ("cross=[{model='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all are 0"),
+        ("cross=[{model='trace',times=[0,1],bytes=[9]}]", "cross.0.bytes: 1 sizes for 2 times"),
+        ("cross=[{model='trace',times=[1,0],bytes=[9,9]}]", "cross.0.times: go back"),
         (
-            "cross=[{law='trace',times=[0,1],bytes=[9,9],period='1s'}]",
+            "cross=[{model='trace',times=['x'],bytes=[9]}]",
+            'cross.0.times.0: "x" is no time; write a',
+        ),
+        (
+            "cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}]",
             "cross.0.period: ends before the last time, 1s",
         ),
         (
-            "cross=[{law='poisson',mean='1%',bin='1ms'}]",
+            "cross=[{model='poisson',mean='1%',bin='1ms'}]",
             "cross.0.bin: belongs to a hop with shared = false",
         ),
         (
-            "cross=[{law='poisson',mean='1%',name='a'},{law='poisson',mean='1%',name='a'}]",
+            "cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}]",
             'cross.1.name: "a" is another stream',
         ),
         ("tcp.timestamps=true", "tcp.timestamps: rfc-newreno has none; write stack"),
@@ -288,7 +342,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.start=full", 'traffic.start: "full" is not a start'),
         ("traffic.size_rounding=up", 'traffic.size_rounding: "up" is not a rounding'),
         (
-            "traffic.arrivals={law='poisson',rate='20/s'}",
+            "traffic.arrivals={distribution='poisson',rate='20/s'}",
             'traffic.arrivals: belongs to kind = "transfers"',
         ),
         # Active queue management.
@@ -588,11 +642,11 @@ def test_a_flood_of_faults_is_cut() -> None:
 
 
 def test_both_lengths_or_none() -> None:
-    assert refused("run.duration=60s", "run.connections=5") == [
-        "run.duration: connections and duration are both given; write one of them"
+    assert refused("run.duration=60s", "run.transfers=5") == [
+        "run.duration: transfers and duration are both given; write one of them"
     ]
     tables = load("web-10mbit").resolved()
-    del tables["run"]["connections"]
+    del tables["run"]["transfers"]
     with pytest.raises(
         ScenarioError, match=r"^run\.duration: missing; write duration = \"300s\", or"
     ):
@@ -606,14 +660,14 @@ def test_transfers_alone_need_no_run() -> None:
     tables = load("short-transfers").resolved()
     del tables["run"]
     assert Scenario.from_dict(tables).run.duration is None
-    tables["traffic"] |= {"arrivals": {"law": "poisson", "rate": "2/s"}, "count": None}
+    tables["traffic"] |= {"arrivals": {"distribution": "poisson", "rate": "2/s"}, "count": None}
     with pytest.raises(ScenarioError, match=r"^run: missing; write run"):
         Scenario.from_dict(tables)
 
 
 def test_bulk_flows_do_not_complete() -> None:
-    (line,) = refused("run.connections=5", name="lossy-path")
-    assert line.startswith("run.connections: bulk flows never complete; write duration")
+    (line,) = refused("run.transfers=5", name="lossy-path")
+    assert line.startswith("run.transfers: bulk flows never complete; write duration")
 
 
 def test_something_must_limit_the_flows() -> None:
@@ -671,7 +725,10 @@ def test_keys_that_are_none(key: str) -> None:
         ("1%", "1%"),
         ("", ""),
         ("[1, 2]", [1, 2]),
-        ("{ law = 'constant', value = '1s' }", {"law": "constant", "value": "1s"}),
+        (
+            "{ distribution = 'constant', value = '1s' }",
+            {"distribution": "constant", "value": "1s"},
+        ),
         ("3\nother = 4", "3\nother = 4"),
         ("a=b", "a=b"),
         ("9" * 5000, "9" * 5000),
@@ -694,7 +751,7 @@ junk = st.one_of(
     st.sampled_from(["10mbps", "50ms", "1%", "12pkt", "unlimited", "1e999s", "\x00", "-0s", "½"]),
     st.lists(st.integers(), max_size=3),
     st.dictionaries(st.text(max_size=5), st.integers(), max_size=2),
-    st.just({"law": "exponential"}),
+    st.just({"distribution": "exponential"}),
     st.just({"kind": "bulk"}),
     st.just([{"name": "far"}]),
 )

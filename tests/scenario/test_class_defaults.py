@@ -43,44 +43,48 @@ def refused(text: str) -> list[str]:
     return str(caught.value).splitlines()
 
 
-SIZES = RUN + NETWORK + '[traffic]\nkind = "on-off"\noff = { law = "exponential", mean = "1s" }\n'
+SIZES = (
+    RUN
+    + NETWORK
+    + '[traffic]\nkind = "on-off"\noff = { distribution = "exponential", mean = "1s" }\n'
+)
 
 
 def test_classes_with_a_size_each_need_none_at_the_top_level() -> None:
-    size = 'traffic = {{ size = {{ law = "constant", value = "{}pkt" }} }}'
+    size = 'traffic = {{ size = {{ distribution = "constant", value = "{}pkt" }} }}'
     near = one_class("near", size.format(9), "sources = 3")
     far = one_class("far", size.format(8), "sources = 4")
     found = [group.traffic for group in populations(SIZES + near + far)]
     assert [t.size.mean_value() for t in found if isinstance(t, OnOff)] == [9, 8]
     assert refused(SIZES + near + one_class("far", "sources=4")) == [
-        'class.far.traffic.size: missing; write size = { law = "exponential", mean = "12pkt", '
+        'class.far.traffic.size: missing; write size = { distribution = "exponential", mean = "12pkt", '
         'minimum = "3pkt" }'
     ]
     (only,) = refused(SIZES + one_class("near", "sources=3") + one_class("far", "sources=4"))
     assert only.startswith("traffic.size: missing; write size")
 
 
-def test_classes_may_complete_a_law_of_the_top_level() -> None:
-    law = SIZES + 'size = { law = "exponential", minimum = "3pkt" }\n'
+def test_classes_may_complete_a_distribution_of_the_top_level() -> None:
+    distribution = SIZES + 'size = { distribution = "exponential", minimum = "3pkt" }\n'
     near = one_class("near", 'traffic = { size = { mean = "9pkt" } }', "sources = 3")
-    (group,) = populations(law + near)
+    (group,) = populations(distribution + near)
     assert isinstance(group.traffic, OnOff)
     assert group.traffic.size.mean_value() == 9
-    (only,) = refused(law + near + one_class("far", "sources = 4"))
+    (only,) = refused(distribution + near + one_class("far", "sources = 4"))
     assert only.startswith("class.far.traffic.size.mean: missing; write mean")
 
 
 def test_a_wrong_value_at_the_top_level_is_reported_even_if_classes_replace_it() -> None:
     wrong = SIZES.replace('"1s"', '"1 parsec"')
-    near = 'size = { law = "constant", value = "9pkt" }, off = { mean = "2s" }'
+    near = 'size = { distribution = "constant", value = "9pkt" }, off = { mean = "2s" }'
     lines = refused(wrong + one_class("near", f"traffic = {{ {near} }}", "sources = 3"))
     assert lines[0].startswith('traffic.off.mean: "1 parsec"')
 
 
 def test_arrivals_of_each_class_complete_the_transfers_of_the_top_level() -> None:
     top = RUN + NETWORK + '[traffic]\nkind = "transfers"\n'
-    top += 'size = { law = "exponential", mean = "9pkt" }\n'
-    rate = 'traffic = { arrivals = { law = "poisson", rate = "3/s" } }'
+    top += 'size = { distribution = "exponential", mean = "9pkt" }\n'
+    rate = 'traffic = { arrivals = { distribution = "poisson", rate = "3/s" } }'
     web, long = populations(top + one_class("web", rate) + one_class("long", BULK))
     assert isinstance(web.traffic, Transfers)
     assert web.traffic.mean_size_pkts == 9
@@ -156,7 +160,9 @@ def test_classes_with_a_stack_each_need_none_at_the_top_level() -> None:
 
 def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:
     top = RUN + NETWORK + '[traffic]\nkind = "transfers"\nsize = "29200B"\n'
-    top += 'arrivals = { law = "poisson", rate = "5/s" }\n[tcp]\nreceiver_window = "29200B"\n'
+    top += (
+        'arrivals = { distribution = "poisson", rate = "5/s" }\n[tcp]\nreceiver_window = "29200B"\n'
+    )
     stamps, plain = populations(
         top + one_class("stamps") + one_class("plain", "tcp = { timestamps = false }")
     )
@@ -164,9 +170,11 @@ def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:
     assert isinstance(plain.traffic, Transfers)
     assert (stamps.traffic.sizes, plain.traffic.sizes) == ([21], [20])
     assert (stamps.tcp.receiver_window, plain.tcp.receiver_window) == (20, 20)
-    law = top.replace('"29200B"\narr', '{ law = "constant", value = "29200B" }\narr')
+    distribution = top.replace(
+        '"29200B"\narr', '{ distribution = "constant", value = "29200B" }\narr'
+    )
     _, other = populations(
-        law + one_class("stamps") + one_class("plain", "tcp = { timestamps = false }")
+        distribution + one_class("stamps") + one_class("plain", "tcp = { timestamps = false }")
     )
     assert isinstance(other.traffic, Transfers)
     assert other.traffic.mean_size_pkts == 20

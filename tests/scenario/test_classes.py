@@ -17,8 +17,8 @@ egress = { rate = "2mbit", buffer = "100pkt" }
 [traffic]
 kind = "on-off"
 sources = 7
-off = { law = "exponential", mean = "1s" }
-size = { law = "exponential", mean = "12pkt", minimum = "3pkt" }
+off = { distribution = "exponential", mean = "1s" }
+size = { distribution = "exponential", mean = "12pkt", minimum = "3pkt" }
 [run]
 duration = "60s"
 """
@@ -45,8 +45,16 @@ def test_two_classes_as_packaged() -> None:
     assert (far.name, far.count, far.rtt_s) == ("far", 40, 0.2)
     assert isinstance(near.traffic, OnOff)
     assert isinstance(far.traffic, OnOff)
-    assert near.traffic.size.parameters() == {"law": "exponential", "minimum": 3.0, "scale": 9.0}
-    assert far.traffic.size.parameters() == {"law": "exponential", "minimum": 3.0, "scale": 17.0}
+    assert near.traffic.size.parameters() == {
+        "distribution": "exponential",
+        "minimum": 3.0,
+        "scale": 9.0,
+    }
+    assert far.traffic.size.parameters() == {
+        "distribution": "exponential",
+        "minimum": 3.0,
+        "scale": 17.0,
+    }
     assert far.traffic.off == near.traffic.off
     assert far.traffic.sources == far.traffic.count == 40
     assert near.ingress == far.ingress == s.network.ingress
@@ -93,7 +101,7 @@ def test_propagation_follows_from_the_class_and_its_links() -> None:
     assert own.egress.buffer.amount == 100
 
 
-def test_laws_are_laid_over_or_replaced() -> None:
+def test_distributions_are_laid_over_or_replaced() -> None:
     laid, replaced = classes(
         """
         [[class]]
@@ -101,7 +109,7 @@ def test_laws_are_laid_over_or_replaced() -> None:
         traffic = { size = { mean = "30pkt" } }
         [[class]]
         name = "replaced"
-        traffic = { size = { law = "exponential", mean = "30pkt" } }
+        traffic = { size = { distribution = "exponential", mean = "30pkt" } }
         """
     )
     assert isinstance(laid.traffic, OnOff)
@@ -270,8 +278,12 @@ def test_without_a_count_anywhere() -> None:
     [
         ({"a": 1}, {"b": 2}, {"a": 1, "b": 2}),
         ({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}}, {"a": {"x": 1, "y": 3}}),
-        ({"law": "a", "x": 1}, {"x": 2}, {"law": "a", "x": 2}),
-        ({"law": "a", "x": 1}, {"law": "a", "y": 2}, {"law": "a", "y": 2}),
+        ({"distribution": "a", "x": 1}, {"x": 2}, {"distribution": "a", "x": 2}),
+        (
+            {"distribution": "a", "x": 1},
+            {"distribution": "a", "y": 2},
+            {"distribution": "a", "y": 2},
+        ),
         ("1%", {"model": "m"}, {"model": "m"}),
         ({"model": "m"}, "1%", "1%"),
         (None, {"a": 1}, {"a": 1}),

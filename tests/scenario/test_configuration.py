@@ -11,7 +11,7 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.engines.fixed_point.configuration import asked
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,15 +30,15 @@ BURSTS = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "10%"}
 BUCKET = {"bucket": "10mbit", "burst": "15KB"}
 TODAYS = {"stack": "linux-cubic"}
 CROSS = [
-    {"law": "poisson", "mean": "10%"},
-    {"law": "fgn", "mean": "10%", "sd": "5%", "hurst": 0.8},
-    {"law": "pareto", "mean": "10%", "sources": 20, "on": "100ms", "off": "200ms"},
-    {"law": "trace", "times": [0, 0.1, 0.25], "bytes": [30000, 60000, 9000]},
+    {"model": "poisson", "mean": "10%"},
+    {"model": "fgn", "mean": "10%", "sd": "5%", "hurst": 0.8},
+    {"model": "pareto", "mean": "10%", "sources": 20, "on": "100ms", "off": "200ms"},
+    {"model": "trace", "times": [0, 0.1, 0.25], "bytes": [30000, 60000, 9000]},
 ]
 ARRIVING = {
     "kind": "transfers",
     "size": ["3KB", "20KB"],
-    "arrivals": {"law": "poisson", "rate": "60/s"},
+    "arrivals": {"distribution": "poisson", "rate": "60/s"},
 }
 MOST: dict[str, tuple[str, dict[str, Any]]] = {
     "web": ("web-10mbit", {}),
@@ -62,7 +62,10 @@ MOST: dict[str, tuple[str, dict[str, Any]]] = {
         "web-10mbit",
         {"probes": {"flows": [0], "pcap": [{"link": "sender", "file": "a.pcap"}]}},
     ),
-    "jitter": ("web-10mbit", {"network.jitter": {"law": "uniform", "low": "0ms", "high": "5ms"}}),
+    "jitter": (
+        "web-10mbit",
+        {"network.jitter": {"distribution": "uniform", "low": "0ms", "high": "5ms"}},
+    ),
     "return": ("web-10mbit", {"network.return": {"rate": "1mbit", "queue": "codel"}}),
     "cross": ("web-10mbit", {"cross": CROSS}),
     "round": ("lossy-path", {"network.bottleneck.loss": {"model": "rest-of-round", "rate": "1%"}}),
@@ -70,7 +73,7 @@ MOST: dict[str, tuple[str, dict[str, Any]]] = {
     "behind": ("lossy-path", {"network.bottleneck.loss_at": "behind"}),
     "times": ("lossy-path", {"traffic.flows": 2, "traffic.start": ["0s", "1s"]}),
     "sizes": ("short-transfers", {}),
-    "arrivals": ("short-transfers", {"tcp": TODAYS, "traffic": ARRIVING, "run.connections": 99}),
+    "arrivals": ("short-transfers", {"tcp": TODAYS, "traffic": ARRIVING, "run.transfers": 99}),
     "loop": ("local-loop", {}),
 }
 
@@ -120,7 +123,8 @@ def test_the_native_module_knows_each_key(name: str) -> None:
             assert len(at(found, place)) == 1
             continue
         if len(at(found, place)) > 1:
-            assert expected(message) - {"law"} == at(found, place).keys() - {"law"}, message
+            tags = {"distribution", "model"}
+            assert expected(message) - tags == at(found, place).keys() - tags, message
 
 
 @pytest.mark.parametrize("name", MOST)

@@ -23,12 +23,12 @@ def scenario(*cross: dict[str, Any], **tables: Any) -> Scenario:
     return Scenario.from_dict(base | {"cross": list(cross)} | tables)
 
 
-NOISE = {"law": "fgn", "mean": "80%", "sd": "4mbit", "hurst": 0.7, "name": "noise"}
-SOURCES = {"law": "pareto", "mean": "3mbit", "sources": 20, "on": "100ms", "off": "300ms"}
-RECORDING = {"law": "trace", "times": [1, 2, 4], "bytes": [3000, 0, 1500.5]}
+NOISE = {"model": "fgn", "mean": "80%", "sd": "4mbit", "hurst": 0.7, "name": "noise"}
+SOURCES = {"model": "pareto", "mean": "3mbit", "sources": 20, "on": "100ms", "off": "300ms"}
+RECORDING = {"model": "trace", "times": [1, 2, 4], "bytes": [3000, 0, 1500.5]}
 
 
-@pytest.mark.parametrize("stream", [NOISE, SOURCES, RECORDING, {"law": "poisson", "mean": "9%"}])
+@pytest.mark.parametrize("stream", [NOISE, SOURCES, RECORDING, {"model": "poisson", "mean": "9%"}])
 def test_what_is_resolved_is_the_same_again(stream: dict[str, Any]) -> None:
     asked = scenario(stream)
     assert Scenario.from_dict(asked.resolved()) == asked
@@ -43,25 +43,25 @@ def process(asked: Scenario) -> Any:
 
 
 def test_rates_and_shares_are_packets_of_the_run_s_size() -> None:
-    law = process(scenario(NOISE))
-    assert law["mean"] == pytest.approx(8e6 / 12_000)
-    assert law["sd"] == pytest.approx(4e6 / 12_000)
+    distribution = process(scenario(NOISE))
+    assert distribution["mean"] == pytest.approx(8e6 / 12_000)
+    assert distribution["sd"] == pytest.approx(4e6 / 12_000)
     # 60 s of 10 ms.
-    assert (law["bin_ns"], law["bins"]) == (10_000_000, 8192)
+    assert (distribution["bin_ns"], distribution["bins"]) == (10_000_000, 8192)
     assert process(scenario(SOURCES))["peak"] == pytest.approx(3e6 / 12_000 / 20 * 4)
 
 
 def test_a_recording_begins_with_its_first_time_unless_its_period_is_said() -> None:
-    law = process(scenario(RECORDING))
-    assert law["times_ns"] == [0, 10**9, 3 * 10**9]
-    assert law["packets"] == [2.0, 0.0, 1500.5 / 1500]
+    distribution = process(scenario(RECORDING))
+    assert distribution["times_ns"] == [0, 10**9, 3 * 10**9]
+    assert distribution["packets"] == [2.0, 0.0, 1500.5 / 1500]
     # A mean gap of 1.5 s after the last.
-    assert law["period_ns"] == 4.5e9
-    assert law["offset_ns"] is None
+    assert distribution["period_ns"] == 4.5e9
+    assert distribution["offset_ns"] is None
     said = scenario(RECORDING | {"period": "10s", "offset": "2s"})
-    law = process(said)
-    assert law["times_ns"] == [1e9, 2e9, 4e9]
-    assert (law["period_ns"], law["offset_ns"]) == (1e10, 2e9)
+    distribution = process(said)
+    assert distribution["times_ns"] == [1e9, 2e9, 4e9]
+    assert (distribution["period_ns"], distribution["offset_ns"]) == (1e10, 2e9)
     assert said.cross[0].mean_bps(1e9, 1500) == pytest.approx(8 * 4500.5 / 10)
 
 
@@ -89,7 +89,7 @@ def test_a_hop_is_named_and_the_bottleneck_is_meant_without_a_name() -> None:
 
 def test_series_that_many_packets_make_are_shorter() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
-    fast = {"law": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
+    fast = {"model": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
     told = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)["cross"]
     # 15 packets a bin, 4 million at the most; streams of one hop have one length.
     assert [(stream["bins"], stream["series"]) for stream in told] == [(2**18, 1)] * 2
@@ -129,7 +129,7 @@ def test_a_hop_of_each_source_s_own_must_have_a_rate_and_room(
         (10_000, {"duration": "0.5s"}, 2**10, 2**10),
         (10_000, {"duration": "700s"}, 2**18, 4),
         (1, {"duration": "10h"}, 2**18, 4),
-        (9, {"connections": 100, "warmup": "1s"}, 2**18, 4),
+        (9, {"transfers": 100, "warmup": "1s"}, 2**18, 4),
     ],
 )
 def test_a_noise_is_longer_than_the_run_and_there_is_one_for_each_source_or_many(
@@ -138,8 +138,8 @@ def test_a_noise_is_longer_than_the_run_and_there_is_one_for_each_source_or_many
     traffic = {
         "kind": "on-off",
         "sources": sources,
-        "off": {"law": "constant", "value": "1s"},
-        "size": {"law": "constant", "value": "3pkt"},
+        "off": {"distribution": "constant", "value": "1s"},
+        "size": {"distribution": "constant", "value": "3pkt"},
     }
     tables = {"network": {"rtt": "50ms", "hop": HOPS}, "traffic": traffic, "run": run}
     (told,) = configuration(scenario(NOISE | {"hop": "access"}, **tables), 0.0)["cross"]
@@ -179,7 +179,7 @@ def test_what_only_grows_is_refused(queue: str) -> None:
     cut = NOISE | {"sd": "250%"}
     with pytest.raises(ScenarioError, match="cross traffic alone is 145 % of"):
         scenario(cut, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
-    flood = {"law": "poisson", "mean": "10000%", "hop": "first"}
+    flood = {"model": "poisson", "mean": "10000%", "hop": "first"}
     hops = [link | {"name": "first"}, {"name": "second", "rate": "5mbit", "buffer": "9pkt"}]
     with pytest.raises(
         ScenarioError, match=r'alone is 10,000 % of .*network\.hop\.first\.buffer = "'
@@ -206,23 +206,23 @@ def test_a_noise_that_is_cut_much_brings_more_than_is_asked() -> None:
 @pytest.mark.parametrize(
     ("stream", "key", "other"),
     [
-        ({"law": "poisson", "mean": "9%", "sd": "20%"}, "sd", "fgn"),
-        ({"law": "poisson", "mean": "9%", "hurst": 0.7}, "hurst", "fgn"),
-        ({"law": "poisson", "mean": "9%", "alpha": 1.5}, "alpha", "pareto"),
+        ({"model": "poisson", "mean": "9%", "sd": "20%"}, "sd", "fgn"),
+        ({"model": "poisson", "mean": "9%", "hurst": 0.7}, "hurst", "fgn"),
+        ({"model": "poisson", "mean": "9%", "alpha": 1.5}, "alpha", "pareto"),
         (NOISE | {"sources": 5}, "sources", "pareto"),
         (SOURCES | {"sd": "20%"}, "sd", "fgn"),
         (SOURCES | {"file": "a.csv"}, "file", "trace"),
         (RECORDING | {"hurst": 0.7}, "hurst", "fgn"),
     ],
 )
-def test_a_key_of_another_law_is_told_where_it_goes(
+def test_a_key_of_another_distribution_is_told_where_it_goes(
     stream: dict[str, Any], key: str, other: str
 ) -> None:
     with pytest.raises(ScenarioError) as fault:
         scenario(stream)
-    law = stream["law"]
+    model = stream["model"]
     assert str(fault.value) == (
-        f'cross.0.{key}: goes with law = "{other}", not "{law}"; leave it out'
+        f'cross.0.{key}: goes with model = "{other}", not "{model}"; leave it out'
     )
 
 
@@ -268,7 +268,7 @@ def test_a_capture_itself_says_what_was() -> None:
 )
 def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault: str) -> None:
     (tmp_path / "cross.csv").write_text(rows)
-    tables = scenario().resolved() | {"cross": [{"law": "trace", "file": "cross.csv"}]}
+    tables = scenario().resolved() | {"cross": [{"model": "trace", "file": "cross.csv"}]}
     with pytest.raises(ScenarioError, match=fault):
         Scenario.from_dict(tables, folder=tmp_path)
 
@@ -279,7 +279,7 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
         (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: has .* write less"),
         (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than a packet in 30 years"),
         (
-            {"law": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
+            {"model": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
             r"cross\.0\.bytes: 150,000 of them make one packet; write more",
         ),
         (
@@ -290,11 +290,11 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
         (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: so short that a source"),
         (SOURCES | {"on": "1ns", "off": "10s"}, r"cross\.0\.on: so short that most times on round"),
         (SOURCES | {"mean": "1e-300%"}, "less than a packet in 30 years"),
-        ({"law": "poisson", "mean": "2000gbit"}, "write less"),
+        ({"model": "poisson", "mean": "2000gbit"}, "write less"),
         (NOISE | {"mean": "-1%"}, r'mean: "-1%" is no share of the hop\'s rate; write "80%"'),
         (RECORDING | {"times": 0, "file": "/dev/zero"}, "both file and times"),
-        ({"law": "trace", "file": "/dev/zero"}, "/dev/zero is not a file"),
-        ({"law": "trace", "file": "."}, "is not a file"),
+        ({"model": "trace", "file": "/dev/zero"}, "/dev/zero is not a file"),
+        ({"model": "trace", "file": "."}, "is not a file"),
     ],
 )
 def test_what_would_never_end_is_refused(stream: dict[str, Any], fault: str) -> None:
@@ -304,7 +304,7 @@ def test_what_would_never_end_is_refused(stream: dict[str, Any], fault: str) -> 
 
 def test_a_series_of_bins_is_of_so_many_packets() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
-    fast = {"law": "poisson", "mean": "12mbit", "hop": "access"}
+    fast = {"model": "poisson", "mean": "12mbit", "hop": "access"}
     scenario(fast | {"bin": "30s"}, network=network)
     with pytest.raises(ScenarioError, match=r"bin: has 3,600,000 packets; .* about 30s"):
         scenario(fast | {"bin": "1h"}, network=network)

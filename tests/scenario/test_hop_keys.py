@@ -32,8 +32,8 @@ def tables(*hops: dict[str, Any], **network: Any) -> dict[str, Any]:
         "traffic": {
             "kind": "on-off",
             "sources": 5,
-            "off": {"law": "exponential", "mean": "1s"},
-            "size": {"law": "exponential", "mean": "20pkt", "minimum": "1pkt"},
+            "off": {"distribution": "exponential", "mean": "1s"},
+            "size": {"distribution": "exponential", "mean": "20pkt", "minimum": "1pkt"},
         },
         "run": {"duration": "10s", "warmup": "1s"},
     }

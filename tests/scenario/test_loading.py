@@ -75,7 +75,7 @@ def test_csv_files_are_beside_the_scenario(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "starts.csv").write_text("value\n1\n2\n", encoding="utf-8")
     path = written(tmp_path, GOOD)
     monkeypatch.chdir("/")
-    s = load(path, changes={"traffic.start": {"law": "empirical", "file": "starts.csv"}})
+    s = load(path, changes={"traffic.start": {"distribution": "empirical", "file": "starts.csv"}})
     assert s.with_changes({"run.seed": 2}).resolved()["traffic"]["start"]["values"] == ["1s", "2s"]
 
 

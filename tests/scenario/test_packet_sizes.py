@@ -10,7 +10,7 @@ from tcpcast.engines import REGISTRY, answer
 from tcpcast.errors import NotApplicable, ScenarioError
 from tcpcast.plan import (
     plan_buffer,
-    plan_loss,
+    plan_max_loss,
     plan_quality,
     plan_rate,
     plan_rate_quality,
@@ -47,8 +47,8 @@ bottleneck = { rate = "10mbit", buffer = "100pkt" }
 [traffic]
 kind = "on-off"
 sources = 20
-off = { law = "exponential", mean = "1s" }
-size = { law = "constant", value = "29200B" }
+off = { distribution = "exponential", mean = "1s" }
+size = { distribution = "constant", value = "29200B" }
 [tcp]
 stack = "engset-newreno"
 [run]
@@ -120,7 +120,7 @@ def test_engines_with_packets_of_one_size_refuse(name: str) -> None:
         (WEB, lambda it: plan_rate(it, rate_bps=1e6)),
         (WEB, lambda it: plan_rate_quality(it, share=0.9, above_bps=1e6)),
         (WEB, lambda it: plan_quality(it, share=0.9, above_bps=1e6)),
-        (BULK, lambda it: plan_loss(it, goodput_bps=1e6)),
+        (BULK, lambda it: plan_max_loss(it, goodput_bps=1e6)),
         (BULK.replace('buffer = "100pkt"', 'loss = "1%"'), plan_streams),
     ],
 )

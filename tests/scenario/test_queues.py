@@ -278,7 +278,7 @@ def test_flows_that_are_far_away_get_their_share() -> None:
         assert near == pytest.approx(far, rel=0.05)
 
 
-@pytest.mark.parametrize("kind", [["fq"], {"law": "exponential"}])
+@pytest.mark.parametrize("kind", [["fq"], {"distribution": "exponential"}])
 def test_a_kind_that_is_no_word_is_a_fault(kind: object) -> None:
     with pytest.raises(
         tcpcast.ScenarioError, match=r"network\.bottleneck\.queue: .* is not a queue"
@@ -339,8 +339,8 @@ def test_what_does_not_go_with_active_queue_management(queue: str) -> None:
     tables["traffic"] = {
         "kind": "on-off",
         "sources": 200,
-        "off": {"law": "exponential", "mean": "1s"},
-        "size": {"law": "exponential", "mean": "20pkt"},
+        "off": {"distribution": "exponential", "mean": "1s"},
+        "size": {"distribution": "exponential", "mean": "20pkt"},
     }
     asked = Scenario.from_dict(tables | {"tcp": {"stack": "rfc-newreno"}})
     (answer,) = tcpcast.run(asked, ["mean-field"])

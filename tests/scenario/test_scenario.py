@@ -59,12 +59,20 @@ def test_web_10mbit_in_si_units() -> None:
     assert s.network.bottleneck.loss is None
     assert isinstance(s.traffic, OnOff)
     assert s.traffic.sources == 134
-    assert s.traffic.off.parameters() == {"law": "exponential", "minimum": 0.0, "scale": 1.0}
-    assert s.traffic.size.parameters() == {"law": "exponential", "minimum": 3.0, "scale": 9.0}
+    assert s.traffic.off.parameters() == {
+        "distribution": "exponential",
+        "minimum": 0.0,
+        "scale": 1.0,
+    }
+    assert s.traffic.size.parameters() == {
+        "distribution": "exponential",
+        "minimum": 3.0,
+        "scale": 9.0,
+    }
     assert s.traffic.connection == "new"
     assert s.tcp.stack == "rfc-newreno"
     assert (s.tcp.initial_window, s.tcp.receiver_window, s.tcp.initial_ssthresh) == (2, 44, 44)
-    assert (s.run.connections, s.run.duration_s, s.run.warmup_s) == (200_000, None, 20.0)
+    assert (s.run.transfers, s.run.duration_s, s.run.warmup_s) == (200_000, None, 20.0)
     assert (s.run.replications, s.run.seed, s.run.precision, s.run.max_wall_s) == (1, 1, None, None)
     assert s.buffer_pkts == 150
 
@@ -226,8 +234,10 @@ def test_starts() -> None:
     listed = bulk({"traffic.flows": 3, "traffic.start": ["0s", 0, "1s"]}).traffic
     assert isinstance(listed, Bulk)
     assert listed.start == [0.0, 0.0, 1.0]
-    drawn: Any = bulk({"traffic.start": {"law": "uniform", "low": 0, "high": "1s"}}).traffic
-    assert drawn.start.parameters() == {"law": "uniform", "low": 0.0, "high": 1.0}
+    drawn: Any = bulk(
+        {"traffic.start": {"distribution": "uniform", "low": 0, "high": "1s"}}
+    ).traffic
+    assert drawn.start.parameters() == {"distribution": "uniform", "low": 0.0, "high": 1.0}
 
 
 def test_precision_of_the_main_metric_or_of_named_ones() -> None:
@@ -243,7 +253,7 @@ def test_one_time_for_the_start_of_flows_is_answered_with_what_to_write() -> Non
     with pytest.raises(ScenarioError) as caught:
         bulk({"traffic.start": "1s"})
     assert str(caught.value) == (
-        'traffic.start: "1s" is one time; write { law = "constant", value = "1s" } for all flows, '
+        'traffic.start: "1s" is one time; write { distribution = "constant", value = "1s" } for all flows, '
         "or a list with a time for each"
     )
 
@@ -257,9 +267,9 @@ def test_warm_up_and_wall_time() -> None:
 
 def test_setting_the_length_replaces_the_other_way_of_saying_it() -> None:
     web = load("web-10mbit", changes={"run.duration": "60s"})
-    assert (web.run.connections, web.run.duration_s) == (None, 60.0)
-    back = web.with_changes({"run.connections": 5})
-    assert (back.run.connections, back.run.duration_s) == (5, None)
+    assert (web.run.transfers, web.run.duration_s) == (None, 60.0)
+    back = web.with_changes({"run.transfers": 5})
+    assert (back.run.transfers, back.run.duration_s) == (5, None)
 
 
 def test_changes_leave_the_original_alone() -> None:
@@ -397,7 +407,7 @@ def test_the_digest_tells_scenarios_apart_and_ways_of_typing_not() -> None:
 
 def test_warnings() -> None:
     assert load("web-10mbit").warnings() == []
-    heavy = {"law": "ep", "mean": "12pkt", "minimum": "3pkt"}
+    heavy = {"distribution": "ep", "mean": "12pkt", "minimum": "3pkt"}
     (warning,) = load("web-10mbit", changes={"traffic.size": heavy}).warnings()
     assert "traffic.size has no finite variance" in warning
     (warning,) = bulk({"network.bottleneck.buffer": "unlimited"}).warnings()
@@ -414,9 +424,9 @@ def test_it_says_what_it_is() -> None:
 
 
 def test_no_key_is_called_like_a_union_member() -> None:
-    """Otherwise the fault's path would lose it; that of a rate's trace is told at the rate."""
+    """Otherwise the fault's path would lose it; that of a rate's trace is told at the rate, and run.transfers is kept."""
     keys = {key for table in tables_below(Table) for key in table.key_names()}
-    assert keys & union_members() == {"trace"}
+    assert keys & union_members() == {"trace", "transfers"}
 
 
 def test_every_required_key_has_an_example_for_the_message_about_its_absence() -> None:
@@ -424,7 +434,7 @@ def test_every_required_key_has_an_example_for_the_message_about_its_absence() -
         if "[" in table.__name__:
             continue
         for key, field in table.key_names().items():
-            told_apart = key in ("kind", "law", "model")
+            told_apart = key in ("kind", "distribution", "model")
             assert not field.is_required() or told_apart or table.example(key) is not None
 
 
@@ -456,45 +466,45 @@ buffers = st.sampled_from(["unlimited", "200KB", "64KiB"]) | st.integers(1, 10**
 )
 
 
-def laws(unit: str) -> st.SearchStrategy[dict[str, Any]]:
+def distributions(unit: str) -> st.SearchStrategy[dict[str, Any]]:
     def quantity(low: float, high: float) -> st.SearchStrategy[str]:
         return st.floats(low, high).map(lambda x: f"{x:.9f}{unit}")
 
     return st.one_of(
         st.builds(
-            lambda mean, least: {"law": "exponential", "mean": mean, "minimum": least},
+            lambda mean, least: {"distribution": "exponential", "mean": mean, "minimum": least},
             quantity(4, 100),
             quantity(0, 3),
         ),
         st.builds(
-            lambda mean, q: {"law": "ep", "mean": mean, "minimum": f"3{unit}", "tail": q},
+            lambda mean, q: {"distribution": "ep", "mean": mean, "minimum": f"3{unit}", "tail": q},
             quantity(6, 100),
             st.sampled_from(["10%", 0.2]),
         ),
         st.builds(
-            lambda mean, c: {"law": "ee", "mean": mean, "minimum": f"3{unit}", "c": c},
+            lambda mean, c: {"distribution": "ee", "mean": mean, "minimum": f"3{unit}", "c": c},
             quantity(6, 100),
             st.floats(0.5, 20),
         ),
         st.builds(
-            lambda mean, sd: {"law": "lognormal", "mean": mean, "sd": sd},
+            lambda mean, sd: {"distribution": "lognormal", "mean": mean, "sd": sd},
             quantity(4, 100),
             quantity(1, 300),
         ),
         st.builds(
-            lambda alpha, least: {"law": "pareto", "alpha": alpha, "minimum": least},
+            lambda alpha, least: {"distribution": "pareto", "alpha": alpha, "minimum": least},
             st.floats(1.1, 5),
             quantity(1, 9),
         ),
-        st.builds(lambda value: {"law": "constant", "value": value}, quantity(1, 9)),
+        st.builds(lambda value: {"distribution": "constant", "value": value}, quantity(1, 9)),
         st.builds(
-            lambda low, high: {"law": "uniform", "low": low, "high": high},
+            lambda low, high: {"distribution": "uniform", "low": low, "high": high},
             quantity(0, 2),
             quantity(3, 9),
         ),
         st.builds(
             lambda pairs: {
-                "law": "empirical",
+                "distribution": "empirical",
                 "values": [v for v, _ in pairs],
                 "weights": [w for _, w in pairs],
             },
@@ -534,10 +544,12 @@ def counted(kind: st.SearchStrategy[dict[str, Any]], key: str) -> st.SearchStrat
 
 
 on_off = st.builds(
-    lambda off, size: {"kind": "on-off", "off": off, "size": size}, laws("s"), laws("pkt")
+    lambda off, size: {"kind": "on-off", "off": off, "size": size},
+    distributions("s"),
+    distributions("pkt"),
 )
 endless = st.just({"kind": "bulk"}) | st.builds(
-    lambda law: {"kind": "bulk", "start": law}, laws("s")
+    lambda distribution: {"kind": "bulk", "start": distribution}, distributions("s")
 )
 classes = st.builds(
     lambda traffic, n, more: {

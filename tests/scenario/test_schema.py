@@ -28,7 +28,7 @@ def test_only_transfers_that_run_each_alone_need_no_run() -> None:
     del tables["run"]
     VALIDATOR.validate(tables)
     shared = tables | {
-        "traffic": tables["traffic"] | {"arrivals": {"law": "poisson", "rate": "2/s"}}
+        "traffic": tables["traffic"] | {"arrivals": {"distribution": "poisson", "rate": "2/s"}}
     }
     for needs in (shared, load("office-50mbit").resolved()):
         needs.pop("run", None)
@@ -97,8 +97,8 @@ def test_refs_lead_somewhere() -> None:
         {"traffic.sources": "134"},
         {"traffic.kind": "transfers"},
         {"traffic.size": {"mean": 12}},
-        {"traffic.size": {"law": "normal", "mean": 12}},
-        {"traffic.size": {"law": "ee", "mean": 12, "minimum": 3}},
+        {"traffic.size": {"distribution": "normal", "mean": 12}},
+        {"traffic.size": {"distribution": "ee", "mean": 12, "minimum": 3}},
         {"traffic.size.mean": "12ms"},
         {"traffic.size.mean": -1},
         {"tcp.stack": "rfc-cubic"},
@@ -115,17 +115,17 @@ def test_refs_lead_somewhere() -> None:
         {"tcp.receiver_window": 0},
         {"run.seed": -1},
         {"run.precision": {"loss_rate": "1%"}},
-        {"run.duration": "60s", "run.connections": 5},
+        {"run.duration": "60s", "run.transfers": 5},
         {"class": [{"sources": 3}]},
         {"class": [{"name": "a", "traffic": {"size": {"men": 3}}}]},
         {"class": [{"name": "a", "ingress": {"rat": "3mbit"}}]},
         {"probes.flows": 3},
         {"probes": {"pcap": [{"link": "egress", "file": "x"}]}},
         {"cross": {}},
-        {"cross": [{"law": "fgm"}]},
-        {"cross": [{"law": "poisson", "mean": 0.8}]},
-        {"cross": [{"law": "poisson", "mean": "3%", "sd": "3%"}]},
-        {"cross": [{"law": "fgn", "mean": "3%", "sd": "3%"}]},
+        {"cross": [{"distribution": "fgm"}]},
+        {"cross": [{"distribution": "poisson", "mean": 0.8}]},
+        {"cross": [{"model": "poisson", "mean": "3%", "sd": "3%"}]},
+        {"cross": [{"model": "fgn", "mean": "3%", "sd": "3%"}]},
     ],
 )
 def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
@@ -167,9 +167,9 @@ def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
                 "target_delay": "10ms",
             }
         },
-        {"traffic.size": {"law": "ep", "mean": "18KB", "minimum": 3}},
-        {"traffic.size": {"law": "empirical", "values": [3, "9pkt"], "weights": [1, 2]}},
-        {"traffic.off": {"law": "uniform", "low": "0s", "high": "2s"}},
+        {"traffic.size": {"distribution": "ep", "mean": "18KB", "minimum": 3}},
+        {"traffic.size": {"distribution": "empirical", "values": [3, "9pkt"], "weights": [1, 2]}},
+        {"traffic.off": {"distribution": "uniform", "low": "0s", "high": "2s"}},
         {"tcp.receiver_window": "64KiB"},
         {"tcp.initial_ssthresh": "receiver-window"},
         {"tcp.limited_transmit": False},
@@ -187,10 +187,10 @@ def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
         },
         {"probes": {"flows": [0, 1], "pcap": [{"link": "sender", "file": "out.pcap"}]}},
         {"cross": []},
-        {"cross": [{"law": "poisson", "mean": "3 Mbit/s", "name": "a"}]},
-        {"cross": [{"law": "fgn", "mean": "80%", "sd": "40 %", "hurst": 0.7, "bin": "1ms"}]},
-        {"cross": [{"law": "pareto", "mean": "9%", "sources": 9, "on": "1s", "off": "9s"}]},
-        {"cross": [{"law": "trace", "times": [0, 1.5], "bytes": [3e4, 0], "offset": "0s"}]},
+        {"cross": [{"model": "poisson", "mean": "3 Mbit/s", "name": "a"}]},
+        {"cross": [{"model": "fgn", "mean": "80%", "sd": "40 %", "hurst": 0.7, "bin": "1ms"}]},
+        {"cross": [{"model": "pareto", "mean": "9%", "sources": 9, "on": "1s", "off": "9s"}]},
+        {"cross": [{"model": "trace", "times": [0, 1.5], "bytes": [3e4, 0], "offset": "0s"}]},
     ],
 )
 def test_schema_and_reader_accept_alike(changes: dict[str, Any]) -> None:

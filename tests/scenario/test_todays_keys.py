@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, Transfers
-from tcpcast.scenario.todays_tcp import CONTROLS, RATE_BASED, TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import CONTROLS, RATE_BASED, TODAYS_PRESETS
 
 BASE: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt"}},
@@ -32,8 +32,8 @@ def test_every_stack_says_what_its_congestion_control_is() -> None:
 def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     scenario = changed({"tcp.stack": stack})
     tcp = scenario.tcp
-    assert tcp.is_todays
-    assert scenario.is_todays
+    assert tcp.is_modern
+    assert scenario.is_modern
     assert (tcp.initial_window, tcp.delayed_acks, tcp.initial_rto_s) == (10, True, 1.0)
     linux = stack != "rfc-sack"
     assert (tcp.min_rto_s, tcp.rto_granularity_s) == ((0.2, 0.004) if linux else (1.0, 0.0))

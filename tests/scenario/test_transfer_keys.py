@@ -8,12 +8,12 @@ import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, Transfers, load
-from tcpcast.scenario.laws import Exponential
+from tcpcast.scenario.distributions import Exponential
 from tcpcast.scenario.sizes import write_size
 from test_schema import SCHEMA
 
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-ARRIVALS = {"law": "poisson", "rate": "20/s"}
+ARRIVALS = {"distribution": "poisson", "rate": "20/s"}
 
 
 def tables(**traffic: Any) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def tables(**traffic: Any) -> dict[str, Any]:
         "network": {"rtt": "50ms", "packet": "540B", "bottleneck": {"rate": "10mbit"}},
         "traffic": {"kind": "transfers", **traffic},
         "tcp": {"stack": "rfc-newreno"},
-        "run": {"connections": 10} if "arrivals" in traffic else {},
+        "run": {"transfers": 10} if "arrivals" in traffic else {},
     }
 
 
@@ -64,20 +64,20 @@ def test_sizes_in_bytes_are_written_back_in_bytes() -> None:
         "7pkt",
     ]
     for mean, in_bytes in (("6KB", True), ("12pkt", False)):
-        size = {"law": "exponential", "mean": mean}
-        law = read(size=size, arrivals=ARRIVALS).size
-        assert isinstance(law, Exponential)
-        assert (law.mean, law.is_in_bytes) == (12.0, in_bytes)
-        assert read(size=law.model_dump(), arrivals=ARRIVALS).size == law
+        size = {"distribution": "exponential", "mean": mean}
+        distribution = read(size=size, arrivals=ARRIVALS).size
+        assert isinstance(distribution, Exponential)
+        assert (distribution.mean, distribution.is_in_bytes) == (12.0, in_bytes)
+        assert read(size=distribution.model_dump(), arrivals=ARRIVALS).size == distribution
 
 
 def test_the_packaged_one_says_all_by_itself() -> None:
     scenario = load("short-transfers")
-    alone = scenario.transfers_alone
+    alone = scenario.isolated_transfers
     assert alone is not None
     assert (alone.count, alone.total, alone.sizes) == (50_000, 300_000, [1, 2, 4, 8, 16, 30])
     assert scenario.run.warmup_s == 0
-    assert scenario.run.duration_s is scenario.run.connections is None
+    assert scenario.run.duration_s is scenario.run.transfers is None
     assert scenario.senders == 1
     assert scenario.resolved()["run"]["warmup"] == "0s"
 
@@ -92,14 +92,14 @@ def test_a_count_that_is_not_told_is_1000_unless_transfers_arrive() -> None:
 
 @pytest.mark.parametrize(("rate", "per_second"), [("20/s", 20.0), ("3/min", 0.05), ("0.5 /s", 0.5)])
 def test_rates_of_arrivals(rate: str, per_second: float) -> None:
-    traffic = read(size="3pkt", arrivals={"law": "poisson", "rate": rate})
+    traffic = read(size="3pkt", arrivals={"distribution": "poisson", "rate": rate})
     assert traffic.arrivals is not None
     assert traffic.arrivals.rate == pytest.approx(per_second)
 
 
-def test_a_law_of_sizes_goes_with_arrivals() -> None:
-    law = {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"}
-    traffic = read(size=law, arrivals=ARRIVALS)
+def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
+    distribution = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
+    traffic = read(size=distribution, arrivals=ARRIVALS)
     assert traffic.sizes is None
     assert traffic.mean_size_pkts == 12.0
 
@@ -121,7 +121,7 @@ def test_a_law_of_sizes_goes_with_arrivals() -> None:
         ({"size": ["1pkt", "2B"]}, "traffic.size: 1pkt is listed twice; write each size once"),
         ({"size": True}, "traffic.size: true is not a size"),
         (
-            {"size": {"law": "exponential", "mean": "12pkt"}},
+            {"size": {"distribution": "exponential", "mean": "12pkt"}},
             "traffic.size: a distribution needs arrivals; write sizes such as",
         ),
         ({"size": "1pkt", "count": 0}, "traffic.count: 0 is too small"),
@@ -132,28 +132,31 @@ def test_a_law_of_sizes_goes_with_arrivals() -> None:
         ),
         (
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
-            "traffic.count: counts transfers that run each alone; with arrivals write run.conn",
+            "traffic.count: counts transfers that run each alone; with arrivals write run.transfers",
         ),
         ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers come from no source; write"),
         ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers are no flows; write count"),
         ({"size": "1pkt", "off": {}}, 'traffic.off: belongs to kind = "on-off"'),
         (
             {"size": "2MB pareto 1.3", "count": 3},
-            'traffic.size: "2MB pareto 1.3" is not a size; write { law = "pareto", mean = "2MB"',
+            'traffic.size: "2MB pareto 1.3" is not a size; write { distribution = "pareto", mean = "2MB"',
         ),
         (
-            {"size": "1pkt", "arrivals": {"law": "poisson", "rate": 20}},
+            {"size": "1pkt", "arrivals": {"distribution": "poisson", "rate": 20}},
             'traffic.arrivals.rate: 20 has no unit; write "20/s"',
         ),
         (
-            {"size": "1pkt", "arrivals": {"law": "poisson", "rate": "20ms"}},
+            {"size": "1pkt", "arrivals": {"distribution": "poisson", "rate": "20ms"}},
             'traffic.arrivals.rate: "20ms" is not a frequency; write "20/s"',
         ),
         (
-            {"size": "1pkt", "arrivals": {"law": "poison", "rate": "20/s"}},
-            'traffic.arrivals.law: "poison" is not a law of arrivals (did you mean "poisson"?)',
+            {"size": "1pkt", "arrivals": {"distribution": "poison", "rate": "20/s"}},
+            'traffic.arrivals.distribution: "poison" is not a distribution of arrivals (did you mean "poisson"?)',
         ),
-        ({"size": "1pkt", "arrivals": {"rate": "20/s"}}, "traffic.arrivals.law: missing; write"),
+        (
+            {"size": "1pkt", "arrivals": {"rate": "20/s"}},
+            "traffic.arrivals.distribution: missing; write",
+        ),
         ({"size": "1pkt", "arrivals": "20/s"}, 'traffic.arrivals: "20/s" is not a table; write'),
     ],
 )
@@ -166,7 +169,7 @@ def test_one_line_for_one_fault(traffic: dict[str, Any], line: str) -> None:
     ("run", "lines"),
     [
         ({"duration": "60s"}, ["run.duration: transfers that run each alone end by themselves;"]),
-        ({"connections": 5}, ["run.connections: transfers that run each alone end by themselves;"]),
+        ({"transfers": 5}, ["run.transfers: transfers that run each alone end by themselves;"]),
         ({"warmup": "20s"}, ["run.warmup: transfers that run each alone have nothing to warm up"]),
         ({"warmup": "mser-5"}, ["run.warmup: transfers that run each alone have nothing to warm"]),
     ],
@@ -183,11 +186,11 @@ def test_a_run_of_transfers_that_are_alone_has_no_length(
 def test_arrivals_need_a_length_and_may_have_a_warm_up() -> None:
     given = tables(size="3pkt", arrivals=ARRIVALS)
     assert refused(given | {"run": {}}) == [
-        'run.duration: missing; write duration = "300s", or connections = 200000'
+        'run.duration: missing; write duration = "300s", or transfers = 200000'
     ]
     scenario = Scenario.from_dict(given | {"run": {"duration": "60s", "warmup": "5s"}})
     assert scenario.run.warmup_s == 5.0
-    assert scenario.transfers_alone is None
+    assert scenario.isolated_transfers is None
 
 
 def test_precision_is_of_the_completion_time() -> None:
@@ -221,7 +224,9 @@ def test_only_the_one_transfer_at_a_time_can_be_traced() -> None:
 
 def test_a_link_that_is_offered_too_much_is_warned_of() -> None:
     # 540 B at 10 Mbit/s: 2315 a second.
-    calm = Scenario.from_dict(tables(size="10pkt", arrivals={"law": "poisson", "rate": "200/s"}))
+    calm = Scenario.from_dict(
+        tables(size="10pkt", arrivals={"distribution": "poisson", "rate": "200/s"})
+    )
     assert calm.arriving_load == pytest.approx(0.864)
     assert calm.warnings() == []
     flooded = calm.with_changes({"traffic.arrivals.rate": "250/s"})

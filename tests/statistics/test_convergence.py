@@ -81,7 +81,9 @@ def test_shares_that_drift_have_no_interval() -> None:
     answer = tcpcast.run(two_classes("100s"), engines=["packet"])
     table = answer["packet"].tables["by_class"]
     assert np.isnan(table["goodput_bps_low"]).all()
-    assert all(doubt.startswith("still drifting: ") for doubt in table["goodput_bps_doubt"])
+    assert all(
+        doubt.startswith("still drifting: ") for doubt in table["goodput_bps_interval_warning"]
+    )
     assert answer["packet"].metrics["jain_index"].lacking == "still drifting"
     assert 'run.duration = "400s", run.warmup = "100s"' in " ".join(answer["packet"].warnings)
     assert "still drifting" in str(answer)
@@ -94,7 +96,7 @@ def test_a_few_losses_are_too_few_for_shares_next_to_bbr(seed: int) -> None:
     table = tcpcast.run(scenario, engines=["packet"])["packet"].tables["by_class"]
     assert np.isnan(table["goodput_bps_low"]).all()
     reasons = ("the run is too short: it measures less than 8 times", "still drifting: ")
-    assert all(doubt.startswith(reasons) for doubt in table["goodput_bps_doubt"])
+    assert all(doubt.startswith(reasons) for doubt in table["goodput_bps_interval_warning"])
 
 
 def test_the_warm_up_waits_for_the_classes() -> None:
@@ -127,7 +129,7 @@ def test_bbr_classes_need_many_of_their_cycles() -> None:
     short = goodputs_of("2 bbr + 2 bbr", seed=4)
     assert np.isnan(short["goodput_bps_low"]).all()
     reason = "the run is too short: it measures less than 24 times 10 s"
-    assert any(doubt.startswith(reason) for doubt in short["goodput_bps_doubt"])
+    assert any(doubt.startswith(reason) for doubt in short["goodput_bps_interval_warning"])
     assert np.isfinite(goodputs_of("2 bbr + 2 bbr", 2, duration="1000s")["goodput_bps_low"]).any()
 
 
@@ -136,7 +138,7 @@ def test_a_long_warm_up_needs_a_longer_run() -> None:
     found = goodputs_of("7 cubic + 1 bbr", seed=3)
     assert np.isnan(found["goodput_bps_low"]).all()
     reason = "the run is too short: its warm-up takes more than a third"
-    assert all(doubt.startswith(reason) for doubt in found["goodput_bps_doubt"])
+    assert all(doubt.startswith(reason) for doubt in found["goodput_bps_interval_warning"])
 
 
 @pytest.mark.long

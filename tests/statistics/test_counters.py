@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tcpcast.engines.packet.figures import CLASS, LINK, Units, unwrapped
+from tcpcast.engines.packet.metric_estimates import CLASS, LINK, Units, unwrapped
 from tcpcast.metrics import BY_CLASS, HEADLINE, METRICS, PATH
 from tcpcast.scenario.traffic import KINDS
 

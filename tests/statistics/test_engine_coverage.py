@@ -13,10 +13,10 @@ import tcpcast
 from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
 from tcpcast.quantiles import exceeded_by
 from tcpcast.scenario import OnOff
-from tcpcast.scenario.laws import Law
+from tcpcast.scenario.distributions import Distribution
 from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
 
-from benches.coverage import LAWS, Row, cells, rows
+from benches.coverage import DISTRIBUTIONS, Row, cells, rows
 
 
 def answered(name: str, **changes: Any) -> Any:
@@ -32,7 +32,7 @@ def test_one_file_has_no_value_and_no_interval() -> None:
     for name, metric in told["metrics"].items():
         if name not in {"transfers", "unfinished_transfers", "queue_max_pkts"}:
             assert (metric["value"], metric["low"], metric["high"]) == (None, None, None), name
-            assert metric["doubt"].startswith("too few files: 1 file, 100 are needed")
+            assert metric["interval_warning"].startswith("too few files: 1 file, 100 are needed")
     goodput = told["tables"]["file_goodput"]["columns"]
     assert goodput["goodput_bps"] == goodput["low"] == goodput["high"] == [None] * 4
     percentiles = told["tables"]["percentiles"]["columns"]
@@ -52,12 +52,15 @@ def test_fifty_files_have_values_without_intervals() -> None:
 
 def test_a_run_of_a_few_cycles_is_called_too_short() -> None:
     answer = answered("web-10mbit", run__connections=300)["packet"]
-    doubt = answer.metrics["on_time_s"].doubt
+    doubt = answer.metrics["on_time_s"].interval_warning
     assert doubt is not None
     assert doubt.startswith("the run is too short: ")
     assert any(doubt in warning for warning in answer.warnings)
     assert (
-        answered("web-10mbit", run__connections=4000)["packet"].metrics["on_time_s"].doubt is None
+        answered("web-10mbit", run__connections=4000)["packet"]
+        .metrics["on_time_s"]
+        .interval_warning
+        is None
     )
 
 
@@ -68,28 +71,29 @@ def test_timeouts_that_are_nearly_all_alike_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "needed"), [("Pareto 1.5", "no number is enough"), ("lognormal sd 10", "are needed")]
+    ("distribution", "needed"),
+    [("Pareto 1.5", "no number is enough"), ("lognormal sd 10", "are needed")],
 )
-def test_a_heavy_tail_is_said_with_the_mean_drawn(law: str, needed: str) -> None:
+def test_a_heavy_tail_is_said_with_the_mean_drawn(distribution: str, needed: str) -> None:
     scenario = tcpcast.load("web-10mbit").with_changes(
-        {"traffic.size": LAWS[law], "run.connections": 5000}
+        {"traffic.size": DISTRIBUTIONS[distribution], "run.transfers": 5000}
     )
     answer = tcpcast.run(scenario, engines=["packet"])["packet"]
     [warning] = [w for w in answer.warnings if w.startswith("file sizes vary too much")]
     assert needed in warning
     assert "that of the distribution" in warning
     assert warning.endswith("check every interval")
-    assert answer.metrics["goodput_bps"].doubt is not None
+    assert answer.metrics["goodput_bps"].interval_warning is not None
 
 
-def size_of(scenario: tcpcast.Scenario) -> Law[Any]:
+def size_of(scenario: tcpcast.Scenario) -> Distribution[Any]:
     traffic = scenario.traffic
     assert isinstance(traffic, OnOff)
-    assert isinstance(traffic.size, Law)
+    assert isinstance(traffic.size, Distribution)
     return traffic.size
 
 
-def test_what_a_law_of_sizes_says() -> None:
+def test_what_a_distribution_of_sizes_says() -> None:
     scenario = tcpcast.load("web-10mbit")
     exponential = size_of(scenario)
     sizes = np.maximum(1, np.rint(3 + np.random.default_rng(1).exponential(9, 10**6)))
@@ -97,7 +101,7 @@ def test_what_a_law_of_sizes_says() -> None:
     one_in = 3 + 9 * math.log(1000)
     beyond = (sizes**2)[sizes > one_in].sum() / (sizes**2).sum()
     assert unseen_share(exponential, 1000) == pytest.approx(beyond, rel=0.15)
-    pareto = size_of(scenario.with_changes({"traffic.size": LAWS["Pareto 1.5"]}))
+    pareto = size_of(scenario.with_changes({"traffic.size": DISTRIBUTIONS["Pareto 1.5"]}))
     assert unseen_share(pareto, 1e12) == 1.0
 
 
@@ -149,7 +153,7 @@ def failing(found: list[Row]) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "cell", list(cells(quick=True)), ids=lambda cell: f"{cell.law}, {cell.length}"
+    "cell", list(cells(quick=True)), ids=lambda cell: f"{cell.distribution}, {cell.length}"
 )
 def test_the_grid(cell: Any) -> None:
     with ProcessPoolExecutor(2) as pool:
@@ -158,7 +162,7 @@ def test_the_grid(cell: Any) -> None:
     assert len(failing(found)) <= 2, failing(found)
 
 
-def transfers_alone(loss: str, count: int) -> Any:
+def isolated_transfers(loss: str, count: int) -> Any:
     table = {
         "network": {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "500pkt"}},
         "traffic": {"kind": "transfers", "size": "6000pkt", "count": count},
@@ -169,10 +173,10 @@ def transfers_alone(loss: str, count: int) -> Any:
 
 
 def test_few_transfers_do_where_each_has_many_losses() -> None:
-    many = transfers_alone("2%", 1000)
-    few = transfers_alone("2%", 20)
+    many = isolated_transfers("2%", 1000)
+    few = isolated_transfers("2%", 20)
     assert few.low <= many.value <= few.high
-    assert few.doubt is None
+    assert few.interval_warning is None
 
 
 def test_each_size_has_an_interval_of_as_many_as_its_own_losses_ask_for() -> None:
@@ -194,11 +198,11 @@ def _lows_by_size(scenario: Any) -> list[float]:
 
 
 def test_few_transfers_with_few_losses_each_have_no_interval() -> None:
-    assert transfers_alone("0.05%", 20).lacking == "too few files"
+    assert isolated_transfers("0.05%", 20).lacking == "too few files"
 
 
 def test_few_transfers_do_where_nothing_is_random() -> None:
-    alike = transfers_alone("0%", 20)
+    alike = isolated_transfers("0%", 20)
     assert alike.low == alike.value == alike.high
 
 
@@ -219,7 +223,7 @@ def test_marks_end_the_growth_of_a_window_as_losses_do() -> None:
     found = marked("linux-cubic", ecn=True)
     assert found["loss_ratio"] == 0.0 < found["ecn_mark_ratio"]
     assert found["utilisation"] < 0.95  # the link does not hold it
-    assert found.partial is None
+    assert found.incomplete_reason is None
     assert found.metrics["goodput_bps"].trusted
     assert not any("steady state" in warning for warning in found.warnings)
 
@@ -227,4 +231,6 @@ def test_marks_end_the_growth_of_a_window_as_losses_do() -> None:
 def test_a_flow_that_found_neither_loss_nor_mark_is_in_no_steady_state() -> None:
     found = marked("linux-reno", ecn=True, duration="5100ms")
     assert found["utilisation"] < 0.95
-    assert "no steady state: 2 of 2 flows are without a loss or a mark" in str(found.partial)
+    assert "no steady state: 2 of 2 flows are without a loss or a mark" in str(
+        found.incomplete_reason
+    )

@@ -10,8 +10,8 @@ import tcpcast
 ARRIVALS: dict[str, Any] = {
     "traffic": {
         "kind": "transfers",
-        "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
-        "arrivals": {"law": "poisson", "rate": "60/s"},
+        "size": {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+        "arrivals": {"distribution": "poisson", "rate": "60/s"},
     },
     "run": {"duration": "300s"},
 }
@@ -28,9 +28,9 @@ def test_few_bursts_of_losses_give_no_interval() -> None:
     seen = [web(60, seed, **asked).metrics["loss_ratio"] for seed in range(1000, 1012)]
     for found in seen:
         assert found.low is None
-        assert found.doubt is not None
+        assert found.interval_warning is not None
         came = "none, and the queue reached" if found.value == 0.0 else "they came in"
-        assert found.doubt.startswith(f"too few losses: {came}")
+        assert found.interval_warning.startswith(f"too few losses: {came}")
     assert {found.value == 0.0 for found in seen} == {True, False}
 
 
@@ -68,5 +68,5 @@ def test_slow_files_need_a_longer_run_of_busy_periods() -> None:
 def test_endless_flows_run_for_many_of_their_losses(duration: str, short: bool) -> None:
     changes = {"run.duration": duration, "run.replications": 1}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
-    doubt = answer.metrics["goodput_bps"].doubt or ""
+    doubt = answer.metrics["goodput_bps"].interval_warning or ""
     assert doubt.startswith("the run is too short: ") == short

@@ -16,8 +16,8 @@ def incast(duration: str) -> Scenario:
             "traffic": {
                 "kind": "on-off",
                 "sources": 64,
-                "size": {"law": "constant", "value": "64pkt"},
-                "off": {"law": "constant", "value": "1ms"},
+                "size": {"distribution": "constant", "value": "64pkt"},
+                "off": {"distribution": "constant", "value": "1ms"},
             },
             "tcp": {"stack": "linux-cubic", "host_noise": "0s"},
             "run": {"duration": duration, "warmup": "0s"},
@@ -32,8 +32,11 @@ def test_a_mean_over_survivors_is_replaced_by_a_lower_bound() -> None:
     on_time = answer.metrics["on_time_s"]
     assert math.isnan(on_time.value)
     assert on_time.low is None
-    assert on_time.doubt is not None
-    assert f"{unfinished:.0f} of {finished + unfinished:.0f} had not finished" in on_time.doubt
+    assert on_time.interval_warning is not None
+    assert (
+        f"{unfinished:.0f} of {finished + unfinished:.0f} had not finished"
+        in on_time.interval_warning
+    )
     # The finished alone took 3.5 ms; the unfinished are older.
     assert on_time.at_least is not None
     assert 3.6e-3 < on_time.at_least < 20e-3

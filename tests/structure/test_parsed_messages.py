@@ -13,7 +13,15 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[2] / "python" / "tcpcast"
 METHODS = {"startswith", "endswith", "partition", "rpartition", "split", "replace"}
 PATTERNS = {"sub", "search", "match", "fullmatch", "findall", "split"}
-MESSAGES = {"reason", "doubt", "partial", "not_applicable", "message", "why", "warnings"}
+MESSAGES = {
+    "reason",
+    "interval_warning",
+    "incomplete_reason",
+    "not_applicable",
+    "message",
+    "why",
+    "warnings",
+}
 """Attributes that hold a message."""
 
 KNOWN = {
@@ -69,7 +77,7 @@ def test_each_way_to_parse_is_found() -> None:
         'note.why.startswith("a")',
         'answer.reason.partition(":")',
         're.sub("a", "b", note.why)',
-        '"a" in answer.partial',
+        '"a" in answer.incomplete_reason',
         'answer.not_applicable.replace("a", "b")',
         'try:\n    f()\nexcept ValueError as fault:\n    str(fault).split(":")',
     ):

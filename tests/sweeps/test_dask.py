@@ -26,7 +26,7 @@ import os, re, sys, time
 from pathlib import Path
 from distributed.cli import dask_scheduler, dask_worker
 from tcpcast.engines import packet
-from tcpcast.sweeps import work
+from tcpcast.sweeps import worker
 
 def forked(main, log, *options):
     child = os.fork()

@@ -15,7 +15,7 @@ from tcpcast.sweeps.axes import Axis
 from tcpcast.sweeps.earlier import moves
 from tcpcast.sweeps.folder import Folder
 from tcpcast.sweeps.grid import Grid
-from tcpcast.sweeps.work import answer_batch
+from tcpcast.sweeps.worker import answer_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.sweeps import prepare, processes
 from tcpcast.sweeps.folder import Folder
 from tcpcast.sweeps.table import COMPRESSED
-from tcpcast.sweeps.work import answer_batch
+from tcpcast.sweeps.worker import answer_batch
 
 from sweeps.conftest import TABLES
 
@@ -122,7 +122,7 @@ def test_parts_of_many_rows_are_compressed(path: Scenario, tmp_path: Path, cells
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not forked")
 def test_what_workers_are_forked_from_has_one_thread_and_what_they_import() -> None:
-    asked = "import pathlib, sys, tcpcast.warm\n"
+    asked = "import pathlib, sys, tcpcast.preload\n"
     asked += "for task in pathlib.Path('/proc/self/task').iterdir():\n"
     asked += "    print((task / 'comm').read_text(), end='')\n"
     asked += "print({'tcpcast.engines.packet', 'pyarrow.parquet'} <= set(sys.modules))\n"

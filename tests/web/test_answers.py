@@ -12,7 +12,7 @@ import tcpcast
 from tcpcast.report.quantity import Scale, interval_text
 from tcpcast.report.summary import MOST_WARNINGS
 from tcpcast.scenario.tcp import STACKS
-from tcpcast.web.questions.question import typed
+from tcpcast.web.questions.question_form import typed
 from tcpcast.web.questions.winner import WINNER
 
 if TYPE_CHECKING:

@@ -92,7 +92,7 @@ pub struct LossProcess<D = Stream> {
 }
 
 impl<D: Draws> LossProcess<D> {
-    /// Starts the process; Gilbert-Elliott starts in its stationary law.
+    /// Starts the process; Gilbert-Elliott starts in its stationary distribution.
     #[must_use]
     pub fn new(model: LossModel, draws: D) -> Self {
         let mut process = Self { model, draws, bad: false };
@@ -152,7 +152,7 @@ mod tests {
         runs
     }
 
-    /// The largest distance between the empirical law of `runs` and the geometric law on 1, 2, ...
+    /// The largest distance between the empirical distribution of `runs` and the geometric distribution on 1, 2, ...
     /// with that probability of ending, in units in which 1.63 is exceeded once in a hundred times.
     fn distance(runs: &[u32], ends: f64) -> f64 {
         let mut counts = vec![0_u32; *runs.iter().max().unwrap() as usize + 1];

@@ -16,13 +16,13 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.captures.advice import advice
-from tcpcast.captures.beside import modelled
 from tcpcast.captures.between import doubts, overall, passed
 from tcpcast.captures.control import looks_like
 from tcpcast.captures.failed import failed
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.growth import growing
+from tcpcast.captures.model_rates import modelled
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.requests import requests
 from tcpcast.captures.services import of_rows, services
@@ -152,7 +152,7 @@ class Capture:
         Returns
         -------
         Table
-            Columns as in the reference of ``tcpcast trace --by``. Rates are of the time in which
+            Columns as in the reference of ``tcpcast trace --group-by``. Rates are of the time in which
             at least one of the flows was alive; ``loss_event_ratio_cumulative`` (p_e) is NaN where
             not every loss indication was kept one by one, ``loss_ratio`` (p_r) unless two captures
             of the same packets tell it.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures import findings, remedies, verdict
-from tcpcast.captures.gains import Gains
+from tcpcast.captures import findings, recommendations, verdict
+from tcpcast.captures.predicted_gain import Gains
 from tcpcast.captures.service_advice import sentences
 from tcpcast.captures.words import percent
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     Sentences = list[str]
 
 LIMITS: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
-    "application": ("application", remedies.application),
-    "receiver_window": ("receiver window", remedies.receiver_window),
-    "send_buffer": ("send buffer", remedies.send_buffer),
-    "slow_start": ("slow start", remedies.slow_start),
-    "congestion_window": ("congestion window", remedies.congestion_window),
-    "loss_recovery": ("loss recovery", remedies.loss_recovery),
-    "timeout": ("retransmission timeouts", remedies.timeout),
-    "bottleneck": ("full link", remedies.bottleneck),
-    "unknown": ("unknown", remedies.unknown),
+    "application": ("application", recommendations.application),
+    "receiver_window": ("receiver window", recommendations.receiver_window),
+    "send_buffer": ("send buffer", recommendations.send_buffer),
+    "slow_start": ("slow start", recommendations.slow_start),
+    "congestion_window": ("congestion window", recommendations.congestion_window),
+    "loss_recovery": ("loss recovery", recommendations.loss_recovery),
+    "timeout": ("retransmission timeouts", recommendations.timeout),
+    "bottleneck": ("full link", recommendations.bottleneck),
+    "unknown": ("unknown", recommendations.unknown),
 }
 """Each limit of a direction: its name in a sentence, and the function that names the remedy."""
 
@@ -51,12 +51,12 @@ SHORT = {
 CAUSES: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
     verdict.APPLICATION: ("application", findings.application),
     verdict.PACING: ("application pacing", findings.pacing),
-    verdict.RECEIVER: ("receive window", remedies.receiver_window),
-    verdict.SHORT_TRANSFER: ("short transfer", remedies.slow_start),
+    verdict.RECEIVER: ("receive window", recommendations.receiver_window),
+    verdict.SHORT_TRANSFER: ("short transfer", recommendations.slow_start),
     verdict.REORDERING: ("reordering", findings.reordering),
     verdict.POLICER: ("policer", findings.policer),
     verdict.LINK: ("full link", findings.link),
-    verdict.LOSS: ("packet loss", remedies.loss_recovery),
+    verdict.LOSS: ("packet loss", recommendations.loss_recovery),
 }
 """Each cause that evidence shows: its name in a sentence, and the function that names the evidence
 and the remedy."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import cubic_pps, fed, measured, pftk_pps, usable
+from tcpcast.captures.model_rates import cubic_pps, fed, measured, pftk_pps, usable
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table

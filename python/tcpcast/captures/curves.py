@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import fed
+from tcpcast.captures.model_rates import fed
 from tcpcast.captures.models import INTERVAL_S
 from tcpcast.models.pftk import approximate_rate_pps, td_only_leading_rate_pps, throughput
 

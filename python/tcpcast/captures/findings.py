@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.captures import remedies
+from tcpcast.captures import recommendations
 from tcpcast.captures.losses import late_packets, path_rtt_s
 from tcpcast.captures.words import digits, percent, rate, time
 
 if TYPE_CHECKING:
-    from tcpcast.captures.gains import Gains
+    from tcpcast.captures.predicted_gain import Gains
     from tcpcast.captures.table import Table
 
 FULL_QUEUE = 1.0
@@ -52,7 +52,7 @@ def application(gains: Gains) -> list[str]:
     table = gains.table
     ends = []
     dry = table["short_segments"] * path_rtt_s(table) / table["duration_s"]
-    for at, end in enumerate(remedies.application(gains)):
+    for at, end in enumerate(recommendations.application(gains)):
         found = f": it ran out of data {digits(float(dry[at]), 2)} times per RTT"
         if table["tap_side"][at] == "sender":
             own = table["unprompted_bytes"][at] / max(table["unique_bytes"][at], 1)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import fed, has_rate, usable
 from tcpcast.captures.between import compared
+from tcpcast.captures.model_rates import fed, has_rate, usable
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
     cumulative_throughput,

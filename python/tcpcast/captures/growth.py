@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.control import BBR, CUBIC
-from tcpcast.captures.pace import growth_each
+from tcpcast.captures.link_estimate import growth_each
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table

@@ -2,7 +2,7 @@
 
 Section 3 of PFTK: p of the trace or of the interval, packets predicted and packets sent, and the
 average error. RTT, T0, b and W_max are those of the whole trace
-(:func:`tcpcast.captures.beside.fed`), as in the paper's traces of an hour.
+(:func:`tcpcast.captures.model_rates.fed`), as in the paper's traces of an hour.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import cubic_pps, fed, mathis_pps, pftk_pps, usable
 from tcpcast.captures.flows import since
+from tcpcast.captures.model_rates import cubic_pps, fed, mathis_pps, pftk_pps, usable
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
@@ -86,7 +86,7 @@ def _td_only(loss: Column, path: Table) -> Column:
 
 
 PATH = ("rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
-"""What :func:`tcpcast.captures.beside.fed` gives, in the order of the chain's arguments."""
+"""What :func:`tcpcast.captures.model_rates.fed` gives, in the order of the chain's arguments."""
 
 OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
     "pftk": pftk_pps,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import units
+from tcpcast.captures.capture_stats import CaptureStats, lost_of_all, seen_in
 from tcpcast.captures.flows import named
 from tcpcast.captures.replay_tcp import FAR, grows_by_acks, tcp_entries, tcp_warnings
 from tcpcast.captures.replay_text import Entry, document, nested, rounded, written_time
-from tcpcast.captures.seen import Seen, lost_of_all, seen_in
 from tcpcast.captures.words import percent
 from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.scenario import Scenario
@@ -105,7 +105,7 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     return Replay(tables, document([*heading, *remarks], entries), warnings)
 
 
-def _network(seen: Seen) -> Iterator[Entry]:
+def _network(seen: CaptureStats) -> Iterator[Entry]:
     rtt, why = seen.rtt_min_s, "minimum RTT measured"
     rate, whence = seen.link_bps, "acks came at this rate while the path was full"
     guessed = math.isnan(rate) and seen.explained
@@ -147,7 +147,7 @@ def _network(seen: Seen) -> Iterator[Entry]:
     yield Entry(at, "loss", units.format_ratio(rounded(seen.lost)), lost)
 
 
-def _usual_rtt(seen: Seen) -> tuple[float, str]:
+def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
     """Return the RTT of a path whose queue nobody saw, and where it comes from."""
     usual = seen.mean("rtt_karn_p50_s")
     if not (seen.sender.todays or grows_by_acks(seen)) or not usual > 0:
@@ -160,7 +160,7 @@ def _usual_rtt(seen: Seen) -> tuple[float, str]:
     return usual, "median RTT of packets whose acks did not wait"
 
 
-def _buffer(seen: Seen, at: str) -> Entry:
+def _buffer(seen: CaptureStats, at: str) -> Entry:
     """Return the buffer that the RTT shows, or one BDP: never less if it never was full."""
     if seen.short and not lost_of_all(seen.table):
         return Entry(at, "buffer", "unlimited", "nothing was lost: all packets fitted")
@@ -178,7 +178,7 @@ def _buffer(seen: Seen, at: str) -> Entry:
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 
-def _traffic(seen: Seen) -> Iterator[Entry]:
+def _traffic(seen: CaptureStats) -> Iterator[Entry]:
     if seen.short:
         yield Entry("traffic", "kind", "transfers", "one short transfer, opened and closed")
         data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
@@ -195,7 +195,7 @@ def _traffic(seen: Seen) -> Iterator[Entry]:
     yield Entry("traffic", "flows", seen.flows, why)
 
 
-def _run(seen: Seen) -> Iterator[Entry]:
+def _run(seen: CaptureStats) -> Iterator[Entry]:
     if not seen.short:
         yield Entry(
             "run", "duration", written_time(seen.seconds), "the time in which the capture has data"
@@ -209,7 +209,7 @@ def _run(seen: Seen) -> Iterator[Entry]:
     yield Entry("run", "seed", 1)
 
 
-def _warnings(seen: Seen) -> list[str]:
+def _warnings(seen: CaptureStats) -> list[str]:
     found = [*tcp_warnings(seen), *_other_limits(seen)]
     least = seen.table["rtt_min_s"]
     if least.size > 1 and np.nanmax(least) > FAR * np.nanmin(least):
@@ -217,7 +217,7 @@ def _warnings(seen: Seen) -> list[str]:
     return found
 
 
-def _other_limits(seen: Seen) -> Iterator[str]:
+def _other_limits(seen: CaptureStats) -> Iterator[str]:
     """Name the limits of the flows that the scenario leaves out."""
     if seen.transfers:
         yield (

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.beside import LEAST_VARIATION_S
+from tcpcast.captures.capture_stats import DELAYED, CaptureStats, predicted_pps
 from tcpcast.captures.control import UNKNOWN
+from tcpcast.captures.model_rates import LEAST_VARIATION_S
 from tcpcast.captures.replay_text import Entry, written_time
-from tcpcast.captures.seen import DELAYED, Seen, predicted_pps
 from tcpcast.captures.sender import first_timeout_s, min_rto_s
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ FAR = 1.25
 """Ratio of the larger to the smaller value above which two values differ."""
 
 
-def tcp_entries(seen: Seen) -> Iterator[Entry]:
+def tcp_entries(seen: CaptureStats) -> Iterator[Entry]:
     """Return the values of table ``tcp``.
 
     Of today's stacks delayed acks and timers are Linux's own; classic stacks have those that were
@@ -45,12 +45,12 @@ def tcp_entries(seen: Seen) -> Iterator[Entry]:
     yield from _timer_of_today(seen) if seen.sender.todays else _classic(seen)
 
 
-def _roomy(seen: Seen) -> bool:
+def _roomy(seen: CaptureStats) -> bool:
     """Say whether the window announced was never near: today's receivers let it grow with need."""
     return bool(seen.mean("w_max_pkts") * seen.payload >= ROOMY * seen.mean("flight_max_bytes"))
 
 
-def _window(seen: Seen) -> Entry:
+def _window(seen: CaptureStats) -> Entry:
     most = seen.window_pkts
     if not most >= 1:
         why = "the capture does not show it"
@@ -61,14 +61,14 @@ def _window(seen: Seen) -> Entry:
     return Entry("tcp", "receiver_window", int(most), why)
 
 
-def _timer_of_today(seen: Seen) -> Iterator[Entry]:
+def _timer_of_today(seen: CaptureStats) -> Iterator[Entry]:
     least = min_rto_s(seen.table)
     if least > 0:
         why = "mean first timeout less the mean RTT; 200 ms is usual"
         yield Entry("tcp", "min_rto", written_time(least), why)
 
 
-def _classic(seen: Seen) -> Iterator[Entry]:
+def _classic(seen: CaptureStats) -> Iterator[Entry]:
     delayed, why = _delayed(seen)
     yield Entry("tcp", "delayed_acks", delayed, why)
     timer = first_timeout_s(seen.table)
@@ -79,7 +79,7 @@ def _classic(seen: Seen) -> Iterator[Entry]:
     yield Entry("tcp", "min_rto", written_time(min(timer, 64.0)), why)
 
 
-def _delayed(seen: Seen) -> tuple[bool, str]:
+def _delayed(seen: CaptureStats) -> tuple[bool, str]:
     acknowledged = seen.mean("packets_per_ack")
     if not acknowledged >= DELAYED:
         return False, f"{acknowledged:.3g} packets per ack"
@@ -88,7 +88,7 @@ def _delayed(seen: Seen) -> tuple[bool, str]:
     return False, f"{acknowledged:.3g} packets per ack, but windows grow by bytes (RFC 5681)"
 
 
-def grows_by_acks(seen: Seen) -> bool:
+def grows_by_acks(seen: CaptureStats) -> bool:
     """Say whether windows grow by acks, and not by what they acknowledge.
 
     Senders with today's options count what is acknowledged; CUBIC grows by half a packet a round,
@@ -97,7 +97,7 @@ def grows_by_acks(seen: Seen) -> bool:
     return bool(seen.growth_pkts < GROWTH and not seen.sender.todays)
 
 
-def tcp_warnings(seen: Seen) -> Iterator[str]:
+def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
     """Say where the senders differ from the stack that is written."""
     if seen.sender.todays:
         yield from _of_today(seen)
@@ -121,7 +121,7 @@ def tcp_warnings(seen: Seen) -> Iterator[str]:
         )
 
 
-def _of_today(seen: Seen) -> Iterator[str]:
+def _of_today(seen: CaptureStats) -> Iterator[str]:
     """Name what one stack for all cannot have, and what only a queue that marks would do."""
     names, counts = np.unique(seen.table["looks_like"], return_counts=True)
     found = {str(name): int(count) for name, count in zip(names, counts, strict=True)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcpcast.captures.control import BBR, CUBIC, HALVED, KEPT, NOT_CUT, RENO, UNKNOWN
-from tcpcast.scenario.todays_tcp import control_of, is_todays
+from tcpcast.scenario.modern_tcp import control_of, is_modern
 
 if TYPE_CHECKING:
     from tcpcast.captures import Table
@@ -52,7 +52,7 @@ class Sender(NamedTuple):
     @property
     def todays(self) -> bool:
         """Whether it is one of today's Linux, with its own timers and delayed acks."""
-        return is_todays(self.stack)
+        return is_modern(self.stack)
 
     @property
     def paced(self) -> bool:

@@ -32,7 +32,7 @@ PARTS = {
 
 REMEDIES = {
     service.RETRANSMISSION: "First find where packets are lost: a second capture at the other end "
-    "(--after) shows it. Fewer losses help more than a faster server or link.",
+    "(--second-capture) shows it. Fewer losses help more than a faster server or link.",
     service.HELD: "First set TCP_NODELAY at the sender, or write each message with one call.",
     service.SERVER: "First make the server answer sooner: its log shows which requests take long.",
     service.NETWORK: "Fewer or shorter round trips help: a server nearer to its clients,"

@@ -115,6 +115,14 @@ def _flush(out: Stream) -> int:
     raise EnvironmentFault(f"cannot write to standard output: {out.fault.strerror or out.fault}")
 
 
+def _renamed(command: str, usage: typer.TyperException) -> str | None:
+    """Return the message about an option with a former name, None for other errors."""
+    typed = getattr(usage, "option_name", None)
+    rows = COMMANDS[command].options if typed and command in COMMANDS else ()
+    named = (f"no such option: {typed}; write {row.flag}" for row in rows if row.former == typed)
+    return next(named, None)
+
+
 def _dispatch(arguments: list[str]) -> int:
     command = get_command(app)
     if (asked := os.environ.get(complete.VARIABLE)) is not None:
@@ -129,7 +137,8 @@ def _dispatch(arguments: list[str]) -> int:
     except typer.TyperException as usage:
         named = f"tcpcast {arguments[0]}" if arguments[0] in COMMANDS else "tcpcast"
         place = getattr(getattr(usage, "ctx", None), "command_path", named)
-        said = usage.format_message().replace(": Value error, ", ": ")
+        said = _renamed(arguments[0], usage) or usage.format_message()
+        said = said.replace(": Value error, ", ": ")
         print(f"{place}: {said}", file=sys.stderr)
         print(f"Try '{place} --help'.", file=sys.stderr)
         return 2

@@ -44,7 +44,7 @@ def _literal(text: str) -> str:
 def engine_lists(incomplete: str) -> list[str]:
     """Return lists of engines with one more than is typed, those of other packages included."""
     from tcpcast.engines import REGISTRY
-    from tcpcast.engines.outside import entry_points
+    from tcpcast.engines.plugins import entry_points
 
     typed, comma, beginning = incomplete.rpartition(",")
     named = set(typed.split(","))

@@ -43,7 +43,7 @@ def link(  # noqa: PLR0913 - one parameter per option
     jitter: str | None,
     reorder: bool,
     sender: str,
-    far: str | None,
+    server_command: str | None,
     pcap: str | None,
     pcap_side: str,
     statistics: str | None,
@@ -66,7 +66,7 @@ def link(  # noqa: PLR0913 - one parameter per option
         "both_ways": scenario.network.return_link is None,
         "sender": sender,
         "near": _program(context.args),
-        "far": None if far is None else ["/bin/sh", "-c", far],
+        "far": None if server_command is None else ["/bin/sh", "-c", server_command],
         "device": device,
         "nat": nat,
         "mtu": scenario.network.packet_bytes,
@@ -88,7 +88,7 @@ def _jitter(mean: str | None, *, reorder: bool) -> dict[str, Any] | None:
         if reorder:
             raise TcpcastError("--reorder: nothing delays packets; write --jitter 5ms, too")
         return None
-    return {"law": "exponential", "mean": mean, "reorder": reorder}
+    return {"distribution": "exponential", "mean": mean, "reorder": reorder}
 
 
 def _program(command: Sequence[str]) -> list[str]:

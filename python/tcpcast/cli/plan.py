@@ -25,7 +25,7 @@ from tcpcast.cli.plan_options import (
     SHARE,
     Asked,
 )
-from tcpcast.cli.streams import outlive_reader
+from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.option import Option
 
@@ -63,7 +63,7 @@ def _plan(
 
         signed(run, (CONTEXT, *rows, *COMMON))
         run.__doc__ = question.__doc__
-        app.command(question.__name__, epilog=f"Example: {example}")(run)
+        app.command(question.__name__.replace("_", "-"), epilog=f"Example: {example}")(run)
         return question
 
     return decorate
@@ -90,7 +90,7 @@ def buffer(asked: Asked) -> Solved:
     name = next(iter(targets), "loss")
     target = {name: asked.read(name, parse_ratio, "1%")}
     scenario = _scenario("buffer", asked)
-    return plan_buffer, scenario, {**target, **asked.given("verify"), **asked.connections}
+    return plan_buffer, scenario, {**target, **asked.given("verify"), **asked.transfers}
 
 
 @_plan(
@@ -161,7 +161,7 @@ def streams(asked: Asked) -> Solved:
 
 
 @_plan(
-    "tcpcast plan loss --goodput 50mbit --rtt 80ms",
+    "tcpcast plan max-loss --goodput 50mbit --rtt 80ms",
     "1",
     GOODPUT,
     PATH_FILE,
@@ -170,17 +170,17 @@ def streams(asked: Asked) -> Solved:
     Option("rate", "RATE", "Link rate; default unlimited."),
     *PATH_ENDS,
 )
-def loss(asked: Asked) -> Solved:
+def max_loss(asked: Asked) -> Solved:
     """Find the loss that a goodput tolerates, and changes that raise it.
 
     Describe the path by --rtt and its limits, or by a scenario, whose loss is ignored.
     """
-    from tcpcast.plan import plan_loss
+    from tcpcast.plan import plan_max_loss
     from tcpcast.units import parse_rate
 
     goodput_bps = asked.read("goodput", parse_rate)
-    scenario = _path("loss", asked, ("rtt",), "flows", "rate")
-    return plan_loss, scenario, {"goodput_bps": goodput_bps, **_check_of_path(asked, scenario)}
+    scenario = _path("max-loss", asked, ("rtt",), "flows", "rate")
+    return plan_max_loss, scenario, {"goodput_bps": goodput_bps, **_check_of_path(asked, scenario)}
 
 
 def _scenario(question: str, asked: Asked) -> Scenario:
@@ -188,14 +188,14 @@ def _scenario(question: str, asked: Asked) -> Scenario:
 
     A loss that the plan solves for counts as a limit of its flows.
     """
-    from tcpcast.cli.question import read_scenario
+    from tcpcast.cli.scenario_args import read_scenario
     from tcpcast.plan.keys import check_keys
 
     file, changes, seed = (asked.values[name] for name in ("file", "changes", "seed"))
     try:
         scenario = read_scenario(file, changes, seed)
     except ScenarioError as fault:
-        if question != "loss":
+        if question != "max-loss":
             raise
         try:
             scenario = read_scenario(file, [*(changes or ()), "network.bottleneck.loss=1%"], seed)
@@ -258,14 +258,14 @@ def _run(
     check_reports(values["html"], values["markdown"], force=values["force"])
     figure = None if values["plot"] is None else _figure_file(unit, values)
     if (values["html"], values["markdown"], figure) != (None, None, None):
-        outlive_reader()
+        ignore_broken_pipe()
     asked = Asked(values)
     solve, scenario, target = question(asked)
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=values["threads"], progress=progress)
         plan = solve(scenario, options=options, **target)
-    if values["file"] is not None and values["verify"] and question in {streams, loss}:
-        plan.notes += unused_keys(question.__name__, scenario, asked.changes)
+    if values["file"] is not None and values["verify"] and question in {streams, max_loss}:
+        plan.notes += unused_keys(question.__name__.replace("_", "-"), scenario, asked.changes)
     scenario = plan.scenario or scenario
     _print(plan, scenario, as_json=values["as_json"])
     _write(plan, scenario, context, figure)
@@ -273,7 +273,7 @@ def _run(
         raise typer.Exit(130)
     undecided = (plan.undecided or not plan.has_model) and plan.simulated is None
     unsettled = undecided or ("verify" in target and plan.simulated is None)
-    raise typer.Exit(1 if unsettled or plan.partial else 0)
+    raise typer.Exit(1 if unsettled or plan.incomplete else 0)
 
 
 def _figure_file(unit: str, values: dict[str, Any]) -> Path:

@@ -56,10 +56,10 @@ class Asked:
         return parse_assignments(self.values["changes"] or ())
 
     @property
-    def connections(self) -> dict[str, int]:
+    def transfers(self) -> dict[str, int]:
         """How many transfers each simulation counts, where ``--set`` gives their number."""
-        wanted = self.changes.get("run.connections")
-        return {"connections": wanted} if isinstance(wanted, int) else {}
+        wanted = self.changes.get("run.transfers")
+        return {"transfers": wanted} if isinstance(wanted, int) else {}
 
     def read(self, name: str, parse: Parse, default: str = "") -> float:
         """Return the value of an option; an error names the option."""
@@ -93,4 +93,4 @@ class Asked:
                     f"--{name}: belongs to the quality of files, --rate to a mean rate; leave one "
                     "of the two out"
                 )
-        return {"rate_bps": self.read("rate", parse_rate), **self.connections}
+        return {"rate_bps": self.read("rate", parse_rate), **self.transfers}

@@ -10,7 +10,7 @@ import typer
 
 from tcpcast.cli.options import check_one_form
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.streams import outlive_reader
+from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.engines import RunOptions
 from tcpcast.errors import TcpcastError
 from tcpcast.path.options import PathOptions, bulk_scenario, curve_points, points
@@ -51,7 +51,7 @@ def predict(  # noqa: PLR0913 - one parameter per option
     _check_forms(options, explain=explain, as_csv=as_csv, as_json=as_json)
     if plot is not None:
         _check_plot(options, plot, form, force=force)
-        outlive_reader()
+        ignore_broken_pipe()
     asked = points(options, count)
     predictions = _predictions(options, asked, packet=packet, tables=as_json or packet)
     if as_json or as_csv:
@@ -62,7 +62,7 @@ def predict(  # noqa: PLR0913 - one parameter per option
         raise typer.Exit(130)
     if plot is not None:
         _plot(options, asked, predictions, plot, form, force=force)
-    raise typer.Exit(1 if any(a.partial for p in predictions for a in p.answers) else 0)
+    raise typer.Exit(1 if any(a.incomplete_reason for p in predictions for a in p.answers) else 0)
 
 
 def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:

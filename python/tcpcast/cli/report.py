@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import again_text, check_reports, write_captures, write_reports, write_run
 from tcpcast.cli.run import answers_to, exit_code
+from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.cli.sweep import exit_code as sweep_exit_code
 from tcpcast.cli.trace import INTERRUPTED, REPORT_POINTS, read_capture
 from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
 from tcpcast.inputs import protect
-from tcpcast.report.saved import is_saved, read_saved
-from tcpcast.report.swept import sweep_document
+from tcpcast.report.load_answers import is_saved, read_saved
+from tcpcast.report.sweep_values import sweep_document
+from tcpcast.sweeps.definition import read_sweep
 from tcpcast.sweeps.folder import read_definition
-from tcpcast.sweeps.swept import read_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +104,7 @@ def _lay_out(saved: Path, html: str | None, markdown: str | None, *, force: bool
     again = f"{shlex.join(['tcpcast', 'report', str(saved)])}\n"
     again += f"# the same anew, with the scenario above saved as {file}:\n{anew}"
     write_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)
-    return 1 if any(answer.partial is not None for answer in answers) else 0
+    return 1 if any(answer.incomplete_reason is not None for answer in answers) else 0
 
 
 def _swept(sources: Sequence[str]) -> Path | None:

@@ -44,7 +44,7 @@ def write_captures(
 ) -> None:
     """Write the reports of captures, and say which; the words of ``again`` make them again."""
     if captures and (html, markdown) != (None, None):
-        from tcpcast.report.whole import captures_document  # noqa: PLC0415
+        from tcpcast.report.full_report import captures_document  # noqa: PLC0415
 
         document = partial(captures_document, captures, shlex.join(again))
         write_reports(document, html, markdown, force=force)
@@ -61,7 +61,7 @@ def write_run(  # noqa: PLR0913 - what is written, and where to
 ) -> None:
     """Write the reports of a scenario's answers that were asked for, and say which."""
     if (html, markdown) != (None, None):
-        from tcpcast.report.whole import run_document  # noqa: PLC0415
+        from tcpcast.report.full_report import run_document  # noqa: PLC0415
 
         document = partial(run_document, compared, scenario, again)
         write_reports(document, html, markdown, force=force)

@@ -52,7 +52,7 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     if not report.interrupted and html is not None:
         document = functools.partial(report.document, command_text(context))
         write_reports(document, html, None, force=force)
-    for reason in report.unwritten:
+    for reason in report.write_errors:
         print(f"tcpcast: {reason}", file=sys.stderr)
     raise typer.Exit(_exit_code(report))
 
@@ -62,7 +62,7 @@ def _exit_code(report: Reproduction) -> int:
         said = "interrupted: these sections were finished; no page was written"
         print(f"tcpcast: {said}", file=sys.stderr)
         return 130
-    if report.unwritten:
+    if report.write_errors:
         return EnvironmentFault.exit_code
     return 0 if report.is_as_known else 1
 

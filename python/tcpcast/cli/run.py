@@ -13,14 +13,14 @@ from tcpcast.cli.options import (
     check_one_form,
 )
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import again_text, check_reports, write_run
-from tcpcast.cli.streams import outlive_reader
+from tcpcast.cli.scenario_args import engine_names, read_scenario
+from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.compare import compare_all
 from tcpcast.errors import TcpcastError
-from tcpcast.report.answered import run_parts
 from tcpcast.report.json import encode, json_report
 from tcpcast.report.rows import csv_text
+from tcpcast.report.run import run_parts
 from tcpcast.report.summary import with_scenario
 from tcpcast.report.text import print_parts
 
@@ -46,7 +46,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     form: str,
     html: str | None,
     markdown: str | None,
-    show: bool,
+    print_scenario: bool,
     threads: int | None,
     every: bool,
     accept_late: bool,
@@ -55,7 +55,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     """Print the answers of engines side by side, and write figures and reports of them."""
     check_one_form(as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
-    if show:
+    if print_scenario:
         _show(scenario, as_json=as_json)
         return
     if plot is not None:
@@ -64,7 +64,7 @@ def run(  # noqa: PLR0913 - one parameter per option
         check_figures(plot, run_figures(form), force=force)
     check_reports(html, markdown, force=force)
     if any(each is not None for each in (plot, html, markdown)):
-        outlive_reader()
+        ignore_broken_pipe()
     if scenario.sweep is not None:
         said = "what varies in [sweep] is left out; `tcpcast sweep` answers every combination"
         print(f"tcpcast: {said}", file=sys.stderr)
@@ -93,7 +93,7 @@ def exit_code(answers: Sequence[Answer]) -> int:
     found = {answer.status for answer in answers}
     if Status.INTERRUPTED in found:
         return 130
-    if Status.MACHINE in found or any(answer.unwritten for answer in answers):
+    if Status.MACHINE in found or any(answer.write_errors for answer in answers):
         return 3
     if found == {Status.NOT_APPLICABLE}:
         return 2
@@ -143,7 +143,7 @@ def _report(
     answers = compared.answers
     if not (as_json or as_csv):
         print_parts(run_parts(compared, scenario, every=every))
-        for reason in (reason for answer in answers for reason in answer.unwritten):
+        for reason in (reason for answer in answers for reason in answer.write_errors):
             print(f"tcpcast: {reason}", file=sys.stderr)
         return
 

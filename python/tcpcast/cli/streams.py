@@ -1,7 +1,7 @@
 """Standard output and standard error: what may be closed, full or left by its reader.
 
 While a command runs, both are replaced (:func:`own_streams`). All words pass through them, so
-that no name and no value acts on the terminal: see :mod:`tcpcast.visible`. Colours, which
+that no name and no value acts on the terminal: see :mod:`tcpcast.sanitize`. Colours, which
 are escapes of ours, go to the ``styled`` stream below.
 """
 
@@ -13,7 +13,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from tcpcast.visible import visible
+from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ class Stream:
         return getattr(self.under, name)
 
 
-class Words:
+class TextStream:
     """What ``print`` writes to: text with nothing hidden in it, passed on to ``styled``."""
 
     def __init__(self, styled: Stream) -> None:
@@ -65,7 +65,7 @@ class Words:
 
     def write(self, text: str) -> int:
         """Write text with what would not be shown written out."""
-        return self.styled.write(visible(text))
+        return self.styled.write(escape_control_characters(text))
 
     def writelines(self, lines: list[str]) -> None:
         """Write several texts."""
@@ -102,9 +102,9 @@ class Closed:
         raise OSError(errno.EBADF, "it is closed")
 
 
-def outlive_reader() -> None:
+def ignore_broken_pipe() -> None:
     """Go on where standard output fails, for there are files still to be written."""
-    if isinstance(sys.stdout, Words):
+    if isinstance(sys.stdout, TextStream):
         sys.stdout.styled.goes_on = True
 
 
@@ -114,9 +114,9 @@ def own_streams() -> Iterator[Stream]:
     before = sys.stdout, sys.stderr
     _hold_descriptors()
     out = Stream(_open(sys.stdout))
-    sys.stdout = cast("TextIO", Words(out))
-    # Words that cannot be told are no reason to give no answer.
-    sys.stderr = cast("TextIO", Words(Stream(_open(sys.stderr), goes_on=True)))
+    sys.stdout = cast("TextIO", TextStream(out))
+    # TextStream that cannot be told are no reason to give no answer.
+    sys.stderr = cast("TextIO", TextStream(Stream(_open(sys.stderr), goes_on=True)))
     try:
         yield out
     finally:

@@ -16,8 +16,8 @@ from tcpcast.cli.options import (
     check_one_form,
 )
 from tcpcast.cli.progress import progress_bar
-from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.reports import check_reports, command_text, write_reports
+from tcpcast.cli.scenario_args import engine_names, read_scenario
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
 from tcpcast.report.document import Paragraph
@@ -131,10 +131,10 @@ class _Shown:
         if (self.html, self.markdown) == (None, None):
             return
 
-        from tcpcast.sweeps.swept import swept  # noqa: PLC0415
+        from tcpcast.sweeps.definition import swept  # noqa: PLC0415
 
         found = swept(plan.definition, results)
-        from tcpcast.report.swept import sweep_document  # noqa: PLC0415
+        from tcpcast.report.sweep_values import sweep_document  # noqa: PLC0415
 
         document = functools.partial(sweep_document, found, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)

@@ -12,7 +12,7 @@ from tcpcast.captures.flows import chosen
 from tcpcast.captures.selection import of_directions
 from tcpcast.cli.options import check_one_form
 from tcpcast.cli.reports import check_reports, write_captures
-from tcpcast.cli.streams import outlive_reader
+from tcpcast.cli.streams import ignore_broken_pipe
 from tcpcast.cli.trace_files import check_outputs, check_table, write_files
 from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
@@ -41,12 +41,12 @@ REPORT_POINTS = 8_000
 def trace(  # noqa: PLR0913 - one parameter per option
     *,
     files: list[str],
-    after: str | None,
+    second_capture: str | None,
     as_csv: bool,
     as_json: bool,
     table: str | None,
     connection: str | None,
-    by: str | None,
+    group_by: str | None,
     rtt: str | None,
     everything: bool,
     max_connections: int | None,
@@ -60,23 +60,23 @@ def trace(  # noqa: PLR0913 - one parameter per option
     force: bool,
 ) -> None:
     """Print what captures show, and write figures, tables and reports of it."""
-    _check_forms(files, after, as_csv=as_csv, as_json=as_json)
+    _check_forms(files, second_capture, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
     if models and as_csv:
         raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
-        outlive_reader()
-    protect(*(0 if file == "-" else file for file in (*files, after) if file is not None))
+        ignore_broken_pipe()
+    protect(*(0 if file == "-" else file for file in (*files, second_capture) if file is not None))
     check_reports(html, markdown, force=force)
     check_table(table)
     check_outputs(plot, parquet, force=force)
     check_scenario(scenario, files, force=force)
-    grouped = check_groups(by, rtt, table)
+    grouped = check_groups(group_by, rtt, table)
     code = 0
     captures: list[Capture] = []
     for file in files:
         points = TRAIL_POINTS if plot is not None else REPORT_POINTS if html is not None else 0
-        capture, said = read_capture(file, after, connection, points, max_connections)
+        capture, said = read_capture(file, second_capture, connection, points, max_connections)
         code = max(code, said)
         if capture is not None:
             captures.append(capture)
@@ -93,7 +93,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
         _print_data(captures, table or "connections", together, models, as_json=as_json)
     write_files(captures, plot, form, parquet, force=force)
     out = ["--html", html] if html is not None else ["--markdown", markdown or ""]
-    again = _again(files, after, connection, max_connections, out)
+    again = _again(files, second_capture, connection, max_connections, out)
     write_captures(captures, again, html, markdown, force=force)
     write_scenario(captures, scenario, connection, force=force)
     if code:
@@ -102,33 +102,43 @@ def trace(  # noqa: PLR0913 - one parameter per option
 
 def _again(
     files: Sequence[str],
-    after: str | None,
+    second_capture: str | None,
     connection: str | None,
     max_connections: int | None,
     out: Sequence[str],
 ) -> list[str]:
     """Return the words of the command that makes the report again."""
-    given = {"--after": after, "--connection": connection, "--max-connections": max_connections}
+    given = {
+        "--second-capture": second_capture,
+        "--connection": connection,
+        "--max-connections": max_connections,
+    }
     options = [word for name, value in given.items() if value is not None for word in (name, value)]
     if not options:
         return ["tcpcast", "report", *files]
     return ["tcpcast", "trace", *files, *map(str, options), *out]
 
 
-def _check_forms(files: Sequence[str], after: str | None, *, as_csv: bool, as_json: bool) -> None:
+def _check_forms(
+    files: Sequence[str], second_capture: str | None, *, as_csv: bool, as_json: bool
+) -> None:
     """Refuse what cannot be read or printed together."""
     check_one_form(as_csv=as_csv, as_json=as_json)
-    if after is not None and len(files) > 1:
-        raise TcpcastError("--after: belongs to one capture; give one FILE, taken before it")
-    if after == "-":
-        raise TcpcastError("--after: cannot be standard input; give - as FILE, or write a file")
+    if second_capture is not None and len(files) > 1:
+        raise TcpcastError(
+            "--second-capture: belongs to one capture; give one FILE, taken before it"
+        )
+    if second_capture == "-":
+        raise TcpcastError(
+            "--second-capture: cannot be standard input; give - as FILE, or write a file"
+        )
     if files.count("-") > 1:
         raise TcpcastError("standard input can be read once: give - once")
 
 
 def read_capture(
     file: str,
-    after: str | None,
+    second_capture: str | None,
     connection: str | None,
     trail_points: int,
     max_connections: int | None,
@@ -136,7 +146,7 @@ def read_capture(
     """Read one capture; a file that is none does not keep the others from being read."""
     try:
         capture = read(
-            file, after=after, trail_points=trail_points, max_connections=max_connections
+            file, after=second_capture, trail_points=trail_points, max_connections=max_connections
         )
         if connection is not None:
             capture = of_directions(capture, chosen(capture, _which(connection)))
@@ -152,7 +162,7 @@ def read_capture(
         )
         return capture, INTERRUPTED
     if capture.damaged:
-        which = file if after is None else f"{file} or {after}"
+        which = file if second_capture is None else f"{file} or {second_capture}"
         print(f"tcpcast: {which}: damaged; the results are of the packets before", file=sys.stderr)
     return capture, int(capture.damaged)
 

@@ -1,4 +1,4 @@
-"""``--by`` of ``tcpcast trace``: several flows together."""
+"""``--group-by`` of ``tcpcast trace``: several flows together."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 def check_groups(
-    by: str | None, rtt: str | None, table: str | None
+    group_by: str | None, rtt: str | None, table: str | None
 ) -> Callable[[Capture], Table] | None:
     """Return what makes groups of a capture's flows, None where nobody asked for them.
 
     What cannot be done is refused before a capture is read.
     """
-    if by is None:
+    if group_by is None:
         if rtt is not None:
             raise TcpcastError(
-                "--rtt sets the least time between loss events of several flows: write --by"
+                "--rtt sets the least time between loss events of several flows: write --group-by"
             )
         return None
     if table is not None:
-        raise TcpcastError("--by and --table: only one of them can be printed")
+        raise TcpcastError("--group-by and --table: only one of them can be printed")
 
-    if by not in WAYS:
-        raise TcpcastError(f"--by {by}: write {', '.join(WAYS[:-1])} or {WAYS[-1]}")
+    if group_by not in WAYS:
+        raise TcpcastError(f"--group-by {group_by}: write {', '.join(WAYS[:-1])} or {WAYS[-1]}")
     apart = _seconds(rtt) if rtt is not None else None
-    return lambda capture: capture.groups(by, rtt_s=apart)
+    return lambda capture: capture.groups(group_by, rtt_s=apart)
 
 
 def _seconds(rtt: str) -> float:

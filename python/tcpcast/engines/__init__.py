@@ -225,7 +225,7 @@ def _names(engines: str | Sequence[str]) -> list[str]:
 
 def _of_another_control(entry: EngineEntry, captured: Answer | None) -> bool:
     """Say whether a formula is not for the congestion control that a capture looks like."""
-    from tcpcast.scenario.todays_tcp import DEFAULT_STACK, control_of  # noqa: PLC0415 - pydantic
+    from tcpcast.scenario.modern_tcp import DEFAULT_STACK, control_of  # noqa: PLC0415 - pydantic
 
     if captured is None or captured.captured is None or not isinstance(entry, Formula):
         return False
@@ -340,7 +340,7 @@ def add_outside() -> list[str]:
     list[str]
         Why one is left out: its package cannot be imported, or the name is taken.
     """
-    from tcpcast.engines.outside import entry_points  # noqa: PLC0415 - looks at all packages
+    from tcpcast.engines.plugins import entry_points  # noqa: PLC0415 - looks at all packages
 
     faults = []
     for name in entry_points():
@@ -359,21 +359,21 @@ def _add(name: str) -> bool:
     EnvironmentFault
         It cannot be imported, or tcpcast has an engine of the name.
     """
-    from tcpcast.engines import outside  # noqa: PLC0415 - looks at all packages
+    from tcpcast.engines import plugins  # noqa: PLC0415 - looks at all packages
 
-    point = outside.entry_points().get(name)
+    point = plugins.entry_points().get(name)
     if point is None:
         return False
-    if not isinstance(REGISTRY.get(name), outside.OutsideEntry | None):
+    if not isinstance(REGISTRY.get(name), plugins.OutsideEntry | None):
         raise EnvironmentFault(f"engine '{name}' of {point.value} has the name of one of tcpcast's")
-    REGISTRY[name] = outside.entry(point)
+    REGISTRY[name] = plugins.entry(point)
     return True
 
 
 def _check_name(name: str) -> None:
     if isinstance(name, str) and (name in REGISTRY or _add(name)):
         return
-    from tcpcast.engines.outside import entry_points  # noqa: PLC0415 - looks at all packages
+    from tcpcast.engines.plugins import entry_points  # noqa: PLC0415 - looks at all packages
 
     text = str(name)
     names = list(dict.fromkeys([*REGISTRY, *entry_points()]))

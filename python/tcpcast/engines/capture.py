@@ -17,17 +17,17 @@ import tcpcast
 from tcpcast import statistics
 from tcpcast.answer import Answer, CaptureInputs, Metric, Status, noted
 from tcpcast.captures import trace as read
-from tcpcast.captures.beside import LEAST_VARIATION_S
+from tcpcast.captures.capture_stats import lost_of_all
 from tcpcast.captures.control import BBR
 from tcpcast.captures.flows import chosen, named, since
+from tcpcast.captures.link_estimate import link_bps
+from tcpcast.captures.model_rates import LEAST_VARIATION_S
 from tcpcast.captures.models import INTERVAL_S, OF_LOSS, model_intervals, models
 from tcpcast.captures.models import model_errors as errors_of
-from tcpcast.captures.pace import link_bps
 from tcpcast.captures.replay import replay
-from tcpcast.captures.seen import lost_of_all
 from tcpcast.captures.selection import of_directions
 from tcpcast.errors import CaptureError, NotApplicable
-from tcpcast.scenario.todays_tcp import control_of
+from tcpcast.scenario.modern_tcp import control_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -206,7 +206,7 @@ def other_control(entry: Formula, scenario: Scenario) -> NotApplicable | None:
     None if it answers, and for a capture, whose stack is unknown.
     """
     groups = () if scenario.captured is not None else scenario.populations
-    if any(group.has_span for group in groups):
+    if any(group.has_start_or_stop for group in groups):
         return NotApplicable("its flows are always on, and a class of the scenario starts or stops")
     if scenario.captured is not None:
         return None
@@ -223,7 +223,7 @@ def other_control(entry: Formula, scenario: Scenario) -> NotApplicable | None:
     return NotApplicable(
         f"it models the window of Reno, and the scenario's stack is {others[0].stack}",
         *([Suggestion(engine=formula)] if formula else []),
-        Suggestion(stack_changes(scenario, brought_back_by(entry)[0])),
+        Suggestion(stack_changes(scenario, supported_presets(entry)[0])),
     )
 
 
@@ -237,7 +237,7 @@ def models_control(entry: Formula, control: str) -> bool:
     return entry.stack == control if entry.stack in CONTROLS else control in entry.controls
 
 
-def brought_back_by(entry: Formula) -> tuple[str, ...]:
+def supported_presets(entry: Formula) -> tuple[str, ...]:
     """Return the presets for which a model of Reno answers: the nearest of today, the paper's."""
     if entry.stack == "max-plus-reno":
         return (entry.stack,)

@@ -21,15 +21,15 @@ from tcpcast.engines.registry import (
     TRANSFERS,
     USERS,
     Formula,
-    brought_back_by,
     lacks_queue,
     models_control,
     other_control,
+    supported_presets,
 )
 from tcpcast.errors import TcpcastError, refusal_text
+from tcpcast.scenario.modern_tcp import TODAYS_PRESETS, control_of
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, control_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -175,7 +175,7 @@ def left_out_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
             if other is None or name in asked or not isinstance(entry, Formula):
                 continue
             stack = stack or other
-            presets = (by for by in brought_back_by(entry) if _answers_for(name, scenario, by))
+            presets = (by for by in supported_presets(entry) if _answers_for(name, scenario, by))
             back.setdefault(tuple(presets), []).append(name)
     if not back:
         return ""
@@ -191,7 +191,7 @@ def stack_without(name: str, scenario: Scenario) -> str | None:
     entry, groups = REGISTRY[name], scenario.populations
     if not isinstance(entry, Formula) or lacks_queue(entry, scenario):
         return None
-    if any(group.has_span for group in groups):
+    if any(group.has_start_or_stop for group in groups):
         return None
     stacks = (g.tcp.stack for g in groups if not models_control(entry, g.tcp.control))
     return next(stacks, None)

@@ -13,13 +13,13 @@ from tcpcast import units
 from tcpcast.engines.formula.feed import LEAST_LOSS
 from tcpcast.errors import ScenarioError, TcpcastError, UnitError
 from tcpcast.option import option_names
-from tcpcast.path.effort import PathToSimulate, max_wall, simulated_s, transfers
 from tcpcast.path.rows import PATH, PathRows
+from tcpcast.path.run_size import PathToSimulate, max_wall, simulated_s, transfers
 from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.link import Buffer, read_buffer
+from tcpcast.scenario.modern_tcp import DEFAULT_STACK, TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.network import HEADER_BYTES
-from tcpcast.scenario.todays_tcp import DEFAULT_STACK, TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.traffic import MOST_SOURCES
 from tcpcast.units import format_duration, parse_duration, parse_packets, parse_rate, parse_ratio
 

@@ -10,7 +10,6 @@ from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.formula.sizing import path_sizing
 from tcpcast.engines.registry import PATH, TRANSFERS
 from tcpcast.errors import NotApplicable
-from tcpcast.path.effort import MAX_WALL, MOST_SIMULATED, affords_comparison, simulated_s, transfers
 from tcpcast.path.options import (
     PathOptions,
     bulk_scenario,
@@ -18,6 +17,13 @@ from tcpcast.path.options import (
     nothing_limits,
     transfer_pkts,
     transfer_scenario,
+)
+from tcpcast.path.run_size import (
+    MAX_WALL,
+    MOST_SIMULATED,
+    affords_comparison,
+    simulated_s,
+    transfers,
 )
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import SIMULATION, Prediction, leading
@@ -90,7 +96,7 @@ def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict
     """Return the simulations with other buffers; none unless all of them run to their ends."""
     answers = found.transfer if found.simulated_transfer else found.steady
     assert answers is not None
-    if any(answer.partial for answer in answers):
+    if any(answer.incomplete_reason for answer in answers):
         return {}
     repeated, how = {}, RunOptions(progress=progress, tables=False)
     for buffer in OTHER_BUFFERS:

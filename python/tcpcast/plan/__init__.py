@@ -9,7 +9,7 @@ what it would have answered itself.
 
 from tcpcast.plan.buffer import plan_buffer
 from tcpcast.plan.capacity import plan_rate, plan_rate_quality, plan_users
-from tcpcast.plan.loss import plan_loss
+from tcpcast.plan.loss import plan_max_loss
 from tcpcast.plan.quality import plan_quality
 from tcpcast.plan.result import Plan
 from tcpcast.plan.streams import plan_streams
@@ -17,7 +17,7 @@ from tcpcast.plan.streams import plan_streams
 __all__ = [
     "Plan",
     "plan_buffer",
-    "plan_loss",
+    "plan_max_loss",
     "plan_quality",
     "plan_rate",
     "plan_rate_quality",

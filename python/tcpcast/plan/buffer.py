@@ -15,11 +15,11 @@ from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
+from tcpcast.plan.classic_equivalent import Model, nearest_model
 from tcpcast.plan.curve import add_curve
-from tcpcast.plan.nearest import Model, nearest_model
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import Found, Goal, points, solve
-from tcpcast.plan.verification import VERIFY_CONNECTIONS, Simulations, verify_by_simulation
+from tcpcast.plan.verification import VERIFY_TRANSFERS, Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     loss: float = 0.01,
     utilisation: float | None = None,
     verify: bool = False,
-    connections: int = VERIFY_CONNECTIONS,
+    transfers: int = VERIFY_TRANSFERS,
     options: RunOptions | None = None,
 ) -> Plan:
     """Return the smallest bottleneck buffer that keeps the loss, or the utilisation, at a target.
@@ -128,7 +128,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     verify
         Also search the buffer by simulation, from the rule's, and simulate the one that is found;
         with today's TCP, which the rule does not have, in any case.
-    connections
+    transfers
         Transfers that each of these simulations counts at most.
     options
         Threads and progress of the simulations.
@@ -171,7 +171,7 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     else:
         _by_model(plan, asked, scenario, model, link)
     if verify or model.nearby:
-        runs = Simulations(scenario, asked, options, connections)
+        runs = Simulations(scenario, asked, options, transfers)
         verify_by_simulation(plan, runs, partial(_search, runs, plan, link))
         if plan.leads_by_simulation and plan.simulated is not None:
             plan.recommendation = _size_text(link, round(plan.simulated))

@@ -11,14 +11,14 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.errors import DomainError
+from tcpcast.plan.classic_equivalent import PRESET, nearest_model
 from tcpcast.plan.curve import add_curve, between
 from tcpcast.plan.growth import RATE, growing, slowest_rate
-from tcpcast.plan.nearest import PRESET, nearest_model
 from tcpcast.plan.path import percent, rate_text
 from tcpcast.plan.population import quality
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import Goal, solve
-from tcpcast.plan.verification import STEP, VERIFY_CONNECTIONS, Simulations, verify_by_simulation
+from tcpcast.plan.verification import STEP, VERIFY_TRANSFERS, Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tcpcast.engines import RunOptions
     from tcpcast.engines.formula.engset import EngsetInputs
-    from tcpcast.plan.nearest import Model
+    from tcpcast.plan.classic_equivalent import Model
     from tcpcast.plan.result import Plan
     from tcpcast.plan.search import Found
     from tcpcast.scenario import Scenario
@@ -51,7 +51,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     rate_bps: float,
     grows: str | None = None,
     verify: bool = False,
-    connections: int = VERIFY_CONNECTIONS,
+    transfers: int = VERIFY_TRANSFERS,
     options: RunOptions | None = None,
 ) -> Plan:
     """Return the largest population whose connections keep a mean rate.
@@ -69,7 +69,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     verify
         Also search the population by simulation, from that one, and simulate the one that is found;
         with today's TCP, which the model does not have, in any case.
-    connections, options
+    transfers, options
         As in :func:`plan_buffer`.
 
     Returns
@@ -104,7 +104,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         _put_model(plan, asked, model, [n for n in (value - 1, value, value + 1) if n >= 1])
         model.answer(plan, asked, scenario, value)
     if verify or model.nearby:
-        runs = Simulations(scenario, asked, options, connections)
+        runs = Simulations(scenario, asked, options, transfers)
         goal = Goal(target=rate_bps, least=len(growth.counts), most=MOST_SOURCES)
         _check(plan, runs, goal, growth.total, (goal.least, "the fewest sources get"))
         if plan.simulated is not None:
@@ -120,7 +120,7 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     rate_bps: float,
     of_class: str | None = None,
     verify: bool = False,
-    connections: int = VERIFY_CONNECTIONS,
+    transfers: int = VERIFY_TRANSFERS,
     options: RunOptions | None = None,
 ) -> Plan:
     """Return the bottleneck rate that the population needs for a mean connection rate.
@@ -137,7 +137,7 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     verify
         Also search the rate by simulation, from that one, and simulate the one that is found; with
         today's TCP, which the model does not have, in any case.
-    connections, options
+    transfers, options
         As in :func:`plan_buffer`.
 
     Returns
@@ -166,7 +166,7 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     if model.inputs is not None:
         _rate_by_model(plan, asked, scenario, model, least)
     if verify or model.nearby:
-        runs = Simulations(scenario, asked, options, connections)
+        runs = Simulations(scenario, asked, options, transfers)
         _check_rate(plan, runs, start, least, "an unlimited bottleneck gives")
     rates = model.curve(lambda result: result.rate_bps)
     add_curve(plan, asked.column, RATE, rates, least=least, most=LARGEST_RATE_BPS)

@@ -28,7 +28,7 @@ _GOODPUT = "the plan solves for the loss; leave it out, and write the goodput as
 _RECORDS = {"probes.flows*": _RECORDED, "probes.pcap*": _RECORDED}
 _PROBES = {"probes.*": _RECORDED}
 _OF_A_CHECK = {
-    "run.connections": _LENGTH,
+    "run.transfers": _LENGTH,
     "run.warmup": _LENGTH,
     "run.replications": _LENGTH,
     "run.precision*": _LENGTH,
@@ -57,7 +57,7 @@ UNUSED: dict[str, dict[str, str]] = {
         **_RECORDS,
     },
     "streams": {"traffic.flows": _FLOWS, "class.*.flows": _FLOWS, **_OF_A_CHECK},
-    "loss": {
+    "max-loss": {
         "network.bottleneck.loss": _GOODPUT,
         "network.bottleneck.loss.*": _GOODPUT,
         **_OF_A_CHECK,

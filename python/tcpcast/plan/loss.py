@@ -15,7 +15,6 @@ from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve import between
-from tcpcast.plan.laws import BBR, CUBIC, MATHIS, PARALLEL, PFTK, Law
 from tcpcast.plan.path import (
     BEYOND_VALIDATED,
     VALIDATED_LOSS,
@@ -28,9 +27,10 @@ from tcpcast.plan.path import (
     rate_text,
     waiting_share,
 )
+from tcpcast.plan.path_models import BBR, CUBIC, MATHIS, PARALLEL, PFTK, PathModel
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import Goal, solve
-from tcpcast.plan.trust import disowned
+from tcpcast.plan.trust import untrusted_reason
 from tcpcast.plan.verification import Simulations, verify_by_simulation
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MODEL = "plan loss"
+MODEL = "plan max-loss"
 _KEY = "network.bottleneck.loss"
 JUMBO_BYTES = 9000
 
@@ -77,7 +77,7 @@ RUNS = 8
 """About how many losses a check simulates."""
 
 
-def plan_loss(
+def plan_max_loss(
     scenario: Scenario,
     *,
     goodput_bps: float,
@@ -124,8 +124,8 @@ def plan_loss(
     scenario = _with_some_loss(scenario)
     path = planned_path(MODEL, scenario)
     _check_reach(path, goodput_bps)
-    laws, waiting = _laws(path, goodput_bps)
-    losses = [_tolerated(path, law, goodput_bps) for law in laws]
+    models, waiting = _models(path, goodput_bps)
+    losses = [_tolerated(path, model, goodput_bps) for model in models]
     value = losses[0]
     ways = _ways(path, scenario, goodput_bps, value)
     asked = Question(
@@ -140,7 +140,7 @@ def plan_loss(
     plan = replace(
         asked.plan(),
         value=value,
-        tables={"tolerated": _side_by_side(path, laws, losses, goodput_bps), "ways": ways},
+        tables={"tolerated": _side_by_side(path, models, losses, goodput_bps), "ways": ways},
         recommendation=_recommendation(path, goodput_bps, value, ways),
         notes=[
             path.note(with_loss=False),
@@ -148,29 +148,29 @@ def plan_loss(
             *_notes(path, goodput_bps, value),
         ],
         warnings=[*path.warnings, *_warnings(value), *waiting],
-        untrusted=_untrusted(scenario, laws[0], value),
+        untrusted=_untrusted(scenario, models[0], value),
         scenario=scenario.with_changes(asked.changes(value)),
     )
     if verify:
         _verify(plan, asked, path, least_s, options)
     simulated = plan.tables.get("simulated", {}).get("loss_ratio", ())
-    plan.tables["curve"] = _curve(path, laws, between(value, simulated, AROUND, most=LARGEST))
-    plan.tables["isoline"] = _isoline(path, scenario, laws[0], goodput_bps)
+    plan.tables["curve"] = _curve(path, models, between(value, simulated, AROUND, most=LARGEST))
+    plan.tables["isoline"] = _isoline(path, scenario, models[0], goodput_bps)
     return plan
 
 
-def _curve(path: PlannedPath, laws: list[Law], losses: Floats) -> Table:
+def _curve(path: PlannedPath, models: list[PathModel], losses: Floats) -> Table:
     """Return the goodput at each loss, by each model."""
     return {
         "loss_ratio": losses,
-        **{f"{law.column}_bps": _goodput_bps(path, law, losses) for law in laws},
+        **{f"{model.column}_bps": _goodput_bps(path, model, losses) for model in models},
     }
 
 
-def _goodput_bps(path: PlannedPath, law: Law, losses: Floats) -> Floats:
+def _goodput_bps(path: PlannedPath, model: PathModel, losses: Floats) -> Floats:
     """Return what a model says that the link and the windows let through, NaN for no limit."""
     most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
-    goodput = path.goodput_bps(np.minimum(law.rate(path, path.flows, losses), most), losses)
+    goodput = path.goodput_bps(np.minimum(model.rate(path, path.flows, losses), most), losses)
     return np.where(np.isfinite(goodput), goodput, np.nan)
 
 
@@ -185,13 +185,13 @@ def _crossed(losses: Floats, goodput: Floats, target: float) -> float:
     return float(losses[enough - 1] * (losses[enough] / losses[enough - 1]) ** share)
 
 
-def _isoline(path: PlannedPath, scenario: Scenario, law: Law, goodput_bps: float) -> Table:
+def _isoline(path: PlannedPath, scenario: Scenario, model: PathModel, goodput_bps: float) -> Table:
     """Return the loss that is tolerated at each round-trip time, NaN where none is."""
     losses = np.geomspace(RAREST, 1, FINE, endpoint=False)
     tcp, found = scenario.populations[0].tcp, []
     for rtt in path.rtt_s * ROUND_TRIPS:
         there = replace(path, rtt_s=rtt, t0_s=tcp.timeout_s(rtt))
-        found.append(_crossed(losses, _goodput_bps(there, law, losses), goodput_bps))
+        found.append(_crossed(losses, _goodput_bps(there, model, losses), goodput_bps))
     return {"rtt_s": path.rtt_s * ROUND_TRIPS, "loss_ratio": np.array(found)}
 
 
@@ -244,7 +244,7 @@ def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
     return ways
 
 
-def _laws(path: PlannedPath, goodput_bps: float) -> tuple[list[Law], list[str]]:
+def _models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathModel], list[str]]:
     """Return the models, the one that answers first, and a warning if it is not algorithm 1."""
     if path.control != "reno":
         return [BBR, CUBIC] if path.control == "bbr" else [CUBIC, BBR], []
@@ -258,7 +258,7 @@ def _laws(path: PlannedPath, goodput_bps: float) -> tuple[list[Law], list[str]]:
     return [PFTK, PARALLEL, MATHIS, CUBIC], waiting
 
 
-def _tolerated(path: PlannedPath, law: Law, goodput_bps: float) -> float:
+def _tolerated(path: PlannedPath, model: PathModel, goodput_bps: float) -> float:
     """Return the largest p with (1 - p) B(p) at least the goodput, and (1 - p) of the caps too.
 
     Of a goodput g the flows send g/(1 - p): the p looked for is where the model's inverse at
@@ -266,11 +266,13 @@ def _tolerated(path: PlannedPath, law: Law, goodput_bps: float) -> float:
     """
     target = goodput_bps / path.goodput_bps(1, 0.0)
     most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
-    high = min(float(law.inverse(path, np.asarray(target))), (1 - target / most) * LARGEST, LARGEST)
-    low = min(float(law.inverse(path, np.asarray(target / (1 - high)))), high)
+    high = min(
+        float(model.inverse(path, np.asarray(target))), (1 - target / most) * LARGEST, LARGEST
+    )
+    low = min(float(model.inverse(path, np.asarray(target / (1 - high)))), high)
     while high > low * (1 + CLOSE):
         grid = np.geomspace(low, high, FINE)
-        last = max(int(np.count_nonzero(law.inverse(path, target / (1 - grid)) >= grid)) - 1, 0)
+        last = max(int(np.count_nonzero(model.inverse(path, target / (1 - grid)) >= grid)) - 1, 0)
         low, high = float(grid[last]), float(grid[min(last + 1, FINE - 1)])
     return float(low)
 
@@ -285,15 +287,15 @@ def _held_by_a_cap(path: PlannedPath, p: float, goodput_bps: float) -> str | Non
 
 
 def _side_by_side(
-    path: PlannedPath, laws: list[Law], losses: list[float], goodput_bps: float
+    path: PlannedPath, models: list[PathModel], losses: list[float], goodput_bps: float
 ) -> Table:
     sent = [path.link_bps(goodput_bps / path.goodput_bps(1, p)) for p in losses]
     regimes = [
-        _held_by_a_cap(path, p, goodput_bps) or law.regime(path, p)
-        for law, p in zip(laws, losses, strict=True)
+        _held_by_a_cap(path, p, goodput_bps) or model.regime(path, p)
+        for model, p in zip(models, losses, strict=True)
     ]
     return {
-        "model": np.array([law.title(path) for law in laws]),
+        "model": np.array([model.title(path) for model in models]),
         "loss_ratio": np.array(losses),
         "packets_per_loss": np.round(1 / np.array(losses)),
         "rate_bps": np.array(sent),
@@ -319,7 +321,10 @@ def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: floa
             path, receiver_window_pkts=wider
         )
     losses = np.array(
-        [_tolerated(each, _laws(each, goodput_bps)[0][0], goodput_bps) for each in changed.values()]
+        [
+            _tolerated(each, _models(each, goodput_bps)[0][0], goodput_bps)
+            for each in changed.values()
+        ]
     )
     return {"change": np.array(list(changed)), "loss_ratio": losses, "times": losses / value}
 
@@ -378,10 +383,10 @@ def _warnings(value: float) -> list[str]:
     return [f"a loss of {percent(value)} is beyond the 10 % up to which the models are validated"]
 
 
-def _untrusted(scenario: Scenario, law: Law, value: float) -> str:
+def _untrusted(scenario: Scenario, model: PathModel, value: float) -> str:
     if value > VALIDATED_LOSS:
         return BEYOND_VALIDATED
-    return disowned(law.engine, scenario, {_KEY: units.format_ratio(value)})
+    return untrusted_reason(model.engine, scenario, {_KEY: units.format_ratio(value)})
 
 
 def _packets(count: int) -> str:

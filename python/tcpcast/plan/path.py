@@ -137,7 +137,7 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
         packet_bytes=network.packet_bytes,
         payload_bytes=scenario.payload_bytes,
         control=tcp.control,
-        classic=not tcp.is_todays,
+        classic=not tcp.is_modern,
         warnings=(*fed.warnings, *path_left_out(scenario, fed=False)),
     )
 

@@ -93,8 +93,8 @@ class Quality:
         engine: str = "packet",
     ) -> Simulations:
         """Return simulations of populations by an engine; ``beside`` returns other changes."""
-        connections = self.scenario.run.connections or 0
-        return Simulations(self.scenario, self.question, options, connections, engine, beside)
+        transfers = self.scenario.run.transfers or 0
+        return Simulations(self.scenario, self.question, options, transfers, engine, beside)
 
     @property
     def most(self) -> int:
@@ -176,8 +176,8 @@ class Quality:
     def packets(self, sources: int) -> float:
         """Return about how many packets a replication with so many sources is."""
         run, link = self.scenario.run, self.link
-        if run.connections is not None:
-            return run.connections * link["mean_size_pkts"]
+        if run.transfers is not None:
+            return run.transfers * link["mean_size_pkts"]
         seconds = max(run.duration_s or 0.0, self._least_s(sources, VERIFIED))
         return min(1.0, sources / self.threshold) * link["link_pps"] * seconds
 
@@ -229,7 +229,7 @@ def quality(  # noqa: PLR0913 - what is asked
         )
     exact = Quality(scenario, growth, share, above_bps, "packet")
     # A scaled population has one class, of a classic stack.
-    if engine is None and (scenario.is_todays or len(scenario.populations) > 1):
+    if engine is None and (scenario.is_modern or len(scenario.populations) > 1):
         return exact
     return replace(exact, engine=_engine(engine, exact.threshold))
 

@@ -121,7 +121,7 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         Traffic that is not on/off, no rate; what the engine does not cover; a
         fixed point that its tests withhold, of a population that the search needs;
         ``run.max_wall`` reached before anything is known. Later than that the plan has what is
-        known, and is ``partial``.
+        known, and is ``incomplete``.
     UnknownEngine
         An engine that does not know the goodput of files.
     DomainError
@@ -152,7 +152,7 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         plan.warnings.insert(0, "undecided: " + undecided(runs, found))
     if stopped:
         plan.interrupted = stopped.interrupted
-        plan.partial |= not stopped.interrupted
+        plan.incomplete |= not stopped.interrupted
         plan.warnings.insert(0, said)
     elif verify:
         _verify(plan, asked, options)
@@ -183,7 +183,7 @@ def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
         tables=_curve(asked, told),
         notes=[*_notes(asked, list(told)), *scatter_notes(found)],
         warnings=[*run_warnings(answers.values(), SHOWN), *_not_whole(answers, found.value)],
-        partial=any(each.partial for each in told.values()),
+        incomplete=any(each.incomplete_reason for each in told.values()),
         recommendation="" if found.undecided else asked.growth.text(found.value),
         scenario=None
         if found.undecided
@@ -249,7 +249,7 @@ def _notes(asked: Quality, populations: list[float]) -> list[str]:
 
 def _not_whole(answers: dict[float, Answer], value: float) -> list[str]:
     """Say which populations have no whole answer, and why the nearest to ``value`` has none."""
-    partial = [n for n, each in answers.items() if each.partial]
+    partial = [n for n, each in answers.items() if each.incomplete_reason]
     if not partial:
         return []
     nearest = min(partial, key=lambda n: abs(n - value))
@@ -257,7 +257,7 @@ def _not_whole(answers: dict[float, Answer], value: float) -> list[str]:
     which = f"; with {nearest:,.0f}" if first else ""
     return [
         f"no complete answer with {first and f'{first} and '}{last} sources{which}: "
-        f"{answers[nearest].partial}"
+        f"{answers[nearest].incomplete_reason}"
     ]
 
 

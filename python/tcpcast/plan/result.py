@@ -62,7 +62,7 @@ class Plan:
         The simulations' answers, in the order of the table ``simulated``.
     interrupted
         Whether the search or the check was broken off.
-    partial
+    incomplete
         Whether ``run.max_wall`` came before the search or the check was over, or the value rests on
         simulations that are not whole.
     recommendation
@@ -99,7 +99,7 @@ class Plan:
     undecided: bool = False
     verified: list[Answer] = field(default_factory=list)
     interrupted: bool = False
-    partial: bool = False
+    incomplete: bool = False
     recommendation: str = ""
     low: float | None = None
     high: float | None = None
@@ -124,7 +124,7 @@ class Plan:
         return self.simulated is not None and doubtful
 
     def answer_by_simulation(self, found: Found, metric: str) -> None:
-        """Take the simulation's own answer, and distrust a value that it contradicts.
+        """Take the simulation's own answer, and mark_untrusted a value that it contradicts.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Plan:
             "notes": list(self.notes),
             "warnings": list(map(str, self.warnings)),
             "interrupted": self.interrupted,
-            "partial": self.partial,
+            "incomplete": self.incomplete,
             "simulated": self.simulated,
             "simulated_low": self.simulated_low,
             "simulated_high": self.simulated_high,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.crossing import FEWEST, Crossing, Point, crossing, stated_error
+from tcpcast.plan.monotone_fit import FEWEST, Crossing, Point, crossing, stated_error
 
 if TYPE_CHECKING:
     from tcpcast.plan.verification import Simulations

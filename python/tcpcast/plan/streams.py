@@ -15,8 +15,7 @@ from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.parallel import flows_to_fill
-from tcpcast.plan.crossing import ANOTHER_ANSWER
-from tcpcast.plan.laws import BBR, CUBIC, PARALLEL, PFTK
+from tcpcast.plan.monotone_fit import ANOTHER_ANSWER
 from tcpcast.plan.path import (
     BEYOND_VALIDATED,
     VALIDATED_LOSS,
@@ -27,9 +26,10 @@ from tcpcast.plan.path import (
     rate_text,
     waiting_share,
 )
+from tcpcast.plan.path_models import BBR, CUBIC, PARALLEL, PFTK
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import Found
-from tcpcast.plan.trust import disowned
+from tcpcast.plan.trust import untrusted_reason
 from tcpcast.plan.verification import Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MOST_SOURCES
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Metric
     from tcpcast.engines import RunOptions
-    from tcpcast.plan.laws import Law
     from tcpcast.plan.path import PlannedPath
+    from tcpcast.plan.path_models import PathModel
     from tcpcast.plan.result import Plan, Table
     from tcpcast.scenario import Population, Scenario
 
 MODEL = "plan streams"
-LAWS = {"reno": [PARALLEL, PFTK], "cubic": [CUBIC], "bbr": [BBR]}
+MODELS = {"reno": [PARALLEL, PFTK], "cubic": [CUBIC], "bbr": [BBR]}
 """The models of each congestion control, the one that answers first."""
 CURVE_POINTS = 300
 FREE = 0.8
@@ -89,7 +89,7 @@ def plan_streams(
         link. The simulation's own answer is the link's rate by what each of the fewest sends, and
         is simulated itself.
     least_s
-        As in :func:`plan_loss`.
+        As in :func:`plan_max_loss`.
     options
         Threads and progress of the simulations.
 
@@ -113,13 +113,13 @@ def plan_streams(
     """
     people = _check(scenario)
     path = planned_path(MODEL, scenario)
-    laws = LAWS[path.control]
-    counts = [_fewest(path, law) for law in laws]
+    models = MODELS[path.control]
+    counts = [_fewest(path, model) for model in models]
     share = 0.0
     if path.control == "reno":
         share = waiting_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
     crowded = share > FEW_WAITING
-    law, value = laws[crowded], counts[crowded]
+    model, value = models[crowded], counts[crowded]
     asked = Question(
         words="parallel flows that are worth it",
         key=f"class.{people.name}.flows" if scenario.classes else "traffic.flows",
@@ -133,17 +133,17 @@ def plan_streams(
         asked.plan(),
         value=value,
         tables={
-            "streams": _table(path, laws, law, _shown(value)),
-            "curve": _table(path, laws, law, _curve(value)),
+            "streams": _table(path, models, model, _shown(value)),
+            "curve": _table(path, models, model, _curve(value)),
         },
-        recommendation=_recommendation(path, law, value),
+        recommendation=_recommendation(path, model, value),
         notes=[
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
             _fills(path, counts),
             *filter(None, [left_out_text(scenario)]),
             _NOTE_ON_LOSS,
-            *([] if there is None else _sizing(path, there, law, value)),
+            *([] if there is None else _sizing(path, there, model, value)),
         ],
         warnings=[*path.warnings, *_warnings(path, value)],
         scenario=there,
@@ -153,16 +153,16 @@ def plan_streams(
     if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
         plan.untrusted = BEYOND_VALIDATED
     else:
-        plan.untrusted = disowned(law.engine, scenario, asked.changes(value))
+        plan.untrusted = untrusted_reason(model.engine, scenario, asked.changes(value))
     if verify:
-        _verify(plan, asked, path, law, scenario, least_s, options)
+        _verify(plan, asked, path, model, scenario, least_s, options)
     return plan
 
 
-def _fewest(path: PlannedPath, law: Law) -> int:
+def _fewest(path: PlannedPath, model: PathModel) -> int:
     """Return the fewest flows that fill the link by a model."""
-    if law is not PARALLEL:
-        return _whole(path.link_pps / float(law.rate(path, 1, path.loss_ratio)))
+    if model is not PARALLEL:
+        return _whole(path.link_pps / float(model.rate(path, 1, path.loss_ratio)))
     return int(
         flows_to_fill(
             bottleneck_rate_pps=path.link_pps,
@@ -173,9 +173,9 @@ def _fewest(path: PlannedPath, law: Law) -> int:
     )
 
 
-def _rate_pps(path: PlannedPath, law: Law, flows: Any) -> Any:
+def _rate_pps(path: PlannedPath, model: PathModel, flows: Any) -> Any:
     """Return the rate of n flows in packets/s, at most the link's rate."""
-    return np.minimum(law.rate(path, flows, path.loss_ratio), path.link_pps)
+    return np.minimum(model.rate(path, flows, path.loss_ratio), path.link_pps)
 
 
 def _whole(flows: float) -> int:
@@ -220,14 +220,16 @@ def _curve(value: int) -> list[int]:
     return sorted({round(n) for n in np.linspace(1, most, min(most, CURVE_POINTS))})
 
 
-def _table(path: PlannedPath, laws: Sequence[Law], law: Law, flows: Iterable[int]) -> Table:
+def _table(
+    path: PlannedPath, models: Sequence[PathModel], model: PathModel, flows: Iterable[int]
+) -> Table:
     """Return the rates by each model, and by the one that answers what they mean."""
     n = np.array(list(flows))
-    rate, one_more = (_rate_pps(path, law, m) for m in (n, n + 1))
-    own = np.where(law.is_held(path, n), "window", "loss")
+    rate, one_more = (_rate_pps(path, model, m) for m in (n, n + 1))
+    own = np.where(model.is_held(path, n), "window", "loss")
     return {
         "flows": n,
-        **{f"{each.column}_bps": path.link_bps(_rate_pps(path, each, n)) for each in laws},
+        **{f"{each.column}_bps": path.link_bps(_rate_pps(path, each, n)) for each in models},
         "goodput_bps": path.goodput_bps(rate, path.loss_ratio),
         "gain_bps": path.goodput_bps(one_more - rate, path.loss_ratio),
         "competing_bps": path.goodput_bps(one_more / (n + 1), path.loss_ratio),
@@ -235,11 +237,11 @@ def _table(path: PlannedPath, laws: Sequence[Law], law: Law, flows: Iterable[int
     }
 
 
-def _recommendation(path: PlannedPath, law: Law, value: int) -> str:
+def _recommendation(path: PlannedPath, model: PathModel, value: int) -> str:
     """Return what to do and why, in one sentence."""
 
     def of_each(flows: int) -> str:
-        sent = float(_rate_pps(path, law, flows)) / flows
+        sent = float(_rate_pps(path, model, flows)) / flows
         return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
     left = (
@@ -249,7 +251,7 @@ def _recommendation(path: PlannedPath, law: Law, value: int) -> str:
     if value == 1:
         return f"One flow fills the link; {left}"
     holder = f"loss of {percent(path.loss_ratio)}"
-    if law.is_held(path, 1):
+    if model.is_held(path, 1):
         holder = path.window_name
     return (
         f"{value:,} flows fill the link, because {holder} limits the goodput of one to "
@@ -272,10 +274,10 @@ def _fills(path: PlannedPath, counts: Sequence[int]) -> str:
     )
 
 
-def _sizing(path: PlannedPath, scenario: Scenario, law: Law, value: int) -> list[str]:
+def _sizing(path: PlannedPath, scenario: Scenario, model: PathModel, value: int) -> list[str]:
     """Say what the flows take of their ends, and how long 1 GB takes them."""
     sizing = path_sizing(scenario)
-    rate = float(_rate_pps(path, law, value))
+    rate = float(_rate_pps(path, model, value))
     took = time_text(scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
     return [] if sizing is None else [*sizing_texts(sizing), took]
 
@@ -304,7 +306,7 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
     plan: Plan,
     asked: Question,
     path: PlannedPath,
-    law: Law,
+    model: PathModel,
     scenario: Scenario,
     least_s: float,
     options: RunOptions | None,
@@ -313,7 +315,7 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
     value = int(plan.value)
     half = max(1, value // 2)
     tried = sorted({half, value, 2 * value})
-    rates = _rate_pps(path, law, np.array(tried))
+    rates = _rate_pps(path, model, np.array(tried))
     # With the half of them the link is not full: the flows lose as rarely as the model says.
     check = check_of_path(
         plan,
@@ -335,7 +337,7 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
         return _filling(runs, path, half)
 
     verify_by_simulation(plan, runs, search)
-    plan.tables["simulated"] = _beside_the_model(plan, path, law)
+    plan.tables["simulated"] = _beside_the_model(plan, path, model)
     plan.notes.append(
         f"{check[1]} Its own answer: the link's rate over the mean rate of each of the fewest "
         "flows. model, goodput: delivered payload."
@@ -375,12 +377,12 @@ def _of_other_seeds(sent: Metric) -> tuple[float | None, float | None]:
     return first, last
 
 
-def _beside_the_model(plan: Plan, path: PlannedPath, law: Law) -> Table:
+def _beside_the_model(plan: Plan, path: PlannedPath, model: PathModel) -> Table:
     measured = plan.tables["simulated"]
     flows = measured.pop("flows")
     return {
         "flows": flows,
         "utilisation": np.array([each["utilisation"] for each in plan.verified]),
-        "model_bps": path.goodput_bps(_rate_pps(path, law, flows), path.loss_ratio),
+        "model_bps": path.goodput_bps(_rate_pps(path, model, flows), path.loss_ratio),
         **measured,
     }

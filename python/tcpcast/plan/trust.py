@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def disowned(engine: str, scenario: Scenario, changes: Mapping[str, Any]) -> str:
+def untrusted_reason(engine: str, scenario: Scenario, changes: Mapping[str, Any]) -> str:
     """Return why an engine is not to be trusted at a plan's answer, "" where it is.
 
     Parameters

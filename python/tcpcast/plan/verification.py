@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tcpcast.plan.search import Found
     from tcpcast.scenario import Scenario
 
-VERIFY_CONNECTIONS = 50_000
+VERIFY_TRANSFERS = 50_000
 """Transfers that a simulation counts at most when it checks a plan."""
 
 STEP = 0.05
@@ -64,7 +64,7 @@ def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
 class Simulations:
     """Runs of one scenario over the values of a question, each with another seed.
 
-    They are packet-level ones unless another ``engine`` is named, and count ``connections``
+    They are packet-level ones unless another ``engine`` is named, and count ``transfers``
     transfers at most. ``beside`` returns the other changes at a value. All together they last no
     longer than the scenario's ``run.max_wall``.
     """
@@ -72,7 +72,7 @@ class Simulations:
     scenario: Scenario
     question: Question
     options: RunOptions | None
-    connections: int = 0
+    transfers: int = 0
     engine: str = "packet"
     beside: Callable[[float], dict[str, Any]] | None = None
     answers: dict[float, Answer] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Simulations:
             if self._is_late():
                 raise Stopped(interrupted=False)
             self.answers[value] = this = self._simulate(value)
-            if this.interrupted or (this.partial is not None and self._is_late()):
+            if this.interrupted or (this.incomplete_reason is not None and self._is_late()):
                 self.cut = value
         if value == self.cut:
             raise Stopped(interrupted=self.answers[value].interrupted)
@@ -109,7 +109,7 @@ class Simulations:
         if found is None:
             raise NotApplicable(
                 f"{self.engine} has no {asked.metric} with {asked.key} = {asked.write(value)}: "
-                + (self.answers[value].partial or "write a longer run")
+                + (self.answers[value].incomplete_reason or "write a longer run")
             )
         return found.value
 
@@ -131,9 +131,9 @@ class Simulations:
         changes = self.question.changes(value)
         # What is recorded beside the figures is the scenario's business, not the check's.
         changes |= {"probes.flows": [], "probes.pcap": []}
-        wanted = self.scenario.run.connections
+        wanted = self.scenario.run.transfers
         if wanted is not None:
-            changes["run.connections"] = min(wanted, self.connections)
+            changes["run.transfers"] = min(wanted, self.transfers)
         if self.beside is not None:
             changes |= self.beside(value)
         changes["run.seed"] = _seed(self.scenario.run.seed, changes)
@@ -181,7 +181,7 @@ def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Fou
         else:
             _take(plan, runs, found)
     except Stopped as stop:
-        plan.interrupted, plan.partial = stop.interrupted, not stop.interrupted
+        plan.interrupted, plan.incomplete = stop.interrupted, not stop.interrupted
         plan.warnings.insert(0, stop.told("the check"))
     known = runs.known
     plan.verified = [runs.answers[value] for value in known]
@@ -192,11 +192,11 @@ def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Fou
     values = {asked.column: list(known), asked.metric: [each.value for each in known.values()]}
     plan.tables["simulated"] = {name: np.array(v) for name, v in {**values, **ends}.items()}
     plan.warnings += run_warnings(plan.verified, asked.tables or (asked.metric,))
-    wanted = runs.scenario.run.connections
-    if wanted is not None and wanted > runs.connections:
+    wanted = runs.scenario.run.transfers
+    if wanted is not None and wanted > runs.transfers:
         plan.notes.append(
-            f"Simulated: {runs.connections:,} transfers each, fewer than the {wanted:,} of "
-            f"run.connections; --set run.connections={wanted} simulates as many."
+            f"Simulated: {runs.transfers:,} transfers each, fewer than the {wanted:,} of "
+            f"run.transfers; --set run.transfers={wanted} simulates as many."
         )
 
 
@@ -262,5 +262,5 @@ def _longer(runs: Simulations, times: int) -> str:
     if run.duration_s is not None:
         longer = f"run.duration={units.format_duration(times * run.duration_s)}"
     else:
-        longer = f"run.connections={times * runs.connections}"
+        longer = f"run.transfers={times * runs.transfers}"
     return f"simulate about {times} times as long: --set {longer}"

@@ -8,9 +8,9 @@ from tcpcast.answer import Answer
 from tcpcast.compare import compare_all
 from tcpcast.errors import UnknownEngine
 from tcpcast.extras import frame_package
-from tcpcast.report.answered import run_parts
 from tcpcast.report.html import html
 from tcpcast.report.rows import COLUMNS, answer_rows
+from tcpcast.report.run import run_parts
 from tcpcast.report.text import text
 
 if TYPE_CHECKING:

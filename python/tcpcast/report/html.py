@@ -19,7 +19,7 @@ from tcpcast.report.document import (
 )
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
 from tcpcast.report.side_by_side import KINDS, interval, marked_value, row_name, versus
-from tcpcast.visible import visible
+from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,7 +51,7 @@ def html(parts: Iterable[Part]) -> str:
 
 def shown(text: object) -> str:
     """Return a text in which nothing is markup and nothing is hidden."""
-    return escape(visible(str(text)))
+    return escape(escape_control_characters(str(text)))
 
 
 @cache

@@ -15,7 +15,7 @@ from tcpcast.report.document import (
     Table,
 )
 from tcpcast.report.side_by_side import side_by_side_columns
-from tcpcast.visible import visible
+from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ def markdown(parts: Iterable[Part]) -> Iterator[str]:
             case Share():
                 yield f"- {escaped(part.name)}: {100 * part.share:.0f} %"
             case Code():
-                yield _fenced(visible(part.text))
+                yield _fenced(escape_control_characters(part.text))
             case Paragraph() | Figure():
                 pass
 
@@ -62,7 +62,7 @@ def markdown_table(columns: Sequence[Column]) -> list[str]:
 
 def escaped(text: str) -> str:
     """Return a text in which nothing is markup and nothing is hidden."""
-    whole = visible(text).replace("\n", " ")
+    whole = escape_control_characters(text).replace("\n", " ")
     return _MARKUP.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", whole)
 
 

@@ -139,7 +139,7 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
         "rwnd": "window unlimited" if math.isinf(window) else f"window {packets_text(window)}",
         "mss": f"MSS {scenario.payload_bytes} B",
         "flows": f"{scenario.senders:,} flow{'' if scenario.senders == 1 else 's'}",
-        "stack": tcp.stack + (", delayed acks" if tcp.delayed_acks and not tcp.is_todays else ""),
+        "stack": tcp.stack + (", delayed acks" if tcp.delayed_acks and not tcp.is_modern else ""),
     }
     if math.isinf(network.bottleneck.rate_bps):
         del parts["buffer"]
@@ -297,8 +297,8 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
         for line in _refusals(prediction):
             found.setdefault(line.text, line)
         for answer in prediction.answers:
-            if answer.partial is not None:
-                text = f"{answer.engine}: {by_option(answer.partial)}"
+            if answer.incomplete_reason is not None:
+                text = f"{answer.engine}: {by_option(answer.incomplete_reason)}"
                 found.setdefault(text, Paragraph(text, "warning", " ! "))
     if not all(is_trusted(answer) for p in predictions for answer in p.answers):
         text = "outside the formula's domain: predict the point alone for the reason"

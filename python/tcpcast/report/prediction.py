@@ -120,7 +120,7 @@ class Prediction:
     def timed_by_goodput(self) -> bool:
         """Whether a transfer's time is that of its start-up and the goodput in the long run."""
         asked = self.size_pkts is not None and self.lead_time is None
-        todays = bool(self.steady) and self.scenario.tcp.is_todays
+        todays = bool(self.steady) and self.scenario.tcp.is_modern
         return asked and todays and math.isfinite(self.goodput_bps)
 
     @property

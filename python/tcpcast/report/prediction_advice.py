@@ -76,7 +76,7 @@ def buffer_advice(prediction: Prediction) -> str:
     rate, time = BUFFER_METRICS
     metric = time if prediction.simulated_transfer else rate
     others = {b: a for b, a in prediction.other_buffers.items() if metric in a.metrics}
-    if not others or any(answer.partial for answer in others.values()):
+    if not others or any(answer.incomplete_reason for answer in others.values()):
         return f"{assumed}, and a smaller one may give a lower rate: try {TRY_BUFFER}."
     values = [
         amount(float(f"{a[metric]:.3g}"), unit_of(metric)) for a in (*others.values(), *simulated)

@@ -20,7 +20,7 @@ class AnswerRow(NamedTuple):
 
     ``of_class`` is empty for all sources together, ``value``, ``low`` and ``high`` are in ``unit``;
     ``low`` and ``high`` are None without an interval. ``trusted`` is False outside the domain of a
-    formula, and for a simulation without a steady state. ``doubt`` is the reason why an interval is
+    formula, and for a simulation without a steady state. ``interval_warning`` is the reason why an interval is
     withheld or has to be checked.
     """
 
@@ -32,10 +32,20 @@ class AnswerRow(NamedTuple):
     high: float | None
     unit: str
     trusted: bool
-    doubt: str | None
+    interval_warning: str | None
 
 
-COLUMNS = ("engine", "class", "metric", "value", "low", "high", "unit", "trusted", "doubt")
+COLUMNS = (
+    "engine",
+    "class",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "unit",
+    "trusted",
+    "interval_warning",
+)
 """The names of :class:`AnswerRow`'s columns."""
 
 
@@ -51,7 +61,7 @@ def _overall(answer: Answer) -> Iterator[AnswerRow]:
     for name, metric in answer.metrics.items():
         yield AnswerRow(
             *(answer.engine, "", name, metric.value, metric.low, metric.high),
-            *(unit_of(name, metric), metric.trusted, metric.doubt),
+            *(unit_of(name, metric), metric.trusted, metric.interval_warning),
         )
 
 
@@ -63,7 +73,7 @@ def _of_classes(answer: Answer) -> Iterator[AnswerRow]:
             if not math.isnan(metric.value):
                 yield AnswerRow(
                     *(answer.engine, of_class, name, metric.value, metric.low, metric.high),
-                    *(UNITS[name], metric.trusted, metric.doubt),
+                    *(UNITS[name], metric.trusted, metric.interval_warning),
                 )
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tcpcast.compare import packets_text
-from tcpcast.scenario.laws import Law
+from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.sizes import FileInBytes, SizeInBytes
 from tcpcast.units import BYTE_UNITS, digits
 
@@ -57,7 +57,7 @@ def sizes_text(traffic: Transfers) -> str:
         only = sizes[0]
         in_bytes = only.data_bytes if isinstance(only, FileInBytes) else None
         return f"of {_beside(in_bytes, packets_text(only))}"
-    mean = getattr(traffic.size, "mean", None) if isinstance(traffic.size, Law) else None
+    mean = getattr(traffic.size, "mean", None) if isinstance(traffic.size, Distribution) else None
     in_bytes = mean.data_bytes if isinstance(mean, SizeInBytes) else None
     return f"of {_beside(in_bytes, f'{digits(traffic.mean_size_pkts)} packets')} on average"
 

@@ -9,7 +9,7 @@ from tcpcast.answer import Note, noted, severity
 from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
 from tcpcast.report.sizes import exact_bytes, sizes_text
-from tcpcast.scenario.crossing import place_of, places
+from tcpcast.scenario.cross_checks import place_of, places
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN
 
@@ -90,9 +90,11 @@ def caveats(answer: Answer) -> list[Note]:
 
     Files that could not be written come last.
     """
-    partial = [] if answer.partial is None else noted([answer.partial], "incomplete")
-    others = (note for note in answer.notes if str(note) != answer.partial)
-    return [*partial, *others, *noted(answer.unwritten, "file")]
+    partial = (
+        [] if answer.incomplete_reason is None else noted([answer.incomplete_reason], "incomplete")
+    )
+    others = (note for note in answer.notes if str(note) != answer.incomplete_reason)
+    return [*partial, *others, *noted(answer.write_errors, "file")]
 
 
 def _captured(traffic: Captured) -> str:
@@ -127,7 +129,7 @@ def _crossing(scenario: Scenario) -> Iterator[str]:
 def _behind(network: Network) -> Iterator[str]:
     """Yield what the path does behind the bottleneck, to packets and to acks."""
     if network.jitter is not None:
-        mean = amount(network.jitter.law.mean_value(), "s")
+        mean = amount(network.jitter.distribution.mean_value(), "s")
         yield f"jitter {mean}{' with reordering' if network.jitter.reorder else ''}"
     if network.return_link is not None:
         yield f"return link {amount(network.return_link.rate_bps, 'bit/s')}"

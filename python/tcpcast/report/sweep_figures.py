@@ -29,7 +29,7 @@ from tcpcast.report.chart import (
 from tcpcast.report.quantity import Scale, label, scale_of
 from tcpcast.report.sweep_cells import WIDE, along, by_word, cells
 from tcpcast.scenario.table import suggestion
-from tcpcast.sweeps.swept import MOST_KEYS
+from tcpcast.sweeps.definition import MOST_KEYS
 from tcpcast.units import digits
 
 if TYPE_CHECKING:

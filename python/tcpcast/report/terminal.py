@@ -14,7 +14,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from tcpcast.visible import visible
+from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class _Console(Console):
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Return a text as rich shows it, with what is hidden written out."""
-        return super().render_str(visible(text), **how)
+        return super().render_str(escape_control_characters(text), **how)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -52,8 +52,8 @@ class _Console(Console):
         if isinstance(renderable, Table):
             room = self._room_for(renderable, room)
         for part in super().render(renderable, room):
-            hides = part.control is None and visible(part.text) != part.text
-            yield Segment(visible(part.text), part.style) if hides else part
+            hides = part.control is None and escape_control_characters(part.text) != part.text
+            yield Segment(escape_control_characters(part.text), part.style) if hides else part
 
     def _room_for(self, table: Table, options: ConsoleOptions) -> ConsoleOptions:
         """Return options with the width that columns need which are not to be wrapped."""

@@ -37,7 +37,7 @@ from tcpcast.report.side_by_side import (
     row_name,
     side_by_side_columns,
 )
-from tcpcast.visible import visible
+from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -99,7 +99,9 @@ def laid_out(parts: Iterable[Part], width: int) -> Iterator[Line]:
             case Share():
                 yield _line(_share(part, width))
             case Code():
-                yield from (_line(f"  {line}") for line in visible(part.text).splitlines())
+                yield from (
+                    _line(f"  {line}") for line in escape_control_characters(part.text).splitlines()
+                )
             case Figure():
                 yield from _paragraph(Paragraph(part.caption, "aside"), width)
 
@@ -168,8 +170,8 @@ def _of_heading(part: Heading) -> Paragraph:
 def _paragraph(part: Paragraph, width: int) -> Iterator[Line]:
     """Yield a paragraph, later lines below the first one's text."""
     style = _STYLES.get(part.role, "")
-    mark, lead = visible(part.mark), visible(part.lead)
-    whole = lead + visible(part.text).replace("\n", " ")
+    mark, lead = escape_control_characters(part.mark), escape_control_characters(part.lead)
+    whole = lead + escape_control_characters(part.text).replace("\n", " ")
     room = max(width - part.margin, NARROWEST)
     lines = [mark + whole]
     if len(lines[0]) > room:
@@ -189,14 +191,14 @@ def _paragraph(part: Paragraph, width: int) -> Iterator[Line]:
 
 def _share(part: Share, width: int) -> str:
     """Return a share as a number and, where there is room, as a bar."""
-    said = f"{visible(part.mark)}{visible(part.name):<18}{100 * part.share:4.0f} %"
+    said = f"{escape_control_characters(part.mark)}{escape_control_characters(part.name):<18}{100 * part.share:4.0f} %"
     length = min(width - len(said) - len(_GAP), BAR)
     return said if length < SHORTEST_BAR else said + _GAP + bar(part.share, length)
 
 
 def _table(part: Table, width: int) -> Iterator[Line]:
     if part.title:
-        yield _line(visible(part.title), "bold")
+        yield _line(escape_control_characters(part.title), "bold")
     columns = _fitting(part, width)
     repeated = min(part.repeated, len(columns) - 1)
     first, rest = columns[:repeated], columns[repeated:]
@@ -247,7 +249,9 @@ def _broken(columns: Sequence[Column], widths: list[int], width: int | None) -> 
     """Return the widths of columns, the widest that may be broken as narrow as they have to be."""
     found = list(widths)
     over = 0 if width is None else _width_of(widths) - width
-    headings = [max(map(_columns_of, visible(c.heading).split("\n"))) for c in columns]
+    headings = [
+        max(map(_columns_of, escape_control_characters(c.heading).split("\n"))) for c in columns
+    ]
     for least in ([column.least for column in columns], [1] * len(columns)):
         floors = [max(pair) for pair in zip(least, headings, strict=True)]
         while over > 0:
@@ -294,8 +298,11 @@ def _width_of(widths: Sequence[int]) -> int:
 
 def _seen(column: Column) -> list[str]:
     """Return the lines of a column's heading, then its cells, with nothing hidden in them."""
-    heading = visible(column.heading).split("\n")
-    return [*heading, *(visible(cell).replace("\n", " ") for cell in column.cells)]
+    heading = escape_control_characters(column.heading).split("\n")
+    return [
+        *heading,
+        *(escape_control_characters(cell).replace("\n", " ") for cell in column.cells),
+    ]
 
 
 def _row(
@@ -334,7 +341,7 @@ def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
         yield from _grid(columns)
         return
     if part.title:
-        yield _line(visible(part.title), "bold")
+        yield _line(escape_control_characters(part.title), "bold")
     yield from _list(part.comparison, width)
     if bearing_intervals(part.comparison):
         yield _line("± and low–high: 95 % interval", "dim")
@@ -356,7 +363,7 @@ def _list(comparison: Comparison, width: int) -> Iterator[Line]:
     widths = _list_widths(row for _, rows in blocks for row in rows)
     narrow = sum(widths) + 3 * len(_GAP) > width
     for name, rows in blocks:
-        yield _line(visible(name), "bold")
+        yield _line(escape_control_characters(name), "bold")
         if narrow:
             widths = _list_widths(rows)
         # Few have both an interval and a difference: they share their columns where room is short.

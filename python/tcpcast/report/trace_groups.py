@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.gains import FEW_IN_TIMEOUT
 from tcpcast.captures.groups import ANY
+from tcpcast.captures.predicted_gain import FEW_IN_TIMEOUT
 from tcpcast.report.document import BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import (

@@ -3,9 +3,9 @@
 from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, Pie
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
+from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.hops import Hop
-from tcpcast.scenario.laws import Law
 from tcpcast.scenario.link import Buffer, Link
 from tcpcast.scenario.loading import find, load, packaged_names, packaged_text, read_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
@@ -30,13 +30,13 @@ __all__ = [
     "Bulk",
     "Captured",
     "Codel",
+    "Distribution",
     "FairQueue",
     "FixedPoint",
     "FqCodel",
     "GilbertElliott",
     "HeadDrop",
     "Hop",
-    "Law",
     "Link",
     "Loss",
     "MaxPlusRules",

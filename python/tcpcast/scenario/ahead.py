@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.metrics import METRICS
+from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.needed import ends_by_itself
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.table import Reading, as_table
-from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from tcpcast.units import show
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
-_INSTEAD = {("run", "connections"): "duration", ("run", "duration"): "connections"}
+_INSTEAD = {("run", "transfers"): "duration", ("run", "duration"): "transfers"}
 """Keys of which exactly one is needed: setting one takes the other out."""
 
 _DEEPEST = 32
@@ -50,7 +50,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     ----------
     assignments
         Each a dotted key, ``=``, and a value: a TOML value where it is one (``44``, ``true``,
-        ``{ law = "constant", value = "12pkt" }``), otherwise a text (``300pkt``, ``1%``).
+        ``{ distribution = "constant", value = "12pkt" }``), otherwise a text (``300pkt``, ``1%``).
 
     Returns
     -------
@@ -100,7 +100,7 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     changes
         New values by dotted key. An entry of ``[[class]]``, ``[[cross]]`` or ``[[network.hop]]`` is
         named by its name or by its index: ``class.far.rtt``, ``network.hop.0.rate``.
-        ``run.connections`` takes the place of ``run.duration``, and the other way round.
+        ``run.transfers`` takes the place of ``run.duration``, and the other way round.
 
     Raises
     ------

@@ -18,6 +18,7 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.link import Link, PathLink
+from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps, inherited
 from tcpcast.scenario.names import Name
 from tcpcast.scenario.network import HEADER_BYTES, NO_RTT, Network
 from tcpcast.scenario.quantities import Duration, PacketSize, PositiveDuration
@@ -31,7 +32,6 @@ from tcpcast.scenario.table import (
     reading,
 )
 from tcpcast.scenario.tcp import Tcp
-from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps, inherited
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
@@ -42,13 +42,13 @@ MOST_CLASSES = 1000
 TRAFFIC: TypeAdapter[Any] = TypeAdapter(Traffic, config=ConfigDict(defer_build=True))
 _TCP: TypeAdapter[Any] = TypeAdapter(Tcp)
 
-_NAMING_KEYS = ("kind", "law", "model")
+_NAMING_KEYS = ("kind", "distribution", "model")
 
 
 class UserClass(Table):
     """A class of users; what it does not say is as at the top level.
 
-    A table that names its kind, law or model stands alone; any other is laid over the top
+    A table that names its kind, distribution or model stands alone; any other is laid over the top
     level's table key by key.
     """
 
@@ -76,7 +76,7 @@ class UserClass(Table):
     ingress: Link = Field(examples=[{"rate": "100mbit"}], description="merged with network.ingress")
     egress: Link = Field(examples=[{"rate": "2mbit"}], description="merged with network.egress")
     traffic: Traffic = Field(
-        examples=[{"off": {"law": "exponential", "mean": "1s"}}],
+        examples=[{"off": {"distribution": "exponential", "mean": "1s"}}],
         description="merged with the top level's traffic",
     )
     tcp: Tcp | None = Field(
@@ -144,7 +144,7 @@ class Population:
         return self.packet_bytes - self.tcp.header_bytes
 
     @property
-    def has_span(self) -> bool:
+    def has_start_or_stop(self) -> bool:
         """Whether its flows start and stop at times of their own, ``start_s`` and ``stop_s``."""
         return self.start_s > 0.0 or math.isfinite(self.stop_s)
 
@@ -228,7 +228,7 @@ def _problem(kind: TypeAdapter[Any], table: object, context: Reading) -> Validat
 
 
 def overlay(base: Any, top: Any) -> Any:
-    """Lay a table over another key by key, unless it names its kind, law or model."""
+    """Lay a table over another key by key, unless it names its kind, distribution or model."""
     if not (_is_table(base) and _is_table(top)) or any(key in top for key in _NAMING_KEYS):
         return top
     return {**base, **{key: overlay(base.get(key), value) for key, value in top.items()}}
@@ -338,7 +338,7 @@ def _count_faults(user_class: UserClass) -> list[Any]:
         if traffic.alone:
             message = (
                 "transfers that run each alone share nothing with a class; write arrivals = { "
-                'law = "poisson", rate = "20/s" }, kind = "on-off" for files in sequence, '
+                'distribution = "poisson", rate = "20/s" }, kind = "on-off" for files in sequence, '
                 "or a scenario for each class"
             )
             found.append(fault(message, "traffic", "arrivals"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tcpcast import units
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.classes import COUNT_KEYS, class_faults
-from tcpcast.scenario.crossing import cross_faults
+from tcpcast.scenario.cross_checks import cross_faults
 from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.table import fault, nested
 from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Transfers
@@ -48,9 +48,9 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
     if scenario.senders > MOST_SOURCES:
         message = f"{scenario.senders} in all classes; write at most {MOST_SOURCES} together"
         found.append(fault(message, "class"))
-    if scenario.run.connections is not None and all(isinstance(p.traffic, Bulk) for p in groups):
+    if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
         message = 'bulk flows never complete; write duration = "300s" instead'
-        found.append(fault(message, "run", "connections"))
+        found.append(fault(message, "run", "transfers"))
     for place, group in enumerate(groups):
         above: tuple[str | int, ...] = ("class", place) if scenario.classes else ()
         found += [fault(text, *above, *where) for where, text in _population_faults(group)]
@@ -72,7 +72,7 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
     found += _faults_of_managed_queues(scenario)
     found += _faults_of_return(scenario)
     found += _faults_of_headers(scenario)
-    instant = next((group.tcp for group in groups if group.tcp.hears_losses), None)
+    instant = next((group.tcp for group in groups if group.tcp.has_loss_feedback), None)
     if scenario.probes.pcap and instant is not None:
         message = (
             f"{instant.stack} acknowledges every single packet and retransmits nothing, so a "
@@ -100,7 +100,7 @@ def _faults_of_report(scenario: Scenario) -> Iterator[InitErrorDetails]:
     if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
         message = 'is of flows that never end; leave it out, or write traffic.kind = "bulk"'
         yield fault(message, "run", "report_at")
-    elif scenario.hears_losses:
+    elif scenario.has_loss_feedback:
         message = (
             "is of bytes in order, and max-plus-reno does not put packets in order; leave it out, "
             'or write tcp.stack = "rfc-newreno"'
@@ -116,14 +116,14 @@ def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
     """Find classes that one run cannot have beside the first: other kinds of sender."""
     first, found = groups[0].tcp, []
     # Beside today's TCP each source has an end of its own kind.
-    alike = any(group.tcp.is_todays for group in groups)
+    alike = any(group.tcp.is_modern for group in groups)
     for place, group in enumerate(groups):
         units = group.tcp.rules.window_unit, first.rules.window_unit
         for key, (own, other), differs in (
             (
                 ("stack",),
                 (group.tcp.stack, first.stack),
-                group.tcp.hears_losses != first.hears_losses,
+                group.tcp.has_loss_feedback != first.has_loss_feedback,
             ),
             (("rules", "window_unit"), units, not alike and units[0] != units[1]),
         ):
@@ -138,7 +138,7 @@ def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
 
 def _faults_of_managed_queues(scenario: Scenario) -> list[InitErrorDetails]:
     """Find queues that control senders by drops, where senders make up for each at once."""
-    instant = next((g.tcp.stack for g in scenario.populations if g.tcp.hears_losses), None)
+    instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network, found = scenario.network, []
     links: list[tuple[tuple[str | int, ...], Link]] = [(("bottleneck",), network.bottleneck_link)]
     if network.hops:
@@ -155,7 +155,7 @@ def _faults_of_managed_queues(scenario: Scenario) -> list[InitErrorDetails]:
 
 def _faults_of_return(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find acks that are late or lost, where senders have no timer that would make up for one."""
-    instant = next((g.tcp.stack for g in scenario.populations if g.tcp.hears_losses), None)
+    instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network = scenario.network
     asked = {RETURN: network.return_link, "ack_loss": network.ack_loss}
     for key in asked if instant is not None else ():
@@ -220,7 +220,9 @@ def phase_warnings(scenario: Scenario) -> list[str]:
     """Say where phases decide who gets a place in a full queue: hosts take no time there."""
     network, groups = scenario.network, scenario.populations
     endless = [group for group in groups if isinstance(group.traffic, Bulk)]
-    exact = [group for group in endless if not group.tcp.host_noise and not group.tcp.hears_losses]
+    exact = [
+        group for group in endless if not group.tcp.host_noise and not group.tcp.has_loss_feedback
+    ]
     steady = network.jitter is None and not scenario.cross and not scenario.loses_at_random
     if (
         not exact

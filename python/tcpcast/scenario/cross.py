@@ -17,13 +17,13 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.laws import PlainNumber
+from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.names import Name
 from tcpcast.scenario.quantities import Duration, PositiveDuration, counted
 from tcpcast.scenario.recording import MOST_ROWS, read_recording
-from tcpcast.scenario.table import Table, choice, fault, faults, no_entries, reading
+from tcpcast.scenario.table import Table, choice, fault, faults, no_choice, no_entries, reading
 
-LAWS = ("poisson", "fgn", "pareto", "trace")
+MODELS = ("poisson", "fgn", "pareto", "trace")
 MOST_CROSS_SOURCES = 100_000
 MOST_SHARE = 100.0
 """Times a hop's rate that a stream may offer."""
@@ -104,7 +104,7 @@ Hurst = Annotated[
 class Cross(Table):
     """A stream of cross packets at one hop; its packets are of ``network.packet``."""
 
-    law: str
+    model: str
     name: Name | None = Field(
         default=None, examples=["backbone"], description="name in the table cross"
     )
@@ -170,25 +170,25 @@ _KEYS_OF = {
     "pareto": ("sources", "on", "off", "alpha"),
     "trace": ("file", "times", "bytes", "period", "offset"),
 }
-"""Keys that one law alone has."""
+"""Keys that one model alone has."""
 
 
-def _of_other_laws(law: str) -> dict[str, str]:
-    """Return what to say of the keys of other laws."""
+def _keys_of_other_models(model: str) -> dict[str, str]:
+    """Return what to say of the keys of other models."""
     return {
-        key: f'goes with law = "{other}", not "{law}"; leave it out'
+        key: f'goes with model = "{other}", not "{model}"; leave it out'
         for other, keys in _KEYS_OF.items()
         for key in keys
-        if other != law
+        if other != model
     }
 
 
 class PoissonCross(_OfMean):
     """Packets that are independent of one another."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = _of_other_laws("poisson")
+    elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("poisson")
 
-    law: Literal["poisson"]
+    model: Literal["poisson"]
 
 
 class FgnCross(_OfMean):
@@ -198,9 +198,9 @@ class FgnCross(_OfMean):
     noise before the cut; the table ``cross`` has what came out.
     """
 
-    elsewhere: ClassVar[Mapping[str, str]] = _of_other_laws("fgn")
+    elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("fgn")
 
-    law: Literal["fgn"]
+    model: Literal["fgn"]
     sd: AmountOfRate = Field(
         examples=["40%"],
         description="standard deviation of the rate in bins, or share of the hop's rate",
@@ -232,9 +232,9 @@ class ParetoCross(_OfMean):
     is on. All begin in equilibrium. Together they have H = (3 - alpha) / 2 over long times.
     """
 
-    elsewhere: ClassVar[Mapping[str, str]] = _of_other_laws("pareto")
+    elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("pareto")
 
-    law: Literal["pareto"]
+    model: Literal["pareto"]
     sources: Annotated[int, *counted(1, MOST_CROSS_SOURCES)] = Field(
         examples=[50], description="number of on/off sources"
     )
@@ -277,12 +277,12 @@ class TraceCross(Cross):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        **_of_other_laws("trace"),
+        **_keys_of_other_models("trace"),
         "mean": "the file has the times; leave it out",
         "sd": "the file has the bytes; leave it out",
     }
 
-    law: Literal["trace"]
+    model: Literal["trace"]
     file: str | None = Field(default=None, exclude=True, examples=["cross.csv"])
     times: list[Seconds] = Field(
         default_factory=no_entries, min_length=1, max_length=MOST_ROWS, examples=[[0, 0.1]]
@@ -354,20 +354,20 @@ class TraceCross(Cross):
         return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
 
 
-def _law_named(value: object) -> object:
+def _known_model(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
-    if "law" not in value:
-        raise faults([fault('missing; write law = "fgn", "poisson", "pareto" or "trace"', "law")])
+    if "model" not in value:
+        raise faults([no_choice(value, "model", '"fgn", "poisson", "pareto" or "trace"')])
     try:
-        return {**value, "law": choice("law of cross traffic", LAWS)(value["law"])}
+        return {**value, "model": choice("model of cross traffic", MODELS)(value["model"])}
     except ValueError as error:
-        raise faults([fault(str(error), "law")]) from None
+        raise faults([fault(str(error), "model")]) from None
 
 
 CrossTraffic = Annotated[
     PoissonCross | FgnCross | ParetoCross | TraceCross,
-    Field(discriminator="law"),
-    BeforeValidator(_law_named),
+    Field(discriminator="model"),
+    BeforeValidator(_known_model),
 ]
 """A ``[[cross]]`` table."""

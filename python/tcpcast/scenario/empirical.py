@@ -1,4 +1,4 @@
-"""The empirical law: measured values with their weights, from a CSV file or written out."""
+"""The empirical distribution: measured values with their weights, from a CSV file or written out."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, mod
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
-from tcpcast.scenario.laws import Law, Quantity
+from tcpcast.scenario.distributions import Distribution, Quantity
 from tcpcast.scenario.table import fault, faults, lack, no_entries, reading
 
 MOST_VALUES = 100_000
@@ -32,7 +32,7 @@ Weight = Annotated[
 ]
 
 
-class Empirical(Law[Quantity]):
+class Empirical(Distribution[Quantity]):
     """One of a list of values, each with its weight.
 
     The file has the column ``value`` and optionally ``weight`` (or ``probability``): plain
@@ -40,7 +40,7 @@ class Empirical(Law[Quantity]):
     folder. The resolved scenario holds the values themselves, so it no longer needs the file.
     """
 
-    law: Literal["empirical"]
+    distribution: Literal["empirical"]
     file: str | None = Field(default=None, exclude=True)
     values: list[Quantity] = Field(default_factory=no_entries, min_length=1, max_length=MOST_VALUES)
     weights: list[Weight] = Field(default_factory=no_entries, max_length=MOST_VALUES)
@@ -97,7 +97,7 @@ class Empirical(Law[Quantity]):
         pairs = sorted(p for p in zip(self.values, self.weights, strict=True) if p[1] > 0)
         sums = list(accumulate(weight for _, weight in pairs))
         return {
-            "law": self.law,
+            "distribution": self.distribution,
             "values": [float(value) for value, _ in pairs],
             "cumulative": [s / sums[-1] for s in sums],
         }

@@ -20,7 +20,7 @@ class FixedPoint(Table):
     """A few flows followed exactly among cross flows made of what was measured on them.
 
     ``scheme`` and ``conditional`` are those of INRIA report 4154, section 5.3. Cross flows go by
-    laws measured on the reference flows, of which ``moments`` are kept. Of each class
+    distributions measured on the reference flows, of which ``moments`` are kept. Of each class
     ``references`` flows are followed, at most a tenth of it; the report has 1. ``steps`` iterations
     of length ``step`` come before the measurement; ``tolerance`` is the largest difference that
     passes for none.
@@ -29,11 +29,9 @@ class FixedPoint(Table):
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
         default=2,
         examples=[2],
-        description=(
-            "model of cross flows: 0, independent times between packets; 1, the same with delays "
-            "that limit a flow's packets in the shared router; 2, window flow control with "
-            "measured service times"
-        ),
+        description="model of cross flows: 0, independent times between packets; 1, the same with "
+        "delays that limit a flow's packets in the shared router; 2, window flow control with "
+        "measured service times",
     )
     conditional: StrictBool = Field(
         default=False,

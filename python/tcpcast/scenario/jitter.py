@@ -13,20 +13,31 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from tcpcast.scenario.laws import Law
+from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.quantities import RATIO_SCHEMA, TIME_SCHEMA
-from tcpcast.scenario.table import fault, faults, not_a_word
-from tcpcast.scenario.traffic import TimeLaw
+from tcpcast.scenario.table import fault, faults, no_choice, not_a_word
+from tcpcast.scenario.traffic import TimeDistribution
 
-_LAWS = ("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical")
-_TIMES: TypeAdapter[Law[float]] = TypeAdapter(TimeLaw, config=ConfigDict(defer_build=True))
+_DISTRIBUTIONS = (
+    "exponential",
+    "ep",
+    "ee",
+    "lognormal",
+    "pareto",
+    "constant",
+    "uniform",
+    "empirical",
+)
+_TIMES: TypeAdapter[Distribution[float]] = TypeAdapter(
+    TimeDistribution, config=ConfigDict(defer_build=True)
+)
 
 
 _PLAIN: dict[str, Any] = {"type": "number", "minimum": 0}
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "law": {"enum": list(_LAWS)},
+        "distribution": {"enum": list(_DISTRIBUTIONS)},
         "reorder": {"type": "boolean"},
         **dict.fromkeys(("mean", "sd", "minimum", "low", "high", "value"), TIME_SCHEMA),
         **dict.fromkeys(("alpha", "c"), _PLAIN),
@@ -35,17 +46,17 @@ _SCHEMA: dict[str, Any] = {
         "values": {"type": "array", "items": TIME_SCHEMA},
         "weights": {"type": "array", "items": _PLAIN},
     },
-    "required": ["law"],
+    "required": ["distribution"],
     "additionalProperties": False,
 }
-"""The keys of all laws of times together."""
+"""The keys of all distributions of times together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jitter:
-    """The law of the delay in seconds, and whether packets may overtake each other."""
+    """The distribution of the delay in seconds, and whether packets may overtake each other."""
 
-    law: Law[float]
+    distribution: Distribution[float]
     reorder: bool
 
 
@@ -53,12 +64,19 @@ def _read(value: object, info: ValidationInfo) -> Jitter:
     if isinstance(value, Jitter):
         return value
     if not isinstance(value, Mapping):
-        message = 'not a table; write { law = "exponential", mean = "5ms" }'
+        message = 'not a table; write { distribution = "exponential", mean = "5ms" }'
         raise faults([fault(message, value=value)])
-    if "law" not in value:
-        raise faults([fault('missing; write law = "exponential"', "law")])
-    if value["law"] not in list(_LAWS):
-        raise faults([fault(not_a_word("law", value["law"], _LAWS), "law")])
+    if "distribution" not in value:
+        raise faults([no_choice(value, "distribution", '"exponential"')])
+    if value["distribution"] not in list(_DISTRIBUTIONS):
+        raise faults(
+            [
+                fault(
+                    not_a_word("distribution", value["distribution"], _DISTRIBUTIONS),
+                    "distribution",
+                )
+            ]
+        )
     reorder = value.get("reorder", False)
     if not isinstance(reorder, bool):
         raise faults([fault(f"{reorder!r} is not true or false", "reorder")])
@@ -67,7 +85,10 @@ def _read(value: object, info: ValidationInfo) -> Jitter:
 
 
 def _written(jitter: Jitter) -> dict[str, Any]:
-    return {**jitter.law.model_dump(by_alias=True, exclude_none=True), "reorder": jitter.reorder}
+    return {
+        **jitter.distribution.model_dump(by_alias=True, exclude_none=True),
+        "reorder": jitter.reorder,
+    }
 
 
 JitterRule = Annotated[
@@ -76,4 +97,4 @@ JitterRule = Annotated[
     PlainSerializer(_written),
     WithJsonSchema(_SCHEMA),
 ]
-"""A law of times, and ``reorder``."""
+"""A distribution of times, and ``reorder``."""

@@ -38,7 +38,7 @@ from tcpcast.scenario.consistency import (
     population_warnings,
 )
 from tcpcast.scenario.cross import CrossTraffic
-from tcpcast.scenario.crossing import cross_warnings
+from tcpcast.scenario.cross_checks import cross_warnings
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.names import Title
@@ -115,7 +115,7 @@ class Scenario(Table):
     cross: list[CrossTraffic] = Field(
         default=[],
         max_length=100,
-        examples=[[{"law": "poisson", "mean": "80%"}]],
+        examples=[[{"model": "poisson", "mean": "80%"}]],
         description="cross traffic, one stream each",
     )
 
@@ -227,14 +227,14 @@ class Scenario(Table):
         return sum(p.count for p in self.populations)
 
     @property
-    def hears_losses(self) -> bool:
+    def has_loss_feedback(self) -> bool:
         """Whether senders learn of each loss at once; a run has no others beside these."""
-        return any(group.tcp.hears_losses for group in self.populations)
+        return any(group.tcp.has_loss_feedback for group in self.populations)
 
     @property
-    def is_todays(self) -> bool:
+    def is_modern(self) -> bool:
         """Whether any sender has one of today's stacks."""
-        return any(group.tcp.is_todays for group in self.populations)
+        return any(group.tcp.is_modern for group in self.populations)
 
     @property
     def payload_bytes(self) -> int:
@@ -255,7 +255,7 @@ class Scenario(Table):
         )
 
     @property
-    def transfers_alone(self) -> Transfers | None:
+    def isolated_transfers(self) -> Transfers | None:
         """The traffic, where it is transfers that are each alone on the empty path."""
         if isinstance(self.traffic, Transfers) and self.traffic.alone and not self.classes:
             return self.traffic
@@ -346,7 +346,7 @@ class Scenario(Table):
         source, folder, _ = self._given
         return source, None if folder is None else str(folder.resolve())
 
-    def beside(self, name: str) -> Path:
+    def resolve_path(self, name: str) -> Path:
         """Return where a file of this name is: relative names start at the scenario's folder.
 
         That of a packaged scenario, or of one that is in no file, is the current folder.

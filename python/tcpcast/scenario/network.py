@@ -66,11 +66,9 @@ class Network(Table):
     )
     jitter: JitterRule | None = Field(
         default=None,
-        examples=[{"law": "exponential", "mean": "5ms"}],
-        description=(
-            "random delay behind the bottleneck, a law of times; reorder = true lets packets "
-            "overtake"
-        ),
+        examples=[{"distribution": "exponential", "mean": "5ms"}],
+        description="distribution of a random delay behind the bottleneck; reorder = true lets "
+        "packets overtake",
     )
     hops: list[Hop] = Field(
         default=[],

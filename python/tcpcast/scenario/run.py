@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -34,7 +34,7 @@ from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word, rea
 PRECISION_METRICS = tuple(name for name, row in METRICS.items() if row.has_precision)
 """Metrics with an interval, so that a precision can be asked of them."""
 
-MOST_CONNECTIONS = 10**12
+MAX_TRANSFERS = 10**12
 MOST_LEAST = 10**9
 MOST_SEED = 2**63 - 1
 LEAST_PRECISION = 2.0**-52
@@ -83,7 +83,7 @@ def _read_relative_width(value: object) -> float:
 
 
 def _at_most_one_length(schema: dict[str, Any]) -> None:
-    schema["not"] = {"required": ["connections", "duration"]}
+    schema["not"] = {"required": ["transfers", "duration"]}
 
 
 WarmUp = Annotated[
@@ -128,14 +128,16 @@ ReportTimes = Annotated[
 class Run(Table):
     """How long each replication lasts, how many there are, and from which seed.
 
-    ``connections`` counts transfers completed after the warm-up; ``duration`` is the time
+    ``transfers`` counts transfers completed after the warm-up; ``duration`` is the time
     simulated, the warm-up included. Either is per replication. Transfers that are each alone need
     neither: they end by themselves, and have nothing to warm up.
     """
 
     model_config = ConfigDict(json_schema_extra=_at_most_one_length)
 
-    connections: Annotated[int, *counted(1, MOST_CONNECTIONS)] | None = Field(
+    elsewhere: ClassVar[Mapping[str, str]] = {"connections": "unknown key; write run.transfers"}
+
+    transfers: Annotated[int, *counted(1, MAX_TRANSFERS)] | None = Field(
         default=None,
         examples=[200000],
         description="transfers completed after the warm-up, per replication",
@@ -199,11 +201,11 @@ class Run(Table):
     def _check(self, info: ValidationInfo) -> Self:
         if reading(info).ends_by_itself:
             return self._check_of_transfers()
-        if self.connections is None and self.duration is None:
-            message = 'missing; write duration = "300s", or connections = 200000'
+        if self.transfers is None and self.duration is None:
+            message = 'missing; write duration = "300s", or transfers = 200000'
             raise faults([fault(message, "duration")])
-        if self.connections is not None and self.duration is not None:
-            message = "connections and duration are both given; write one of them"
+        if self.transfers is not None and self.duration is not None:
+            message = "transfers and duration are both given; write one of them"
             raise faults([fault(message, "duration")])
         if self.duration is not None and (self.warmup_s or 0) >= self.duration:
             message = (
@@ -217,7 +219,7 @@ class Run(Table):
         ends = "transfers that run each alone end by themselves"
         found = [
             fault(f"{ends}; leave it out (traffic.count says how many), or write arrivals", name)
-            for name in ("connections", "duration")
+            for name in ("transfers", "duration")
             if getattr(self, name) is not None
         ]
         if self.warmup_s != 0:

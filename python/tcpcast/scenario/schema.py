@@ -47,7 +47,7 @@ def _complete_by_classes(schema: dict[str, Any], partial: dict[str, Any]) -> Non
 
 
 def _titled(schema: dict[str, Any]) -> dict[str, Any]:
-    """Call every definition by its title; pydantic's names for the laws are too long to read."""
+    """Call every definition by its title; pydantic's names for the distributions are too long to read."""
     text = json.dumps(schema)
     for name, definition in schema["$defs"].items():
         title = definition["title"]

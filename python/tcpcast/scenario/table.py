@@ -36,7 +36,7 @@ _LONGEST = 200
 TableT = TypeVar("TableT", bound="Table")
 
 _NO_TABLES = frozenset(
-    ("droptail", *("a-law", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
+    ("droptail", *("a-distribution", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
 )
 """Members of unions that no word of a table tells apart, as ``Tag`` names them."""
 
@@ -121,6 +121,13 @@ def lack(message: str, *location: str | int) -> InitErrorDetails:
     return fault(message, *location, kind=_LACK)
 
 
+def no_choice(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
+    """Describe the missing key that selects the kind of a table; ``law`` is its former name."""
+    if "law" in value:
+        return fault(f"unknown key; write {key} = {show(value['law'])}", "law")
+    return lack(f"missing; write {key} = {example}", key)
+
+
 def has_only_lacks(error: ValidationError) -> bool:
     """Return True if nothing is wrong except that keys are missing."""
     return all(detail["type"] == _LACK for detail in error.errors())
@@ -183,7 +190,7 @@ def faults_of(
     found: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = union_members()
     for e in error.errors():
-        found[tuple(part for part in e["loc"] if part not in members), e["msg"]] = None
+        found[_without_members(e["loc"], members), e["msg"]] = None
     if of_classes:
         found = {key: None for key in found if key[0][:1] != ("traffic",)}
     listed = [
@@ -194,6 +201,14 @@ def faults_of(
     if len(listed) > _MOST_LINES:
         listed[_MOST_LINES:] = [Fault("", f"and {len(listed) - _MOST_LINES} more")]
     return listed
+
+
+def _without_members(
+    location: tuple[int | str, ...], members: frozenset[str]
+) -> tuple[int | str, ...]:
+    """Remove names of union members; ``transfers`` below ``run`` is a key."""
+    pairs = zip(("", *location), location, strict=False)
+    return tuple(p for above, p in pairs if p not in members or (above, p) == ("run", "transfers"))
 
 
 def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:

@@ -21,6 +21,15 @@ from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.errors import UnitError
+from tcpcast.scenario.modern_tcp import (
+    DEFAULT_STACK,
+    TIMESTAMP_BYTES,
+    TODAYS_PRESETS,
+    control_of,
+    is_modern,
+    shown_keys,
+    todays_faults,
+)
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
     TIME_SCHEMA,
@@ -41,15 +50,6 @@ from tcpcast.scenario.tcp_rules import (
     rule_faults,
     rules_of,
     shown_rules,
-)
-from tcpcast.scenario.todays_tcp import (
-    DEFAULT_STACK,
-    TIMESTAMP_BYTES,
-    TODAYS_PRESETS,
-    control_of,
-    is_todays,
-    shown_keys,
-    todays_faults,
 )
 
 _RFC: dict[str, Any] = {
@@ -303,7 +303,7 @@ class Tcp(Table):
     @model_serializer(mode="wrap")
     def _leave_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         tables: dict[str, Any] = handler(self)
-        if self.is_todays:
+        if self.is_modern:
             return shown_keys(tables)
         own = STACKS[self.stack].get("rules", {})
         return {**tables, "rules": shown_rules(self.stack, tables["rules"], own)}
@@ -318,7 +318,7 @@ class Tcp(Table):
                 message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
                 found.append(fault(message, key))
         found += [*self._faults_of_rules(), *self._faults_of_max_plus()]
-        if self.is_todays:
+        if self.is_modern:
             found += todays_faults(self.stack, self._typed())
         else:
             found += self._faults_of_classic()
@@ -334,8 +334,8 @@ class Tcp(Table):
             yield fault(f"{self.stack} begins with the first data packet; {instead}", "handshake")
 
     def _faults_of_rules(self) -> Iterator[InitErrorDetails]:
-        yield from rule_faults(self.stack, self.rules, is_todays=self.is_todays)
-        if self.is_todays:
+        yield from rule_faults(self.stack, self.rules, is_modern=self.is_modern)
+        if self.is_modern:
             return
         if self.last_packets_threshold > self.duplicate_threshold:
             message = (
@@ -366,9 +366,9 @@ class Tcp(Table):
         }
 
     @property
-    def is_todays(self) -> bool:
+    def is_modern(self) -> bool:
         """Whether it is one of today's stacks."""
-        return is_todays(self.stack)
+        return is_modern(self.stack)
 
     @property
     def control(self) -> str:
@@ -387,7 +387,7 @@ class Tcp(Table):
         With delayed acks two, where the window grows with each ack; Linux lets it grow with the
         packets that are acked.
         """
-        grows_with_acks = not self.is_todays or self.stack == "rfc-sack"
+        grows_with_acks = not self.is_modern or self.stack == "rfc-sack"
         return 2 if self.delayed_acks and grows_with_acks else 1
 
     def timeout_s(self, rtt_s: float) -> float:
@@ -402,12 +402,12 @@ class Tcp(Table):
     @property
     def adds_min_rto(self) -> bool:
         """Whether the timeout is the round-trip time and ``min_rto``, as Linux has it."""
-        return self.is_todays and self.stack != "rfc-sack"
+        return self.is_modern and self.stack != "rfc-sack"
 
     @property
     def has_sack(self) -> bool:
         """Whether the receiver says what arrived beyond a loss (RFC 2018)."""
-        return self.is_todays and self.stack != "linux-reno-classic"
+        return self.is_modern and self.stack != "linux-reno-classic"
 
     @property
     def probes_tails(self) -> bool:
@@ -446,7 +446,7 @@ class Tcp(Table):
         return self.max_rto
 
     @property
-    def hears_losses(self) -> bool:
+    def has_loss_feedback(self) -> bool:
         """Whether senders hear of each loss at the moment of the loss."""
         return self.stack == MAX_PLUS
 

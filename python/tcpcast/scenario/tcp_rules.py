@@ -7,8 +7,8 @@ from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, WithJso
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
+from tcpcast.scenario.modern_tcp import OF_CLASSIC
 from tcpcast.scenario.table import Table, choice, fault
-from tcpcast.scenario.todays_tcp import OF_CLASSIC
 
 MAX_PLUS = "max-plus-reno"
 
@@ -182,13 +182,13 @@ def shown_rules(stack: str, rules: dict[str, Any], of_preset: dict[str, Any]) ->
     return {key: value for key, value in rules.items() if key in known}
 
 
-def rule_faults(stack: str, rules: TcpRules, *, is_todays: bool) -> Iterator[InitErrorDetails]:
+def rule_faults(stack: str, rules: TcpRules, *, is_modern: bool) -> Iterator[InitErrorDetails]:
     """Find rules that a stack does not have."""
     if stack != MAX_PLUS and rules.max_plus is not None:
         message = f'goes with stack = "{MAX_PLUS}"; write that, or leave it out'
         yield fault(message, "rules", "max_plus")
     for key in rules.departures():
-        if is_todays:
+        if is_modern:
             instead = _TODAYS_INSTEAD[key]
             message = f"{stack} has a rule of its own: {instead}; {OF_CLASSIC}"
             yield fault(message, "rules", key)

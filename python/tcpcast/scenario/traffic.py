@@ -19,12 +19,11 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.empirical import Empirical
-from tcpcast.scenario.laws import (
+from tcpcast.scenario.distributions import (
     Constant,
+    Distribution,
     Exponential,
     ExponentialPareto,
-    Law,
     Lognormal,
     Pareto,
     TwoExponentials,
@@ -34,9 +33,19 @@ from tcpcast.scenario.laws import (
     not_one_time,
     read_any_size,
 )
+from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
 from tcpcast.scenario.sizes import FileInBytes, is_in_bytes, write_size
-from tcpcast.scenario.table import Table, choice, fault, faults, lack, not_a_word, reading
+from tcpcast.scenario.table import (
+    Table,
+    choice,
+    fault,
+    faults,
+    lack,
+    no_choice,
+    not_a_word,
+    reading,
+)
 from tcpcast.scenario.toml import write_value
 
 MOST_SOURCES = 10_000_000
@@ -44,7 +53,7 @@ MOST_TRANSFERS = 10**9
 MOST_SIZE_PKTS = 10**9
 MOST_CONNECTIONS = 10**12
 
-LAWS = (
+DISTRIBUTIONS = (
     "exponential",
     "ep",
     "ee",
@@ -61,31 +70,33 @@ CAPTURE = "capture"
 Count = Annotated[int, *counted(1, MOST_SOURCES)]
 
 
-def _law_named(
+def _distribution_named(
     example: Mapping[str, str], read: Callable[[object], float]
 ) -> Callable[[object], object]:
-    """Return a validator that says what is wrong with the choice of a law of such quantities."""
+    """Return a validator that says what is wrong with the choice of a distribution of such quantities."""
 
     def check(value: object) -> object:
-        if isinstance(value, Law):
+        if isinstance(value, Distribution):
             return value
         if not isinstance(value, Mapping):
             written = write_value(meant(value) or always(value, read) or example)
-            raise ValueError(f"{units.show(value)} is not a law; write {written}")
-        law = value.get("law")
-        if law is None:
-            raise faults([lack(f'missing; write law = "{example["law"]}"', "law")])
-        if law not in LAWS:
-            raise faults([fault(not_a_word("law", law, LAWS), "law")])
+            raise ValueError(f"{units.show(value)} is not a distribution; write {written}")
+        distribution = value.get("distribution")
+        if distribution is None:
+            raise faults([no_choice(value, "distribution", units.show(example["distribution"]))])
+        if distribution not in DISTRIBUTIONS:
+            raise faults(
+                [fault(not_a_word("distribution", distribution, DISTRIBUTIONS), "distribution")]
+            )
         return value
 
     return check
 
 
-_SIZE_EXAMPLE = {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"}
-_TIME_EXAMPLE = {"law": "exponential", "mean": "1s"}
+_SIZE_EXAMPLE = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
+_TIME_EXAMPLE = {"distribution": "exponential", "mean": "1s"}
 
-SizeLaw = Annotated[
+SizeDistribution = Annotated[
     Exponential[Size]
     | ExponentialPareto[Size]
     | TwoExponentials[Size]
@@ -94,10 +105,10 @@ SizeLaw = Annotated[
     | Constant[Size]
     | Uniform[Size]
     | Empirical[Size],
-    Field(discriminator="law"),
-    BeforeValidator(_law_named(_SIZE_EXAMPLE, read_any_size)),
+    Field(discriminator="distribution"),
+    BeforeValidator(_distribution_named(_SIZE_EXAMPLE, read_any_size)),
 ]
-TimeLaw = Annotated[
+TimeDistribution = Annotated[
     Exponential[Duration]
     | ExponentialPareto[Duration]
     | TwoExponentials[Duration]
@@ -106,8 +117,8 @@ TimeLaw = Annotated[
     | Constant[Duration]
     | Uniform[Duration]
     | Empirical[Duration],
-    Field(discriminator="law"),
-    BeforeValidator(_law_named(_TIME_EXAMPLE, units.parse_duration)),
+    Field(discriminator="distribution"),
+    BeforeValidator(_distribution_named(_TIME_EXAMPLE, units.parse_duration)),
 ]
 
 
@@ -126,13 +137,15 @@ class OnOff(Table):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         "arrivals": 'belongs to kind = "transfers"; write that kind, or leave it out',
-        "count": 'belongs to kind = "transfers"; write that kind, or run.connections',
+        "count": 'belongs to kind = "transfers"; write that kind, or run.transfers',
     }
 
     kind: Literal["on-off"]
     declared: Count | None = Field(default=None, alias="sources", examples=[134])
-    off: TimeLaw = Field(examples=[_TIME_EXAMPLE], description="law of OFF times")
-    size: SizeLaw = Field(examples=[_SIZE_EXAMPLE], description="law of file sizes")
+    off: TimeDistribution = Field(examples=[_TIME_EXAMPLE], description="distribution of OFF times")
+    size: SizeDistribution = Field(
+        examples=[_SIZE_EXAMPLE], description="distribution of file sizes"
+    )
     size_rounding: Annotated[
         Literal["nearest", "down"], BeforeValidator(choice("rounding", ("nearest", "down")))
     ] = Field(
@@ -188,8 +201,8 @@ class OnOff(Table):
         if self.size.mean_value() < 1:
             mean = units.format_packets(self.size.mean_value())
             found.append(fault(f"the mean size, {mean}, is below one packet; write more", "size"))
-        for name, law in (("off", self.off), ("size", self.size)):
-            if self.correlation and law.is_constant():
+        for name, distribution in (("off", self.off), ("size", self.size)):
+            if self.correlation and distribution.is_constant():
                 message = f"nothing goes with {name}, which is constant; leave it out"
                 found.append(fault(message, "correlation"))
         if found:
@@ -200,11 +213,11 @@ class OnOff(Table):
 def _kind_of_start(value: object) -> str:
     if isinstance(value, str):
         return "a-rule"
-    return "a-list" if isinstance(value, list | tuple) else "a-law"
+    return "a-list" if isinstance(value, list | tuple) else "a-distribution"
 
 
 Start = Annotated[
-    Annotated[TimeLaw, Tag("a-law")]
+    Annotated[TimeDistribution, Tag("a-distribution")]
     | Annotated[list[Duration], Tag("a-list")]
     | Annotated[Literal["within-rtt"], BeforeValidator(not_one_time), Tag("a-rule")],
     Discriminator(_kind_of_start),
@@ -214,7 +227,7 @@ Start = Annotated[
 class Bulk(Table):
     """Flows that always have data to send.
 
-    ``start`` is a law of start times, a list with one time for each flow, or ``"within-rtt"``:
+    ``start`` is a distribution of start times, a list with one time for each flow, or ``"within-rtt"``:
     uniformly within one round-trip time.
     """
 
@@ -225,7 +238,7 @@ class Bulk(Table):
     start_rule: Start = Field(
         default="within-rtt",
         alias="start",
-        examples=[{"law": "uniform", "low": "0s", "high": "1s"}],
+        examples=[{"distribution": "uniform", "low": "0s", "high": "1s"}],
         description="distribution, list of times, or uniform within one RTT",
     )
 
@@ -240,16 +253,16 @@ class Bulk(Table):
         return self.flows
 
     @property
-    def start(self) -> Law[Any] | list[float] | None:
-        """Law of start times, times in seconds, or None: uniformly within one RTT."""
+    def start(self) -> Distribution[Any] | list[float] | None:
+        """Distribution of start times, times in seconds, or None: uniformly within one RTT."""
         return None if isinstance(self.start_rule, str) else self.start_rule
 
 
 def _read_size(value: object, info: ValidationInfo) -> int:
     """Read the size of a transfer: whole packets, or bytes, the last packet perhaps not full."""
-    law = meant(value)
-    if law is not None:
-        raise UnitError(f"{units.show(value)} is not a size; write {write_value(law)}")
+    distribution = meant(value)
+    if distribution is not None:
+        raise UnitError(f"{units.show(value)} is not a size; write {write_value(distribution)}")
     packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
     in_bytes = is_in_bytes(value)
     if not in_bytes and packets != int(packets):
@@ -277,13 +290,13 @@ TransferSize = Annotated[
 def _kind_of_size(value: object) -> str:
     if isinstance(value, list | tuple):
         return "a-list"
-    return "a-law" if isinstance(value, Mapping | Law) else "a-size"
+    return "a-distribution" if isinstance(value, Mapping | Distribution) else "a-size"
 
 
 SizeRule = Annotated[
     Annotated[TransferSize, Tag("a-size")]
     | Annotated[list[TransferSize], Field(min_length=1, max_length=1000), Tag("a-list")]
-    | Annotated[SizeLaw, Tag("a-law")],
+    | Annotated[SizeDistribution, Tag("a-distribution")],
     Discriminator(_kind_of_size),
 ]
 
@@ -291,9 +304,9 @@ SizeRule = Annotated[
 class Arrivals(Table):
     """When the transfers of open traffic begin."""
 
-    law: Annotated[Literal["poisson"], BeforeValidator(choice("law of arrivals", ("poisson",)))] = (
-        Field(examples=["poisson"], description="Poisson process")
-    )
+    distribution: Annotated[
+        Literal["poisson"], BeforeValidator(choice("distribution of arrivals", ("poisson",)))
+    ] = Field(examples=["poisson"], description="Poisson process")
     rate: Annotated[
         float,
         BeforeValidator(units.parse_per_second),
@@ -308,7 +321,7 @@ class Transfers(Table):
     Without ``arrivals``, ``count`` transfers of each size, one after the other, each from fresh
     state and with no packet of the one before in flight. With ``arrivals``, transfers begin
     at random times as connections of their own and share the network; ``size`` is one size, a
-    list of which each is as likely as another, or a law.
+    list of which each is as likely as another, or a distribution.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -320,7 +333,7 @@ class Transfers(Table):
     kind: Literal["transfers"]
     size: SizeRule = Field(
         examples=[["1pkt", "8pkt", "100KB"]],
-        description="one size or a list; with arrivals also a law",
+        description="one size or a list; with arrivals also a distribution",
     )
     count: Annotated[int, *counted(1, 10**8)] | None = Field(
         default=None,
@@ -329,21 +342,21 @@ class Transfers(Table):
     )
     arrivals: Arrivals | None = Field(
         default=None,
-        examples=[{"law": "poisson", "rate": "20/s"}],
+        examples=[{"distribution": "poisson", "rate": "20/s"}],
         description="random start times of transfers that share the network",
     )
 
     @property
     def sizes(self) -> list[int] | None:
-        """The sizes in packets as listed; None where a law gives them."""
-        if isinstance(self.size, Law):
+        """The sizes in packets as listed; None where a distribution gives them."""
+        if isinstance(self.size, Distribution):
             return None
         return [self.size] if isinstance(self.size, int) else self.size
 
     @property
     def mean_size_pkts(self) -> float:
-        """Mean size; of a law before rounding."""
-        if isinstance(self.size, Law):
+        """Mean size; of a distribution before rounding."""
+        if isinstance(self.size, Distribution):
             return self.size.mean_value()
         sizes = [self.size] if isinstance(self.size, int) else self.size
         return sum(sizes) / len(sizes)
@@ -384,7 +397,7 @@ class Transfers(Table):
             written = units.format_packets(twice)
             found.append(fault(f"{written} is listed twice; write each size once", "size"))
         if not self.alone and self.count is not None:
-            message = "counts transfers that run each alone; with arrivals write run.connections"
+            message = "counts transfers that run each alone; with arrivals write run.transfers"
             found.append(fault(message, "count"))
         if self.total > MOST_TRANSFERS:
             message = f"{self.total} transfers in all; write at most {MOST_TRANSFERS} together"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import forks
+from tcpcast import forkserver
 from tcpcast.engines import REGISTRY, any_simulates, check_names
 from tcpcast.engines.registry import Formula
 from tcpcast.errors import DomainError, EnvironmentFault, Fault, ScenarioError, TcpcastError
@@ -26,7 +26,7 @@ from tcpcast.sweeps.folder import HASH, Folder
 from tcpcast.sweeps.grid import every, make_grid
 from tcpcast.sweeps.results import Results, count_statuses
 from tcpcast.sweeps.table import kind_of_column, modules, unit_of_column
-from tcpcast.sweeps.work import Asked, Variant
+from tcpcast.sweeps.worker import Asked, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from tcpcast.sweeps.grid import Grid
-    from tcpcast.sweeps.work import Part
+    from tcpcast.sweeps.worker import Part
 
 FORMULA_BATCHES, FORMULAS_AT_LEAST, FORMULAS_AT_MOST = 64, 500, 5000
 """Cells of formulas come in about so many batches, each of so many cells."""
@@ -147,7 +147,7 @@ def sweep(  # noqa: PLR0913 - how to run, by name
     """
     _check_workers(processes, dask, executor)
     if (dask, executor) == (None, None) and processes != 1 and any_simulates(engines):
-        forks.begin()
+        forkserver.begin()
     modules("pyarrow", "pyarrow.parquet")
     plan = prepare(scenario, vary, engines=engines, replications=replications, feed=feed)
     with ExitStack() as stack:

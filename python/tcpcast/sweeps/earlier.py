@@ -17,13 +17,13 @@ import numpy as np
 
 from tcpcast.errors import TcpcastError
 from tcpcast.sweeps.table import AFTER_KEYS, as_file, batch_of_rows, is_metric_column, modules
-from tcpcast.sweeps.work import Part
+from tcpcast.sweeps.worker import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tcpcast.sweeps.work import Asked, Variant
+    from tcpcast.sweeps.worker import Asked, Variant
 
     Axes = Sequence[Mapping[str, Sequence[Any]]]
     """Groups of keys that go side by side, each key with its values, as a definition has them."""

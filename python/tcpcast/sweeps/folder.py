@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.sweeps.earlier import Moves
-    from tcpcast.sweeps.work import Part
+    from tcpcast.sweeps.worker import Part
 
 DEFINITION, WALL, EARLIER = "_sweep.json", "_wall.jsonl", "_earlier.parquet"
 _ASIDE = ".tcpcast-*"

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from multiprocessing import connection
 from typing import TYPE_CHECKING
 
-from tcpcast import forks
+from tcpcast import forkserver
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.sweeps.table import modules
-from tcpcast.sweeps.work import Asked, Part, Variant, answer_batch
+from tcpcast.sweeps.worker import Asked, Part, Variant, answer_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -106,8 +106,8 @@ def _result(future: Future[Part]) -> Part:
 @contextmanager
 def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
     """Yield an executor of processes on this machine, which end with this one however it ends."""
-    context = forks.context(preload)
-    with forks.safe_path():  # processes start when the first batches are submitted
+    context = forkserver.context(preload)
+    with forkserver.safe_path():  # processes start when the first batches are submitted
         others = multiprocessing.active_children()
         try:
             stop = context.Event()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from tcpcast.answer import Answer, Metric
-    from tcpcast.sweeps.work import Variant
+    from tcpcast.sweeps.worker import Variant
 
 STATUSES = (Status.DONE, Status.PARTIAL, Status.NOT_APPLICABLE, Status.FAILED)
 ANSWERED, PARTIAL, NOT_APPLICABLE, FAILED = (status.value for status in STATUSES)
@@ -37,7 +37,7 @@ AFTER_KEYS = (
 
 METRICS = tuple(name for name in UNITS)
 NUMBERS = ("", "_low", "_high")
-DOUBT = "_doubt"
+DOUBT = "_interval_warning"
 METRIC_COLUMNS = tuple(f"{name}{suffix}" for name in METRICS for suffix in (*NUMBERS, DOUBT))
 """The value, both ends and the doubt of each metric."""
 PARTS = tuple(f"{name}{suffix}" for name in HEADLINE for suffix in (*NUMBERS, DOUBT))
@@ -106,12 +106,12 @@ def row_of(variant: Variant, answer: Answer) -> Row:
     """Return the row of an answer; a batch has thousands, without their steps and tables."""
     found = answer.metrics
     untrusted = [name for name, metric in found.items() if not metric.trusted]
-    doubted = any(name in found and found[name].doubt is not None for name in HEADLINE)
+    doubted = any(name in found and found[name].interval_warning is not None for name in HEADLINE)
     return Row(
         variant,
         answer.engine,
         answer.status.value if answer.status in STATUSES else PARTIAL,
-        answer.not_applicable or answer.partial,
+        answer.not_applicable or answer.incomplete_reason,
         not untrusted and not doubted if found else None,
         untrusted,
         answer.regime,
@@ -320,7 +320,9 @@ def _metrics(
         for part in ("value", "low", "high"):
             values = [_number(getattr(metric, part, None)) for metric in found]
             columns.append(column(arrow, values, number))
-        columns.append(column(arrow, [getattr(metric, "doubt", None) for metric in found], text))
+        columns.append(
+            column(arrow, [getattr(metric, "interval_warning", None) for metric in found], text)
+        )
     return columns
 
 

@@ -17,14 +17,14 @@ from tcpcast.report.summary import MOST_WARNINGS, caveats, describe, worst
 from tcpcast.scenario.toml import write_toml
 from tcpcast.web.questions import QUESTIONS, Question, question
 from tcpcast.web.questions.fields import FieldError, Values, checked
-from tcpcast.web.questions.question import typed
+from tcpcast.web.questions.question_form import typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.scenario import Scenario
-    from tcpcast.web.questions.question import Given
+    from tcpcast.web.questions.question_form import Given
 
 
 Said = TypeVar("Said")

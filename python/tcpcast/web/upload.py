@@ -10,7 +10,7 @@ from tcpcast.captures.advice import LIMITS
 from tcpcast.captures.failed import explained, summary
 from tcpcast.captures.words import percent, rate, time
 from tcpcast.errors import CaptureError
-from tcpcast.visible import visible
+from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,19 +43,24 @@ def read(path: str, name: str) -> dict[str, Any]:
     try:
         capture = trace(path)
     except CaptureError as fault:
-        raise CaptureError(visible(fault.reason), file=visible(name)) from None
+        raise CaptureError(
+            escape_control_characters(fault.reason), file=escape_control_characters(name)
+        ) from None
     table = capture.connections
     order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MOST_ROWS]
     sentences = capture.advice()
     failures = [*filter(None, [summary(capture.rest, capture.connection_count)])]
     failures += explained(capture.failed)
     return {
-        "file": visible(name),
+        "file": escape_control_characters(name),
         "segments": capture.segments,
         "connections": capture.connection_count,
         "directions": int(table["src"].size),
         "damaged": capture.damaged,
-        "warnings": [visible(text.replace(path, name)) for text in (*failures, *capture.warnings)],
+        "warnings": [
+            escape_control_characters(text.replace(path, name))
+            for text in (*failures, *capture.warnings)
+        ],
         "rows": [_row(table, int(at), str(sentences[at])) for at in order],
     }
 
@@ -66,8 +71,8 @@ def _row(table: Table, at: int, advice: str) -> dict[str, Any]:
     }
     known = {name: share for name, share in shares.items() if share >= LEAST_SHARE}
     return {
-        "src": visible(str(table["src"][at])),
-        "dst": visible(str(table["dst"][at])),
+        "src": escape_control_characters(str(table["src"][at])),
+        "dst": escape_control_characters(str(table["dst"][at])),
         "bytes": int(table["bytes"][at]),
         "throughput": _text(rate, table["throughput_bps"][at]),
         "rtt": _text(time, table["rtt_mean_s"][at]),
@@ -77,7 +82,7 @@ def _row(table: Table, at: int, advice: str) -> dict[str, Any]:
             {"name": name.replace("_", " "), "text": percent(share), "share": share}
             for name, share in sorted(known.items(), key=lambda item: -item[1])
         ],
-        "advice": visible(advice),
+        "advice": escape_control_characters(advice),
     }
 
 

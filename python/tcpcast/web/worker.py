@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import extras
 from tcpcast.errors import TcpcastError
-from tcpcast.visible import visible
+from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ def _answered(request: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         return {"done": _ACTIONS[request["do"]](request, tell)}
     except TcpcastError as fault:
         field = getattr(fault, "field", "")
-        return {"error": {"message": visible(str(fault)), "field": field}}
+        return {"error": {"message": escape_control_characters(str(fault)), "field": field}}
     except Exception:
         traceback.print_exc()
         return {"fault": f"{sys.exc_info()[1]!r}"}

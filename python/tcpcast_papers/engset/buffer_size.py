@@ -17,7 +17,7 @@ from tcpcast_papers.engset.side_by_side import (
     on_per_packet_row,
     rate_row,
 )
-from tcpcast_papers.engset.size_laws import SizeLaw
+from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.engset.theory import model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
@@ -31,19 +31,24 @@ if TYPE_CHECKING:
     from tcpcast_papers.published import Line
 
 BUFFERS_PKTS = (50, 75, 100, 150, 200, 300, 500, 750)
-LAWS = ("EE(7)", "E")
+DISTRIBUTIONS = ("EE(7)", "E")
 HIGH, MODERATE = 134, 82
 
 
-def _setting(law: str, buffer_pkts: int, sources: int = HIGH) -> Setting:
-    return setting(f"F12-N{sources}-10M2M-R50-{law}-W44-B{buffer_pkts}")
+def _setting(distribution: str, buffer_pkts: int, sources: int = HIGH) -> Setting:
+    return setting(f"F12-N{sources}-10M2M-R50-{distribution}-W44-B{buffer_pkts}")
 
 
 def wants(runs: Runs) -> None:
     """Ask for Tables 9 and 10, and for Table 10 again at a load of 100 %."""
-    runs.want((_setting(law, b) for law in LAWS for b in BUFFERS_PKTS), checked=True)
+    runs.want(
+        (_setting(distribution, b) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS),
+        checked=True,
+    )
     runs.want((_setting("EP", b) for b in (50, 150, 750)), checked=True)
-    runs.want(_setting(law, b, MODERATE) for law in LAWS for b in BUFFERS_PKTS)
+    runs.want(
+        _setting(distribution, b, MODERATE) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS
+    )
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -52,7 +57,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def _table9(runs: Runs) -> Section:
-    section = Section(published.table(9).title, ("law", "B", "interval", "quantity"))
+    section = Section(published.table(9).title, ("distribution", "B", "interval", "quantity"))
     for line in published.table(9):
         section.rows += _interval_rates(line, runs)
     section.remarks = [
@@ -68,13 +73,13 @@ def _table9(runs: Runs) -> Section:
 
 
 def _interval_rates(line: Line, runs: Runs) -> list[Row]:
-    law, buffer = line["law"], int(line["buffer_pkts"])
-    each = _setting(law, buffer)
+    distribution, buffer = line["distribution"], int(line["buffer_pkts"])
+    each = _setting(distribution, buffer)
     low, high = int(line["low_pkts"]), line.whole("high_pkts")
-    label = (law, str(buffer), interval_text(low, high))
+    label = (distribution, str(buffer), interval_text(low, high))
     cells = interval_cells(runs[each], low)
     tolerance = interval_tolerance(
-        100 * SizeLaw.of(each).share(low, high), printed=_printed_rates(line)
+        100 * SizeDistribution.of(each).share(low, high), printed=_printed_rates(line)
     )
     rate = Row.of(
         (*label, "rate"),
@@ -95,16 +100,16 @@ def _interval_rates(line: Line, runs: Runs) -> list[Row]:
 def _printed_rates(line: Line) -> tuple[float, ...]:
     """Return every value that the paper prints for a line of Table 9: two if Table 8 has it too."""
     rates = [line.value("rate_kbps")]
-    if (line["law"], line["buffer_pkts"]) == ("EE(7)", "150"):
+    if (line["distribution"], line["buffer_pkts"]) == ("EE(7)", "150"):
         rates.append(published.table(8).one(low_pkts=line["low_pkts"]).value("rate_kbps"))
     return tuple(rates)
 
 
 def _table10(runs: Runs) -> Section:
-    section = Section(published.table(10).title, ("law", "B", "quantity"))
+    section = Section(published.table(10).title, ("distribution", "B", "quantity"))
     for line in published.table(10):
-        label = (line["law"], line["buffer_pkts"])
-        each = _setting(line["law"], int(line["buffer_pkts"]))
+        label = (line["distribution"], line["buffer_pkts"])
+        each = _setting(line["distribution"], int(line["buffer_pkts"]))
         rate, on_time = line.printed("rate_kbps"), line.printed("on_time_ms")
         assert rate is not None
         assert on_time is not None
@@ -120,8 +125,8 @@ def _table10(runs: Runs) -> Section:
             section.rows += _theory_rows(line, label, each)
     section.remarks = [
         "F12-N134-10M2M-R50-W44. The mean sizes that the paper's rates and ON times imply, 11.88 "
-        "to 11.94 packets for EE(7), are those of the law after rounding "
-        f"({SizeLaw.of(_setting('EE(7)', 150)).mean():.3f}), all a little below it: its EE(7) runs "
+        "to 11.94 packets for EE(7), are those of the distribution after rounding "
+        f"({SizeDistribution.of(_setting('EE(7)', 150)).mean():.3f}), all a little below it: its EE(7) runs "
         "seem to have drawn the same files. A mean size lower by 0.4 % makes a rate higher by as "
         "much here, since the cycle ON + OFF is in proportion to it (last figure of the notes).",
     ]
@@ -145,7 +150,7 @@ def _theory_rows(line: Line, label: tuple[str, ...], each: Setting) -> list[Row]
 def _surprise(runs: Runs, folder: Path) -> Section:
     section = Section(
         "The surprising observation of Table 10: delay and losses compensate",
-        ("N", "law", "quantity"),
+        ("N", "distribution", "quantity"),
     )
     figure, panels = drawing.panels(2, width=5.0)
     for axes, sources in zip(panels, (HIGH, MODERATE), strict=True):
@@ -153,12 +158,17 @@ def _surprise(runs: Runs, folder: Path) -> Section:
     section.figures.append(drawing.Drawn(figure, folder / "table10.png"))
     spread = {}
     for sources in (HIGH, MODERATE):
-        for law in LAWS:
-            rates = [1e-3 * _rate(runs, law, b, sources) for b in BUFFERS_PKTS]
-            spread[sources, law] = 100 * (max(rates) / min(rates) - 1)
-            label = (str(sources), law, "largest over smallest rate, less 1")
+        for distribution in DISTRIBUTIONS:
+            rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
+            spread[sources, distribution] = 100 * (max(rates) / min(rates) - 1)
+            label = (str(sources), distribution, "largest over smallest rate, less 1")
             section.rows.append(
-                Row(label, "%", _published_spread(sources, law), spread[sources, law])
+                Row(
+                    label,
+                    "%",
+                    _published_spread(sources, distribution),
+                    spread[sources, distribution],
+                )
             )
     section.remarks = [
         "With 134 sources the mean rate hardly depends on the buffer: a large one makes everybody "
@@ -173,32 +183,37 @@ def _surprise(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _published_spread(sources: int, law: str) -> Printed | None:
+def _published_spread(sources: int, distribution: str) -> Printed | None:
     if sources != HIGH:
         return None
-    rates = [line.value("rate_kbps") for line in published.table(10).where(law=law)]
+    rates = [
+        line.value("rate_kbps") for line in published.table(10).where(distribution=distribution)
+    ]
     return Printed(f"{100 * (max(rates) / min(rates) - 1):.1f}")
 
 
-def _rate(runs: Runs, law: str, buffer_pkts: int, sources: int) -> float:
-    return runs[_setting(law, buffer_pkts, sources)]["connection_rate_bps"]
+def _rate(runs: Runs, distribution: str, buffer_pkts: int, sources: int) -> float:
+    return runs[_setting(distribution, buffer_pkts, sources)]["connection_rate_bps"]
 
 
 def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
     found = model(_setting("E", BUFFERS_PKTS[0], sources))
     axes.axhline(1e-3 * found.rate_bps, color="black", linewidth=1.2, label="model")
-    for law, look in zip(LAWS, drawing.looks(), strict=False):
-        rates = [1e-3 * _rate(runs, law, b, sources) for b in BUFFERS_PKTS]
-        axes.plot(BUFFERS_PKTS, rates, label=law, linewidth=1.4, **look)
+    for distribution, look in zip(DISTRIBUTIONS, drawing.looks(), strict=False):
+        rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
+        axes.plot(BUFFERS_PKTS, rates, label=distribution, linewidth=1.4, **look)
         if sources == HIGH:
-            printed = [line.value("rate_kbps") for line in published.table(10).where(law=law)]
+            printed = [
+                line.value("rate_kbps")
+                for line in published.table(10).where(distribution=distribution)
+            ]
             axes.plot(
                 BUFFERS_PKTS,
                 printed,
                 linestyle=":",
                 marker="x",
                 color=look["color"],
-                label=f"{law}, published",
+                label=f"{distribution}, published",
             )
     axes.set_xscale("log")
     axes.set_xticks(BUFFERS_PKTS, [str(b) for b in BUFFERS_PKTS], fontsize=8)

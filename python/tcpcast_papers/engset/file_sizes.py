@@ -1,4 +1,4 @@
-"""Table 1 and Figure 3: the file sizes, by the laws and as the simulator draws them."""
+"""Table 1 and Figure 3: the file sizes, by the distributions and as the simulator draws them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tcpcast_papers import drawing
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.rates import window_setting
 from tcpcast_papers.engset.settings import CONNECTIONS
-from tcpcast_papers.engset.size_laws import SizeLaw
+from tcpcast_papers.engset.size_distributions import SizeDistribution
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section, Tolerance
 
 if TYPE_CHECKING:
@@ -21,18 +21,20 @@ if TYPE_CHECKING:
     from tcpcast_papers.published import Line
 
 SHARE = Tolerance(relative=0.1, absolute=0.05)
-"""A measured share of files against the law, in %: 10 % of it or 0.05 points."""
+"""A measured share of files against the distribution, in %: 10 % of it or 0.05 points."""
 
-_LAWS = ("E", "EP")
+_DISTRIBUTIONS = ("E", "EP")
 
 
-def _setting(mean_size_pkts: int, law: str) -> Setting:
-    return window_setting(mean_size_pkts, law, 44, 0.8)
+def _setting(mean_size_pkts: int, distribution: str) -> Setting:
+    return window_setting(mean_size_pkts, distribution, 44, 0.8)
 
 
 def wants(runs: Runs) -> None:
-    """Ask for a simulation of each law and mean size; any network will do."""
-    runs.want(_setting(size, law) for size in CONNECTIONS for law in _LAWS)
+    """Ask for a simulation of each distribution and mean size; any network will do."""
+    runs.want(
+        _setting(size, distribution) for size in CONNECTIONS for distribution in _DISTRIBUTIONS
+    )
     runs.want([_setting(12, "EE(7)")])
 
 
@@ -42,33 +44,33 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def _table1(runs: Runs) -> Section:
-    section = Section(published.table(1).title, ("F", "law", "interval"))
+    section = Section(published.table(1).title, ("F", "distribution", "interval"))
     for line in published.table(1):
         section.rows.append(_share_row(line, runs))
     section.remarks = [
-        "Own is the law itself, rounded to the nearest packet; the note gives what the simulator "
+        "Own is the distribution itself, rounded to the nearest packet; the note gives what the simulator "
         "drew, and the mean size in the interval, published and own. Agreement: within 10 % of "
         "the share or 0.05 percentage points.",
         "In print, F = 22 E from 15 packets on and F = 5 EP from 63 packets on stand one row too "
         "high, and one share of each is missing: the means cannot lie in the rows they stand in, "
         "and in the rows below them every column sums to 100 %.",
-        "For F = 5 and 12 the paper's EP files are a little smaller than its law with the k it "
-        "prints: 92.8 % up to 6 packets where the law has 92.5 %, ten standard errors of 800,000 "
+        "For F = 5 and 12 the paper's EP files are a little smaller than its distribution with the k it "
+        "prints: 92.8 % up to 6 packets where the distribution has 92.5 %, ten standard errors of 800,000 "
         "files; for the larger F there is no such difference. Why is not recovered.",
     ]
     return section
 
 
 def _share_row(line: Line, runs: Runs) -> Row:
-    size, law = int(line["mean_size_pkts"]), line["law"]
+    size, distribution = int(line["mean_size_pkts"]), line["distribution"]
     low, high = int(line["low_pkts"]), line.whole("high_pkts")
-    each = _setting(size, law)
-    exact = SizeLaw.of(each)
+    each = _setting(size, distribution)
+    exact = SizeDistribution.of(each)
     drawn = drawn_share(runs, each, low)
     means = f"mean {line['mean_in_interval_pkts'] or '–'}, own {exact.mean(low, high):.1f}"
     note = f"drawn {drawn:.3g} %; {means}" + (f"; {line.note}" if line.misprint else "")
     return Row(
-        (str(size), law, interval_text(low, high)),
+        (str(size), distribution, interval_text(low, high)),
         "%",
         line.printed("share_percent"),
         100 * exact.share(low, high),
@@ -91,18 +93,22 @@ def interval_text(low_pkts: int, high_pkts: int | None) -> str:
 def _figure3(runs: Runs, folder: Path) -> Section:
     figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
     x = np.geomspace(3, 4096, 400)
-    for (law, name), look in zip(
+    for (distribution, name), look in zip(
         (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.looks(), strict=False
     ):
         each = _setting(12, name)
-        exact = SizeLaw.of(each)
-        axes.plot(*drawing.positive(x, exact.above(x)), color=look["color"], label=f"{law}, law")
+        exact = SizeDistribution.of(each)
+        axes.plot(
+            *drawing.positive(x, exact.above(x)),
+            color=look["color"],
+            label=f"{distribution}, distribution",
+        )
         table = runs[each].tables["by_size"]
         above = 1 - np.cumsum(table["share"])
         axes.plot(
             *drawing.positive(table["high_pkts"][:-1] + 0.5, above[:-1]),
             linestyle="none",
-            label=f"{law}, drawn",
+            label=f"{distribution}, drawn",
             **look,
         )
     axes.set_xscale("log")
@@ -112,11 +118,13 @@ def _figure3(runs: Runs, folder: Path) -> Section:
     axes.set_ylabel("share of files larger than x")
     axes.set_title("Figure 3. File sizes for F = 12 packets", fontsize=11)
     axes.legend(frameon=False, fontsize=8)
-    section = Section("Figure 3. File size distributions for F = 12 packets", ("law", "quantity"))
+    section = Section(
+        "Figure 3. File size distributions for F = 12 packets", ("distribution", "quantity")
+    )
     section.figures.append(drawing.Drawn(figure, folder / "figure03.png"))
-    for law, name in (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")):
-        line = published.text().one(key=f"mean_above_k_{law}")
-        own = SizeLaw.of(_setting(12, name)).mean_above_k()
+    for distribution, name in (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")):
+        line = published.text().one(key=f"mean_above_k_{distribution}")
+        own = SizeDistribution.of(_setting(12, name)).mean_above_k()
         section.rows.append(
             Row(
                 (name, "mean size beyond the 10 % point"),

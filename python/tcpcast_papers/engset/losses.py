@@ -54,7 +54,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def _name(each: Setting) -> str:
-    return f"{each.law}, WR = {each.receiver_window_pkts}"
+    return f"{each.distribution}, WR = {each.receiver_window_pkts}"
 
 
 def _figure14(runs: Runs, folder: Path) -> Section:
@@ -244,7 +244,8 @@ def _distribution(answer: Answer, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _figure16(runs: Runs, folder: Path) -> Section:
     section = Section(
-        "Figure 16. Timeouts in slow start by the window at which they occur", ("law", "quantity")
+        "Figure 16. Timeouts in slow start by the window at which they occur",
+        ("distribution", "quantity"),
     )
     figure, panels = drawing.panels(2, width=5.0, share_y=True)
     for axes, each in zip(panels, (WIDE, EXPONENTIAL), strict=True):
@@ -258,7 +259,7 @@ def _figure16(runs: Runs, folder: Path) -> Section:
         axes.tick_params(axis="x", labelsize=7)
         for window in (1, 2, 3, 4):
             own = float(share[table["window_pkts"] == window].sum())
-            section.rows.append(Row((each.law, f"at W = {window}"), "%", None, own))
+            section.rows.append(Row((each.distribution, f"at W = {window}"), "%", None, own))
     panels[0].set_ylabel("share of timeouts in slow start (%)")
     section.figures.append(drawing.Drawn(figure, folder / "figure16.png"))
     section.remarks = [
@@ -302,7 +303,7 @@ def _heading_rows(line: Line, answer: Answer) -> list[Row]:
 def _interval_rates(line: Line, runs: Runs) -> list[Row]:
     low = int(line["low_pkts"])
     cells = interval_cells(runs[WIDE], low)
-    other = published.table(9).one(law="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"])
+    other = published.table(9).one(distribution="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"])
     interval = f"{line['low_pkts']}-{line['high_pkts']}"
     tolerance = interval_tolerance(
         line.value("files_percent"), printed=(line.value("rate_kbps"), other.value("rate_kbps"))

@@ -31,11 +31,11 @@ _QUANTITIES = (
     "time TO per TO",
     "time TO per connection",
 )
-_LAWS = ("EE(7)", "EP")
+_DISTRIBUTIONS = ("EE(7)", "EP")
 
 
-def _lossy(buffer_pkts: int, law: str) -> Setting:
-    return replace(WIDE, buffer_pkts=buffer_pkts, law=law)
+def _lossy(buffer_pkts: int, distribution: str) -> Setting:
+    return replace(WIDE, buffer_pkts=buffer_pkts, distribution=distribution)
 
 
 def _phases() -> dict[str, Setting]:
@@ -55,7 +55,9 @@ def _loop(each: Setting) -> str:
 
 def wants(runs: Runs) -> None:
     """Ask for Tables 8 and 9 with a shorter loop, and for Table 7 with a later timeout."""
-    settings = [_lossy(buffer, law) for law in _LAWS for buffer in BUFFERS_PKTS]
+    settings = [
+        _lossy(buffer, distribution) for distribution in _DISTRIBUTIONS for buffer in BUFFERS_PKTS
+    ]
     runs.want(settings, checked=True)
     runs.want(map(shorter_loop, settings), checked=True)
     runs.want(_phases().values(), checked=True)
@@ -63,16 +65,16 @@ def wants(runs: Runs) -> None:
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return Tables 7 and 9 at the phases."""
-    section = Section("The phase of the loop", ("loop", "law", "B", "quantity"))
+    section = Section("The phase of the loop", ("loop", "distribution", "B", "quantity"))
     for name, each in _phases().items():
         own = recovery_figures(runs[each])
         for quantity in _QUANTITIES:
             line = published.table(7).one(quantity=quantity)
-            label = (name, each.law, str(each.buffer_pkts), quantity)
+            label = (name, each.distribution, str(each.buffer_pkts), quantity)
             section.rows.append(Row(label, line["unit"], line.printed("measured"), own[quantity]))
-    for law in _LAWS:
+    for distribution in _DISTRIBUTIONS:
         for buffer in BUFFERS_PKTS:
-            section.rows += _rates(runs, _lossy(buffer, law))
+            section.rows += _rates(runs, _lossy(buffer, distribution))
     section.remarks = _remarks(runs)
     return [section]
 
@@ -102,11 +104,13 @@ def _remarks(runs: Runs) -> list[str]:
 def _rates(runs: Runs, wanted: Setting) -> list[Row]:
     """Return the rates of a setting's size intervals, at 50 ms and with the shorter loop."""
     rows = []
-    for line in published.table(9).where(law=wanted.law, buffer_pkts=wanted.buffer_pkts):
+    for line in published.table(9).where(
+        distribution=wanted.distribution, buffer_pkts=wanted.buffer_pkts
+    ):
         low = int(line["low_pkts"])
         quantity = f"rate of {interval_text(low, line.whole('high_pkts'))}"
         for each in (wanted, shorter_loop(wanted)):
-            label = (_loop(each), line["law"], line["buffer_pkts"], quantity)
+            label = (_loop(each), line["distribution"], line["buffer_pkts"], quantity)
             rate = interval_rate(interval_cells(runs[each], low))
             rows.append(Row.of(label, "kbit/s", line.printed("rate_kbps"), rate))
     return rows

@@ -27,8 +27,8 @@ _SOURCES = (82, 98, 115, 134)
 _MODERATE = 66
 
 
-def _table6_setting(law: str, sources: int) -> Setting:
-    return setting(f"F12-N{sources}-10M2M-R50-{law}-W44-B{BUFFER_PKTS}")
+def _table6_setting(distribution: str, sources: int) -> Setting:
+    return setting(f"F12-N{sources}-10M2M-R50-{distribution}-W44-B{BUFFER_PKTS}")
 
 
 def _figure12_panels() -> list[list[Setting]]:
@@ -41,17 +41,23 @@ def _figure12_panels() -> list[list[Setting]]:
 
 
 def _figure13_panels() -> list[list[Setting]]:
-    laws = (("E", 44), ("EE(7)", 44), ("EE(7)", 12))
-    return [_variants(_table6_setting("E", sources), laws) for sources in (_MODERATE, 98)]
+    distributions = (("E", 44), ("EE(7)", 44), ("EE(7)", 12))
+    return [_variants(_table6_setting("E", sources), distributions) for sources in (_MODERATE, 98)]
 
 
-def _variants(base: Setting, laws: tuple[tuple[str, int], ...]) -> list[Setting]:
-    return [replace(base, law=law, receiver_window_pkts=window) for law, window in laws]
+def _variants(base: Setting, distributions: tuple[tuple[str, int], ...]) -> list[Setting]:
+    return [
+        replace(base, distribution=distribution, receiver_window_pkts=window)
+        for distribution, window in distributions
+    ]
 
 
 def wants(runs: Runs) -> None:
     """Ask for the settings of Table 6 and Figures 12 and 13."""
-    runs.want((_table6_setting(law, n) for law in ("E", "EE(7)") for n in _SOURCES), checked=True)
+    runs.want(
+        (_table6_setting(distribution, n) for distribution in ("E", "EE(7)") for n in _SOURCES),
+        checked=True,
+    )
     for panel in (*_figure12_panels(), *_figure13_panels()):
         runs.want(panel)
 
@@ -74,7 +80,7 @@ def _table6(runs: Runs) -> Section:
         section.rows.append(loss_row(label, line.printed("loss_percent"), answer))
     section.rows += _extremes(runs)
     section.remarks = [
-        "100M10M2M-R50-WR44-B200, F = 12. As the load rises the rates of all size laws tend to "
+        "100M10M2M-R50-WR44-B200, F = 12. As the load rises the rates of all size distributions tend to "
         "the model's; its loss above 1 % is far too high, as its authors say.",
     ]
     return section
@@ -179,7 +185,7 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         table = answer.tables["queue"]
         seen = drawing.positive(table["queue_pkts"], table["time_above"])
         shown = _figures(answer["connection_rate_bps"], answer["utilisation"], answer["loss_ratio"])
-        name = f"{each.law}, W{each.receiver_window_pkts}: {shown}"
+        name = f"{each.distribution}, W{each.receiver_window_pkts}: {shown}"
         axes.plot(*drawing.thinned(*seen), linewidth=1.0, markersize=3, label=name, **look)
     drawing.tail(axes, floor=1e-6, right=1.02 * base.buffer_pkts)
     axes.set_xlabel("queue x (packets)")

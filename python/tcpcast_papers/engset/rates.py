@@ -31,7 +31,7 @@ WINDOW_LOADS = (0.8, 1.0, 1.2)
 """Open-loop loads of Figures 9 and 10."""
 
 EE = {5: "EE(3.9)", 12: "EE(7)"}
-"""The laws with an exponential tail: the paper gives c for these two mean sizes only."""
+"""The distributions with an exponential tail: the paper gives c for these two mean sizes only."""
 
 REDUCED_WINDOW = {5: 12, 12: 12, 22: 12, 36: 16, 80: 32}
 """The smallest of the paper's windows that leave ON0 as it is; a file of 120 needs all 44."""
@@ -40,9 +40,9 @@ _WIDE = {"2M1G": (5, 12, 22), "10M2M": (5, 12, 22, 36, 80, 120), "10M1G": (5, 12
 _FEW = {"2M1G": (12,), "10M2M": (12, 36), "10M1G": (5, 22, 120)}
 
 
-def window_setting(mean_size_pkts: int, law: str, window: int, load: float) -> Setting:
+def window_setting(mean_size_pkts: int, distribution: str, window: int, load: float) -> Setting:
     """Return a setting of section 5.2: 10M1G-R50 without a limit on the queue."""
-    return at_load(setting(f"F{mean_size_pkts}-N1-10M1G-R50-{law}-W{window}"), load)
+    return at_load(setting(f"F{mean_size_pkts}-N1-10M1G-R50-{distribution}-W{window}"), load)
 
 
 def _figure8_settings(effort: Effort) -> list[list[Setting]]:
@@ -58,7 +58,7 @@ def _figure8_settings(effort: Effort) -> list[list[Setting]]:
     ]
 
 
-def _laws(mean_size_pkts: int) -> list[str]:
+def _distributions(mean_size_pkts: int) -> list[str]:
     return ["E", "EP", *([EE[mean_size_pkts]] if mean_size_pkts in EE else [])]
 
 
@@ -69,8 +69,8 @@ def wants(runs: Runs) -> None:
     for size in (*REDUCED_WINDOW, 120):
         windows = {44, REDUCED_WINDOW.get(size, 44)}
         runs.want(
-            window_setting(size, law, window, load)
-            for law in _laws(size)
+            window_setting(size, distribution, window, load)
+            for distribution in _distributions(size)
             for window in windows
             for load in WINDOW_LOADS
         )
@@ -168,10 +168,10 @@ def _ratio_panels(
 
 
 def _figure9(runs: Runs, folder: Path) -> Section:
-    def curves(law: str) -> list[tuple[int, list[float]]]:
+    def curves(distribution: str) -> list[tuple[int, list[float]]]:
         found = []
         for size, window in REDUCED_WINDOW.items():
-            name = EE.get(size) if law == "EE" else law
+            name = EE.get(size) if distribution == "EE" else distribution
             if name is not None:
                 found.append(
                     (size, [_window_ratio(runs, size, name, window, a) for a in WINDOW_LOADS])
@@ -179,7 +179,7 @@ def _figure9(runs: Runs, folder: Path) -> Section:
         return found
 
     section = Section("Figure 9. Connection rate with a reduced window, in % of that with WR = 44")
-    panels = [(law, curves(law)) for law in ("E", "EE", "EP")]
+    panels = [(distribution, curves(distribution)) for distribution in ("E", "EE", "EP")]
     section.figures.append(_ratio_panels(folder / "figure09.png", panels, "rate, % of WR = 44"))
     windows = ", ".join(f"F = {size}: {window}" for size, window in REDUCED_WINDOW.items())
     section.remarks = [
@@ -191,24 +191,29 @@ def _figure9(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _window_ratio(runs: Runs, size: int, law: str, window: int, load: float) -> float:
-    reduced = _measured_bps(runs, window_setting(size, law, window, load))
-    return 100 * reduced / _measured_bps(runs, window_setting(size, law, 44, load))
+def _window_ratio(runs: Runs, size: int, distribution: str, window: int, load: float) -> float:
+    reduced = _measured_bps(runs, window_setting(size, distribution, window, load))
+    return 100 * reduced / _measured_bps(runs, window_setting(size, distribution, 44, load))
 
 
 def _figure10(runs: Runs, folder: Path) -> Section:
-    def curves(law: str) -> list[tuple[int, list[float]]]:
-        sizes = EE if law == "EE" else (*REDUCED_WINDOW, 120)
+    def curves(distribution: str) -> list[tuple[int, list[float]]]:
+        sizes = EE if distribution == "EE" else (*REDUCED_WINDOW, 120)
         return [
             (
                 size,
-                [_law_ratio(runs, size, EE[size] if law == "EE" else law, a) for a in WINDOW_LOADS],
+                [
+                    _distribution_ratio(
+                        runs, size, EE[size] if distribution == "EE" else distribution, a
+                    )
+                    for a in WINDOW_LOADS
+                ],
             )
             for size in sizes
         ]
 
     section = Section("Figure 10. Connection rate in % of that with exponential sizes, WR = 44")
-    panels = [(law, curves(law)) for law in ("EE", "EP")]
+    panels = [(distribution, curves(distribution)) for distribution in ("EE", "EP")]
     section.figures.append(
         _ratio_panels(folder / "figure10.png", panels, "rate, % of exponential sizes")
     )
@@ -220,13 +225,13 @@ def _figure10(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _law_ratio(runs: Runs, size: int, law: str, load: float) -> float:
-    measured = _measured_bps(runs, window_setting(size, law, 44, load))
+def _distribution_ratio(runs: Runs, size: int, distribution: str, load: float) -> float:
+    measured = _measured_bps(runs, window_setting(size, distribution, 44, load))
     return 100 * measured / _measured_bps(runs, window_setting(size, "E", 44, load))
 
 
 def _table4(runs: Runs) -> Section:
-    section = Section(published.table(4).title, ("law", "interval", "quantity"))
+    section = Section(published.table(4).title, ("distribution", "interval", "quantity"))
     for line in published.table(4):
         section.rows += _table4_rows(line, runs)
     section.remarks = [
@@ -238,12 +243,12 @@ def _table4(runs: Runs) -> Section:
 
 
 def _table4_rows(line: Line, runs: Runs) -> list[Row]:
-    base = window_setting(12, line["law"], 44, 1.0)
+    base = window_setting(12, line["distribution"], 44, 1.0)
     wide, narrow = (
         interval_cells(runs[replace(base, receiver_window_pkts=window)], int(line["low_pkts"]))
         for window in (44, 12)
     )
-    label = (line["law"], f"{line['low_pkts']}-{line['high_pkts']}")
+    label = (line["distribution"], f"{line['low_pkts']}-{line['high_pkts']}")
     files = Row((*label, "files"), "%", line.printed("files_percent"), 100 * wide["share"])
     change, half = _change(wide, narrow)
     on = Row(

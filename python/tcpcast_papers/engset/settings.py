@@ -31,7 +31,7 @@ from tcpcast.scenario import Scenario
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
-    from tcpcast.scenario.laws import Law
+    from tcpcast.scenario.distributions import Distribution
 
 CONNECTIONS: dict[int, int] = {
     5: 800_000,
@@ -75,7 +75,7 @@ class Setting:
     ingress: str = "100mbit"
     rtt_ms: float | None = None
     propagation_ms: int | None = None
-    law: str = "E"
+    distribution: str = "E"
     receiver_window_pkts: int = 44
     buffer_pkts: int | None = None
     packet_bytes: int = 1500
@@ -92,7 +92,7 @@ class Setting:
         rates = [_paper_rate(r) for r in (self.ingress, self.bottleneck, self.egress)]
         shown = "".join(rates if rates[0] != "100M" else rates[1:])
         path = f"R{self.rtt_ms:g}" if self.rtt_ms is not None else f"D{self.propagation_ms}"
-        tokens = [f"F{self.mean_size_pkts}", f"N{self.sources}", shown, path, self.law]
+        tokens = [f"F{self.mean_size_pkts}", f"N{self.sources}", shown, path, self.distribution]
         tokens.append(f"W{self.receiver_window_pkts}")
         tokens += [] if self.buffer_pkts is None else [f"B{self.buffer_pkts}"]
         tokens += [] if self.packet_bytes == 1500 else [f"P{self.packet_bytes}"]
@@ -126,14 +126,14 @@ class Setting:
                 "traffic": {
                     "kind": "on-off",
                     "sources": self.sources,
-                    "off": {"law": "exponential", "mean": f"{self.mean_off_s:g}s"},
+                    "off": {"distribution": "exponential", "mean": f"{self.mean_off_s:g}s"},
                     "size": self._size(),
                 },
                 "tcp": self._tcp(),
                 # Files of one size are there to see what happens to each of their packets.
-                "probes": {"flows": [0] if self.law == "C" else []},
+                "probes": {"flows": [0] if self.distribution == "C" else []},
                 "run": {
-                    "connections": connections or self.connections,
+                    "transfers": connections or self.connections,
                     # Long enough for slow start of every source, a fraction of the run.
                     "warmup": "100s" if self._special else "20s",
                     "seed": seed,
@@ -142,8 +142,8 @@ class Setting:
             }
         )
 
-    def size_law(self) -> Law[Any]:
-        """Return the law of the file sizes, as the simulator has it."""
+    def size_distribution(self) -> Distribution[Any]:
+        """Return the distribution of the file sizes, as the simulator has it."""
         traffic = self.scenario().traffic
         assert isinstance(traffic, OnOff)
         return traffic.size
@@ -169,14 +169,14 @@ class Setting:
 
     def _size(self) -> dict[str, Any]:
         mean = f"{self.mean_size_pkts}pkt"
-        if self.law == "C":
-            return {"law": "constant", "value": mean}
+        if self.distribution == "C":
+            return {"distribution": "constant", "value": mean}
         size: dict[str, Any] = {"mean": mean, "minimum": f"{MINIMUM_PKTS}pkt"}
-        if self.law == "E":
-            return {"law": "exponential", **size}
-        if self.law == "EP":
-            return {"law": "ep", **size, "alpha": 1.5, "tail": TAIL}
-        return {"law": "ee", **size, "c": float(self.law[3:-1]), "tail": TAIL}
+        if self.distribution == "E":
+            return {"distribution": "exponential", **size}
+        if self.distribution == "EP":
+            return {"distribution": "ep", **size, "alpha": 1.5, "tail": TAIL}
+        return {"distribution": "ee", **size, "c": float(self.distribution[3:-1]), "tail": TAIL}
 
     def _tcp(self) -> dict[str, Any]:
         return {
@@ -221,7 +221,7 @@ def setting(name: str) -> Setting:
 
 def _token(token: str, name: str) -> tuple[str, float | str]:
     if _LAW.fullmatch(token):
-        return "law", token
+        return "distribution", token
     if rtt := _RTT.fullmatch(token):
         return "rtt_ms", float(rtt[1])
     match = _NUMBER.fullmatch(token)

@@ -38,11 +38,14 @@ def _sizes(effort: Effort) -> tuple[int, ...]:
 def _settings(size: int) -> list[Setting]:
     """Return the variants of one row of the figure, the exponential one first."""
     base = at_load(setting(f"F{size}-N1-{_PATHS[size]}-E-W44"), 1.0)
-    return [replace(base, law=law, receiver_window_pkts=w) for law, w in _VARIANTS[size]]
+    return [
+        replace(base, distribution=distribution, receiver_window_pkts=w)
+        for distribution, w in _VARIANTS[size]
+    ]
 
 
 def wants(runs: Runs) -> None:
-    """Ask for each size law and window at an open-loop load of 100 %."""
+    """Ask for each size distribution and window at an open-loop load of 100 %."""
     for size in _sizes(runs.effort):
         runs.want(_settings(size))
 
@@ -127,8 +130,10 @@ def _distances(runs: Runs, variants: list[Setting]) -> list[Row]:
 
 
 def _name(each: Setting) -> str:
-    return f"{each.law}, WR = {each.receiver_window_pkts}"
+    return f"{each.distribution}, WR = {each.receiver_window_pkts}"
 
 
 def _title(each: Setting) -> str:
-    return "-".join(t for t in each.name.split("-") if t != each.law and not t.startswith("W"))
+    return "-".join(
+        t for t in each.name.split("-") if t != each.distribution and not t.startswith("W")
+    )

@@ -33,17 +33,17 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         for name, answer in fixed.items():
             rtt = measure("rtt", answer, sources)
             if rtt is not None:
-                note = "withheld by its own tests" * (answer.partial is not None)
+                note = "withheld by its own tests" * (answer.incomplete_reason is not None)
                 found.rows.append(Row.of((name, str(sources)), "s", printed, rtt, note=note))
     for sources in POPULATIONS:
         figures = loop_figures(runs, 1, sources)
         rtt = measure("rtt", figures.exact, sources)
-        law = queueing_rtt_s(figures.exact)
-        if rtt is None or law is None:
+        distribution = queueing_rtt_s(figures.exact)
+        if rtt is None or distribution is None:
             continue
         found.rows += [
             Row.of(("measured", str(sources)), "s", None, rtt),
-            Row(("by Little's law", str(sources)), "s", None, law),
+            Row(("by Little's law", str(sources)), "s", None, distribution),
         ]
     found.remarks = [
         f"What waits at the shared router is served at {LINK_PPS:.0f} packets/s, and not more than "

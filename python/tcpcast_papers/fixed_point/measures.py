@@ -170,7 +170,7 @@ class Figures:
             tolerance=tolerance,
             explained_by=self._cause(quantity, printed, tolerance),
             beside=beside,
-            withheld=tuple(each.partial is not None for each in self.beside),
+            withheld=tuple(each.incomplete_reason is not None for each in self.beside),
         )
 
     def _cause(
@@ -206,7 +206,13 @@ def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
     told = [
         f"{scheme}: {'; '.join(off)}."
         for scheme, found in answers.items()
-        if (off := [f"{where}: {_tests(each)}" for where, each in found.items() if each.partial])
+        if (
+            off := [
+                f"{where}: {_tests(each)}"
+                for where, each in found.items()
+                if each.incomplete_reason
+            ]
+        )
     ]
     if not told:
         return []
@@ -219,5 +225,5 @@ def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
 def _tests(found: Answer) -> str:
     table = found.tables.get("convergence")
     if table is None:
-        return f"{found.partial}"
+        return f"{found.incomplete_reason}"
     return ", ".join(dict.fromkeys(table["what"][~table["passed"]].tolist())) or "none"

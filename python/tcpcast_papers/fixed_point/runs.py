@@ -189,7 +189,7 @@ def reference_flows(found: Answer) -> Answer:
     flows do, with or without a fixed point.
     """
     table = found.tables.get("reference_flows")
-    if found.partial is None or table is None:
+    if found.incomplete_reason is None or table is None:
         return found
     cells = zip(*(table[name].tolist() for name in ("metric", "value", "low", "high")), strict=True)
     metrics = {name: Metric(value, _end(low), _end(high)) for name, value, low, high in cells}

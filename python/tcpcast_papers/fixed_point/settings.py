@@ -77,7 +77,7 @@ class Noise:
         """Return the table ``cross``."""
         return {
             "hop": "backbone",
-            "law": "fgn",
+            "model": "fgn",
             "mean": f"{self.load_percent}%",
             "sd": f"{self.load_percent / 2:g}%",
             "hurst": 0.7,
@@ -178,9 +178,13 @@ class LocalLoop:
         return {
             "kind": "on-off",
             "sources": self.sources,
-            "off": {"law": "lognormal", "mean": "30s", "sd": f"{THINK_S * self.think_spread}s"},
+            "off": {
+                "distribution": "lognormal",
+                "mean": "30s",
+                "sd": f"{THINK_S * self.think_spread}s",
+            },
             "size": {
-                "law": "lognormal",
+                "distribution": "lognormal",
                 "mean": "50pkt",
                 "sd": f"{SIZE_PKTS * self.size_spread}pkt",
             },
@@ -252,7 +256,7 @@ class Ftp:
             "traffic": {
                 "kind": "bulk",
                 "flows": FTP_FLOWS,
-                "start": {"law": "uniform", "low": "0s", "high": "20s"},
+                "start": {"distribution": "uniform", "low": "0s", "high": "20s"},
             },
             "tcp": tcp,
             "run": length.table(),

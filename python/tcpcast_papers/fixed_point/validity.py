@@ -63,7 +63,7 @@ def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> R
         None,
         measure(quantity, exact, sources),
         beside=tuple(value(measure(quantity, each, sources)) for each in schemes),
-        withheld=tuple(each.partial is not None for each in schemes),
+        withheld=tuple(each.incomplete_reason is not None for each in schemes),
     )
 
 

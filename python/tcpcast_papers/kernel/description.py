@@ -95,6 +95,6 @@ def _write(report: Report, runs: KernelRuns, path: Path, *, force: bool) -> None
     try:
         files.write_text(path, data(compared(runs)), kind=DATA, force=force)
     except EnvironmentFault as fault:
-        report.unwritten.append(str(fault))
+        report.write_errors.append(str(fault))
     except Unfinished:
         return

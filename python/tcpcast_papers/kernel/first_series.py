@@ -138,7 +138,7 @@ def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
             "delivery_time_s": mean_of(same, "xfer_from_accept_s_mean"),
         }
         stack = STACKS[first["stack"]]
-        off = {"law": "exponential", "mean": f"{first['off_mean_s']}s"}
+        off = {"distribution": "exponential", "mean": f"{first['off_mean_s']}s"}
         yield Cell(
             series,
             f"{stack} n{first['sources_count']}",
@@ -150,7 +150,7 @@ def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
             duration_s=round(float(first["meas_s"]), 1),
             traffic=(
                 ("off", off),
-                ("size", {"law": "exponential", "mean": f"{size.mean:.4f}pkt"}),
+                ("size", {"distribution": "exponential", "mean": f"{size.mean:.4f}pkt"}),
             ),
             tcp=(("initial_window", int(first["initcwnd_pkts"])),),
             measured=measured,

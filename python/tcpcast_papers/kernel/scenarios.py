@@ -120,7 +120,7 @@ def _traffic(cell: Cell, effort: Effort) -> dict[str, Any]:
         return {"kind": "on-off", "sources": cell.flows, **dict(cell.traffic)}
     bulk: dict[str, Any] = {"kind": "bulk", "flows": cell.flows}
     if cell.starts_s:
-        bulk["start"] = {"law": "uniform", "low": "0s", "high": f"{cell.starts_s:g}s"}
+        bulk["start"] = {"distribution": "uniform", "low": "0s", "high": f"{cell.starts_s:g}s"}
     return bulk
 
 

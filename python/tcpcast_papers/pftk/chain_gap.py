@@ -51,7 +51,7 @@ def _closed_form() -> Section:
         parts = 100 * grid.restart_error[i, :, k], 100 * grid.means_error[i, :, k]
         note = (
             f"{errors.min():+.1f} to {errors.max():+.1f} %; of it by restarts "
-            f"{parts[0].mean():+.1f}, by means for laws {parts[1].mean():+.1f} in the mean"
+            f"{parts[0].mean():+.1f}, by means for distributions {parts[1].mean():+.1f} in the mean"
         )
         label = (f"{100 * p:g} %", f"{b}", "closed form over chain, less 1")
         section.rows.append(Row(label, "%", None, float(errors.mean()), note=note))
@@ -61,7 +61,7 @@ def _closed_form() -> Section:
         f"{_list(grid.receiver_window_pkts)}; T0 {grid.t0_s:g} s. Over the whole grid the "
         f"closed form is off by {100 * np.abs(grid.error).mean():.1f} % in the mean and "
         f"{100 * largest:.0f} % at most, nearly always too high: its periods after a timeout "
-        "start from half a window, and it takes means where the chain has laws.",
+        "start from half a window, and it takes means where the chain has distributions.",
     ]
     return section
 

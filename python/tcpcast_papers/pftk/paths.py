@@ -146,8 +146,8 @@ class Path:
     def _classes(self, bottleneck: Bottleneck) -> list[dict[str, Any]]:
         sources = bottleneck.cross_sources
         shares = (sources // 2, sources - sources // 2)
-        off = {"law": "exponential", "mean": "4s"}
-        size = {"law": "pareto", "mean": "30pkt", "alpha": 1.5}
+        off = {"distribution": "exponential", "mean": "4s"}
+        size = {"distribution": "pareto", "mean": "30pkt", "alpha": 1.5}
         cross = {"kind": "on-off", "off": off, "size": size}
         return [
             {"name": "observed", "flows": 1},

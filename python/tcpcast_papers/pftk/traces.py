@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
-from tcpcast.engines.packet.figures import CLASS, LINK
+from tcpcast.engines.packet.metric_estimates import CLASS, LINK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

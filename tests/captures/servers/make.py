@@ -73,7 +73,7 @@ def transferred(place: Path) -> str | None:
     host = [sys.executable, str(HERE / "host.py")]
     link = [sys.executable, "-m", "tcpcast", "link", str(place / "network.toml")]
     options = ["--device", "veth", "--force", "--statistics", str(numbers)]
-    far = ["--far", " ".join([*host, "receiver", str(place)])]
+    far = ["--server-command", " ".join([*host, "receiver", str(place)])]
     command = [
         "nice",
         "-n",

@@ -1,4 +1,4 @@
-//! Both directions of a link, out of what the simulator is given: the same queues, rates and laws.
+//! Both directions of a link, out of what the simulator is given: the same queues, rates and distributions.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -40,7 +40,7 @@ pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
     let mut forward =
         direction(&config.queue, &constant, config.buffer, stream(Purpose::EarlyDrop));
     forward.loss = lossy(loss, Purpose::BottleneckLoss);
-    forward.jitter = config.jitter.as_ref().map(|jitter| law(jitter, stream(Purpose::Jitter)));
+    forward.jitter = config.jitter.as_ref().map(|jitter| distribution(jitter, stream(Purpose::Jitter)));
     let early = stream(Purpose::ReturnEarlyDrop);
     // Where acks are only lost, they have the bottleneck's rate and room for any number.
     let own = config.return_link.as_ref().filter(|link| {
@@ -101,7 +101,7 @@ fn direction(
     }
 }
 
-fn law(jitter: &JitterConfig, mut draws: Stream) -> Jitter {
+fn distribution(jitter: &JitterConfig, mut draws: Stream) -> Jitter {
     let delay = jitter.delay.clone();
     let reorder = jitter.reorder;
     Jitter { delay: Box::new(move || nanoseconds(delay.draw(&mut draws))), reorder }

@@ -1,4 +1,4 @@
-//! What a flow over the kernel's TCP sends: the laws of the simulator's sources, drawn from the
+//! What a flow over the kernel's TCP sends: the distributions of the simulator's sources, drawn from the
 //! same streams of random numbers.
 
 use std::num::NonZeroU32;
@@ -74,9 +74,9 @@ pub(super) fn files(
             let mut random = OnOff { off_times, sizes, coupling, by };
             let OnOff { off_times, sizes, .. } = &mut random;
             let mut begins = first(traffic, source.place, false, off_times, sizes);
-            let laws = (off.clone(), size.clone(), *rounding);
+            let distributions = (off.clone(), size.clone(), *rounding);
             let next = move || {
-                let (after, file) = random.next(&laws, begins.take());
+                let (after, file) = random.next(&distributions, begins.take());
                 Some(File { after, bytes: bytes(file) })
             };
             let session = if *persistent { Session::Persistent } else { Session::Each };

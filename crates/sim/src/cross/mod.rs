@@ -28,7 +28,7 @@ use serde::Deserialize;
 
 /// The arrival process of one stream; its packets are of the size of the run's.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "model", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ArrivalProcess {
     /// Independent packets, so many a second.
     Poisson {

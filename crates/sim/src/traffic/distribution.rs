@@ -8,7 +8,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 /// A random variable: seconds for an OFF time, packets for a size.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Distribution {
     /// `minimum + Exp(scale)`.
     Exponential {

@@ -26,7 +26,7 @@ from tcpcast.engines.fixed_point.configuration import (
     why_without_point,
 )
 from tcpcast.engines.fixed_point.convergence import Tested, tested
-from tcpcast.engines.packet import Clock, figures, tables
+from tcpcast.engines.packet import Clock, metric_estimates, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
 from tcpcast.engines.packet.goodputs import PIECE
 from tcpcast.engines.packet.memory import check_memory
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.engines import RunOptions
-    from tcpcast.engines.packet.figures import Counts, Estimates, Floats
+    from tcpcast.engines.packet.metric_estimates import Counts, Estimates, Floats
     from tcpcast.scenario import Scenario
 
     Goodputs = tuple[int, Counts, Counts, Counts, Counts | Floats]
@@ -106,18 +106,21 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     stand_for = weights(scenario, table)
     classes = len(stand_for)
     counters = run.counters()
-    own, crowd = figures.Units(counters, classes), figures.Units(run.cross_flow_counters(), classes)
-    seen = figures.Seen(
-        figures.Units([_weighted(row, stand_for) for row in counters], classes),
+    own, crowd = (
+        metric_estimates.Units(counters, classes),
+        metric_estimates.Units(run.cross_flow_counters(), classes),
+    )
+    seen = metric_estimates.Snapshot(
+        metric_estimates.Units([_weighted(row, stand_for) for row in counters], classes),
         run.totals(),
         run.sources(),
         None,
         [_weighted_goodputs(found, stand_for) for found in run.file_goodputs()],
     )
-    estimates = figures.estimates(scenario, seen)
-    estimates = {name: e for name, e in estimates.items() if not METRICS[name].needs_all_flows}
+    by_name = metric_estimates.estimates(scenario, seen)
+    by_name = {name: e for name, e in by_name.items() if not METRICS[name].needs_all_flows}
     if len(set(stand_for)) > 1:  # the flows of the classes are in other shares than all flows
-        estimates.pop("other_loss_ratio", None)
+        by_name.pop("other_loss_ratio", None)
     answer = Answer("fixed-point", kind="simulation", seed=scenario.run.seed)
     answer.replications = scenario.run.replications
     if all(measuring for _, measuring in run.clocks()):
@@ -128,10 +131,10 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
         found |= {
             "convergence": verdict.table,
             "iterations": _iterations(scenario, run.steps()),
-            "reference_flows": _figures(estimates),
+            "reference_flows": _figures(by_name),
         }
         answer.tables = {name: table for name, table in found.items() if table}
-        _conclude(answer, estimates, verdict, scenario)
+        _conclude(answer, by_name, verdict, scenario)
     _say_how_it_ended(answer, ended)
     answer.provenance = _provenance(scenario, table, run)
     return answer
@@ -140,8 +143,8 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
 def _weighted(row: Counts, weights: list[float]) -> NDArray[np.float64]:
     """Let each class's reference flows stand for all of it, ``[slots + 2, cells]``."""
     factors = np.ones(row.shape[1])
-    first, width = len(figures.LINK), len(figures.CLASS)
-    factors[figures.LINK["hop_drops"]] = weights[0]
+    first, width = len(metric_estimates.LINK), len(metric_estimates.CLASS)
+    factors[metric_estimates.LINK["hop_drops"]] = weights[0]
     for at, weight in enumerate(weights):
         factors[first + at * width : first + (at + 1) * width] = weight
     weighted: NDArray[np.float64] = row * factors
@@ -155,8 +158,8 @@ def _weighted_goodputs(found: Goodputs, weights: list[float]) -> Goodputs:
     return slots, slot, groups, bucket, factors * count
 
 
-def _conclude(answer: Answer, estimates: Estimates, verdict: Tested, scenario: Scenario) -> None:
-    answer.metrics = figures.metrics(estimates)
+def _conclude(answer: Answer, by_name: Estimates, verdict: Tested, scenario: Scenario) -> None:
+    answer.metrics = metric_estimates.metrics(by_name)
     failed = f" ({'; '.join(verdict.failed)})" if verdict.failed else ""
     why = why_without_point(scenario)
     doubt = "no fixed point"
@@ -172,7 +175,7 @@ def _conclude(answer: Answer, estimates: Estimates, verdict: Tested, scenario: S
         )
     else:
         return
-    answer.distrust(doubt)
+    answer.mark_untrusted(doubt)
 
 
 def _say_how_it_ended(answer: Answer, ended: str) -> None:
@@ -184,8 +187,8 @@ def _say_how_it_ended(answer: Answer, ended: str) -> None:
         answer.stop("before the iterations were over")
 
 
-def _figures(estimates: Estimates) -> dict[str, NDArray[Any]]:
-    found = figures.metrics(estimates)
+def _figures(by_name: Estimates) -> dict[str, NDArray[Any]]:
+    found = metric_estimates.metrics(by_name)
 
     def column(of: str) -> NDArray[np.float64]:
         values = [getattr(metric, of) for metric in found.values()]

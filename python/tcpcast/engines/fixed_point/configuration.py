@@ -10,12 +10,12 @@ from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.packet.equilibrium import on_times_s
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.local_loop import potential_load
-from tcpcast.scenario.crossing import place_of
+from tcpcast.scenario.cross_checks import place_of
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.traffic import Bulk, OnOff
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import FixedPoint, Scenario
 
 SHORTEST_OFF_S = 1e-9
@@ -29,7 +29,7 @@ LARGEST_SHARE = 10
 
 def check(scenario: Scenario) -> None:
     """Raise NotApplicable if no reference flow can be followed, with suggestions."""
-    if scenario.captured is not None or scenario.transfers_alone is not None:
+    if scenario.captured is not None or scenario.isolated_transfers is not None:
         raise NotApplicable("a fixed point is of sources that compete: traffic is on-off or bulk")
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         other_stack = Suggestion(stack_changes(scenario, MAX_PLUS))
@@ -37,7 +37,7 @@ def check(scenario: Scenario) -> None:
             "reference flows have instantaneous loss feedback",
             Suggestion(engine="packet") if why_without_point(scenario) else other_stack,
         )
-    if scenario.run.connections is not None or scenario.run.precision is not None:
+    if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
             "a fixed point runs for a given time: run.duration, and no precision",
             Suggestion({"run.duration": "60s", "run.precision": None}),
@@ -48,7 +48,7 @@ def check(scenario: Scenario) -> None:
             "its acks neither wait nor get lost",
             Suggestion({"network.return": None, "network.ack_loss": None}),
         )
-    if any(group.has_span for group in scenario.populations):
+    if any(group.has_start_or_stop for group in scenario.populations):
         spans = {f"class.{g.name}.{key}": None for g in scenario.classes for key in _SPAN}
         raise NotApplicable("its flows are always on", Suggestion(spans))
     for group in scenario.populations:

@@ -1,7 +1,7 @@
 """The tests of convergence (INRIA report 4154, section 5.4): there need not be a fixed point.
 
 *Environment*: over the measurement, the means of file sizes and silences of the reference flows
-lie within their bounds by the central limit theorem of the means of their laws, and those bounds
+lie within their bounds by the central limit theorem of the means of their distributions, and those bounds
 are narrow enough for the run to say anything.
 
 *Fixed point*: the reference flows are like the cross flows in what both have, the rate while on,
@@ -29,7 +29,7 @@ from tcpcast.scenario.traffic import OnOff
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.figures import Floats, Units
+    from tcpcast.engines.packet.metric_estimates import Floats, Units
     from tcpcast.scenario import FixedPoint, Scenario
 
 WIDEST_BOUND = 0.2
@@ -117,7 +117,7 @@ class _Judge:
     tolerance: float
 
     def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
-        """Compare a mean of the reference flows with its law's; the bound is that of 99 %."""
+        """Compare a mean of the reference flows with its distribution's; the bound is that of 99 %."""
         above, below = (self.own.of_class(name, [self.at]) for name in cells)
         found = self.own.ratio(above, below)
         value = math.nan if found is None else found.value

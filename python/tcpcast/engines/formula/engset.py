@@ -12,8 +12,8 @@ from tcpcast.answer import Answer, Metric, noted
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.engset import Path, shared_rate_bps, spurious_timeouts
 from tcpcast.models.engset import engset as solve_engset
+from tcpcast.scenario.distributions import ExponentialPareto, Lognormal, Pareto, TwoExponentials
 from tcpcast.scenario.empirical import Empirical
-from tcpcast.scenario.laws import ExponentialPareto, Lognormal, Pareto, TwoExponentials
 from tcpcast.scenario.traffic import OnOff
 from tcpcast.units import digits
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tcpcast.models.engset import EngsetResult
     from tcpcast.scenario import Scenario, Tcp
-    from tcpcast.scenario.traffic import SizeLaw
+    from tcpcast.scenario.traffic import SizeDistribution
 
 TRUSTED_LOSS = 0.01
 """The loss above which the authors of TCP-Engset say that the model cannot predict it."""
@@ -74,7 +74,7 @@ def engset(scenario: Scenario) -> Answer:
     ``offered_load`` a0 (eq. 5), ``queue_mean_pkts`` Q (eq. 11), ``loss_ratio`` P(Q > B) (eq. 12,
     absent for an unlimited buffer), ``rtt_mean_s`` RTT0 + Q Delta (Table 11: the wait at the
     bottleneck alone, not at a connection's own links) and ``mean_size_pkts``, the mean of the size
-    law before rounding. Tables ``states`` (active, probability, shared_rate_bps) and ``queue``
+    distribution before rounding. Tables ``states`` (active, probability, shared_rate_bps) and ``queue``
     (queue_pkts, time_above). The intermediates (ON0, h0, s, h1, h2, ...) are in the provenance.
 
     Raises
@@ -226,7 +226,7 @@ def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
 
 
 def _obstacles_of_tcp(tcp: Tcp) -> Iterator[_Obstacle]:
-    if tcp.hears_losses:
+    if tcp.has_loss_feedback:
         yield (
             f"has senders that detect losses; the scenario's {tcp.stack} has instantaneous loss "
             "feedback",
@@ -255,13 +255,13 @@ def _tail_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
         return []
     reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
     return [
-        f"file sizes with a long tail ({size.law}) and a slow start that {reach}, beyond the mean "
+        f"file sizes with a long tail ({size.distribution}) and a slow start that {reach}, beyond the mean "
         f"of {digits(result.mean_size_pkts)}: the model uses the mean only; its authors found "
         "that it overestimates the rate by up to 15 to 20 % and underestimates the queue there"
     ]
 
 
-def _long_tailed(size: SizeLaw) -> bool:
+def _long_tailed(size: SizeDistribution) -> bool:
     """Whether sizes vary more than exponential ones: most packets then are in few files."""
     if isinstance(size, Lognormal):
         return size.sd > size.mean - size.minimum

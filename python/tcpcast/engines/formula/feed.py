@@ -203,7 +203,7 @@ def listed_sizes(model: str, scenario: Scenario) -> list[int]:
     Raises
     ------
     NotApplicable
-        Several classes, traffic that is not transfers, sizes by a law.
+        Several classes, traffic that is not transfers, sizes by a distribution.
     """
     traffic: Any = one_class(model, scenario, "transfers").traffic
     sizes: list[int] | None = traffic.sizes

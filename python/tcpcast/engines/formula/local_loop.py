@@ -15,8 +15,8 @@ from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, one_class
 from tcpcast.engines.formula.inputs import figure, step
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models import local_loop as model
+from tcpcast.scenario.distributions import Constant
 from tcpcast.scenario.empirical import Empirical
-from tcpcast.scenario.laws import Constant
 from tcpcast.scenario.traffic import OnOff
 from tcpcast.units import digits
 

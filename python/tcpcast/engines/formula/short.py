@@ -150,7 +150,7 @@ def _check_losses(size_pkts: float, loss: float) -> None:
 def _domain(scenario: Scenario, fed: dict[str, Step], sizes: Floats) -> dict[str, float]:
     """Return what bounds the domain; of today's TCP the link is a part of the model."""
     found = transfer_domain(scenario, fed, sizes)
-    if not scenario.populations[0].tcp.is_todays:
+    if not scenario.populations[0].tcp.is_modern:
         return found
     return found | {PATH: 0.0, RECOVERIES: found[LOSSES]}
 
@@ -197,7 +197,7 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
         min_rto_s=tcp.min_rto_s,
         delayed_ack_timer_s=tcp.ack_timeout_s if tcp.delayed_acks else None,
     )
-    return replace(transfer, **_todays(scenario, rtt_s)) if tcp.is_todays else transfer
+    return replace(transfer, **_todays(scenario, rtt_s)) if tcp.is_modern else transfer
 
 
 def _todays(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def _steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
     limited = transfer.limited_transmit
     growth, rto = "tcp.delayed_acks: 2, else 1", "max(tcp.min_rto, 4 RTT)"
     todays: list[Step] = []
-    if tcp.is_todays:
+    if tcp.is_modern:
         growth, rto = growth_words(tcp), "RTT + tcp.min_rto"
         if not tcp.adds_min_rto:
             rto = "max(tcp.min_rto, RTT)"

@@ -185,7 +185,7 @@ def amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> flo
     if not (math.isfinite(goodput_bps) and goodput_bps > 0):
         return math.nan
     tcp, people = scenario.populations[0].tcp, scenario.populations[0]
-    if not tcp.is_todays:
+    if not tcp.is_modern:
         return 8 * amount_bytes / goodput_bps
     packet_bits = 8 * scenario.payload_bytes * people.count
     flow = ShortTransfer(
@@ -207,7 +207,7 @@ def time_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> st
     over = f" over {people.count:,} flows" if people.count > 1 else ""
     took = f"{bytes_text(amount_bytes)}{over} takes {_seconds_text(seconds)}"
     tcp = people.tcp
-    if not tcp.is_todays:
+    if not tcp.is_modern:
         return f"{took} at this goodput, after the start-up."
     return f"{took} at this goodput, slow start from {tcp.initial_window} packets included."
 

@@ -18,5 +18,5 @@ def mark_outside(answer: Answer) -> None:
     """
     why = outside(answer.engine, **answer.domain)
     if why:
-        answer.distrust()
+        answer.mark_untrusted()
         answer.notes.insert(0, Note(f"outside its domain: {why}", kind="outside"))

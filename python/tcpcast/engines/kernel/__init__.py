@@ -15,11 +15,11 @@ import tcpcast
 from tcpcast import output, statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
-from tcpcast.engines.kernel.counted import MOST_LIMITED, Counted
+from tcpcast.engines.kernel.config import check, question, run_s
+from tcpcast.engines.kernel.counters import MOST_LIMITED, Counted
 from tcpcast.engines.kernel.late import put_lateness
-from tcpcast.engines.kernel.question import check, question, run_s
 from tcpcast.engines.kernel.single import Transfers
-from tcpcast.engines.packet import NO_WARM_UP, figures, interval_notes
+from tcpcast.engines.packet import NO_WARM_UP, interval_notes, metric_estimates
 from tcpcast.engines.packet.captures import capture_file, check_capture
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
@@ -124,7 +124,7 @@ class _Runs:
 
     def _advanced(self, outcome: TrafficOutcome) -> str | None:
         """Show progress; say why the run is to be cut short, if it is."""
-        scenario, alone = self._scenario, self._scenario.transfers_alone
+        scenario, alone = self._scenario, self._scenario.isolated_transfers
         if alone is not None:
             part = len(outcome.transfers) / alone.total
         else:
@@ -147,15 +147,15 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: 
     answer.seed = scenario.run.seed
     answer.provenance = _provenance(scenario, outcomes)
     _put_cut(answer, outcomes[-1].cut)
-    if scenario.transfers_alone is not None:
+    if scenario.isolated_transfers is not None:
         single = Transfers(scenario, outcomes)
-        answer.metrics = figures.metrics(dict(single.estimates()))
+        answer.metrics = metric_estimates.metrics(dict(single.estimates()))
         answer.tables = single.tables()
     else:
         _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
     if any(outcome.distortion is not None for outcome in outcomes):
         put_lateness(answer, scenario, outcomes, accepted=accept_late)
-    if scenario.transfers_alone is None:
+    if scenario.isolated_transfers is None:
         answer.notes = [*bbr_warnings(scenario, answer.provenance), *answer.notes]
     answer.notes += [
         Note(f"the capture is not whole: {outcome.capture_fault}", kind="remark")
@@ -180,7 +180,7 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
         return
     counted = Counted(scenario, outcomes)
     found = counted.estimates()
-    answer.metrics = figures.metrics(found)
+    answer.metrics = metric_estimates.metrics(found)
     answer.tables = counted.tables()
     answer.measured_s = counted.measured_s
     is_given = scenario.run.warmup_s is not None

@@ -55,7 +55,7 @@ def put_lateness(
         f"it held packets for {held * 1000:.2g} ms per round trip on average, {held / rtt_s:.1%} "
         "of the RTT, so rates, times and delays may be wrong by as much"
     )
-    answer.distrust(f"{DOUBT}: {reason}")
+    answer.mark_untrusted(f"{DOUBT}: {reason}")
     answer.tables = {name: _without_intervals(table) for name, table in answer.tables.items()}
     # Others are about intervals, which are left out.
     answer.notes = [Note(f"{reason}: {size}", kind="run")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.emulation.traffic import TRANSFER
-from tcpcast.engines.packet.figures import bare
+from tcpcast.engines.packet.metric_estimates import point_estimate
 from tcpcast.engines.packet.reliability import enough_beyond
 from tcpcast.engines.packet.transfers import Sums, estimate
 
@@ -35,7 +35,7 @@ class Transfers:
 
     def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
         """Sort the transfers by size."""
-        alone = scenario.transfers_alone
+        alone = scenario.isolated_transfers
         self._sizes = [] if alone is None else list(alone.sizes or [])
         rows = [row for outcome in outcomes for row in outcome.transfers]
         table = np.array(rows, dtype=np.int64).reshape(-1, len(TRANSFER))
@@ -70,10 +70,10 @@ class Transfers:
         sent, drops = self._of["arrived"].sum(), self._of["drops"].sum()
         again = self._of["retransmitted"].sum()
         return found | {
-            "loss_ratio": bare(float(drops / max(sent, 1))),
-            "retransmit_ratio": bare(float(again / max(sent, 1))),
-            "mean_size_pkts": bare(float(np.mean([self._pkts[at] for at in self._size]))),
-            "transfers": bare(float(self.count)),
+            "loss_ratio": point_estimate(float(drops / max(sent, 1))),
+            "retransmit_ratio": point_estimate(float(again / max(sent, 1))),
+            "mean_size_pkts": point_estimate(float(np.mean([self._pkts[at] for at in self._size]))),
+            "transfers": point_estimate(float(self.count)),
         }
 
     def tables(self) -> dict[str, Table]:

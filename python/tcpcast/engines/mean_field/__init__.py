@@ -22,12 +22,12 @@ from tcpcast.engines.mean_field.configuration import (
     scaled_configuration,
     simulated_sources,
 )
-from tcpcast.engines.mean_field.figures import tell_of_all
+from tcpcast.engines.mean_field.scaling import scale_results
 from tcpcast.engines.packet import simulated
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.crossing import place_of, places
+from tcpcast.scenario.cross_checks import place_of, places
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
@@ -104,7 +104,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         "each": each,
     }
     if each > 1:
-        tell_of_all(answer, scenario, each)
+        scale_results(answer, scenario, each)
         answer.warn(*_warnings(scenario, each), *_of_full_queues(scenario, answer))
     else:
         answer.warn(
@@ -124,7 +124,7 @@ def check(scenario: Scenario) -> None:
     if others:
         who = f"; class {others[0].name} has other traffic" if scenario.classes else ""
         raise NotApplicable(f"it needs a population of on/off sources{who}")
-    if scenario.is_todays:
+    if scenario.is_modern:
         raise NotApplicable(
             "a scaled population has not been checked for today's TCP",
             _PACKET,
@@ -181,9 +181,9 @@ def _obstacles(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
     """Ask for as many transfers of those simulated as are the share of all that is asked for."""
-    if scenario.run.connections is None or each == 1:
+    if scenario.run.transfers is None or each == 1:
         return scenario
-    return scenario.with_changes({"run.connections": math.ceil(scenario.run.connections / each)})
+    return scenario.with_changes({"run.transfers": math.ceil(scenario.run.transfers / each)})
 
 
 def _warnings(scenario: Scenario, each: float) -> list[str]:

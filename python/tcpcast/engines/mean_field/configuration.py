@@ -8,7 +8,7 @@ from tcpcast.engines.packet.configuration import configuration, longer_ns
 from tcpcast.engines.packet.scale import Scale
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
 
 

@@ -1,7 +1,7 @@
 """Engine ``packet``: exact packet-level simulation.
 
 The scenario becomes plain numbers (:mod:`.configuration`), the native simulator runs them
-(this module: warm-up, length, precision), its sums become metrics (:mod:`.figures`) and tables
+(this module: warm-up, length, precision), its sums become metrics (:mod:`.metric_estimates`) and tables
 (:mod:`.tables`).
 """
 
@@ -18,28 +18,28 @@ import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.engines.packet import (
-    course,
     cross,
     delivered,
-    figures,
     goodputs,
     interval_notes,
+    metric_estimates,
     model_notes,
     own_packets,
     reliability,
     tables,
+    time_series,
 )
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import OutOfMemoryError, Watch, check_memory
-from tcpcast.engines.packet.settled import unsettled
+from tcpcast.engines.packet.steady_state import unsettled
 from tcpcast.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tcpcast.engines import RunOptions
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
 
     Configure = Callable[[Scenario, float], Config]
@@ -122,7 +122,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     ------
     EnvironmentFault
         A capture file cannot be written; found before the simulation. After it, the answer says so
-        in ``unwritten``.
+        in ``write_errors``.
     TcpcastError
         A capture file exists, and ``options.force`` is not set.
     NotApplicable
@@ -132,7 +132,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     own_packets.check(scenario)
     if not options.over_time:
         return simulated(scenario, options, configuration)
-    return simulated(scenario, options, course.configuration_over_time)
+    return simulated(scenario, options, time_series.configuration_over_time)
 
 
 def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> Answer:
@@ -162,7 +162,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     advance = functools.partial(_advance, run, threads=threads, progress=watch)
     with Captures(scenario, run, options) as captures:
         ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
-        answer = Answer("packet", kind="simulation", metrics=figures.metrics(estimates))
+        answer = Answer("packet", kind="simulation", metrics=metric_estimates.metrics(estimates))
         answer.tables = tables.tables(scenario, seen) if options.tables else {}
         answer.notes = _warm_up_warnings(warmup)
         answer.notes += _interval_warnings(scenario, seen, estimates, answer.tables)
@@ -173,13 +173,13 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         _say_if_unsettled(answer, scenario, seen, run)
         _add_traces(answer, scenario, run)
         if config["probes"]["course"]:
-            answer.tables |= course.tables(scenario, run)
+            answer.tables |= time_series.tables(scenario, run)
         _add_delivered(answer, scenario, run)
         captures.put(answer)
     answer.provenance = _provenance(scenario, run, estimates)
     answer.seed, answer.replications = scenario.run.seed, scenario.run.replications
     # Each transfer that is alone is from fresh state, so there is nothing to warm up.
-    if scenario.transfers_alone is None:
+    if scenario.isolated_transfers is None:
         answer.warmup_s, answer.warmup_rule = warmup.seconds, warmup.rule
     settling = answer.warmup_s or 0.0
     answer.measured_s = sum(now / SECOND - settling for now, _ in run.clocks())
@@ -200,7 +200,7 @@ def _to_precision(
     advance: Callable[..., str],
     warmup: _WarmUp,
     clock: Clock,
-) -> tuple[str, figures.Seen, figures.Estimates]:
+) -> tuple[str, metric_estimates.Snapshot, metric_estimates.Estimates]:
     """Run to the length asked for, then on until the precision is reached."""
     targets = scenario.run.precision or {}
     first = length = _first_length(scenario, warmup.seconds)
@@ -209,8 +209,8 @@ def _to_precision(
         if ended == DONE:
             goal = _goal(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.left())
-        seen = figures.look(scenario, run)
-        estimates = reliability.judged(scenario, seen, figures.estimates(scenario, seen))
+        seen = metric_estimates.snapshot(scenario, run)
+        estimates = reliability.judged(scenario, seen, metric_estimates.estimates(scenario, seen))
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
             return ended, seen, estimates
@@ -224,17 +224,17 @@ def _to_precision(
 
 def _first_length(scenario: Scenario, warmup_s: float) -> float:
     """Return what a run is asked to count: transfers, or seconds after the warm-up."""
-    if scenario.transfers_alone is not None:
-        return scenario.transfers_alone.total
-    return scenario.run.connections or (scenario.run.duration_s or LONGEST_RUN_S) - warmup_s
+    if scenario.isolated_transfers is not None:
+        return scenario.isolated_transfers.total
+    return scenario.run.transfers or (scenario.run.duration_s or LONGEST_RUN_S) - warmup_s
 
 
 def _goal(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
-    if scenario.transfers_alone is not None:
-        sizes = len(scenario.transfers_alone.sizes or [])
+    if scenario.isolated_transfers is not None:
+        sizes = len(scenario.isolated_transfers.sizes or [])
         transfers = sizes * math.ceil(length / sizes)
         return {"transfers": transfers, "until_ns": round(LONGEST_RUN_S * SECOND)}
-    if scenario.run.connections is not None:
+    if scenario.run.transfers is not None:
         return {"transfers": math.ceil(length), "until_ns": round(LONGEST_RUN_S * SECOND)}
     until_s = min(warmup_s + length, LONGEST_RUN_S)
     return {"transfers": None, "until_ns": round(until_s * SECOND)}
@@ -276,7 +276,7 @@ def _warm_up(
 
 def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | None:
     """Return the last of the ends that MSER-5 finds, in seconds; None if one is not found."""
-    slot_s, series = figures.warm_up_series(run, scenario)
+    slot_s, series = metric_estimates.warm_up_series(run, scenario)
     if not series or series[0].size < MSER_FEWEST:
         return None
     ends = [statistics.mser5(each) for each in series]
@@ -298,7 +298,7 @@ def _say_how_it_ended(
     answer: Answer,
     scenario: Scenario,
     ended: str,
-    estimates: figures.Estimates,
+    estimates: metric_estimates.Estimates,
     run: _native.Simulation,
 ) -> None:
     missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
@@ -317,7 +317,7 @@ def _say_how_it_ended(
         )
     elif ended.startswith(STOPPED):
         answer.stop(ended)
-        answer.distrust()
+        answer.mark_untrusted()
     elif _never_ended(scenario, run):
         answer.stop("63 years were simulated, and the transfers were not complete")
     elif shortfall:
@@ -328,21 +328,21 @@ def _say_how_it_ended(
         answer.stop(f"{len(clocks)} of {scenario.run.replications} replications were begun")
     if not all(measuring for _, measuring in clocks):
         answer.stop("before the warm-up was over")
-        answer.distrust()
+        answer.mark_untrusted()
 
 
 def _say_if_unsettled(
-    answer: Answer, scenario: Scenario, seen: figures.Seen, run: _native.Simulation
+    answer: Answer, scenario: Scenario, seen: metric_estimates.Snapshot, run: _native.Simulation
 ) -> None:
     """Mark the values of endless flows that have not left their beginning: they are no answer."""
     why = unsettled(scenario, seen, run, answer)
     if why is not None:
         answer.stop(why)
-        answer.distrust()
+        answer.mark_untrusted()
 
 
 def _never_ended(scenario: Scenario, run: _native.Simulation) -> bool:
-    counted = scenario.run.connections is not None or scenario.transfers_alone is not None
+    counted = scenario.run.transfers is not None or scenario.isolated_transfers is not None
     return counted and _is_longest(run)
 
 
@@ -368,8 +368,8 @@ def _add_delivered(answer: Answer, scenario: Scenario, run: _native.Simulation) 
 
 def _interval_warnings(
     scenario: Scenario,
-    seen: figures.Seen,
-    estimates: figures.Estimates,
+    seen: metric_estimates.Snapshot,
+    estimates: metric_estimates.Estimates,
     known: dict[str, tables.Table],
 ) -> list[Note]:
     """Say which intervals are withheld or to be checked."""
@@ -378,11 +378,11 @@ def _interval_warnings(
     return [*interval_notes.warnings(estimates, seen, known.get("by_class", {})), *quantiles]
 
 
-def _loss_warnings(scenario: Scenario, seen: figures.Seen) -> list[str]:
+def _loss_warnings(scenario: Scenario, seen: metric_estimates.Snapshot) -> list[str]:
     """Warn where instantaneous loss feedback makes retransmissions without end."""
     # Of the counts: a run in which hardly a file ends has no metric.
     dropped, arrived = (float(seen.units.of_class(of).sum()) for of in ("queue_drops", "arrived"))
-    if not scenario.hears_losses or dropped < MOST_HEARD_AT_ONCE * max(arrived, 1.0):
+    if not scenario.has_loss_feedback or dropped < MOST_HEARD_AT_ONCE * max(arrived, 1.0):
         return []
     return [
         'stack "max-plus-reno" has instantaneous loss feedback and retransmits at once: here '
@@ -395,7 +395,7 @@ def _loss_warnings(scenario: Scenario, seen: figures.Seen) -> list[str]:
 def _provenance(
     scenario: Scenario,
     run: _native.Simulation,
-    estimates: figures.Estimates,
+    estimates: metric_estimates.Estimates,
 ) -> dict[str, Any]:
     found = {
         "version": tcpcast.__version__,
@@ -405,6 +405,6 @@ def _provenance(
         "units": max((e.units for e in estimates.values() if e is not None), default=0),
         "interval": "95 %, batches of all replications, their long-run variance by cosines",
     }
-    if scenario.transfers_alone is None:
+    if scenario.isolated_transfers is None:
         return found
     return found | {"interval": "95 %, times over independent transfers; the rest over batches"}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.figures import Estimates
+    from tcpcast.engines.packet.metric_estimates import Estimates
     from tcpcast.scenario.classes import Population
     from tcpcast.statistics import Estimate
 
@@ -37,7 +37,7 @@ def class_table(
     -------
     dict
         ``name``, ``sources`` and of each metric its value, ``_low`` and ``_high``, nan where there
-        is none. Of several classes also ``_doubt``, if any class has one: in words, why an interval
+        is none. Of several classes also ``_interval_warning``, if any class has one: in words, why an interval
         is withheld or to be checked, "" where it can be trusted.
     """
     table: Table = {
@@ -53,9 +53,9 @@ def class_table(
         bounds = np.array([part_of(v, "at_least") for v in values], dtype=np.float64)
         if not np.isnan(bounds).all():
             table[f"{metric}_at_least"] = bounds
-        doubts = ["" if value is None else value.doubt or "" for value in values]
+        doubts = ["" if value is None else value.interval_warning or "" for value in values]
         if len(groups) > 1 and any(doubts):  # of one class the metrics themselves have them
-            table[f"{metric}_doubt"] = np.array(doubts)
+            table[f"{metric}_interval_warning"] = np.array(doubts)
     return table
 
 

@@ -56,7 +56,7 @@ def capture_file(scenario: Scenario, name: str) -> Path:
     ScenarioError
         A scenario file names a path outside its folder.
     """
-    file = scenario.beside(name)
+    file = scenario.resolve_path(name)
     _, folder = scenario.typed()
     if folder is not None and not file.parent.resolve().is_relative_to(folder):
         raise ScenarioError(
@@ -134,7 +134,7 @@ class Captures:
     def put(self, answer: Answer) -> None:
         """Write what is left, put the files in their places, and warn of those that were cut.
 
-        A file that cannot be written is no reason to lose the answer: ``answer.unwritten`` says
+        A file that cannot be written is no reason to lose the answer: ``answer.write_errors`` says
         why.
         """
         files, self._files = self._files, []
@@ -143,7 +143,7 @@ class Captures:
                 with file:
                     cut = self._run.end_capture(index)
             except (EnvironmentFault, OSError) as fault:
-                answer.unwritten.append(f"probes.pcap: {fault}")
+                answer.write_errors.append(f"probes.pcap: {fault}")
                 continue
             if cut:
                 said = f"capture {place} holds the first {wanted.packets} packets"

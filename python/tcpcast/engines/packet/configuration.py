@@ -11,12 +11,12 @@ from tcpcast.engines.packet.loss import bottleneck_loss, link_loss
 from tcpcast.engines.packet.queues import limit_of_lengths, queue, whole_room
 from tcpcast.engines.packet.return_path import return_link
 from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
-from tcpcast.scenario.laws import Law
+from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.sizes import FileInBytes
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import Choice, Config
+    from tcpcast.engines.packet.config_types import Choice, Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.hops import Hop
@@ -101,7 +101,7 @@ def listed_sizes(scenario: Scenario) -> list[int] | None:
         sizes = group.traffic.sizes if group.traffic.kind == "transfers" else None
         if sizes is None:
             return None
-        todays = group.payload_bytes if group.tcp.is_todays else None
+        todays = group.payload_bytes if group.tcp.is_modern else None
         found.update(_file(size, todays)[0] for size in sizes)
     return sorted(found) or None
 
@@ -149,7 +149,7 @@ def _jitter(network: Network) -> Config | None:
     jitter = network.jitter
     if jitter is None:
         return None
-    return {"delay": jitter.law.parameters(), "reorder": jitter.reorder}
+    return {"delay": jitter.distribution.parameters(), "reorder": jitter.reorder}
 
 
 def _tcp(group: Population) -> Config:
@@ -169,7 +169,7 @@ def _tcp(group: Population) -> Config:
         "receiver_window": _window(tcp.receiver_window),
         "idle_restart": _idle_restart(tcp.idle_restart),
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
-        "modern": _modern(tcp, group.payload_bytes) if tcp.is_todays else None,
+        "modern": _modern(tcp, group.payload_bytes) if tcp.is_modern else None,
     }
 
 
@@ -245,13 +245,13 @@ def _host_noise_ns(scenario: Scenario, group: Population) -> int:
     Hosts without noise get as much as breaks ties between classes at random: otherwise the class
     that is written first would win each of them.
     """
-    is_tied = len(scenario.populations) > 1 and not group.tcp.hears_losses
+    is_tied = len(scenario.populations) > 1 and not group.tcp.has_loss_feedback
     return max(nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)
 
 
 def _traffic(group: Population, start: tuple[float, float] | None) -> Config:
     traffic = group.traffic
-    payload = group.payload_bytes if group.tcp.is_todays else None
+    payload = group.payload_bytes if group.tcp.is_modern else None
     if traffic.kind == "on-off":
         return {
             "on-off": {
@@ -259,7 +259,7 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> Config:
                 "size": traffic.size.parameters(),
                 "rounding": _rounding(traffic.size, payload, traffic.size_rounding),
                 "persistent": traffic.connection == "persistent",
-                # Spearman's correlation of a Gaussian copula, turned into that of the normal law.
+                # Spearman's correlation of a Gaussian copula, turned into that of the normal distribution.
                 "coupling": 2.0 * math.sin(math.pi * traffic.correlation / 6.0),
                 "begin": _begin(start),
             }
@@ -272,7 +272,7 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> Config:
     return {"bulk": {"start": _start(group), "stop": stop}}
 
 
-def _rounding(size: Law[Any], payload: int | None, otherwise: str) -> Choice:
+def _rounding(size: Distribution[Any], payload: int | None, otherwise: str) -> Choice:
     return {"bytes": payload} if payload is not None and size.is_in_bytes else otherwise
 
 
@@ -288,7 +288,7 @@ def _start(group: Population) -> Config:
     start = getattr(group.traffic, "start", None)
     if start is None:
         within = {"low": group.start_s, "high": group.start_s + group.rtt_s}
-        return {"drawn": {"law": "uniform", **within}}
+        return {"drawn": {"distribution": "uniform", **within}}
     if isinstance(start, list):
         return {"times": list(start)}
     return {"drawn": start.parameters()}
@@ -298,8 +298,8 @@ def _transfers(traffic: Transfers, payload: int | None) -> Config:
     files = [_file(size, payload) for size in traffic.sizes or []]
     if traffic.arrivals is None:
         return {"transfers": {"sizes": files}}
-    gap = {"law": "exponential", "minimum": 0.0, "scale": 1 / traffic.arrivals.rate}
-    if isinstance(traffic.size, Law):
+    gap = {"distribution": "exponential", "minimum": 0.0, "scale": 1 / traffic.arrivals.rate}
+    if isinstance(traffic.size, Distribution):
         rounding = _rounding(traffic.size, payload, "nearest")
         return {"arrivals": {"gap": gap, "size": traffic.size.parameters(), "rounding": rounding}}
     values = [size - lacking / (payload or 1) for size, lacking in files]
@@ -307,7 +307,7 @@ def _transfers(traffic: Transfers, payload: int | None) -> Config:
     return {
         "arrivals": {
             "gap": gap,
-            "size": {"law": "empirical", "values": values, "cumulative": cumulative},
+            "size": {"distribution": "empirical", "values": values, "cumulative": cumulative},
             "rounding": "nearest" if payload is None else {"bytes": payload},
         }
     }

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from tcpcast.drift import FEWEST_CYCLES, FEWEST_INDEPENDENT, drifting, independent_units
 from tcpcast.metrics import LOSS_INDICATIONS
-from tcpcast.scenario.todays_tcp import RATE_BASED
+from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.statistics import too_short
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcpcast.engines.packet.figures import Estimates, Seen, Units
+    from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot, Units
     from tcpcast.intervals import Named
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
@@ -37,12 +37,12 @@ BBR_CYCLE_S = 10.0
 """BBR flows empty the queue, and change their shares among one another, this often (PROBE_RTT)."""
 
 
-def unconverged(scenario: Scenario, seen: Seen, found: Estimates) -> dict[str, str]:
+def unconverged(scenario: Scenario, seen: Snapshot, found: Estimates) -> dict[str, str]:
     """Return the metrics of an answer that have no interval because they vary slowly, with reasons.
 
     Jain's index is one number per replication. It drifts if the goodput of any class does.
     """
-    if scenario.transfers_alone is not None:  # each one starts from fresh state
+    if scenario.isolated_transfers is not None:  # each one starts from fresh state
         return {}
     reasons = _reasons(scenario, found)
     if "jain_index" in found:
@@ -53,13 +53,13 @@ def unconverged(scenario: Scenario, seen: Seen, found: Estimates) -> dict[str, s
 
 
 def unconverged_classes(
-    scenario: Scenario, seen: Seen, each: Sequence[Estimates]
+    scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
 ) -> list[dict[str, str]]:
     """Return the same for the estimates of each class.
 
     All classes are tested as one answer, so that many classes do not cause more false alarms.
     """
-    if scenario.transfers_alone is not None:
+    if scenario.isolated_transfers is not None:
         return [{} for _ in each]
     tested = {(at, name): e for at, found in enumerate(each) for name, e in found.items()}
     short = _short_for_rates(scenario, seen)
@@ -71,7 +71,7 @@ def unconverged_classes(
     ]
 
 
-def _short_for_rates(scenario: Scenario, seen: Seen) -> str | None:
+def _short_for_rates(scenario: Scenario, seen: Snapshot) -> str | None:
     """Return the reason if known time scales make the run too short for the rates of classes.
 
     Noise may hide a slow component of a short run from the tests of its units.
@@ -121,7 +121,7 @@ def _is_slow(estimate: Estimate | None) -> bool:
     return independent_units(estimate.pseudo, estimate.replications) < FEWEST_INDEPENDENT
 
 
-def _goodputs(scenario: Scenario, seen: Seen) -> dict[int, Estimate | None]:
+def _goodputs(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
     """Return the goodput of each class, if there are several."""
     units, groups = seen.units, scenario.populations
     if len(groups) == 1:
@@ -144,8 +144,8 @@ def _correlated(scenario: Scenario) -> str:
 def _longer(scenario: Scenario) -> str:
     """Return the advice to make the run longer: the present run becomes the warm-up."""
     run = scenario.run
-    if run.connections is not None:
-        return f"run longer (run.connections = {LONGER * run.connections})"
+    if run.transfers is not None:
+        return f"run longer (run.transfers = {LONGER * run.transfers})"
     if run.duration_s is None:
         return f"run {LONGER} times as long"
     present, longer = (

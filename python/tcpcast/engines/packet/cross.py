@@ -10,7 +10,7 @@ import numpy as np
 from tcpcast.answer import Note
 from tcpcast.engines.packet.scale import WHOLE, Scale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
-from tcpcast.scenario.crossing import place_of, recorded
+from tcpcast.scenario.cross_checks import place_of, recorded
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.cross import Cross
-    from tcpcast.scenario.crossing import Place
+    from tcpcast.scenario.cross_checks import Place
 
     Table = dict[str, NDArray[Any]]
     Counters = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
@@ -111,7 +111,7 @@ def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
     mean = stream.mean_bps(hop_bps, packet_bytes) / bits
     if isinstance(stream, FgnCross):
         return {
-            "law": "fgn",
+            "model": "fgn",
             "mean": mean / each,
             "sd": stream.sd.bps(hop_bps) / bits / each,
             "hurst": stream.hurst,
@@ -120,7 +120,7 @@ def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
         }
     if isinstance(stream, ParetoCross):
         return {
-            "law": "pareto",
+            "model": "pareto",
             "sources": stream.sources,
             "peak": mean / stream.sources * (stream.on + stream.off) / stream.on / each,
             "on": stream.on,
@@ -132,14 +132,14 @@ def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
     if isinstance(stream, TraceCross):
         return _recorded(stream, packet_bytes, each)
     if each == 1:
-        return {"law": "poisson", "rate": mean}
-    return {"law": "gamma", "rate": mean / each, "shape": each}
+        return {"model": "poisson", "rate": mean}
+    return {"model": "gamma", "rate": mean / each, "shape": each}
 
 
 def _recorded(stream: TraceCross, packet_bytes: int, each: float) -> Config:
     start = stream.start_s
     return {
-        "law": "trace",
+        "model": "trace",
         "times_ns": [round((time - start) * SECOND) for time in stream.times],
         "packets": [size / packet_bytes / each for size in stream.sizes],
         "period_ns": math.ceil((stream.period_s - start) * SECOND),
@@ -171,7 +171,7 @@ def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> T
     Returns
     -------
     dict
-        ``name``, ``hop``, ``law``; ``mean_bps`` as asked, ``offered_bps`` and ``carried_bps`` as
+        ``name``, ``hop``, ``model``; ``mean_bps`` as asked, ``offered_bps`` and ``carried_bps`` as
         counted; ``loss_ratio``, lost over offered; for a noise ``rate_mean_bps`` and
         ``rate_sd_bps`` of its rates in bins, and ``cut_ratio``, the share of bins whose rate was
         below 0 and was cut. Where each source has the hop to itself, what one of them meets: the
@@ -186,9 +186,9 @@ def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> T
         counters = totals["cross"][at] if at < len(totals["cross"]) else unheard
         place = _place(scenario, stream)
         told = {
-            "name": stream.name or f"{stream.law}.{at}",
+            "name": stream.name or f"{stream.model}.{at}",
             "hop": place.name,
-            "law": stream.law,
+            "model": stream.model,
             "mean_bps": stream.mean_bps(place.link.rate_bps, scenario.network.packet_bytes),
         }
         counts = _counted(counters, bits / measured_s, place.link.rate_bps)

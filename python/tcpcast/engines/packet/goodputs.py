@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.figures import Seen
+    from tcpcast.engines.packet.metric_estimates import Snapshot
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
@@ -67,7 +67,7 @@ def tables(
     }
 
 
-def quantiles(scenario: Scenario, seen: Seen) -> dict[float, Estimate]:
+def quantiles(scenario: Scenario, seen: Snapshot) -> dict[float, Estimate]:
     """Estimate what the shares of ``probes.goodput_shares`` of all files exceed, by share."""
     files = of_pieces(seen.goodputs, range(len(scenario.populations)), FILES)
     return file_goodput.estimates(files, scenario.probes.goodput_shares)

@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
-from tcpcast.scenario.laws import Law
+from tcpcast.scenario.distributions import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcpcast.engines.packet.figures import Units
+    from tcpcast.engines.packet.metric_estimates import Units
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
@@ -23,7 +23,7 @@ hardly any comes in the run."""
 def heavy_tails(
     scenario: Scenario, units: Units, numbers: Sequence[int], *, fewest: int
 ) -> Iterator[tuple[str, bool]]:
-    """Say that the files drawn cannot be like those of the law, and by how much they are off.
+    """Say that the files drawn cannot be like those of the distribution, and by how much they are off.
 
     Parameters
     ----------
@@ -41,19 +41,23 @@ def heavy_tails(
     """
     for at in numbers:
         group = scenario.populations[at]
-        law = _size_law(group)
+        distribution = _size_distribution(group)
         files = float(units.of_class("transfers", (at,)).sum())
-        if law is None or files < fewest:
+        if distribution is None or files < fewest:
             continue
-        if unseen_share(law, files) > MOST_UNSEEN:
-            yield _drawn(group, law, files, float(units.of_class("transfer_packets", (at,)).sum()))
+        if unseen_share(distribution, files) > MOST_UNSEEN:
+            yield _drawn(
+                group, distribution, files, float(units.of_class("transfer_packets", (at,)).sum())
+            )
 
 
-def _drawn(group: Population, law: Law[float], files: float, packets: float) -> tuple[str, bool]:
+def _drawn(
+    group: Population, distribution: Distribution[float], files: float, packets: float
+) -> tuple[str, bool]:
     down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
-    expected = mean_of_whole_packets(law, rounded_down=down)
+    expected = mean_of_whole_packets(distribution, rounded_down=down)
     drawn = packets / files
-    enough = _files_needed(law)
+    enough = _files_needed(distribution)
     endless = math.isinf(enough)
     needed = "no number is enough" if endless else f"about {enough:,.0f} are needed"
     text = (
@@ -63,16 +67,18 @@ def _drawn(group: Population, law: Law[float], files: float, packets: float) -> 
     return text, endless
 
 
-def _files_needed(law: Law[float]) -> float:
+def _files_needed(distribution: Distribution[float]) -> float:
     """Return how many files are enough, to the next of 100, 200, 500, 1000, ...; inf for none."""
-    if not law.has_variance():
+    if not distribution.has_variance():
         return math.inf
     steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
-    return next((files for files in steps if unseen_share(law, files) <= MOST_UNSEEN), math.inf)
+    return next(
+        (files for files in steps if unseen_share(distribution, files) <= MOST_UNSEEN), math.inf
+    )
 
 
-def _size_law(group: Population) -> Law[float] | None:
+def _size_distribution(group: Population) -> Distribution[float] | None:
     traffic = group.traffic
     if traffic.kind not in {"on-off", "transfers"}:
         return None
-    return traffic.size if isinstance(traffic.size, Law) else None
+    return traffic.size if isinstance(traffic.size, Distribution) else None

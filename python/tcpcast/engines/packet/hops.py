@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.figures import Seen
+    from tcpcast.engines.packet.metric_estimates import Snapshot
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.hops import Hop
     from tcpcast.statistics import Estimate
@@ -21,14 +21,14 @@ ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST, LOAD = range(7)
 """Places of a hop's counts in the totals."""
 
 
-def loss_elsewhere(scenario: Scenario, seen: Seen) -> dict[str, Estimate | None]:
+def loss_elsewhere(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
     """Return the share of packets sent that hops beside the measured one lost."""
     if not _is_series(scenario):
         return {}
     return {"other_loss_ratio": seen.units.metric("other_loss_ratio")}
 
 
-def by_hop(scenario: Scenario, seen: Seen) -> dict[str, NDArray[Any]]:
+def by_hop(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
     """Return a row for each hop in the order of the way, all replications together.
 
     Of a hop that each source has for itself, ``utilisation`` and ``queue_mean_pkts`` are means over
@@ -51,7 +51,7 @@ def _is_series(scenario: Scenario) -> bool:
     return len(scenario.network.hops) > 1
 
 
-def _of_measured(seen: Seen, hop: Hop) -> dict[str, Any]:
+def _of_measured(seen: Snapshot, hop: Hop) -> dict[str, Any]:
     units = seen.units
     drops = units.of_class("queue_drops").sum() + units.of_class("random_drops").sum()
     sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
@@ -64,7 +64,7 @@ def _of_measured(seen: Seen, hop: Hop) -> dict[str, Any]:
     }
 
 
-def _of_other(scenario: Scenario, seen: Seen, at: int, hop: Hop) -> dict[str, Any]:
+def _of_other(scenario: Scenario, seen: Snapshot, at: int, hop: Hop) -> dict[str, Any]:
     counts = seen.totals["hops"][at]
     time = float(seen.units.link("time_ns").sum())
     if not hop.shared:

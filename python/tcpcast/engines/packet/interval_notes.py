@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.figures import Estimates, Seen
+    from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot
 
 
-def warnings(found: Estimates, seen: Seen, by_class: Mapping[str, NDArray[Any]]) -> list[Note]:
+def warnings(found: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[Any]]) -> list[Note]:
     """Say which intervals are withheld or to be checked, and what could not be told.
 
     Parameters
@@ -26,11 +26,11 @@ def warnings(found: Estimates, seen: Seen, by_class: Mapping[str, NDArray[Any]])
         The table of the classes; empty if there is none.
     """
     known = {name: e for name, e in found.items() if e is not None}
-    doubted = {name: e for name, e in known.items() if e.doubt is not None}
+    doubted = {name: e for name, e in known.items() if e.interval_warning is not None}
     with_interval = sum(e.low is not None for e in known.values())
     reasons: dict[tuple[str, bool], list[str]] = {}
     for name, e in doubted.items():
-        reasons.setdefault((str(e.doubt), e.low is None), []).append(name)
+        reasons.setdefault((str(e.interval_warning), e.low is None), []).append(name)
     listed: list[Note] = []
     for (doubt, withheld), names in reasons.items():
         if len(names) == (len(doubted) + with_interval if withheld else with_interval):
@@ -62,8 +62,8 @@ def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -
         Doubts about the figures of all classes together, which already have a warning.
     """
     found: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
-    for column in (name for name in table if name.endswith("_doubt")):
-        metric = column.removesuffix("_doubt")
+    for column in (name for name in table if name.endswith("_interval_warning")):
+        metric = column.removesuffix("_interval_warning")
         for name, doubt, low in zip(
             table["name"], table[column], table[f"{metric}_low"], strict=True
         ):

@@ -17,7 +17,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
 
 MEMINFO = Path("/proc/meminfo")

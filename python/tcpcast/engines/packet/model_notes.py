@@ -11,7 +11,7 @@ from tcpcast.units import digits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcpcast.engines.packet.figures import Seen, Units
+    from tcpcast.engines.packet.metric_estimates import Snapshot, Units
     from tcpcast.scenario import Scenario
 
 OF_THE_QUEUE = (
@@ -29,7 +29,7 @@ LONGER_RTT = 0.1
 to the delay of the bottleneck's queue."""
 
 
-def notes(scenario: Scenario, seen: Seen) -> list[Note]:
+def notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
     """Return a note for each part of the model that is missing for some class."""
     several = len(scenario.populations) > 1
     found: dict[Note, None] = {}

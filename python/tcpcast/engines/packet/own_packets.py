@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines.advice import stack_changes
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.scenario.crossing import place_of
+from tcpcast.scenario.cross_checks import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ def check(scenario: Scenario) -> None:
 
 def _obstacles(scenario: Scenario) -> Iterator[tuple[str, *tuple[Suggestion, ...]]]:
     """Yield reasons, each with what to write in their place."""
-    if scenario.hears_losses:
+    if scenario.has_loss_feedback:
         changes = stack_changes(scenario, "rfc-newreno")
         yield "max-plus-reno has packets of one size", Suggestion(changes)
     network = scenario.network

@@ -16,7 +16,7 @@ from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.rate import OpportunityRate, TokenBucket
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.plain import Choice, Config
+    from tcpcast.engines.packet.config_types import Choice, Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.return_path import ReturnLink
 
@@ -163,7 +163,7 @@ def _red(scenario: Scenario, link: Link) -> Config:
 
 
 def _drr(scenario: Scenario, queue: FairQueue) -> Config:
-    drawn = scenario.hears_losses and queue.drop != "arriving"
+    drawn = scenario.has_loss_feedback and queue.drop != "arriving"
     return {
         # A turn of one packet is round robin packet by packet.
         "quantum_bytes": queue.quantum or scenario.network.packet_bytes,

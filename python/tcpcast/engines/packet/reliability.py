@@ -21,8 +21,8 @@ from tcpcast.engines.packet.convergence import indications, unconverged, unconve
 from tcpcast.engines.packet.heavy_tails import heavy_tails
 from tcpcast.engines.packet.unfinished import without_survivors
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
+from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
-from tcpcast.scenario.todays_tcp import RATE_BASED
 from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS, too_short
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.figures import Estimates, Seen, Units
+    from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot, Units
     from tcpcast.metrics import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
@@ -70,13 +70,15 @@ EVENTS: dict[Counters, str] = {
 """Names of counted events in messages; all others are losses."""
 
 
-def judged(scenario: Scenario, seen: Seen, found: Estimates) -> Estimates:
+def judged(scenario: Scenario, seen: Snapshot, found: Estimates) -> Estimates:
     """Return the estimates of all classes together with their doubts: see :func:`_judged`."""
     numbers = range(len(scenario.populations))
     return _judged(scenario, seen, found, numbers, unconverged(scenario, seen, found))
 
 
-def judged_classes(scenario: Scenario, seen: Seen, each: Sequence[Estimates]) -> list[Estimates]:
+def judged_classes(
+    scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
+) -> list[Estimates]:
     """Return the estimates of each class with their doubts: see :func:`_judged`."""
     slow = unconverged_classes(scenario, seen, each)
     return [_judged(scenario, seen, found, (at,), slow[at]) for at, found in enumerate(each)]
@@ -84,7 +86,7 @@ def judged_classes(scenario: Scenario, seen: Seen, each: Sequence[Estimates]) ->
 
 def _judged(
     scenario: Scenario,
-    seen: Seen,
+    seen: Snapshot,
     found: Estimates,
     numbers: Sequence[int],
     slow: Mapping[str, str],
@@ -256,7 +258,7 @@ def meaningless(scenario: Scenario, units: Units, numbers: Sequence[int] | None 
     """
     groups = scenario.populations
     kinds = {groups[at].traffic.kind for at in (range(len(groups)) if numbers is None else numbers)}
-    if scenario.transfers_alone is not None or not kinds & {"on-off", "transfers"}:
+    if scenario.isolated_transfers is not None or not kinds & {"on-off", "transfers"}:
         return False
     return float(units.of_class("transfers", numbers).sum()) < FEW_EVENTS
 
@@ -278,7 +280,7 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
     return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
 
 
-def fewest_files_by_size(scenario: Scenario, seen: Seen) -> dict[int, int]:
+def fewest_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
     """Return how many transfers of each listed size stand behind an interval at least.
 
     Loss indications are counted of all together: each size has the share that it has of all losses.
@@ -297,7 +299,7 @@ def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
     Transfers that are each alone may be fewer where each has many losses, or where all are alike
     since only their own queue loses.
     """
-    if scenario.transfers_alone is None or files == 0.0:
+    if scenario.isolated_transfers is None or files == 0.0:
         return FEWEST_FILES
     network = scenario.network
     own_queue = network.bottleneck.queue == "droptail" and network.jitter is None
@@ -307,14 +309,14 @@ def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
     return max(FEWEST_UNITS, math.ceil(FEWEST_FILES / each))
 
 
-def _rare_losses(scenario: Scenario, seen: Seen, numbers: Sequence[int]) -> dict[str, str]:
+def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> dict[str, str]:
     """Say of which metrics too few bursts of losses tell, by name.
 
     Random losses come singly: a count of them has the interval of its events.
     """
     units = seen.units
     bursts = int(np.count_nonzero(units.of_class("queue_drops")))
-    if scenario.transfers_alone is not None or (bursts == 0 and not _near_loss(scenario, seen)):
+    if scenario.isolated_transfers is not None or (bursts == 0 and not _near_loss(scenario, seen)):
         return {}
     found = {}
     for name in ("queue_loss_ratio",) if scenario.loses_at_random else METRICS:
@@ -331,7 +333,7 @@ def _rare_losses(scenario: Scenario, seen: Seen, numbers: Sequence[int]) -> dict
     return found
 
 
-def _longest(scenario: Scenario, seen: Seen) -> str:
+def _longest(scenario: Scenario, seen: Snapshot) -> str:
     """Say how long the queue was, beside its room where all share it."""
     queue = scenario.network.bottleneck.queue
     if isinstance(queue, FairQueue) and queue.buffers == "individual":
@@ -339,7 +341,7 @@ def _longest(scenario: Scenario, seen: Seen) -> str:
     return f"{seen.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
 
 
-def _near_loss(scenario: Scenario, seen: Seen) -> bool:
+def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
     """Say whether files made a queue so long that their next burst overflows it, or RED drops."""
     if not {group.traffic.kind for group in scenario.populations} & {"on-off", "transfers"}:
         return False
@@ -409,7 +411,7 @@ def _too_short(
     scenario: Scenario, units: Units, numbers: Sequence[int]
 ) -> Iterator[tuple[str, bool]]:
     """Say how long a run has to be for batches that are independent, and if none is enough."""
-    if scenario.transfers_alone is not None:
+    if scenario.isolated_transfers is not None:
         return
     load = scenario.arriving_load
     if load is not None and load >= 1.0:

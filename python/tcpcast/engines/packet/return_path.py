@@ -9,8 +9,8 @@ from tcpcast.engines.packet.loss import loss_model
 from tcpcast.engines.packet.queues import queue, whole_room
 
 if TYPE_CHECKING:
-    from tcpcast.engines.packet.figures import Seen
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
+    from tcpcast.engines.packet.metric_estimates import Snapshot
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
@@ -32,7 +32,7 @@ def return_link(scenario: Scenario) -> Config | None:
     }
 
 
-def estimates(scenario: Scenario, seen: Seen) -> dict[str, Estimate | None]:
+def estimates(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
     """Return how busy the return link is, and which share of the acks it loses and delays."""
     network = scenario.network
     if not network.has_return:

@@ -12,7 +12,7 @@ from tcpcast.answer import Note
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
 from tcpcast.engines.packet.by_class import class_table, part_of
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
-from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
+from tcpcast.engines.packet.metric_estimates import Counts, Floats, Snapshot, Units, class_estimates
 from tcpcast.engines.packet.reliability import (
     enough_beyond,
     fewest_files_by_size,
@@ -47,11 +47,11 @@ DEEPEST = 5
 """Longer sequences of timeouts are counted together, as in Tables 2 and 3 of PFTK."""
 
 
-def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
+def tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     """Return every table that has something to show, but for the traces."""
     kinds = {group.traffic.kind for group in scenario.populations}
     found = {"by_class": _by_class(scenario, seen)}
-    if scenario.transfers_alone is None:
+    if scenario.isolated_transfers is None:
         found["queue"] = _queue(seen.totals)
         if kinds & {"on-off", "transfers"}:
             found |= _of_files(scenario, seen)
@@ -73,11 +73,11 @@ def _length(table: Table) -> int:
     return len(next(iter(table.values()), ()))
 
 
-def _by_class(scenario: Scenario, seen: Seen) -> Table:
+def _by_class(scenario: Scenario, seen: Snapshot) -> Table:
     groups = scenario.populations
     each = [class_estimates(scenario, seen.units, at) for at in range(len(groups))]
     estimates = judged_classes(scenario, seen, each)
-    is_isolated = scenario.transfers_alone is not None
+    is_isolated = scenario.isolated_transfers is not None
     shown = [name for name in BY_CLASS if METRICS[name].has_isolated_value or not is_isolated]
     return class_table(groups, estimates, shown)
 
@@ -94,7 +94,7 @@ def _queue(totals: Mapping[str, Any]) -> Table:
     }
 
 
-def _red(scenario: Scenario, seen: Seen) -> Table:
+def _red(scenario: Scenario, seen: Snapshot) -> Table:
     """Return what RED went by; its average is a mean over arrivals, each after moving it."""
     red = scenario.network.red_parameters()
     if red is None:
@@ -142,7 +142,7 @@ def bits_of_files(scenario: Scenario) -> float | None:
     return bits_of_each(g for g in scenario.populations if g.traffic.kind != "bulk")
 
 
-def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
+def _of_files(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     bits = bits_of_files(scenario)
     kinds = {group.traffic.kind for group in scenario.populations}
     found = {}
@@ -165,9 +165,9 @@ def size_columns(scenario: Scenario) -> Table:
     return {"low_pkts": np.array(LOWS), "high_pkts": np.array(HIGHS)}
 
 
-def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
+def _of_transfers(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     sizes = size_columns(scenario)
-    alone = scenario.transfers_alone is not None
+    alone = scenario.isolated_transfers is not None
     means = {} if alone else mean_times(seen.units)
     found = {
         "by_size": transfers.by_size(
@@ -175,7 +175,7 @@ def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
         ),
         "by_losses": transfers.by_losses(sizes, seen.totals, independent=alone),
     }
-    if scenario.is_todays:
+    if scenario.is_modern:
         found["transfer_times"] = transfers.percentiles(sizes, seen.totals)
     return found
 
@@ -260,7 +260,7 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Tabl
     return found | {"shared_rate_bps": np.where(known, rate, np.nan)}
 
 
-def _rates(seen: Seen, bits: float, *, of_sources: bool) -> Table:
+def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
     """Return the mean connection rate in the report's three ways (section 5), and over transfers.
 
     The mean over transfers of each one's own rate is what Tables 8 and 9 print for a size
@@ -291,7 +291,7 @@ def _rates(seen: Seen, bits: float, *, of_sources: bool) -> Table:
     }
 
 
-def _percentiles(scenario: Scenario, seen: Seen) -> Table:
+def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
     """Return percentiles of the files of each class, and of the queue.
 
     They are nan where fewer than 10 files lie beyond, so that chance would decide, and where many

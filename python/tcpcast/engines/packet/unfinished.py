@@ -12,7 +12,7 @@ from tcpcast.metrics import METRICS
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from tcpcast.engines.packet.figures import Estimates, Seen
+    from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
@@ -39,7 +39,7 @@ class InProgress:
 
 
 def in_progress(
-    scenario: Scenario, seen: Seen, among: Sequence[int], kinds: Collection[str]
+    scenario: Scenario, seen: Snapshot, among: Sequence[int], kinds: Collection[str]
 ) -> InProgress:
     """Return the unfinished transfers of those classes whose traffic is of one of the kinds."""
     chosen = [
@@ -51,7 +51,7 @@ def in_progress(
 
 
 def without_survivors(
-    scenario: Scenario, seen: Seen, found: Estimates, among: Sequence[int]
+    scenario: Scenario, seen: Snapshot, found: Estimates, among: Sequence[int]
 ) -> Estimates:
     """Return the estimates, with lower bounds in place of means over too few finished transfers.
 
@@ -59,7 +59,7 @@ def without_survivors(
     10 % of the run, and either half of the transfers are unfinished, or their ages alone make the
     mean over all more than 10 % larger.
     """
-    if not seen.unfinished or scenario.transfers_alone is not None:
+    if not seen.unfinished or scenario.isolated_transfers is not None:
         return found
     return found | {
         name: _bounded(name, estimate, scenario, seen, among)
@@ -69,7 +69,7 @@ def without_survivors(
 
 
 def _bounded(
-    name: str, estimate: Estimate, scenario: Scenario, seen: Seen, among: Sequence[int]
+    name: str, estimate: Estimate, scenario: Scenario, seen: Snapshot, among: Sequence[int]
 ) -> Estimate:
     unfinished = _censored(scenario, seen, among, METRICS[name].file_kinds)
     if unfinished is None:
@@ -82,16 +82,16 @@ def _bounded(
         f"time of all is at least {bound}; make the run longer"
     )
     replaced = replace(estimate, value=math.nan, low=None, high=None, half_width=math.inf)
-    return replace(replaced, doubt=doubt, at_least=bound_s)
+    return replace(replaced, interval_warning=doubt, at_least=bound_s)
 
 
-def hides_unfinished(scenario: Scenario, seen: Seen, among: Sequence[int]) -> bool:
+def hides_unfinished(scenario: Scenario, seen: Snapshot, among: Sequence[int]) -> bool:
     """Return True if too many transfers of these classes were unfinished for their percentiles."""
     return _censored(scenario, seen, among, ("on-off", "transfers")) is not None
 
 
 def _censored(
-    scenario: Scenario, seen: Seen, among: Sequence[int], kinds: Collection[str]
+    scenario: Scenario, seen: Snapshot, among: Sequence[int], kinds: Collection[str]
 ) -> tuple[str, float] | None:
     """Return how many of how many transfers were unfinished, and the least mean time of all.
 

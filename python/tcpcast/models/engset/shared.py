@@ -323,7 +323,7 @@ def engset(
     mean_off_s
         Mean OFF time in seconds, above 0.
     mean_size_pkts
-        Mean file size F in packets, at least 1. The model knows nothing more of the size law.
+        Mean file size F in packets, at least 1. The model knows nothing more of the size distribution.
     receiver_window_pkts
         WR in packets, at least 1, or ``inf``.
     initial_window_pkts

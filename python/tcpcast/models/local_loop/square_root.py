@@ -43,7 +43,7 @@ def restarting_goodput_pps(
     Raises
     ------
     DomainError
-        An argument outside its domain, or none of the three above 0: then the law has no limit.
+        An argument outside its domain, or none of the three above 0: then the distribution has no limit.
 
     Notes
     -----

@@ -1,6 +1,6 @@
 """PFTK's window as a Markov chain, solved numerically: the future work of its section 5.
 
-What the closed form replaces by means is summed here over the law of the window. A period (TDP) is
+What the closed form replaces by means is summed here over the distribution of the window. A period (TDP) is
 taken as the paper describes it, in whole packets:
 
 - A round lasts one RTT whatever its window. A period that starts with a window of s sends s in each
@@ -22,7 +22,7 @@ taken as the paper describes it, in whole packets:
 
 There is no recovery time; lost packets are retransmitted within later rounds. From its start s a
 period reaches the window w with probability G(w)/G(s), G(w) = (1-p)^(b w(w-1)/2), so that one sweep
-over the windows takes the law of a period's start to that of the next, and a few dozen sweeps make
+over the windows takes the distribution of a period's start to that of the next, and a few dozen sweeps make
 it stationary.
 """
 
@@ -50,27 +50,27 @@ AfterTimeout = Literal["one", "slow-start", "half"]
 TAIL = 1e-12
 """An unlimited window is cut where no period gets to with a greater probability."""
 LARGEST_WINDOW = 2**20
-"""More windows than these are refused: the laws would take seconds and hundreds of megabytes."""
+"""More windows than these are refused: the distributions would take seconds and hundreds of megabytes."""
 STATIONARY = 1e-13
-"""The law of a period's start is stationary when a sweep moves no more of it than this."""
+"""The distribution of a period's start is stationary when a sweep moves no more of it than this."""
 MOST_SWEEPS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowChain:
-    """The stationary chain: laws of the window, and means over periods. It knows no seconds.
+    """The stationary chain: distributions of the window, and means over periods. It knows no seconds.
 
     Attributes
     ----------
     window_pkts
-        The windows 1, 2, ... that the laws are over; the last is W_max, or where an unlimited one
+        The windows 1, 2, ... that the distributions are over; the last is W_max, or where an unlimited one
         is cut.
-    loss_law
-        P[w], law of the window of the round in which a period loses its first packet.
-    end_law
-        Law of W, the window at a period's end (7): of the round after that one.
-    round_law
-        Law of the window over the X rounds of all periods.
+    loss_distribution
+        P[w], distribution of the window of the round in which a period loses its first packet.
+    end_distribution
+        Distribution of W, the window at a period's end (7): of the round after that one.
+    round_distribution
+        Distribution of the window over the X rounds of all periods.
     rounds
         E[X], the rounds of a period up to and with that of its first loss.
     sent_pkts
@@ -78,15 +78,15 @@ class WindowChain:
     delivered_pkts
         Packets of a period that get through.
     timeout_probability
-        Q, the probability that a period ends in a timeout: the mean of (23) over ``loss_law``.
+        Q, the probability that a period ends in a timeout: the mean of (23) over ``loss_distribution``.
     loss_probability
         The p it was made for.
     """
 
     window_pkts: NDArray[np.int64]
-    loss_law: Floats
-    end_law: Floats
-    round_law: Floats
+    loss_distribution: Floats
+    end_distribution: Floats
+    round_distribution: Floats
     rounds: float
     sent_pkts: float
     delivered_pkts: float
@@ -96,7 +96,7 @@ class WindowChain:
     @property
     def mean_window_pkts(self) -> float:
         """E[W], the mean window at a period's end: what (13) approximates."""
-        return dot(self.end_law, self.window_pkts)
+        return dot(self.end_distribution, self.window_pkts)
 
     @property
     def loss_indication_ratio(self) -> float:
@@ -147,7 +147,7 @@ def window_chain(
     losses: Losses = "rest-of-round",
     after_timeout: AfterTimeout = "one",
 ) -> WindowChain:
-    """Return the stationary law of PFTK's window and what follows from it.
+    """Return the stationary distribution of PFTK's window and what follows from it.
 
     Parameters
     ----------
@@ -193,9 +193,9 @@ def window_chain(
     rounds = float(visits.sum())
     return WindowChain(
         window_pkts=walk.windows,
-        loss_law=lost,
-        end_law=walk.ends(lost, last),
-        round_law=visits / rounds,
+        loss_distribution=lost,
+        end_distribution=walk.ends(lost, last),
+        round_distribution=visits / rounds,
         rounds=rounds,
         sent_pkts=(1 - p) / p + dot(lost, walk.windows),
         delivered_pkts=(1 - p) / p + dot(lost, walk.delivered_after_loss(losses)),
@@ -271,7 +271,7 @@ class _Walk:
     def period(self, starts: Floats, thresholds: Floats) -> tuple[Floats, Floats]:
         """Return for each w the probability that a period reaches it, and that slow start does.
 
-        ``starts`` and ``thresholds`` are the laws of its start: linear growth from a window, or
+        ``starts`` and ``thresholds`` are the distributions of its start: linear growth from a window, or
         slow start up to one. Together they sum to 1.
         """
         slow = self.slow_reach * (thresholds.sum() - np.cumsum(thresholds))
@@ -279,7 +279,7 @@ class _Walk:
         return self.survival * np.cumsum(linear / self.survival), slow
 
     def losses(self, reached: Floats, slow: Floats) -> tuple[Floats, Floats]:
-        """Return the law of the window of the first loss, and its part in the last of b rounds."""
+        """Return the distribution of the window of the first loss, and its part in the last of b rounds."""
         return (
             np.asarray(reached * self.lost_at + slow * self.lost_in_round),
             np.asarray(reached * self.lost_in_last),
@@ -287,13 +287,13 @@ class _Walk:
 
     @staticmethod
     def ends(lost: Floats, last: Floats) -> Floats:
-        """Return the law of W from that of the window of the first loss."""
-        law = lost - last
-        law[1:] += last[:-1]
-        return law
+        """Return the distribution of W from that of the window of the first loss."""
+        distribution = lost - last
+        distribution[1:] += last[:-1]
+        return distribution
 
     def stationary(self, timeout: Floats, after_timeout: AfterTimeout) -> tuple[Floats, Floats]:
-        """Return :meth:`period` of the stationary law of a period's start."""
+        """Return :meth:`period` of the stationary distribution of a period's start."""
         size = len(self.windows)
         half = np.maximum(self.windows // 2, 1) - 1
         threshold = np.minimum(np.maximum(self.windows // 2, 2), size) - 1
@@ -323,9 +323,9 @@ class _Walk:
         )
 
 
-def _moved(law: Floats, to: NDArray[np.int64]) -> Floats:
-    """Return the law of to[i] where i has ``law``."""
-    return np.asarray(np.bincount(to, law, len(law)), dtype=np.float64)
+def _moved(distribution: Floats, to: NDArray[np.int64]) -> Floats:
+    """Return the distribution of to[i] where i has ``distribution``."""
+    return np.asarray(np.bincount(to, distribution, len(distribution)), dtype=np.float64)
 
 
 def _slow_start(largest: int, b: int) -> NDArray[np.int64]:

@@ -65,7 +65,7 @@ class ClosedFormError:
 
     @property
     def means_error(self) -> Floats:
-        """... by taking means, and real numbers, for laws of whole ones.
+        """... by taking means, and real numbers, for distributions of whole ones.
 
         1 + ``error`` is the product of 1 + this and 1 + ``restart_error``.
         """

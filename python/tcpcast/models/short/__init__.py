@@ -17,7 +17,7 @@ from tcpcast.models.short.growth import (
     timeout_volume_pkts,
 )
 from tcpcast.models.short.losses import (
-    LossLaw,
+    LossDistribution,
     loss_probability,
     losses_considered,
 )
@@ -29,7 +29,7 @@ from tcpcast.models.short.recursion import (
 from tcpcast.models.short.waits import lossless_latency_s
 
 __all__ = [
-    "LossLaw",
+    "LossDistribution",
     "ShortTransfer",
     "conditional_latency_s",
     "expected_latency_s",

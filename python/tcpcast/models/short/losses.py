@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LossLaw = Literal["generalised-poisson", "negative-binomial", "as-printed"]
+LossDistribution = Literal["generalised-poisson", "negative-binomial", "as-printed"]
 
 NEGLIGIBLE = 1e-9
 """The expected latency stops at the k beyond which p(k) stays below this."""
@@ -26,7 +26,7 @@ MOST_LOSSES = 5000
 log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 """log Gamma(x); scipy's takes longer to import than a curve of latencies to compute."""
 
-LAWS = ("generalised-poisson", "negative-binomial", "as-printed")
+DISTRIBUTIONS = ("generalised-poisson", "negative-binomial", "as-printed")
 
 
 def require_loss(loss: float) -> None:
@@ -36,7 +36,11 @@ def require_loss(loss: float) -> None:
 
 
 def loss_probability(
-    losses: ArrayLike, *, size_pkts: ArrayLike, loss: float, law: LossLaw = "generalised-poisson"
+    losses: ArrayLike,
+    *,
+    size_pkts: ArrayLike,
+    loss: float,
+    distribution: LossDistribution = "generalised-poisson",
 ) -> Floats:
     """Return p(k|n), the probability that sending n packets takes k lost transmissions.
 
@@ -46,9 +50,9 @@ def loss_probability(
         k at least 0 and n at least 1; broadcast against each other.
     loss
         p, above 0 and below 1.
-    law
-        ``generalised-poisson``: the paper's law with its misprint mended,
-        theta (theta + k p)^(k-1) exp(-theta - k p)/k!, theta = p n. ``negative-binomial``: the law
+    distribution
+        ``generalised-poisson``: the paper's distribution with its misprint mended,
+        theta (theta + k p)^(k-1) exp(-theta - k p)/k!, theta = p n. ``negative-binomial``: the distribution
         of packets lost independently, C(n+k-1, k) p^k (1-p)^n. Both have mean n p/(1-p).
         ``as-printed``: the paper's, (theta + (k-1) p)^k exp(-theta - k p)/k!, sums to
         exp(-p)/(1-p).
@@ -62,25 +66,27 @@ def loss_probability(
     k, n = np.asarray(losses, dtype=np.float64), file_sizes(size_pkts)
     if not np.all((k >= 0) & np.isfinite(k)):
         raise DomainError("losses must be at least 0 and finite")
-    if law == "negative-binomial":
+    if distribution == "negative-binomial":
         ways = log_gamma(n + k) - log_gamma(n) - log_gamma(k + 1)
         return np.asarray(np.exp(ways + k * math.log(loss) + n * math.log1p(-loss)))
     rest = -loss * (n + k) - log_gamma(k + 1) + k * math.log(loss)
-    if law == "as-printed":
+    if distribution == "as-printed":
         with np.errstate(divide="ignore", invalid="ignore"):
             power = np.where(k == 0, 0.0, k * np.log(np.maximum(n + k - 1, 0)))
         return np.asarray(np.exp(rest + power))
-    if law != "generalised-poisson":
-        raise DomainError(f"law must be one of {', '.join(LAWS)}, not {law!r}")
+    if distribution != "generalised-poisson":
+        raise DomainError(
+            f"distribution must be one of {', '.join(DISTRIBUTIONS)}, not {distribution!r}"
+        )
     return np.asarray(np.exp(rest + np.log(n) + (k - 1) * np.log(n + k)))
 
 
 def losses_considered(
-    *, size_pkts: float, loss: float, law: LossLaw = "generalised-poisson"
+    *, size_pkts: float, loss: float, distribution: LossDistribution = "generalised-poisson"
 ) -> int:
     """Return the first k beyond the mean with p(k|n) below 1e-9, where the expectation stops.
 
-    ``size_pkts``, ``loss`` and ``law`` as in :func:`loss_probability`.
+    ``size_pkts``, ``loss`` and ``distribution`` as in :func:`loss_probability`.
 
     Raises
     ------
@@ -93,7 +99,10 @@ def losses_considered(
     mean = math.ceil(size_pkts * loss / (1 - loss))
     if mean < MOST_LOSSES:
         k = np.arange(mean, MOST_LOSSES + 1)
-        small = loss_probability(k, size_pkts=size_pkts, loss=loss, law=law) < NEGLIGIBLE
+        small = (
+            loss_probability(k, size_pkts=size_pkts, loss=loss, distribution=distribution)
+            < NEGLIGIBLE
+        )
         if small.any():
             return int(k[np.argmax(small)])
     raise DomainError(

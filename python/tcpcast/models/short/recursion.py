@@ -12,7 +12,7 @@ from tcpcast.models.cardwell import connection_latency_s
 from tcpcast.models.short.growth import Growth, ShortTransfer, file_sizes
 from tcpcast.models.short.losses import (
     MOST_LOSSES,
-    LossLaw,
+    LossDistribution,
     loss_probability,
     losses_considered,
     require_loss,
@@ -116,7 +116,7 @@ def expected_latency_s(
     size_pkts: ArrayLike,
     *,
     loss: float,
-    law: LossLaw = "generalised-poisson",
+    distribution: LossDistribution = "generalised-poisson",
     given_loss: bool = False,
 ) -> Floats:
     """Return the expected latency of a transfer, the sum over k of p(k|n) L_k (eq. 1, Figure 9).
@@ -129,7 +129,7 @@ def expected_latency_s(
         File sizes in packets, at least 1; any shape.
     loss
         p of every transmission, independent; above 0 and below 1.
-    law
+    distribution
         p(k|n), see :func:`loss_probability`.
     given_loss
         Expect over the transfers that lose at least one packet.
@@ -157,18 +157,18 @@ def expected_latency_s(
     resent = _handshake_timeouts_s(transfer, loss)
     if not sizes.size:
         return np.empty(sizes.shape)
-    most = losses_considered(size_pkts=float(sizes.max()), loss=loss, law=law)
+    most = losses_considered(size_pkts=float(sizes.max()), loss=loss, distribution=distribution)
     mean = float(sizes.max()) * loss / (1 - loss)
     flat = sizes.ravel()
     total, weight = np.zeros_like(flat), np.zeros_like(flat)
     for k, latency in enumerate(_curves(transfer, flat, most)):
         if k or not given_loss:
-            probability = loss_probability(k, size_pkts=flat, loss=loss, law=law)
+            probability = loss_probability(k, size_pkts=flat, loss=loss, distribution=distribution)
             total += probability * latency
             weight += probability
             if k > mean and np.all(probability * latency < NEGLIGIBLE_TERM * total):
                 break
-    # Only a condition is divided out: the printed law is left to sum to more than 1.
+    # Only a condition is divided out: the printed distribution is left to sum to more than 1.
     return resent + (total / weight if given_loss else total).reshape(sizes.shape)
 
 

@@ -20,7 +20,7 @@ from tcpcast.scenario.loading import packaged_text, parse_toml
 from tcpcast.web.copies import program_of_buffer, program_of_packaged, sets, shell
 from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
 from tcpcast.web.questions.path import LOSS, RATE, RTT
-from tcpcast.web.questions.question import Facts, Given, Question, one
+from tcpcast.web.questions.question_form import Facts, Given, Question, one
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -144,7 +144,7 @@ def _changes(values: Values) -> dict[str, Any]:
     """Return what differs from the packaged scenario, by dotted key."""
     found: dict[str, Any] = {_KEYS[name]: values[name] for name in _KEYS if name in values}
     found["traffic.sources"] = int(values["sources"])
-    return found | {"run.connections": CONNECTIONS, "run.max_wall": MAX_WALL}
+    return found | {"run.transfers": CONNECTIONS, "run.max_wall": MAX_WALL}
 
 
 def _tables(values: Values) -> Mapping[str, Any]:
@@ -200,7 +200,7 @@ USERS = Question(
 
 def _plan_changes(values: Values) -> dict[str, Any]:
     """Return the changes that a plan takes: the buffer is its answer."""
-    left = {"network.bottleneck.buffer", "run.connections", "run.max_wall"}
+    left = {"network.bottleneck.buffer", "run.transfers", "run.max_wall"}
     return {key: value for key, value in _changes(values).items() if key not in left}
 
 

@@ -24,7 +24,7 @@ from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import Prediction, headline, transfer_headline
 from tcpcast.web.copies import program_of_tables, shell
 from tcpcast.web.questions.fields import Field, stack_field
-from tcpcast.web.questions.question import Facts, Given, Question, one, typed
+from tcpcast.web.questions.question_form import Facts, Given, Question, one, typed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -16,7 +16,7 @@ from tcpcast.scenario.queue import QUEUE_WORDS
 from tcpcast.web.copies import program_of_tables, run_file
 from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
 from tcpcast.web.questions.path import LOSS, RATE, RTT
-from tcpcast.web.questions.question import Facts, Given, Question, typed
+from tcpcast.web.questions.question_form import Facts, Given, Question, typed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -204,7 +204,11 @@ def _simulated(values: Values, given: Answer) -> dict[str, Metric]:
             for name in ("goodput_bps", "goodput_bps_low", "goodput_bps_high")
         )
         name = f"{group.upper()}: {values[f'stack-{group}']}"
-        doubt = str(table["goodput_bps_doubt"][at]) if "goodput_bps_doubt" in table else None
+        doubt = (
+            str(table["goodput_bps_interval_warning"][at])
+            if "goodput_bps_interval_warning" in table
+            else None
+        )
         found[name] = figure_of(value, low, high, doubt or None)
     return found
 

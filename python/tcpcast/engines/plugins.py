@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.outside_answer import has_short_text, held, words_of
+from tcpcast.engines.plugin_answer import has_short_text, held, words_of
 from tcpcast.engines.registry import OUTSIDE, EngineEntry
 from tcpcast.errors import DomainError, EnvironmentFault, NotApplicable, TcpcastError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.control import BBR
-from tcpcast.captures.gains import Gains, start_round_trips
+from tcpcast.captures.predicted_gain import Gains, start_round_trips
 from tcpcast.captures.words import digits, mean_rtt, percent, rate, size, time, times
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-WARM = "tcpcast.warm"
+WARM = "tcpcast.preload"
 """What every worker needs."""
 
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from tcpcast.engines.formula.feed import limiting_link
 from tcpcast.engines.packet.reliability import marks_heeded
-from tcpcast.scenario.todays_tcp import RATE_BASED
+from tcpcast.scenario.modern_tcp import RATE_BASED
 
 if TYPE_CHECKING:
     from tcpcast import _native
     from tcpcast.answer import Answer
-    from tcpcast.engines.packet.figures import Seen
+    from tcpcast.engines.packet.metric_estimates import Snapshot
     from tcpcast.scenario import Population, Scenario
 
 LOSSLESS, FIRST_RECOVERY = 0, 1
@@ -27,7 +27,7 @@ MOST_UNSETTLED = 0.1
 
 
 def unsettled(
-    scenario: Scenario, seen: Seen, run: _native.Simulation, answer: Answer
+    scenario: Scenario, seen: Snapshot, run: _native.Simulation, answer: Answer
 ) -> str | None:
     """Say why the flows of a run are in no steady state, None where they are.
 
@@ -57,10 +57,14 @@ def unsettled(
 def _can_settle(people: Population) -> bool:
     """Say whether the senders go on for ever, and losses end the growth of their windows."""
     tcp = people.tcp
-    return people.traffic.kind == "bulk" and not tcp.hears_losses and tcp.control not in RATE_BASED
+    return (
+        people.traffic.kind == "bulk"
+        and not tcp.has_loss_feedback
+        and tcp.control not in RATE_BASED
+    )
 
 
-def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Seen, at: int) -> int:
+def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot, at: int) -> int:
     """Count flows whose windows only grew: since the beginning, or in all that was measured."""
     indications = seen.units.of_class("fast_retransmits", [at]).sum()
     indications += seen.units.of_class("timeout_sequences", [at]).sum()
@@ -68,7 +72,9 @@ def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Seen, at:
     return int(np.count_nonzero(stages == LOSSLESS) + beyond)
 
 
-def _is_held(scenario: Scenario, people: Population, seen: Seen, answer: Answer, at: int) -> bool:
+def _is_held(
+    scenario: Scenario, people: Population, seen: Snapshot, answer: Answer, at: int
+) -> bool:
     """Say whether the flows of a class have all that their windows or the links let through."""
     seconds = seen.units.link("time_ns").sum() * 1e-9
     if not seconds:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.report.answered import answer_tables, origin, remarks, warned
-from tcpcast.report.captured import verdict_parts
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
 from tcpcast.report.leading import leading
+from tcpcast.report.run import answer_tables, origin, remarks, warned
 from tcpcast.report.side_by_side import KINDS
 from tcpcast.report.summary import describe
 from tcpcast.report.trace import capture_parts
+from tcpcast.report.verdict import verdict_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import LEAST_VARIATION_S, cubic_pps, pftk_pps, usable
 from tcpcast.captures.control import CUBIC
+from tcpcast.captures.link_estimate import growth_pkts, link_bps, queued_at_losses_s
+from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, pftk_pps, usable
 from tcpcast.captures.models import lost_ratio
-from tcpcast.captures.pace import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.selection import tables
 from tcpcast.captures.sender import Sender, first_timeout_s, sender_of
 from tcpcast.captures.verdict import LINK
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import unlimited_window_pkts
+from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, control_of
 from tcpcast.scenario.network import HEADER_BYTES
-from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, control_of
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
@@ -62,7 +62,7 @@ FEW_INDICATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CaptureStats:
     """Measured values of the flows; NaN where the capture does not show one."""
 
     table: Table
@@ -229,7 +229,7 @@ def header_bytes(sender: Sender) -> int:
     return HEADER_BYTES + (TIMESTAMP_BYTES if sender.timestamps else 0)
 
 
-def seen_in(kept: Capture) -> Seen:
+def seen_in(kept: Capture) -> CaptureStats:
     """Return what a capture shows of all its flows together.
 
     Raises
@@ -243,7 +243,7 @@ def seen_in(kept: Capture) -> Seen:
     headers = header_bytes(sender)
     payload = int(np.clip(table["segment_bytes"].max(), 1, 65535 - headers))
     wire = (payload + headers) / payload
-    found = Seen(
+    found = CaptureStats(
         table=table,
         flows=max(1, round(float(together["parallel_flows"]))),
         seconds=float(together["active_s"]),
@@ -284,7 +284,7 @@ def _elsewhere(queued_s: Column, longest_s: float) -> float:
     return float((queued_s < OVERFLOWS * longest_s).mean())
 
 
-def _high_rtt_s(seen: Seen) -> float:
+def _high_rtt_s(seen: CaptureStats) -> float:
     """Return the RTT of a full queue: the 99th percentile, without what acks waited.
 
     Packets whose acks did not wait are seldom timed where a queue overflows, since recoveries
@@ -316,7 +316,7 @@ def lost_of_all(table: Table) -> float:
     return float(np.average(lost[known], weights=np.fmax(table["data_packets"][known], 1)))
 
 
-def predicted_pps(seen: Seen, packets_per_ack: float) -> float:
+def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
     """Return the rate of one of the flows that a model of its losses gives; NaN without loss.
 
     PFTK for some b, and CUBIC's response function for senders that look like CUBIC.

@@ -16,7 +16,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 from tcpcast.errors import EnvironmentFault  # noqa: E402
 from tcpcast.scenario import Scenario  # noqa: E402
 from tcpcast.sweeps import prepare  # noqa: E402
-from tcpcast.sweeps.work import answer_batch  # noqa: E402
+from tcpcast.sweeps.worker import answer_batch  # noqa: E402
 
 _ANY = {
     "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt", "loss": "1%"}},

@@ -1,7 +1,7 @@
-"""Laws of OFF times, start times and file sizes.
+"""Distributions of OFF times, start times and file sizes.
 
-A law of times holds seconds, a law of sizes packets; the formulas are the same. EP and EE are
-the file-size laws of the TCP-Engset paper (section 3.2): an exponential body that starts at the
+A distribution of times holds seconds, a distribution of sizes packets; the formulas are the same. EP and EE are
+the file-size distributions of the TCP-Engset paper (section 3.2): an exponential body that starts at the
 minimum f and goes up to k, with a tail beyond k that holds the share q of all files.
 """
 
@@ -35,30 +35,30 @@ _EXAMPLES: dict[str, tuple[Any, Any]] = {
 
 
 def meant(typed: object) -> dict[str, Any] | None:
-    """Return the law that a text such as ``2MB pareto 1.5`` was meant as, None where none was."""
+    """Return the distribution that a text such as ``2MB pareto 1.5`` was meant as, None where none was."""
     words = typed.split() if isinstance(typed, str) else []
     means = [word for word in words if word[0].isdigit() and word[-1].isalpha()]
-    laws = [word for word in words if word in {"exponential", "pareto"}]
-    if len(means) != 1 or len(laws) != 1:
+    distributions = [word for word in words if word in {"exponential", "pareto"}]
+    if len(means) != 1 or len(distributions) != 1:
         return None
-    found = {"law": laws[0], "mean": means[0]}
-    if laws == ["exponential"]:
+    found = {"distribution": distributions[0], "mean": means[0]}
+    if distributions == ["exponential"]:
         return found
     exponents = [float(word) for word in words if word.replace(".", "", 1).isdecimal()]
     return found | {"alpha": exponents[0] if exponents else 1.5}
 
 
 def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
-    """Return the law by which a quantity is always the same, None where ``read`` reads none."""
+    """Return the distribution by which a quantity is always the same, None where ``read`` reads none."""
     try:
         read(typed)
     except UnitError:
         return None
-    return {"law": "constant", "value": typed}
+    return {"distribution": "constant", "value": typed}
 
 
 def not_one_time(value: object) -> object:
-    """Say of a single time what it is to be: flows that start at once are a law, or a list."""
+    """Say of a single time what it is to be: flows that start at once are a distribution, or a list."""
     told = always(value, units.parse_duration)
     if told is not None:
         raise ValueError(
@@ -89,29 +89,29 @@ PlainNumber = Annotated[
 ]
 
 
-class Law(Table, Generic[Quantity]):
-    """A law of a positive quantity: seconds for times, packets for sizes.
+class Distribution(Table, Generic[Quantity]):
+    """A distribution of a positive quantity: seconds for times, packets for sizes.
 
     Sizes are rounded to the nearest packet after they are drawn, and are at least one packet; of
     sizes in bytes, today's stacks send whole bytes.
     """
 
-    law: str
+    distribution: str
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """Name the two uses of a law in the JSON Schema: ExponentialTime, ExponentialSize."""
+        """Name the two uses of a distribution in the JSON Schema: ExponentialTime, ExponentialSize."""
         return f"{cls.__name__}{'Size' if params[0] is Size else 'Time'}"
 
     @classmethod
     def example(cls, key: str) -> Any:
-        """Return a quantity in packets or in seconds, as the law has it."""
+        """Return a quantity in packets or in seconds, as the distribution has it."""
         pair = _EXAMPLES.get(key)
         return super().example(key) if pair is None else pair[not cls.is_of_sizes()]
 
     @classmethod
     def is_of_sizes(cls) -> bool:
-        """Say whether this is a law of sizes in packets, not of times in seconds."""
+        """Say whether this is a distribution of sizes in packets, not of times in seconds."""
         arguments = cls.__pydantic_generic_metadata__["args"]
         return bool(arguments) and arguments[0] is Size
 
@@ -139,11 +139,11 @@ class Law(Table, Generic[Quantity]):
         return False
 
     def parameters(self) -> dict[str, Any]:
-        """Return the law's name and plain numbers, in seconds or packets, for the simulator."""
+        """Return the distribution's name and plain numbers, in seconds or packets, for the simulator."""
         raise NotImplementedError
 
     def _written(self, number: float) -> str:
-        """Write a quantity of this law for a message."""
+        """Write a quantity of this distribution for a message."""
         rounded = float(f"{number:.6g}")
         if self.is_of_sizes():
             return units.format_packets(rounded)
@@ -176,10 +176,10 @@ def _check_alpha(alpha: float) -> None:
         )
 
 
-class Exponential(Law[Quantity]):
+class Exponential(Distribution[Quantity]):
     """``minimum`` plus an exponential variable; ``mean`` is that of the sum."""
 
-    law: Literal["exponential"]
+    distribution: Literal["exponential"]
     mean: Quantity
     minimum: Quantity = _ZERO
 
@@ -199,10 +199,14 @@ class Exponential(Law[Quantity]):
 
     def parameters(self) -> dict[str, Any]:
         """Return the minimum, and the mean less the minimum."""
-        return {"law": self.law, "minimum": self.minimum, "scale": self.mean - self.minimum}
+        return {
+            "distribution": self.distribution,
+            "minimum": self.minimum,
+            "scale": self.mean - self.minimum,
+        }
 
 
-class ExponentialPareto(Law[Quantity]):
+class ExponentialPareto(Distribution[Quantity]):
     """EP: exponential body up to k, Pareto tail of exponent ``alpha`` beyond.
 
     The density is continuous in probability at k: the body's survival there is the tail's share
@@ -210,7 +214,7 @@ class ExponentialPareto(Law[Quantity]):
     With mean 12, f = 3, alpha = 1.5, q = 10 %: k = 17.2.
     """
 
-    law: Literal["ep"]
+    distribution: Literal["ep"]
     mean: Quantity
     minimum: Quantity
     alpha: PlainNumber = Field(
@@ -263,7 +267,7 @@ class ExponentialPareto(Law[Quantity]):
     def parameters(self) -> dict[str, Any]:
         """Return minimum, k, theta, alpha and the tail's share."""
         return {
-            "law": self.law,
+            "distribution": self.distribution,
             "minimum": self.minimum,
             "k": self.k,
             "theta": self.theta,
@@ -272,7 +276,7 @@ class ExponentialPareto(Law[Quantity]):
         }
 
 
-class TwoExponentials(Law[Quantity]):
+class TwoExponentials(Distribution[Quantity]):
     """EE(c): exponential body up to k = f + (mean - f) / c, exponential tail beyond.
 
     theta1 = (k - f) / ln(1/q), and mean = f + theta1 (1 - q) + q theta2 fixes theta2, the mean of
@@ -280,7 +284,7 @@ class TwoExponentials(Law[Quantity]):
     and c = 3.9 for 5.
     """
 
-    law: Literal["ee"]
+    distribution: Literal["ee"]
     mean: Quantity
     minimum: Quantity
     c: PlainNumber = Field(
@@ -332,7 +336,7 @@ class TwoExponentials(Law[Quantity]):
     def parameters(self) -> dict[str, Any]:
         """Return minimum, k, theta1, theta2 and the tail's share."""
         return {
-            "law": self.law,
+            "distribution": self.distribution,
             "minimum": self.minimum,
             "k": self.k,
             "theta1": self.theta1,
@@ -341,10 +345,10 @@ class TwoExponentials(Law[Quantity]):
         }
 
 
-class Lognormal(Law[Quantity]):
+class Lognormal(Distribution[Quantity]):
     """``minimum`` plus a lognormal variable; ``mean`` and ``sd`` are those of the sum."""
 
-    law: Literal["lognormal"]
+    distribution: Literal["lognormal"]
     mean: Quantity
     sd: Quantity
     minimum: Quantity = _ZERO
@@ -353,7 +357,7 @@ class Lognormal(Law[Quantity]):
     def _check(self) -> Self:
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
-            raise _fault('must be above 0; write a larger sd, or law = "constant"', "sd")
+            raise _fault('must be above 0; write a larger sd, or distribution = "constant"', "sd")
         return self
 
     @property
@@ -379,13 +383,18 @@ class Lognormal(Law[Quantity]):
 
     def parameters(self) -> dict[str, Any]:
         """Return mu and sigma of the logarithm, and the minimum."""
-        return {"law": self.law, "mu": self.mu, "sigma": self.sigma, "minimum": self.minimum}
+        return {
+            "distribution": self.distribution,
+            "mu": self.mu,
+            "sigma": self.sigma,
+            "minimum": self.minimum,
+        }
 
 
-class Pareto(Law[Quantity]):
+class Pareto(Distribution[Quantity]):
     """P(X > x) = (minimum / x)^alpha, given by ``alpha`` and either ``mean`` or ``minimum``."""
 
-    law: Literal["pareto"]
+    distribution: Literal["pareto"]
     alpha: PlainNumber = Field(examples=[1.5], description="exponent of the tail, above 1")
     mean: Quantity | None = None
     minimum: Quantity | None = None
@@ -428,13 +437,13 @@ class Pareto(Law[Quantity]):
 
     def parameters(self) -> dict[str, Any]:
         """Return minimum and alpha."""
-        return {"law": self.law, "minimum": self.least, "alpha": self.alpha}
+        return {"distribution": self.distribution, "minimum": self.least, "alpha": self.alpha}
 
 
-class Constant(Law[Quantity]):
+class Constant(Distribution[Quantity]):
     """Always the same value."""
 
-    law: Literal["constant"]
+    distribution: Literal["constant"]
     value: Quantity
 
     def mean_value(self) -> float:
@@ -451,13 +460,13 @@ class Constant(Law[Quantity]):
 
     def parameters(self) -> dict[str, Any]:
         """Return the value."""
-        return {"law": self.law, "value": self.value}
+        return {"distribution": self.distribution, "value": self.value}
 
 
-class Uniform(Law[Quantity]):
+class Uniform(Distribution[Quantity]):
     """Uniform from ``low`` to ``high``."""
 
-    law: Literal["uniform"]
+    distribution: Literal["uniform"]
     low: Quantity
     high: Quantity
 
@@ -478,4 +487,4 @@ class Uniform(Law[Quantity]):
 
     def parameters(self) -> dict[str, Any]:
         """Return low and high."""
-        return {"law": self.law, "low": self.low, "high": self.high}
+        return {"distribution": self.distribution, "low": self.low, "high": self.high}

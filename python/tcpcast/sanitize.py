@@ -18,7 +18,7 @@ _HIDDEN = re.compile(
 _BYTES = range(0xDC80, 0xDD00)
 
 
-def visible(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     r"""Return a text with characters that are not shown written out, such as ``\x1b``.
 
     A byte of a file name that is no UTF-8 is written as that byte, ``\xff``.

@@ -76,7 +76,7 @@ class Units:
 
     def seconds_on(self, groups: Sequence[Population]) -> Floats:
         """Return for how long flows are on, ``[units]``: of one class from start to stop."""
-        if len(groups) > 1 or not groups[0].has_span:
+        if len(groups) > 1 or not groups[0].has_start_or_stop:
             return self.link("time_ns") * 1e-9
         span = groups[0].start_s, groups[0].stop_s
         if span not in self._seconds:
@@ -101,7 +101,7 @@ class Units:
     def rates(self, packets: Counts, groups: Sequence[Population]) -> Floats:
         """Return the packets of each flow, or per second where some flows are not always on."""
         counts = packets.astype(np.float64)
-        if not any(group.has_span for group in groups):
+        if not any(group.has_start_or_stop for group in groups):
             return counts
         seconds = [float(self.seconds_on([group]).sum()) for group in groups]
         on = np.repeat(seconds, [group.count for group in groups])
@@ -194,7 +194,7 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Snapshot:
     """All that metrics and tables are made of, as of one look at a run.
 
     ``totals`` are histograms and counts of all replications together, ``sources`` packets and ON
@@ -217,7 +217,7 @@ class Seen:
         return max(len(self.totals["queue_time_ns"]), len(self.totals["queue_seen"]), 1) - 1
 
 
-def look(scenario: Scenario, run: _native.Simulation) -> Seen:
+def snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     """Close the books of a run as it stands; it can go on afterwards."""
     rows, clocks = run.counters(), run.clocks()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
@@ -225,7 +225,7 @@ def look(scenario: Scenario, run: _native.Simulation) -> Seen:
     # At most one event a round trip: the mean of all replications, to the nearest nanosecond.
     rtt_ns = units.of_class("rtt_sum_ns").sum() / max(1.0, units.of_class("rtt_samples").sum())
     events = run.loss_events(round(rtt_ns))
-    return Seen(
+    return Snapshot(
         *(units, run.totals(), run.sources(), events, run.file_goodputs()),
         unfinished=[
             InProgress(sum(count for count, _ in each), sum(age for _, age in each) * 1e-9)
@@ -234,7 +234,7 @@ def look(scenario: Scenario, run: _native.Simulation) -> Seen:
     )
 
 
-def estimates(scenario: Scenario, seen: Seen) -> Estimates:
+def estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
     """Return every metric that the run can tell, None where it saw nothing to tell it from."""
     units = seen.units
     found = class_estimates(scenario, units, None)
@@ -247,25 +247,25 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     finished = units.per_replication(units.of_class("transfers"))
     if finished is not None and finished.value > 0:
         # A number that was asked for is no estimate.
-        asked = scenario.run.connections is not None or scenario.transfers_alone is not None
-        found["transfers"] = bare(finished.value) if asked else finished
-    if seen.unfinished and scenario.transfers_alone is None:
+        asked = scenario.run.transfers is not None or scenario.isolated_transfers is not None
+        found["transfers"] = point_estimate(finished.value) if asked else finished
+    if seen.unfinished and scenario.isolated_transfers is None:
         found |= _unfinished(scenario, seen)
     if scenario.arriving_load is not None:
-        found["offered_load"] = bare(scenario.arriving_load)
-    if scenario.transfers_alone is not None:
+        found["offered_load"] = point_estimate(scenario.arriving_load)
+    if scenario.isolated_transfers is not None:
         return transfers.each_alone(found, seen.totals)
     return found
 
 
-def _unfinished(scenario: Scenario, seen: Seen) -> Estimates:
+def _unfinished(scenario: Scenario, seen: Snapshot) -> Estimates:
     """Return how many transfers were unfinished at the end, mean over replications."""
     kinds = {"on-off", "transfers"} & {group.traffic.kind for group in scenario.populations}
     if not kinds:
         return {}
     all_classes = range(len(scenario.populations))
     unfinished = in_progress(scenario, seen, all_classes, kinds).count
-    return {"unfinished_transfers": bare(unfinished / seen.units.replications)}
+    return {"unfinished_transfers": point_estimate(unfinished / seen.units.replications)}
 
 
 def counts(scenario: Scenario, units: Units) -> Estimates:
@@ -274,13 +274,13 @@ def counts(scenario: Scenario, units: Units) -> Estimates:
     Where it ends after so many transfers, batches of time hold more of them or fewer, and only the
     counts of one vary by chance.
     """
-    by_transfers = scenario.run.connections is not None or scenario.transfers_alone is not None
+    by_transfers = scenario.run.transfers is not None or scenario.isolated_transfers is not None
     finished = units.of_class("transfers")
     length = finished if by_transfers and finished.any() else None
     return {
         name: units.per_replication(units.sums(row.count_of), length)
         for name, row in METRICS.items()
-        if row.count_of and (scenario.is_todays or not row.is_modern)
+        if row.count_of and (scenario.is_modern or not row.is_modern)
     }
 
 
@@ -348,7 +348,7 @@ def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> 
     Senders that learn of losses at once take a sample of each packet, whose ack is its own.
     """
     sum_ns, packets = "in_flight_ns", "acked"
-    if scenario.hears_losses:
+    if scenario.has_loss_feedback:
         sum_ns, packets = "rtt_sum_ns", "rtt_samples"
     return units.ratio(units.of_class(sum_ns, chosen) * 1e-9, units.of_class(packets, chosen))
 
@@ -396,7 +396,7 @@ def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     names = ("queue_delay_p95_s", "queue_delay_p99_s")
     known = zip(names, values, strict=True)
     # The smallest bucket holds what did not wait.
-    return {name: bare(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
+    return {name: point_estimate(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
 
 
 def loss_estimates(units: Units) -> Estimates:
@@ -405,7 +405,7 @@ def loss_estimates(units: Units) -> Estimates:
     return {name: units.metric(name) for name in (*names, "retransmit_ratio")}
 
 
-def _loss_event_ratio(seen: Seen) -> Estimate | None:
+def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
     """Return loss events of all flows taken as one, per packet sent; None without a round trip."""
     units = seen.units
     if seen.loss_events is None or not units.of_class("rtt_samples").any():
@@ -414,11 +414,11 @@ def _loss_event_ratio(seen: Seen) -> Estimate | None:
     return units.ratio(events, units.of_class("sent"), events=True, at_most=1.0)
 
 
-def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
+def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
     """Return what batches cannot tell: the largest queue, Jain's index of the flows."""
     found: Estimates = {}
     if has_queue(scenario):
-        found["queue_max_pkts"] = bare(float(seen.largest_queue))
+        found["queue_max_pkts"] = point_estimate(float(seen.largest_queue))
     groups = scenario.populations
     if all(group.traffic.kind == "bulk" for group in groups):
         counts = [group.count for group in groups]
@@ -426,7 +426,7 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
         sizes = payloads if scenario.own_packets else np.uint64(1)
         indices = [jain(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
         if sum(counts) == 1:
-            found["jain_index"] = bare(1.0)
+            found["jain_index"] = point_estimate(1.0)
         elif all(math.isfinite(index) for index in indices):
             found["jain_index"] = statistics.ratio(
                 indices, [1.0] * len(indices), replications=len(indices), at_most=1.0
@@ -440,7 +440,7 @@ def jain(packets: Floats) -> float:
     return float(packets.sum()) ** 2 / squares if squares else math.nan
 
 
-def bare(value: float) -> Estimate:
+def point_estimate(value: float) -> Estimate:
     """Return a figure as an estimate without an interval."""
     return Estimate(value, None, None, math.inf, 0)
 
@@ -453,7 +453,7 @@ def metrics(found: Estimates) -> dict[str, Metric]:
 def _metric(estimate: Estimate) -> Metric:
     return Metric(
         *(estimate.value, estimate.low, estimate.high),
-        doubt=estimate.doubt,
+        interval_warning=estimate.interval_warning,
         at_least=estimate.at_least,
     )
 
@@ -476,6 +476,6 @@ def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, 
     shares = [
         delivered[:, at]
         for at, group in enumerate(groups)
-        if len(groups) > 1 and not group.has_span
+        if len(groups) > 1 and not group.has_start_or_stop
     ]
     return rows[1, LINK["time_ns"]] * 1e-9, [total, *shares]

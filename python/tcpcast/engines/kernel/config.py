@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.advice import stack_changes
-from tcpcast.engines.kernel.files import senders
+from tcpcast.engines.kernel.file_transfers import senders
 from tcpcast.engines.kernel.path import path_configuration
 from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.stacks import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
@@ -117,10 +117,10 @@ def question(scenario: Scenario, replication: int) -> dict[str, Any]:
 
 
 def _schedule(scenario: Scenario) -> dict[str, Any]:
-    alone, run = scenario.transfers_alone, scenario.run
+    alone, run = scenario.isolated_transfers, scenario.run
     until, wanted = run.duration_s, None
-    if run.connections is not None:
-        wanted = (nanoseconds(run.warmup_s or 0.0), run.connections)
+    if run.transfers is not None:
+        wanted = (nanoseconds(run.warmup_s or 0.0), run.transfers)
     expected_s = min(run_s(scenario), run.max_wall_s or math.inf)
     slot_s = min(max(expected_s / SLOTS, SHORTEST_SLOT_S), LONGEST_SLOT_S)
     pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
@@ -135,14 +135,14 @@ def _schedule(scenario: Scenario) -> dict[str, Any]:
 
 def run_s(scenario: Scenario) -> float:
     """Return about how long a replication takes: until so many files are over, at the least."""
-    alone, run = scenario.transfers_alone, scenario.run
+    alone, run = scenario.isolated_transfers, scenario.run
     if alone is not None:
         pkts, people, network = alone.mean_size_pkts, scenario.populations[0], scenario.network
         # Windows double in each round trip; a large file takes its time at the rate of the link.
         rounds = HANDSHAKE_AND_REST + math.log2(1 + pkts / people.tcp.initial_window)
         sending_s = 8 * network.packet_bytes * pkts / network.bottleneck.rate_bps
         return alone.total * (rounds * people.rtt_s + sending_s)
-    if run.connections is None:
+    if run.transfers is None:
         return run.duration_s or 0.0
     per_s, bits = 0.0, 0.0
     for group in scenario.populations:
@@ -153,7 +153,7 @@ def run_s(scenario: Scenario) -> float:
             size = group.traffic.size.mean_value()
         bits += 8.0 * group.packet_bytes * own * (size or 0.0)
     share = max(1.0, bits / scenario.network.bottleneck.rate_bps)
-    return (run.warmup_s or 0.0) + run.connections * share / per_s
+    return (run.warmup_s or 0.0) + run.transfers * share / per_s
 
 
 def _files_per_s(group: Population) -> float:
@@ -241,13 +241,12 @@ def _problems(scenario: Scenario) -> Iterator[NotApplicable]:
 
 
 def _problems_of_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
-    run, alone = scenario.run, scenario.transfers_alone
-    if alone is None and run.connections is None and math.isinf(run.duration_s or math.inf):
+    run, alone = scenario.run, scenario.isolated_transfers
+    if alone is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
         yield NotApplicable("kernel runs in real time", Suggestion({"run.duration": "30s"}))
-    if run.connections is not None and run.warmup_s is None:
+    if run.transfers is not None and run.warmup_s is None:
         yield NotApplicable(
-            "run.connections are counted after the warm-up, whose end is not known while kernel "
-            "runs",
+            "run.transfers are counted after the warm-up, whose end is not known while kernel runs",
             Suggestion({"run.warmup": "10s"}),
             Suggestion({"run.duration": "30s"}),
         )

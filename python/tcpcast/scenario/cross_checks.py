@@ -91,10 +91,10 @@ def cross_faults(scenario: Scenario) -> list[InitErrorDetails]:
 
 
 def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
-    if scenario.transfers_alone is not None:
+    if scenario.isolated_transfers is not None:
         yield (
             "",
-            "transfers that run each alone have no cross traffic; write traffic.arrivals = { law "
+            "transfers that run each alone have no cross traffic; write traffic.arrivals = { distribution "
             '= "poisson", rate = "20/s" }',
         )
     place = place_of(scenario.network, stream)

@@ -51,7 +51,7 @@ def held(found: Any, units: Mapping[str, str]) -> Answer:
     answer.metrics = {name: _metric(name, m, units) for name, m in answer.metrics.items()}
     answer.tables = {_text("table", name): _table(name, t) for name, t in answer.tables.items()}
     answer.notes = [replace(note, why=shortened(note.why)) for note in answer.notes]
-    answer.unwritten = [shortened(each) for each in answer.unwritten]
+    answer.write_errors = [shortened(each) for each in answer.write_errors]
     answer.reason = shortened(answer.reason)
     answer.regime = None if answer.regime is None else shortened(answer.regime)
     try:
@@ -65,7 +65,7 @@ def _check_kinds(found: Answer) -> None:
     for name in _DICTS:
         if not isinstance(getattr(found, name), dict):
             raise TcpcastError(f"returned {name} that are not a dict")
-    for name, kind, what in (("notes", Note, "tcpcast.Note"), ("unwritten", str, "texts")):
+    for name, kind, what in (("notes", Note, "tcpcast.Note"), ("write_errors", str, "texts")):
         parts = getattr(found, name)
         if not isinstance(parts, list | tuple) or not all(isinstance(p, kind) for p in parts):
             raise TcpcastError(f"returned {name} that are no list of {what}")
@@ -130,13 +130,13 @@ def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     low, high = ends
     if (low is None) != (high is None) or (low is not None and high is not None and low > high):
         raise TcpcastError(f"returned the interval {low} to {high} for {name}")
-    if not isinstance(metric.unit, str) or not isinstance(metric.doubt, str | None):
-        raise TcpcastError(f"returned a unit or doubt of {name} that is no text")
+    if not isinstance(metric.unit, str) or not isinstance(metric.interval_warning, str | None):
+        raise TcpcastError(f"returned a unit or interval_warning of {name} that is no text")
     unit = _short("unit", metric.unit or units.get(name, ""))
     if unit and name in UNITS and unit != UNITS[name]:
         raise TcpcastError(f"returned {name} in {unit}; it is in {UNITS[name]} for every engine")
-    doubt = None if metric.doubt is None else shortened(metric.doubt)
-    return replace(metric, value=value, low=low, high=high, unit=unit, doubt=doubt)
+    doubt = None if metric.interval_warning is None else shortened(metric.interval_warning)
+    return replace(metric, value=value, low=low, high=high, unit=unit, interval_warning=doubt)
 
 
 def _number(name: str, value: Any) -> float:

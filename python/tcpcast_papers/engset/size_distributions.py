@@ -1,6 +1,6 @@
-"""The file-size laws exactly: shares and mean sizes per interval, as drawn and rounded.
+"""The file-size distributions exactly: shares and mean sizes per interval, as drawn and rounded.
 
-A size is drawn from a continuous law and rounded to the nearest packet (section 3.2), so a file
+A size is drawn from a continuous distribution and rounded to the nearest packet (section 3.2), so a file
 has n packets or more when the variable exceeds n - 1/2. Everything here follows from that.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SizeLaw:
+class SizeDistribution:
     """E, EP or EE of section 3.2: an exponential body from ``minimum`` to k, a tail beyond.
 
     Attributes
@@ -48,24 +48,24 @@ class SizeLaw:
     theta_tail: float | None = None
 
     @classmethod
-    def of(cls, setting: Setting) -> SizeLaw:
-        """Return the law of a setting, with the parameters that the simulator draws from.
+    def of(cls, setting: Setting) -> SizeDistribution:
+        """Return the distribution of a setting, with the parameters that the simulator draws from.
 
         Raises
         ------
         DomainError
             The setting has files of one size.
         """
-        numbers = setting.size_law().parameters()
-        if numbers["law"] == "exponential":
+        numbers = setting.size_distribution().parameters()
+        if numbers["distribution"] == "exponential":
             return cls(numbers["minimum"], numbers["scale"])
-        if numbers["law"] == "ep":
+        if numbers["distribution"] == "ep":
             body = (numbers["minimum"], numbers["theta"], numbers["k"], numbers["tail"])
             return cls(*body, alpha=numbers["alpha"])
-        if numbers["law"] == "ee":
+        if numbers["distribution"] == "ee":
             body = (numbers["minimum"], numbers["theta1"], numbers["k"], numbers["tail"])
             return cls(*body, theta_tail=numbers["theta2"])
-        raise DomainError(f"{setting.name}: '{numbers['law']}' is none of E, EP and EE")
+        raise DomainError(f"{setting.name}: '{numbers['distribution']}' is none of E, EP and EE")
 
     def above(self, size_pkts: ArrayLike) -> NDArray[np.float64]:
         """Return P(X > x) of the continuous variable; x in packets, any shape."""
@@ -96,7 +96,7 @@ class SizeLaw:
         return total / self.share(low_pkts, high_pkts)
 
     def mean_above_k(self) -> float:
-        """Return the mean of the continuous variable beyond the 10 % point, for any of the laws."""
+        """Return the mean of the continuous variable beyond the 10 % point, for any of the distributions."""
         if self.alpha is not None:
             return self.k * self.alpha / (self.alpha - 1)
         if self.theta_tail is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.answer import Note
 from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.trust import disowned
+from tcpcast.plan.trust import untrusted_reason
 from tcpcast.scenario.quantities import write_window
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
         receiver window, a drop-tail queue in place of any other and no random loss at the
         bottleneck; the scenario itself and "" where its stack is a classic one.
     """
-    if len(scenario.populations) > 1 or not scenario.populations[0].tcp.is_todays:
+    if len(scenario.populations) > 1 or not scenario.populations[0].tcp.is_modern:
         return scenario, ""
     people = scenario.populations[0]
     tcp: dict[str, Any] = {
@@ -101,7 +101,9 @@ class Model:
         """Put the model's answer into a plan, with its warnings and the reason for a doubt."""
         plan.value = value
         plan.warnings += self.remarks(engset_warnings(self.scenario, self.at(value)))
-        plan.untrusted = self.nearby or doubt or disowned("engset", scenario, asked.changes(value))
+        plan.untrusted = (
+            self.nearby or doubt or untrusted_reason("engset", scenario, asked.changes(value))
+        )
 
 
 def nearest_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]) -> Model:

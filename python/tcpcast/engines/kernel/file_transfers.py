@@ -11,7 +11,7 @@ from tcpcast import _native
 from tcpcast.emulation.traffic import TRANSFER
 from tcpcast.engines.packet import transfers
 from tcpcast.engines.packet.configuration import size_bounds
-from tcpcast.engines.packet.figures import CLASS, SIZE
+from tcpcast.engines.packet.metric_estimates import CLASS, SIZE
 from tcpcast.engines.packet.reliability import enough_beyond
 from tcpcast.engines.packet.tables import (
     bits_of_files,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.emulation.traffic import TrafficOutcome
-    from tcpcast.engines.packet.figures import Units
+    from tcpcast.engines.packet.metric_estimates import Units
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
@@ -42,7 +42,7 @@ def senders(group: Population) -> int:
 def has_files(scenario: Scenario) -> bool:
     """Say whether there are files that share the network."""
     kinds = {group.traffic.kind for group in scenario.populations}
-    return scenario.transfers_alone is None and bool(kinds & {"on-off", "transfers"})
+    return scenario.isolated_transfers is None and bool(kinds & {"on-off", "transfers"})
 
 
 class Files:

@@ -29,7 +29,7 @@ LEAST = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class PathModel:
     """A model of loss for a path.
 
     ``inverse`` returns the p at which the flows of the path send a rate in packets/s, ``rate`` the
@@ -86,7 +86,7 @@ def _cubic(path: PlannedPath, p: Any) -> Any:
     return cubic_response(rtt_s=path.rtt_s, loss_ratio=p, receiver_window_pkts=path.window_pkts)
 
 
-PFTK = Law(
+PFTK = PathModel(
     "PFTK (31){each}",
     "pftk",
     _pftk_inverse,
@@ -95,7 +95,7 @@ PFTK = Law(
 )
 """The full PFTK model, of flows that do not meet."""
 
-PARALLEL = Law(
+PARALLEL = PathModel(
     "parallel, algorithm 1, n = {flows}",
     "parallel",
     lambda path, rate: parallel_tolerated_loss_ratio(
@@ -110,7 +110,7 @@ PARALLEL = Law(
     _waits,
 )
 
-MATHIS = Law(
+MATHIS = PathModel(
     "square root{each}",
     "mathis",
     lambda path, rate: mathis_tolerated_loss_ratio(
@@ -125,7 +125,7 @@ MATHIS = Law(
     lambda *_: TRIPLE_DUPLICATES,
 )
 
-CUBIC = Law(
+CUBIC = PathModel(
     "CUBIC response{each}",
     "cubic-response",
     lambda path, rate: cubic_tolerated_loss_ratio(rate_pps=rate / path.flows, rtt_s=path.rtt_s),
@@ -133,7 +133,7 @@ CUBIC = Law(
     lambda path, p: "Reno-friendly" if bool(_cubic(path, p).reno_friendly) else "cubic",
 )
 
-BBR = Law(
+BBR = PathModel(
     "BBR, its bound",
     "bbr-bound",
     lambda path, rate: np.where(rate <= path.link_pps, TOLERATED_LOSS_RATIO, LEAST),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.metrics import METRICS
-from tcpcast.scenario.crossing import place_of
+from tcpcast.scenario.cross_checks import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ TOLD_TABLES = frozenset(
 """Tables of files and of the queue; those of single sources and of states are left out."""
 
 
-def tell_of_all(answer: Answer, scenario: Scenario, each: float) -> None:
+def scale_results(answer: Answer, scenario: Scenario, each: float) -> None:
     """Turn the figures of the simulated sources into those of the population."""
     answer.metrics = {
         name: _times(metric, each) if METRICS[name].is_extensive else metric

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import cubic_pps, fed, usable
+from tcpcast.captures.model_rates import cubic_pps, fed, usable
 from tcpcast.models.parallel import limited_rate_pps, parallel_throughput
 from tcpcast.models.pftk import td_only_rate_pps, throughput, unlimited_window_pkts
 from tcpcast.models.short import ShortTransfer, lossless_latency_s

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tcpcast.report.quantity import Scale
     from tcpcast.report.sweep_cells import Along, Cells
     from tcpcast.sweeps.axes import Axis
-    from tcpcast.sweeps.swept import Swept
+    from tcpcast.sweeps.definition import Swept
 
     Levels = Mapping[str, Sequence[float]]
 
@@ -144,7 +144,7 @@ def _cell(each: Cells, place: tuple[int, ...], scale: Scale) -> str:
     low, high = (float(end[place]) for end in (each.low, each.high))
     known = math.isfinite(low) and math.isfinite(high)
     doubt = each.doubts[place] or None
-    figure = Metric(value, low if known else None, high if known else None, doubt=doubt)
+    figure = Metric(value, low if known else None, high if known else None, interval_warning=doubt)
     return f"{value_text(figure, scale)}{each.marks[place]} {interval_text(figure, scale)}".rstrip()
 
 

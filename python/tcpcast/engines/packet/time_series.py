@@ -12,7 +12,7 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration, listed_sizes
-from tcpcast.engines.packet.figures import has_queue
+from tcpcast.engines.packet.metric_estimates import has_queue
 from tcpcast.intervals import LEVEL
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.plain import Config
+    from tcpcast.engines.packet.config_types import Config
     from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
@@ -64,7 +64,7 @@ def configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
     """Return the simulator's configuration, with what :func:`tables` needs; see there."""
     config = configuration(scenario, warmup_s)
     config["probes"]["course"] = True
-    if scenario.transfers_alone is not None:
+    if scenario.isolated_transfers is not None:
         return config  # each begins anew, and what passes between them says nothing
     config["probes"]["traced"] = watched_flows(scenario)
     if not scenario.probes.flows:
@@ -95,7 +95,7 @@ def tables(scenario: Scenario, run: _native.Simulation) -> dict[str, Table]:
         missing.
     """
     found = {"completion_distribution": _distribution(scenario, run)}
-    if scenario.transfers_alone is None:
+    if scenario.isolated_transfers is None:
         rows = [row.astype(np.float64) for row in _aligned(run.courses())]
         found["queue_over_time"] = _queue(rows) if has_queue(scenario) else {}
         found["flows_over_time"] = _flows(scenario, rows)
@@ -257,7 +257,7 @@ def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
         if places
         else set()
     )
-    alone = scenario.transfers_alone is not None
+    alone = scenario.isolated_transfers is not None
     tables = [_of_size(counts, row, sizes[row], alone=alone) for row in sorted(chosen)]
     tables = [table for table in tables if table]
     if not tables:

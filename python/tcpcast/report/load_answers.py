@@ -35,7 +35,7 @@ class _SavedMetric(_Saved):
     high: float | None = None
     unit: str = ""
     trusted: bool = True
-    doubt: str | None = None
+    interval_warning: str | None = None
 
 
 class _SavedTable(_Saved):
@@ -58,8 +58,8 @@ class _SavedAnswer(_Saved):
     metrics: dict[str, _SavedMetric] = {}
     tables: dict[str, _SavedTable] = {}
     provenance: dict[str, Any] = {}
-    partial: str | None = None
-    unwritten: list[str] = []
+    incomplete_reason: str | None = None
+    write_errors: list[str] = []
 
 
 class _SavedDocument(_Saved):
@@ -133,7 +133,7 @@ def _answer(saved: _SavedAnswer) -> Answer:
     notes = [
         Note(n.why, tuple(n.metrics), kind=n.kind, named=n.named) for n in saved.notes
     ] or noted(saved.warnings)
-    status = Status.DONE if saved.partial is None else Status.PARTIAL
+    status = Status.DONE if saved.incomplete_reason is None else Status.PARTIAL
     if saved.not_applicable is not None:
         status = Status.NOT_APPLICABLE
     return Answer(
@@ -144,8 +144,8 @@ def _answer(saved: _SavedAnswer) -> Answer:
         provenance={name: value for name, value in way.items() if name not in _APART},
         wall_s=saved.wall_s,
         status=status,
-        reason=saved.not_applicable or saved.partial or "",
-        unwritten=list(saved.unwritten),
+        reason=saved.not_applicable or saved.incomplete_reason or "",
+        write_errors=list(saved.write_errors),
         kind=_kind(saved),
         regime=regime if isinstance(regime, str) else None,
         steps=steps if isinstance(steps, list) else [],
@@ -184,7 +184,7 @@ def _kind(saved: _SavedAnswer) -> Kind:
 def _metric(name: str, saved: _SavedMetric) -> Metric:
     value = float("nan") if saved.value is None else saved.value
     unit = "" if name in UNITS else saved.unit
-    return Metric(value, saved.low, saved.high, saved.trusted, unit, saved.doubt)
+    return Metric(value, saved.low, saved.high, saved.trusted, unit, saved.interval_warning)
 
 
 def _table(columns: Mapping[str, list[_Value]]) -> dict[str, np.ndarray[Any, Any]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from tcpcast.drift import FEWEST_CYCLES
 from tcpcast.engines.formula.feed import LEAST_LOSS
 from tcpcast.models.cubic import DECREASE, SCALE, cubic_response
-from tcpcast.scenario.todays_tcp import RATE_BASED, control_of, is_todays
+from tcpcast.scenario.modern_tcp import RATE_BASED, control_of, is_modern
 from tcpcast.units import LARGEST_TIME
 
 DURATION_S = 300.0
@@ -110,14 +110,14 @@ def simulated_s(path: PathToSimulate) -> float:
     else:
         enough = FEWEST_CYCLES * path.cycle_s
     seconds = min(max(seconds, math.ceil(min(enough, affordable))), longest)
-    if not is_todays(path.stack):
+    if not is_modern(path.stack):
         return seconds
     return max(LEAST_SHARE * seconds, min(seconds, affordable))
 
 
 def max_wall(path: PathToSimulate) -> str:
     """Return the longest time that a simulation may take, as scenarios write it."""
-    bounded = is_todays(path.stack) and 0 < path.pps < math.inf
+    bounded = is_modern(path.stack) and 0 < path.pps < math.inf
     return MAX_WALL_OF_TODAY if bounded else MAX_WALL
 
 

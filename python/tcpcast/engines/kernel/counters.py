@@ -9,12 +9,12 @@ import numpy as np
 
 from tcpcast import statistics
 from tcpcast.emulation.traffic import FLOW, WAIT_STEP_S
-from tcpcast.engines.kernel import files
-from tcpcast.engines.kernel.files import Files, senders
-from tcpcast.engines.packet import figures
+from tcpcast.engines.kernel import file_transfers
+from tcpcast.engines.kernel.file_transfers import Files, senders
+from tcpcast.engines.packet import metric_estimates
 from tcpcast.engines.packet.by_class import class_table
 from tcpcast.engines.packet.configuration import size_bounds
-from tcpcast.engines.packet.figures import CLASS, LINK, SIZE, Seen, Units
+from tcpcast.engines.packet.metric_estimates import CLASS, LINK, SIZE, Snapshot, Units
 from tcpcast.engines.packet.reliability import judged, judged_classes
 from tcpcast.metrics import BY_CLASS, METRICS
 
@@ -78,7 +78,7 @@ def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, boo
     change = np.diff(flows_of(outcome).sum(axis=1), axis=0)
     passed = change[:, FLOW.index("passed")]
     series = change[:, FLOW.index("waited_ns")] / np.maximum(passed, 1.0)
-    if not figures.has_queue(scenario):
+    if not metric_estimates.has_queue(scenario):
         series = change[:, FLOW.index("received_bytes")]
     if series.size < MSER_FEWEST:
         return 0, False
@@ -94,7 +94,9 @@ def rows_of(
     kept = outcome.snapshots[begin:]
     flows = flows_of(outcome)[begin:]
     flows -= flows[0]
-    sizes = len(SIZE) * (len(size_bounds(scenario)) + 1) if files.has_files(scenario) else 0
+    sizes = (
+        len(SIZE) * (len(size_bounds(scenario)) + 1) if file_transfers.has_files(scenario) else 0
+    )
     rows = np.zeros((len(kept), len(LINK) + len(groups) * len(CLASS) + sizes))
     times_ns = np.array([s["now_ns"] for s in kept], dtype=np.float64)
     rows[:, LINK["time_ns"]] = times_ns - times_ns[0]
@@ -146,43 +148,50 @@ class Counted:
         # What is judged of an answer: its cells, and how long the queue was.
         nothing = np.zeros(longest + 1, dtype=np.uint64)
         totals = {"queue_time_ns": nothing, "queue_seen": nothing}
-        self.seen = Seen(self.units, totals, [], [], [])
+        self.seen = Snapshot(self.units, totals, [], [], [])
 
-    def estimates(self) -> figures.Estimates:
+    def estimates(self) -> metric_estimates.Estimates:
         """Return every metric that is measured, None where nothing was seen to tell it from."""
         units, scenario = self.units, self.scenario
-        found = figures.class_estimates(scenario, units, None)
-        found |= figures.link_estimates(scenario, units) | figures.loss_estimates(units)
-        found |= figures.counts(scenario, units)
+        found = metric_estimates.class_estimates(scenario, units, None)
+        found |= metric_estimates.link_estimates(scenario, units) | metric_estimates.loss_estimates(
+            units
+        )
+        found |= metric_estimates.counts(scenario, units)
         found |= self._percentiles()
         found |= self._jain() | self._of_files()
-        if not figures.has_queue(scenario) or scenario.network.bottleneck.varying is not None:
+        if (
+            not metric_estimates.has_queue(scenario)
+            or scenario.network.bottleneck.varying is not None
+        ):
             found["queue_mean_pkts"] = None
         known = {name: found[name] for name in MEASURED if found.get(name) is not None}
         return judged(scenario, self.seen, known)
 
-    def _jain(self) -> figures.Estimates:
+    def _jain(self) -> metric_estimates.Estimates:
         """Return Jain's index of flows without end."""
         groups = self.scenario.populations
         if any(group.traffic.kind != "bulk" for group in groups):
             return {}
         if self.scenario.senders == 1:
-            return {"jain_index": figures.bare(1.0)}
+            return {"jain_index": metric_estimates.point_estimate(1.0)}
         received = FLOW.index("received_bytes")
-        indices = [figures.jain(self.units.rates(f[:, received], groups)) for f in self.flows]
+        indices = [
+            metric_estimates.jain(self.units.rates(f[:, received], groups)) for f in self.flows
+        ]
         if not all(map(math.isfinite, indices)):
             return {}
         return {"jain_index": statistics.mean(indices, replications=len(indices))}
 
-    def _of_files(self) -> figures.Estimates:
+    def _of_files(self) -> metric_estimates.Estimates:
         """Return how many files ended, and the load that transfers offer."""
-        found: figures.Estimates = {}
+        found: metric_estimates.Estimates = {}
         ended = self.units.per_replication(self.units.of_class("transfers"))
         if ended is not None and ended.value > 0:
-            asked = self.scenario.run.connections is not None
-            found["transfers"] = figures.bare(ended.value) if asked else ended
+            asked = self.scenario.run.transfers is not None
+            found["transfers"] = metric_estimates.point_estimate(ended.value) if asked else ended
         if self.scenario.arriving_load is not None:
-            found["offered_load"] = figures.bare(self.scenario.arriving_load)
+            found["offered_load"] = metric_estimates.point_estimate(self.scenario.arriving_load)
         return found
 
     @staticmethod
@@ -203,7 +212,7 @@ class Counted:
         smallest = min(group.packet_bytes for group in self.scenario.populations)
         return 1 + round(longest_s * rate / (8.0 * smallest))
 
-    def _percentiles(self) -> figures.Estimates:
+    def _percentiles(self) -> metric_estimates.Estimates:
         """Return the 95th and 99th percentile of the wait, to 20 us."""
         counts = self._waits
         if not counts:
@@ -212,7 +221,9 @@ class Counted:
         share = np.cumsum([counts[int(step)] for step in steps]) / sum(counts.values())
         quantiles = {"queue_delay_p95_s": 0.95, "queue_delay_p99_s": 0.99}
         return {
-            name: figures.bare(float(steps[np.searchsorted(share, q)]) * WAIT_STEP_S)
+            name: metric_estimates.point_estimate(
+                float(steps[np.searchsorted(share, q)]) * WAIT_STEP_S
+            )
             for name, q in quantiles.items()
         }
 
@@ -223,14 +234,15 @@ class Counted:
         if sum(map(senders, groups)) > 1:
             found["by_flow"] = self._by_flow()
         found = found if len(groups) > 1 or "by_flow" in found else {}
-        if files.has_files(self.scenario):
-            found |= files.tables(self.scenario, self.units, self.files)
+        if file_transfers.has_files(self.scenario):
+            found |= file_transfers.tables(self.scenario, self.units, self.files)
         return found
 
     def _by_class(self) -> Table:
         groups = self.scenario.populations
         found = [
-            figures.class_estimates(self.scenario, self.units, at) for at in range(len(groups))
+            metric_estimates.class_estimates(self.scenario, self.units, at)
+            for at in range(len(groups))
         ]
         columns = [name for name in MEASURED if name in BY_CLASS]
         return class_table(groups, judged_classes(self.scenario, self.seen, found), columns)

@@ -89,14 +89,14 @@ TIMESTAMP_BYTES = 12
 """What the timestamp option adds to the header of each packet (RFC 7323, appendix A)."""
 
 
-def is_todays(stack: object) -> bool:
+def is_modern(stack: object) -> bool:
     """Say whether a stack is one of today's TCP."""
     return isinstance(stack, str) and stack in TODAYS_PRESETS
 
 
 def control_of(stack: str) -> str:
     """Return the congestion control of a stack, classic or of today."""
-    return CONTROLS[stack] if is_todays(stack) else "reno"
+    return CONTROLS[stack] if is_modern(stack) else "reno"
 
 
 def has_timestamps(tcp: Mapping[str, Any]) -> bool:
@@ -111,9 +111,9 @@ def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
 
     Between classic and today's TCP that is what both know; all of it within one kind.
     """
-    if is_todays(stack) == is_todays(tcp.get("stack", DEFAULT_STACK)):
+    if is_modern(stack) == is_modern(tcp.get("stack", DEFAULT_STACK)):
         return dict(tcp)
-    own = _NOT_BOTH if is_todays(stack) else _OWN
+    own = _NOT_BOTH if is_modern(stack) else _OWN
     return {key: value for key, value in tcp.items() if key not in own}
 
 
