@@ -106,7 +106,7 @@ class Cross(Table):
 
     model: str
     name: Name | None = Field(
-        default=None, examples=["backbone"], description="name in the table cross"
+        default=None, examples=["backbone"], description="name in the table cross and in --set cross.NAME"
     )
     hop: Name | None = Field(
         default=None, examples=["bottleneck"], description="name of the hop; default bottleneck"
