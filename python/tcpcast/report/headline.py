@@ -112,18 +112,16 @@ def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
     stated.sort(key=lambda each: -each[0])
     if len(stated) > _MAX_CLASSES:
         stated = [stated[0], stated[-1]]
-    separate = len(stated) > 1 and not _overlap(stated[0][2], stated[-1][2])
+    separate = len(stated) > 1 and _differ(stated[0][2], stated[-1][2])
     unclear = "" if separate or len(stated) < 2 else ", no difference beyond the intervals"
     return "; ".join(clause for _, clause, *_ in stated) + unclear
 
 
-def _overlap(first: Metric, second: Metric) -> bool:
-    """Return True if two values do not differ beyond their intervals, or have none."""
-    if None in (first.low, first.high, second.low, second.high):
-        return True
-    assert first.low is not None
-    assert second.high is not None
-    return first.low <= second.high
+def _differ(larger: Metric, smaller: Metric) -> bool:
+    """Return True if two values differ beyond their intervals; those of formulas are exact."""
+    if larger.low is None or smaller.high is None:
+        return larger.interval_warning is smaller.interval_warning is None
+    return larger.low > smaller.high
 
 
 def _queue(table: Comparison) -> str:
@@ -190,10 +188,14 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         for at in ends
     ]
     high, low = (
-        Metric(*(_cell(table, metric + end, at) for end in ("", "_low", "_high"))) for at in ends
+        Metric(
+            *(_cell(table, metric + end, at) for end in ("", "_low", "_high")),
+            interval_warning=_cell(table, f"{metric}_interval_warning", at),
+        )
+        for at in ends
     )
     name = label(metric)
-    if _overlap(high, low):
+    if not _differ(high, low):
         return (
             f"The {name} lies between {shown[1]} and {shown[0]}; these two do not differ beyond "
             "their intervals."
