@@ -55,11 +55,9 @@ def plain(tmp_path: Path) -> str:
 def test_the_table_of_the_file_is_swept_and_printed(file: str, capsys: Capture) -> None:
     assert main(["sweep", file]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0].startswith("The goodput is largest, ") or "lies between" in out[0]
-    table = out[out.index("") + 1 :]
-    assert table[0].split() == ["rtt", "goodput", "send", "rate"]
-    assert table[1].split() == ["s", "engine", "Mbit/s", "pkt/s"]
-    assert [line.split()[:2] for line in table[3:6]] == [
+    assert out[0].split() == ["rtt", "goodput", "send", "rate"]
+    assert out[1].split() == ["s", "engine", "Mbit/s", "pkt/s"]
+    assert [line.split()[:2] for line in out[3:6]] == [
         ["0.01", "pftk"], ["0.02", "pftk"], ["0.04", "pftk"],
     ]  # fmt: skip
 

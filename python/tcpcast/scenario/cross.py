@@ -106,7 +106,9 @@ class Cross(Table):
 
     model: str
     name: Name | None = Field(
-        default=None, examples=["backbone"], description="name in the table cross and in --set cross.NAME"
+        default=None,
+        examples=["backbone"],
+        description="name in the table cross and in --set cross.NAME",
     )
     hop: Name | None = Field(
         default=None, examples=["bottleneck"], description="name of the hop; default bottleneck"
