@@ -181,26 +181,30 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         return ""
     ends = [choose(rows, key=lambda each: each[1])[0] for choose in (max, min)]
     scale = scale_of(metric, table[metric][ends[0]])
-    shown = [
-        f"{digits(table[metric][at] / scale.factor)} {scale.unit}".strip()
-        + " with "
-        + ", ".join(f"{key} = {table[key][at]}" for key in keys)
-        for at in ends
-    ]
+    names = short_names(keys)
     high, low = (
+        f"{digits(table[metric][at] / scale.factor)} {scale.unit}".strip()
+        + f" ({', '.join(f'{names[key]} = {table[key][at]}' for key in keys)})"
+        for at in ends
+    )
+    largest, smallest = (
         Metric(
             *(_cell(table, metric + end, at) for end in ("", "_low", "_high")),
             interval_warning=_cell(table, f"{metric}_interval_warning", at),
         )
         for at in ends
     )
-    name = label(metric)
-    if not _differ(high, low):
-        return (
-            f"The {name} lies between {shown[1]} and {shown[0]}; these two do not differ beyond "
-            "their intervals."
-        )
-    return f"The {name} is largest, {shown[0]}, and smallest, {shown[1]}."
+    subject = f"The {label(metric)} "
+    if not _differ(largest, smallest):
+        subject += "does not differ beyond the intervals: it "
+    return f"{subject}lies between {low} and {high}."
+
+
+def short_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the last part of each key's name, or the full name if another key ends alike."""
+    last = {key: key.rpartition(".")[2] for key in keys}
+    alike = list(last.values())
+    return {key: name if alike.count(name) == 1 else key for key, name in last.items()}
 
 
 def _known(values: Iterable[float | None]) -> Iterable[bool]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
-from tcpcast.report.headline import sweep_verdict
+from tcpcast.report.headline import short_names, sweep_verdict
 from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, label, scale_of
 from tcpcast.sweeps.table import DOUBT, class_columns, is_metric_column
 from tcpcast.units import digits
@@ -159,10 +159,9 @@ def _several(table: Any, name: str) -> bool:
 
 
 def _heading(name: str, keys: Mapping[str, str]) -> str:
-    """Return the last part of a key's name if it is unique, with the unit."""
-    unit, last = keys.get(name, ""), name.rpartition(".")[2]
-    unique = name in keys and [key.rpartition(".")[2] for key in keys].count(last) == 1
-    return "\n".join([last if unique else name, *([unit] if unit not in {"", "1"} else [])])
+    """Return the short name of a key with its unit, or another column's name."""
+    unit = keys.get(name, "")
+    return "\n".join([short_names(keys).get(name, name), *([] if unit in {"", "1"} else [unit])])
 
 
 def _columns(
