@@ -1,7 +1,7 @@
 //! Ends of either kind, for runs in which classic and modern TCP meet: each source has the one of
 //! its class.
 
-use super::bursts::{Burst, labelled};
+use super::burst::{Burst, labelled};
 use super::cc::{Reno, RenoBytes};
 use super::headers::Headers;
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};

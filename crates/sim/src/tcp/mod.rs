@@ -1,7 +1,7 @@
 //! TCP endpoints without I/O: what arrives and what time it is go in, what to send comes out.
 
 mod any;
-mod bursts;
+mod burst;
 pub mod classic;
 mod ends;
 mod headers;

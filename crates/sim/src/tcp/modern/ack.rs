@@ -1,9 +1,9 @@
 //! The way of an acknowledgement through the sender.
 
+use super::ack_context::{Heard, widen};
 use super::cc::{AckSample, LostPacket};
 use super::delivery_rate::RateSample;
 use super::event::{Event, Probe};
-use super::heard::{Heard, widen};
 use super::packet::{Marks, Packet};
 use super::phase::{Phase, PhaseName};
 use super::prr::Progress;

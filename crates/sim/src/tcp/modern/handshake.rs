@@ -13,10 +13,10 @@
 //! Each acknowledgement says how many messages the client has sent, so that one that is lost is made
 //! up for by the next.
 
-use super::answers::PacketReceiver;
-use super::carried::{AckHeader, DataHeader};
-use super::ends::{PacketSender, establish};
-use super::path::ModernTcp;
+use super::options::ModernTcp;
+use super::packet_header::{AckHeader, DataHeader};
+use super::packet_receiver::PacketReceiver;
+use super::packet_sender::{PacketSender, establish};
 use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
 use super::stack::Stack;
 use super::ticks::{Span, TickClock};

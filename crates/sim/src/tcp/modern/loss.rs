@@ -1,7 +1,7 @@
 //! After a timeout: what is lost, and whether it was (F-RTO, RFC 5682).
 
+use super::ack_context::Heard;
 use super::event::{Event, Probe, UndoReason};
-use super::heard::Heard;
 use super::packet::Marks;
 use super::phase::{Phase, PhaseName};
 use super::recovery::Then;

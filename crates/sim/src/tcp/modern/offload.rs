@@ -8,7 +8,7 @@ use super::cc::window_bytes;
 use super::phase::PhaseName;
 use super::sender::Sender;
 use super::stack::{MILLISECOND, Stack};
-use super::wide::quotient;
+use super::u128_division::quotient;
 use crate::clock::{NEVER, Nanos};
 
 /// The least of a chunk where the congestion control has no say: `tcp_min_tso_segs`.

@@ -1,8 +1,8 @@
 //! What an acknowledgement means for the phase: when recovery begins, goes on, ends, is undone.
 
+use super::ack_context::Heard;
 use super::cc::{PhaseChange, Totals};
 use super::event::{Event, Probe, UndoReason};
-use super::heard::Heard;
 use super::packet::Marks;
 use super::phase::{Phase, PhaseName, Undo, Unreported};
 use super::prr::Prr;

@@ -1,7 +1,7 @@
 //! What the receiver holds: SACK blocks (RFC 2018), duplicates that it reports (RFC 2883), and
 //! reordering that follows from both.
 
-use super::heard::{Heard, widen};
+use super::ack_context::{Heard, widen};
 use super::packet::Marks;
 use super::segment::{Ack, SackBlock};
 use super::sender::Sender;

@@ -91,7 +91,7 @@ pub struct Counters {
 /// What each acknowledgement needs stands together in lines of 64 bytes, as [`PacketSender`] begins one:
 /// where connections are many each line is waited for. What only a repair needs stands apart.
 ///
-/// [`PacketSender`]: super::ends::PacketSender
+/// [`PacketSender`]: super::packet_sender::PacketSender
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {

@@ -2,7 +2,7 @@
 
 use super::super::phase::PhaseName;
 use super::super::stack::{Cubic, Stack};
-use super::super::wide::quotient;
+use super::super::u128_division::quotient;
 use super::super::window::Window;
 use super::hystart::HyStart;
 use super::{AckSample, CongestionControl, PhaseChange, Start};

@@ -17,7 +17,7 @@ pub use reno::RenoControl;
 use super::delivery_rate::RateSample;
 use super::phase::PhaseName;
 use super::stack::{Control, Stack};
-use super::wide::quotient;
+use super::u128_division::quotient;
 use super::window::Window;
 use crate::clock::{Nanos, SECOND};
 

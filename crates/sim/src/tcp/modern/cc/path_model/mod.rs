@@ -3,18 +3,18 @@
 //! the smallest round-trip time, and random draws.
 
 mod aggregation;
-mod draws;
 mod filter;
 mod full_pipe;
 mod pace;
+mod random;
 mod rtt_probe;
 
 pub use aggregation::Epoch;
-pub use draws::Draws;
 pub use filter::{MaxFilter, TwoCycles};
 pub use full_pipe::FullPipe;
 pub use pace::{
     BW_SHIFT, INITIAL_CWND, LARGEST_BURST, MIN_CWND, Pace, UNIT, bandwidth, burst_bytes,
     burst_packets, carried, chunk_packets, packets,
 };
+pub use random::Draws;
 pub use rtt_probe::RttProbe;

@@ -1,7 +1,7 @@
 //! Bandwidths in units that lose nothing, and the pace that follows from them.
 
 use super::super::super::stack::{MILLISECOND, Stack};
-use super::super::super::wide::quotient;
+use super::super::super::u128_division::quotient;
 use crate::clock::Nanos;
 
 /// Gains are in units of 1/256.

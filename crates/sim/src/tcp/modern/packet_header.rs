@@ -1,6 +1,6 @@
 //! What packets carry beside their numbers: bytes, stamps, SACK blocks, ECN.
 
-use super::path::ModernTcp;
+use super::options::ModernTcp;
 use super::receiver::{Data, Ecn};
 use super::segment::{Ack, Cumulative, SackBlock, SackBlocks, Timestamps, Transmit};
 use crate::probe::Shown;

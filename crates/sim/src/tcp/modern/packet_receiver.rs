@@ -1,8 +1,9 @@
 //! The receiving end as a network of numbered packets drives it: see `ends.rs`.
 
-use super::carried::{AckHeader, DataHeader};
 use super::handshake::{Connecting, Handshake};
-use super::path::{ModernTcp, Place};
+use super::options::ModernTcp;
+use super::packet_header::{AckHeader, DataHeader};
+use super::packet_out::Place;
 use super::receiver::Receiver;
 use super::segment::{Cumulative, Outgoing, stamp};
 use crate::clock::Nanos;

@@ -4,9 +4,9 @@
 //! step is one of [`super::ack`]; those that would find nothing to do are left out, so that what
 //! was heard need not be kept together for them.
 
+use super::ack_context::Heard;
 use super::event::Probe;
-use super::heard::Heard;
-use super::in_order::Taken;
+use super::flight_fast_path::Taken;
 use super::phase::Phase;
 use super::segment::Cumulative;
 use super::sender::{Repair, Sender};
@@ -79,9 +79,9 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::runs::Run;
     use super::super::segment::{Ack, SackBlock, SackBlocks, Timestamps, stamp};
     use super::super::stack::{MILLISECOND, Preset};
+    use super::super::transmit_fast_path::Run;
     use super::*;
     use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
-use super::super::answers::PacketReceiver;
-use super::super::carried::AckHeader;
+use super::super::packet_header::AckHeader;
+use super::super::packet_receiver::PacketReceiver;
 use super::super::stack::{MILLISECOND, Preset, Stack};
 use super::*;
 

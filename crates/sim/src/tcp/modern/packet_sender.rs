@@ -2,14 +2,15 @@
 //! ends count bytes from 1: what turns one into the other is here. Packets without data, SYN-ACK and
 //! FIN where it is alone, have number 0.
 
-use super::carried::{AckHeader, DataHeader};
 use super::event::{Event, Probe};
 use super::handshake::{Accepting, Handshake};
-use super::path::{ModernTcp, PacketOut, RunOut};
+use super::options::ModernTcp;
+use super::packet_header::{AckHeader, DataHeader};
+use super::packet_out::{PacketOut, RunOut};
 use super::phase::PhaseName;
-use super::runs::Run;
 use super::segment::{Sending, Timestamps, Transmit, stamp};
 use super::sender::Sender;
+use super::transmit_fast_path::Run;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 use crate::packet::Kind;
@@ -459,5 +460,5 @@ pub(super) fn establish(sender: &mut Sender, now: Nanos, rtt: Option<Nanos>, tcp
 }
 
 #[cfg(test)]
-#[path = "ends_tests.rs"]
+#[path = "packet_sender_tests.rs"]
 mod tests;

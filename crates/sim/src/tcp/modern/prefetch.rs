@@ -3,8 +3,8 @@
 //! What both ends need of memory when a packet comes. Where connections are many it is far away, and
 //! whoever looks at that of several at once waits hardly longer than for one.
 
-use super::answers::PacketReceiver;
-use super::ends::PacketSender;
+use super::packet_receiver::PacketReceiver;
+use super::packet_sender::PacketSender;
 use super::phase::Phase;
 use super::sender::Sender;
 
