@@ -1,7 +1,7 @@
 //! Ends of either kind, for runs in which classic and modern TCP meet: each source has the one of
 //! its class.
 
-use super::burst::{Burst, labelled};
+use super::burst::{Burst, store_and_label};
 use super::cc::{Reno, RenoBytes};
 use super::headers::Headers;
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
@@ -23,7 +23,7 @@ pub struct AnySender {
     end: SenderKind,
     headers: Headers<DataHeader>,
     /// When the agenda looks at its pacing next.
-    looked_at: Nanos,
+    scheduled_pacing: Nanos,
     /// Its timer does not expire before this.
     expires: Nanos,
     /// The header of a packet that came out of turn.
@@ -53,7 +53,7 @@ impl Default for AnySender {
             end: SenderKind::None,
             released: Transmission::default(),
             headers: Headers::default(),
-            looked_at: NEVER,
+            scheduled_pacing: NEVER,
             expires: 0,
             spare: DataHeader::default(),
             seeds: None,
@@ -77,11 +77,11 @@ macro_rules! each {
 }
 
 /// Asks the end; what a classic one lets out is `$released`, a modern one is polled.
-macro_rules! ask {
-    ($any:expr, $tcp:expr, $classic:ident => $ask:expr, ($modern:ident, $rules:ident) => $do:expr) => {
+macro_rules! dispatch {
+    ($any:expr, $tcp:expr, $classic:ident => $dispatch:expr, ($modern:ident, $rules:ident) => $do:expr) => {
         match (&mut $any.end, &$tcp.modern) {
-            (SenderKind::Packets($classic), _) => $any.released = $ask,
-            (SenderKind::Bytes($classic), _) => $any.released = $ask,
+            (SenderKind::Packets($classic), _) => $any.released = $dispatch,
+            (SenderKind::Bytes($classic), _) => $any.released = $dispatch,
             (SenderKind::Modern($modern), Some($rules)) => $do,
             (SenderKind::Modern(_), None) | (SenderKind::None, _) => (),
         }
@@ -125,11 +125,11 @@ impl SendingEnd for AnySender {
                 WindowUnit::Bytes => SenderKind::Bytes(Box::default()),
             };
         }
-        ask!(self, tcp, sender => sender.start(now, size, tcp, probe), (_sender, _rules) => ());
+        dispatch!(self, tcp, sender => sender.start(now, size, tcp, probe), (_sender, _rules) => ());
         Transmission::default()
     }
 
-    fn go_on(
+    fn resume(
         &mut self,
         now: Nanos,
         more: u32,
@@ -138,9 +138,9 @@ impl SendingEnd for AnySender {
         probe: &mut impl TcpProbe,
     ) -> Transmission {
         let file = self.take_file(more);
-        ask!(
+        dispatch!(
             self, tcp,
-            sender => sender.go_on(now, more, idle, tcp, probe),
+            sender => sender.resume(now, more, idle, tcp, probe),
             (sender, rules) => sender.write_file(now, file, rules, probe)
         );
         Transmission::default()
@@ -164,7 +164,7 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn note_deadline(&mut self) -> Nanos {
+    fn cache_deadline(&mut self) -> Nanos {
         self.expires = match &self.end {
             SenderKind::Modern(sender) => sender.deadline_at_least(),
             _ => self.classic_deadline(),
@@ -173,12 +173,12 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn noted(&self) -> Nanos {
+    fn cached_deadline(&self) -> Nanos {
         self.expires
     }
 
     #[inline(always)]
-    fn lack(&mut self, bytes: u32) {
+    fn set_last_packet_padding(&mut self, bytes: u32) {
         self.lacking = bytes;
     }
 
@@ -213,7 +213,7 @@ impl SendingEnd for AnySender {
     }
 
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission {
-        ask!(
+        dispatch!(
             self, tcp,
             sender => sender.on_timer(now, tcp, probe),
             (sender, rules) => sender.on_timer(now, rules, probe)
@@ -231,14 +231,17 @@ impl SendingEnd for AnySender {
     ) {
         let Self { end, released, headers, .. } = self;
         if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
-            if !sender.rests(now, rules, probe) {
+            if !sender.is_idle(now, rules, probe) {
                 Burst { sender, headers, now, rules, probe, send }.send_all();
             }
             return;
         }
         while let Some((number, kind)) = released.take_first() {
             let header = DataHeader::default();
-            send(number, labelled(headers, &PacketOut { number, kind, header, short: None }));
+            send(
+                number,
+                store_and_label(headers, &PacketOut { number, kind, header, short: None }),
+            );
         }
     }
 
@@ -264,13 +267,13 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn lose_header(&mut self, label: Label) {
+    fn drop_header(&mut self, label: Label) {
         self.headers.take_any(label, &mut self.spare);
     }
 
-    fn shown(&self, label: Label) -> Shown {
-        let header = self.headers.of(label);
-        header.map_or_else(Shown::default, |header| header.shown(label.ecn()))
+    fn captured_header(&self, label: Label) -> Shown {
+        let header = self.headers.get(label);
+        header.map_or_else(Shown::default, |header| header.captured_header(label.ecn()))
     }
 
     #[inline(always)]
@@ -281,23 +284,23 @@ impl SendingEnd for AnySender {
         }
     }
 
-    fn looked_at(&mut self) -> &mut Nanos {
-        &mut self.looked_at
+    fn scheduled_pacing(&mut self) -> &mut Nanos {
+        &mut self.scheduled_pacing
     }
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
-        self.looked_at
+    fn prefetch(&self) -> u64 {
+        self.scheduled_pacing
     }
 
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
-        self.headers.fetch() ^ self.modern().map_or(0, PacketSender::fetch)
+    fn prefetch_second(&self) -> u64 {
+        self.headers.prefetch() ^ self.modern().map_or(0, PacketSender::prefetch)
     }
 
     #[inline(always)]
-    fn fetch_last(&self) -> u64 {
-        self.modern().map_or(0, PacketSender::fetch_more)
+    fn prefetch_third(&self) -> u64 {
+        self.modern().map_or(0, PacketSender::prefetch_second)
     }
 }
 
@@ -399,11 +402,11 @@ impl ReceivingEnd for AnyReceiver {
         number: u32,
         header: &DataHeader,
         tcp: &TcpConfig,
-        told: &mut AckHeader,
+        ack_header: &mut AckHeader,
     ) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                let (distinct, ack) = receiver.on_data(now, number, header, rules, told);
+                let (distinct, ack) = receiver.on_data(now, number, header, rules, ack_header);
                 Arrival { distinct, ack }
             }
             (ReceiverKind::Classic(receiver), _) => receiver.on_data(now, number, tcp),
@@ -430,9 +433,9 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
-    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, told: &mut AckHeader) -> Option<u32> {
+    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, header: &mut AckHeader) -> Option<u32> {
         match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules, told),
+            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules, header),
             (ReceiverKind::Classic(receiver), _) => receiver.on_timer(),
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
         }
@@ -446,13 +449,13 @@ impl ReceivingEnd for AnyReceiver {
         if !receiver.is_ack_due() {
             return None;
         }
-        let mut told = AckHeader::NONE;
-        receiver.poll_ack(rules, &mut told).map(|number| (number, told))
+        let mut header = AckHeader::NONE;
+        receiver.poll_ack(rules, &mut header).map(|number| (number, header))
     }
 
     #[inline(always)]
-    fn keep(&mut self, told: &AckHeader, _serial: u16) -> Label {
-        Label::with_token(Kind::Ack, self.headers.push(*told))
+    fn store_header(&mut self, header: &AckHeader, _serial: u16) -> Label {
+        Label::with_token(Kind::Ack, self.headers.push(*header))
     }
 
     #[inline(always)]
@@ -460,22 +463,22 @@ impl ReceivingEnd for AnyReceiver {
         self.headers.take(label).unwrap_or(&AckHeader::NONE)
     }
 
-    fn shown(&self, label: Label) -> Shown {
-        self.headers.of(label).map_or_else(Shown::default, AckHeader::shown)
+    fn captured_header(&self, label: Label) -> Shown {
+        self.headers.get(label).map_or_else(Shown::default, AckHeader::captured_header)
     }
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         u64::from(self.modern().is_some())
     }
 
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
-        self.modern().map_or(0, PacketReceiver::fetch)
+    fn prefetch_second(&self) -> u64 {
+        self.modern().map_or(0, PacketReceiver::prefetch)
     }
 
     #[inline(always)]
-    fn fetch_last(&self) -> u64 {
-        self.modern().map_or(0, PacketReceiver::fetch_more)
+    fn prefetch_third(&self) -> u64 {
+        self.modern().map_or(0, PacketReceiver::prefetch_second)
     }
 }

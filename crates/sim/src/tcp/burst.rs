@@ -20,7 +20,7 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
     /// Sends all of it: runs of full packets, and between them what is no run, one by one.
     #[inline(never)]
     pub(super) fn send_all(mut self) {
-        while !self.send_runs() && self.send_other() {}
+        while !self.send_runs() && self.send_single() {}
     }
 
     /// Sends runs of full packets while there are any; says whether nothing else is to be sent now.
@@ -32,8 +32,8 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
                 if run.push && left == 0 {
                     packet.push();
                 }
-                (self.send)(packet.number, labelled(self.headers, &packet));
-                packet.go_on(self.rules.stack.mss);
+                (self.send)(packet.number, store_and_label(self.headers, &packet));
+                packet.advance(self.rules.stack.mss);
             }
             if run.ends || run.packets == 0 {
                 return run.ends;
@@ -44,10 +44,10 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
 
     /// Sends whatever packet is next; says whether there is one.
     #[inline(never)]
-    fn send_other(&mut self) -> bool {
+    fn send_single(&mut self) -> bool {
         let packet = self.sender.poll_transmit(self.now, self.rules, self.probe);
         if let Some(packet) = &packet {
-            (self.send)(packet.number, labelled(self.headers, packet));
+            (self.send)(packet.number, store_and_label(self.headers, packet));
         }
         packet.is_some()
     }
@@ -55,7 +55,7 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
 
 /// Keeps what a packet carries until it arrives, and labels it.
 #[inline(always)]
-pub(super) fn labelled(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
+pub(super) fn store_and_label(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
     let token = headers.push(packet.header);
     let label = match packet.short {
         Some(bytes) => Label::of_short(packet.kind, token, bytes),

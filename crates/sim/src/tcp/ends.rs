@@ -33,7 +33,7 @@ pub trait SendingEnd: Default {
     ) -> Transmission;
 
     /// Goes on with `more` packets on the connection of which everything is acknowledged.
-    fn go_on(
+    fn resume(
         &mut self,
         now: Nanos,
         more: u32,
@@ -44,7 +44,7 @@ pub trait SendingEnd: Default {
 
     /// The last packet of what comes next lacks so many bytes of a full one, if it is polled.
     #[inline(always)]
-    fn lack(&mut self, _bytes: u32) {}
+    fn set_last_packet_padding(&mut self, _bytes: u32) {}
 
     /// Whether everything has been acknowledged.
     fn finished(&self) -> bool;
@@ -55,16 +55,16 @@ pub trait SendingEnd: Default {
     /// When its timer expires, [`NEVER`] if it is off.
     fn deadline(&self) -> Nanos;
 
-    /// A time that is no later, where that takes less to know; [`SendingEnd::noted`] has it from now
+    /// A time that is no later, where that takes less to know; [`SendingEnd::cached_deadline`] has it from now
     /// on.
     #[inline(always)]
-    fn note_deadline(&mut self) -> Nanos {
+    fn cache_deadline(&mut self) -> Nanos {
         self.deadline()
     }
 
     /// The time that was noted last, if it is polled: what it follows from may be far away in memory.
     #[inline(always)]
-    fn noted(&self) -> Nanos {
+    fn cached_deadline(&self) -> Nanos {
         0
     }
 
@@ -127,10 +127,10 @@ pub trait SendingEnd: Default {
 
     /// The data packet with this label does not arrive.
     #[inline(always)]
-    fn lose_header(&mut self, _label: Label) {}
+    fn drop_header(&mut self, _label: Label) {}
 
     /// What captures show of a data packet with this label, which is on its way.
-    fn shown(&self, _label: Label) -> Shown {
+    fn captured_header(&self, _label: Label) -> Shown {
         Shown::default()
     }
 
@@ -141,25 +141,25 @@ pub trait SendingEnd: Default {
     }
 
     /// When the agenda looks at that, [`NEVER`] if it does not; of one that is polled.
-    fn looked_at(&mut self) -> &mut Nanos {
+    fn scheduled_pacing(&mut self) -> &mut Nanos {
         unreachable!("it paces nothing")
     }
 
     /// A word of each of its cache lines, so that they are there when it is asked.
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         0
     }
 
     /// A word of each line of what it keeps elsewhere.
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
+    fn prefetch_second(&self) -> u64 {
         0
     }
 
     /// The same of what is kept elsewhere from there.
     #[inline(always)]
-    fn fetch_last(&self) -> u64 {
+    fn prefetch_third(&self) -> u64 {
         0
     }
 
@@ -185,9 +185,9 @@ pub type AckHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::AckHead
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
     /// Since its last acknowledgement.
-    pub heard: Nanos,
+    pub since_ack: Nanos,
     /// Since it sent its last packet.
-    pub sent: Nanos,
+    pub since_sent: Nanos,
 }
 
 /// The end that answers.
@@ -207,7 +207,7 @@ pub trait ReceivingEnd: Default {
     /// The application is gone: it opens the connection no more.
     fn abandon(&mut self) {}
 
-    /// A data packet arrives. If it is acknowledged now, what that carries becomes `told`, which is
+    /// A data packet arrives. If it is acknowledged now, what that carries becomes `header`, which is
     /// empty.
     fn on_data(
         &mut self,
@@ -215,7 +215,7 @@ pub trait ReceivingEnd: Default {
         number: u32,
         header: &Self::DataHeader,
         tcp: &TcpConfig,
-        told: &mut Self::AckHeader,
+        ack_header: &mut Self::AckHeader,
     ) -> Arrival;
 
     /// Packets of the data that it has got in order.
@@ -227,7 +227,12 @@ pub trait ReceivingEnd: Default {
     fn ack_deadline(&self) -> Nanos;
 
     /// It is due.
-    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, told: &mut Self::AckHeader) -> Option<u32>;
+    fn on_timer(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        ack_header: &mut Self::AckHeader,
+    ) -> Option<u32>;
 
     /// Another acknowledgement to send now, beside the one that was just told of.
     #[inline(always)]
@@ -238,7 +243,7 @@ pub trait ReceivingEnd: Default {
     /// Keeps what an acknowledgement carries until it arrives, and labels it; `serial` is that of
     /// the packet that led to it.
     #[inline(always)]
-    fn keep(&mut self, _told: &Self::AckHeader, serial: u16) -> Label {
+    fn store_header(&mut self, _told: &Self::AckHeader, serial: u16) -> Label {
         Label::new(Kind::Ack, serial)
     }
 
@@ -246,25 +251,25 @@ pub trait ReceivingEnd: Default {
     fn take_header(&mut self, label: Label) -> &Self::AckHeader;
 
     /// What captures show of an acknowledgement with this label, which is on its way.
-    fn shown(&self, _label: Label) -> Shown {
+    fn captured_header(&self, _label: Label) -> Shown {
         Shown::default()
     }
 
-    /// As [`SendingEnd::fetch`].
+    /// As [`SendingEnd::prefetch`].
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         0
     }
 
-    /// As [`SendingEnd::fetch_more`].
+    /// As [`SendingEnd::prefetch_second`].
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
+    fn prefetch_second(&self) -> u64 {
         0
     }
 
-    /// As [`SendingEnd::fetch_last`].
+    /// As [`SendingEnd::prefetch_third`].
     #[inline(always)]
-    fn fetch_last(&self) -> u64 {
+    fn prefetch_third(&self) -> u64 {
         0
     }
 }
@@ -283,7 +288,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         self.start(now, size, tcp, probe)
     }
 
-    fn go_on(
+    fn resume(
         &mut self,
         now: Nanos,
         more: u32,
@@ -291,7 +296,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        self.go_on(now, more, idle, tcp, probe)
+        self.resume(now, more, idle, tcp, probe)
     }
 
     #[inline(always)]
@@ -342,7 +347,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
     }
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         self.deadline() ^ u64::from(self.in_flight())
     }
 }
@@ -387,7 +392,7 @@ impl ReceivingEnd for Receiver {
     }
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         self.ack_deadline() ^ u64::from(self.in_order())
     }
 }

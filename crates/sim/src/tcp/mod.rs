@@ -101,8 +101,8 @@ impl IdleRestart {
     pub fn is_due(self, idle: Idle, rto: Nanos) -> bool {
         match self {
             Self::Never => false,
-            Self::AfterTimeout => idle.sent > rto,
-            Self::After(longest) => idle.heard > longest,
+            Self::AfterTimeout => idle.since_sent > rto,
+            Self::After(longest) => idle.since_ack > longest,
         }
     }
 }

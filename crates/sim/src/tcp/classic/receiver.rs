@@ -60,7 +60,7 @@ impl Receiver {
             self.next += 1;
             true
         } else {
-            self.hold(number)
+            self.insert(number)
         };
         let ack =
             if tcp.delayed_acks && in_order { self.delay(now, tcp) } else { self.acknowledge() };
@@ -69,12 +69,12 @@ impl Receiver {
 
     /// A packet that is ahead of a gap, or fills one, or has come before.
     #[inline(never)]
-    fn hold(&mut self, number: u32) -> bool {
+    fn insert(&mut self, number: u32) -> bool {
         if number != self.next {
             return number > self.next && self.held.insert(self.next, number);
         }
         self.next += 1;
-        while self.held.take(self.next) {
+        while self.held.remove(self.next) {
             self.next += 1;
         }
         true

@@ -27,19 +27,19 @@ impl Reorder {
         let span = number - next;
         if self.far.is_none() && span < 64 {
             let bit = 1 << (number % 64);
-            let fresh = self.near & bit == 0;
+            let is_new = self.near & bit == 0;
             self.near |= bit;
-            self.held += u32::from(fresh);
-            return fresh;
+            self.held += u32::from(is_new);
+            return is_new;
         }
         self.reserve(next, span);
         let words = self.far.as_mut().expect("reserved just above");
         let word = &mut words[(number / 64) as usize & (words.len() - 1)];
         let bit = 1 << (number % 64);
-        let fresh = *word & bit == 0;
+        let is_new = *word & bit == 0;
         *word |= bit;
-        self.held += u32::from(fresh);
-        fresh
+        self.held += u32::from(is_new);
+        is_new
     }
 
     /// Whether nothing has arrived ahead.
@@ -50,7 +50,7 @@ impl Reorder {
 
     /// Removes `number` and says whether it was there.
     #[inline(always)]
-    pub fn take(&mut self, number: u32) -> bool {
+    pub fn remove(&mut self, number: u32) -> bool {
         let bit = 1 << (number % 64);
         let word = match &mut self.far {
             None => &mut self.near,
@@ -59,10 +59,10 @@ impl Reorder {
                 &mut words[at]
             }
         };
-        let there = *word & bit != 0;
+        let was_present = *word & bit != 0;
         *word &= !bit;
-        self.held -= u32::from(there);
-        there
+        self.held -= u32::from(was_present);
+        was_present
     }
 
     #[cold]
@@ -75,7 +75,7 @@ impl Reorder {
         let mut larger = vec![0_u64; wanted].into_boxed_slice();
         for ahead in 0..(held * 64) as u32 {
             let number = next + ahead;
-            if self.take(number) {
+            if self.remove(number) {
                 larger[(number / 64) as usize & (wanted - 1)] |= 1 << (number % 64);
             }
         }
@@ -103,7 +103,7 @@ mod tests {
                 }
                 if number % 3 == 0 {
                     next += 1;
-                    while map.take(next) {
+                    while map.remove(next) {
                         prop_assert!(set.remove(&next));
                         next += 1;
                     }
@@ -120,6 +120,6 @@ mod tests {
         assert!(map.insert(1, 5));
         assert!(map.insert(1, 5000));
         assert!(!map.insert(1, 5000));
-        assert!(map.take(5) && !map.take(5) && map.take(5000));
+        assert!(map.remove(5) && !map.remove(5) && map.remove(5000));
     }
 }

@@ -24,7 +24,7 @@ const BEYOND_WINDOW: u32 = 2;
 
 /// The most windows that are outstanding in a recovery where the receiver window is unlimited: twice
 /// the one in which the loss was found, whose half is the threshold.
-const WINDOWS_HELD: u32 = 2;
+const MAX_WINDOWS: u32 = 2;
 
 /// No packet is being timed; no acknowledgement is above it.
 const NOT_TIMED: u32 = u32::MAX;
@@ -138,7 +138,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     }
 
     /// Goes on with `more` packets: window, round-trip estimate and numbers are those of before.
-    pub fn go_on(
+    pub fn resume(
         &mut self,
         now: Nanos,
         more: u32,
@@ -374,7 +374,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     /// It sends what was never sent, and so nothing while a timeout's packets are being
     /// retransmitted. Duplicates up to `guard`, which are no sign of a loss, do not come here.
     fn limited_transmit(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
-        let most = match (tcp.limited_transmit, self.duplicates) {
+        let max = match (tcp.limited_transmit, self.duplicates) {
             (LimitedTransmit::EachDuplicate, 1 | 2) => 1,
             (LimitedTransmit::OnSecond, 2) => 2,
             _ => return Transmission::default(),
@@ -385,7 +385,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         debug_assert!(self.next > self.size || self.flight() >= self.window(tcp));
         let beyond = self.cc.cwnd().saturating_add(BEYOND_WINDOW).min(tcp.receiver_window);
         let limit = u64::from(self.una) + u64::from(beyond);
-        self.send_below(now, limit.min(u64::from(self.next) + most), tcp)
+        self.send_below(now, limit.min(u64::from(self.next) + max), tcp)
     }
 
     /// The retransmission timer expired: go back to the first unacknowledged packet.
@@ -443,7 +443,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     /// could send at the rate of before the loss for as long as its new packets make as many holes.
     fn send_in_recovery(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
         let held = match tcp.receiver_window {
-            u32::MAX => self.cc.ssthresh().saturating_mul(2 * WINDOWS_HELD),
+            u32::MAX => self.cc.ssthresh().saturating_mul(2 * MAX_WINDOWS),
             _ => u32::MAX,
         };
         let limit = u64::from(self.una) + u64::from(self.window(tcp).min(held));

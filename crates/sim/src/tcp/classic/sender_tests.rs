@@ -975,7 +975,7 @@ fn a_partial_acknowledgement_sends_no_packet_twice() {
 #[test]
 fn a_recovery_has_at_most_two_windows_outstanding() {
     // A window of 8 in which the first packet is lost; duplicates come without end.
-    for (receiver_window, most) in [(u32::MAX, 16), (12, 12), (1000, 104)] {
+    for (receiver_window, max) in [(u32::MAX, 16), (12, 12), (1000, 104)] {
         let tcp = TcpConfig { initial_window: 8, receiver_window, ..newreno() };
         let mut sender = trace(
             &tcp,
@@ -990,7 +990,7 @@ fn a_recovery_has_at_most_two_windows_outstanding() {
         for _ in 0..97 {
             sender.on_ack(200 * MILLISECOND, 1, &tcp, &mut Record::default());
         }
-        assert_eq!(sender.flight(), most, "{receiver_window}");
+        assert_eq!(sender.flight(), max, "{receiver_window}");
         // A hole that is repaired makes room, and the next one is as wide.
         let sent = sender.on_ack(201 * MILLISECOND, 3, &tcp, &mut Record::default());
         let more = if receiver_window == 1000 { 1 } else { 2 };
@@ -1270,10 +1270,10 @@ fn goes_on(tcp: &TcpConfig, heard_ms: u64, sent_ms: u64) -> (String, u32, u32) {
            300   ack 8   ->  14
            400   ack 15  ->         | cwnd 7 timer off",
     );
-    let idle = Idle { heard: heard_ms * MILLISECOND, sent: sent_ms * MILLISECOND };
-    let now = 400 * MILLISECOND + idle.heard;
+    let idle = Idle { since_ack: heard_ms * MILLISECOND, since_sent: sent_ms * MILLISECOND };
+    let now = 400 * MILLISECOND + idle.since_ack;
     let mut record = Record::default();
-    let sent = sender.go_on(now, 20, idle, tcp, &mut record);
+    let sent = sender.resume(now, 20, idle, tcp, &mut record);
     assert_eq!(sender.deadline(), now + 1000 * MILLISECOND, "the estimate is kept");
     let restarted = tcp.idle_restart.is_due(idle, SECOND);
     assert_eq!(record.loss_events(), vec!["idle-restart"; usize::from(restarted)]);
@@ -1304,8 +1304,8 @@ fn after_an_idle_time_it_restarts_from_the_first_window() {
     {
         let tcp = TcpConfig { idle_restart, ..newreno() };
         let mut sender = after_a_repair(&tcp);
-        let idle = Idle { heard: 2 * SECOND, sent: 2 * SECOND };
-        sender.go_on(4 * SECOND, 20, idle, &tcp, &mut Record::default());
+        let idle = Idle { since_ack: 2 * SECOND, since_sent: 2 * SECOND };
+        sender.resume(4 * SECOND, 20, idle, &tcp, &mut Record::default());
         assert_eq!((sender.cc.cwnd(), sender.cc.ssthresh()), (2, ssthresh));
     }
 }
@@ -1334,8 +1334,8 @@ fn the_window_of_a_recovery_that_ends_a_file_is_deflated_before_the_next() {
     let ssthresh = sender.cc.ssthresh();
     assert!(sender.cc.cwnd() > ssthresh, "inflated by the duplicates");
     let tcp = newreno();
-    let idle = Idle { heard: 0, sent: SECOND / 10 };
-    let sent = sender.go_on(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
+    let idle = Idle { since_ack: 0, since_sent: SECOND / 10 };
+    let sent = sender.resume(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
     assert_eq!((sender.cc.cwnd(), sent.count), (ssthresh, ssthresh));
     assert_eq!(sent.from, 11);
 }

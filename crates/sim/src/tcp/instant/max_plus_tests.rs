@@ -4,9 +4,9 @@ use super::*;
 use crate::clock::SECOND;
 use proptest::prelude::*;
 
-struct Heard(Vec<TcpEvent>);
+struct AckContext(Vec<TcpEvent>);
 
-impl TcpProbe for Heard {
+impl TcpProbe for AckContext {
     fn tcp(&mut self, _now: Nanos, event: TcpEvent) {
         if !matches!(event, TcpEvent::Window { .. } | TcpEvent::RttSample { .. }) {
             self.0.push(event);
@@ -35,7 +35,7 @@ fn tcp(instant: InstantLoss) -> TcpConfig {
 struct Bench {
     sender: MaxPlus,
     tcp: TcpConfig,
-    heard: Heard,
+    context: AckContext,
     now_ms: u64,
 }
 
@@ -46,19 +46,19 @@ fn told(sent: Transmission) -> Option<(u32, u32)> {
 impl Bench {
     fn started(size: u32, tcp: TcpConfig) -> Self {
         let mut bench =
-            Self { sender: MaxPlus::default(), tcp, heard: Heard(Vec::new()), now_ms: 0 };
-        let sent = bench.sender.start(0, size, &bench.tcp, &mut bench.heard);
+            Self { sender: MaxPlus::default(), tcp, context: AckContext(Vec::new()), now_ms: 0 };
+        let sent = bench.sender.start(0, size, &bench.tcp, &mut bench.context);
         assert_eq!(told(sent), Some((1, sent.count)));
         bench
     }
 
     fn ack(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {
         self.now_ms = ms;
-        told(self.sender.on_ack(ms * SECOND / 1000, number, &(), &self.tcp, &mut self.heard))
+        told(self.sender.on_ack(ms * SECOND / 1000, number, &(), &self.tcp, &mut self.context))
     }
 
     fn loss(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {
-        told(self.sender.on_loss(ms * SECOND / 1000, number, &self.tcp, &mut self.heard))
+        told(self.sender.on_loss(ms * SECOND / 1000, number, &self.tcp, &mut self.context))
     }
 
     fn deadline_ms(&self) -> u64 {
@@ -107,7 +107,7 @@ fn a_lost_packet_is_replaced_by_a_new_one_when_the_window_allows() {
     bench.ack(400, 8);
     assert!(bench.sender.finished());
     assert_eq!(bench.deadline_ms(), NEVER / (SECOND / 1000));
-    assert_eq!(bench.heard.0, [TcpEvent::FastRetransmit { window: 4 }]);
+    assert_eq!(bench.context.0, [TcpEvent::FastRetransmit { window: 4 }]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn losses_of_one_flight_halve_each_or_once() {
         bench.loss(310, 8);
         bench.loss(310, 9);
         assert_eq!(bench.sender.cwnd, window);
-        assert_eq!(bench.heard.0.len(), if halve_once { 1 } else { 2 });
+        assert_eq!(bench.context.0.len(), if halve_once { 1 } else { 2 });
     }
 }
 
@@ -152,7 +152,7 @@ fn when_the_oldest_packet_is_too_old_the_window_is_one_and_nothing_is_sent_again
     assert_eq!(bench.deadline_ms(), 1000, "before the first sample");
     bench.rounds(3);
     assert_eq!(bench.deadline_ms(), 1300, "from its sending, at least one second");
-    let sent = bench.sender.on_timer(13 * SECOND / 10, &bench.tcp, &mut bench.heard);
+    let sent = bench.sender.on_timer(13 * SECOND / 10, &bench.tcp, &mut bench.context);
     assert_eq!((told(sent), bench.sender.cwnd, bench.sender.ssthresh), (None, 1.0, 4.0));
     assert_eq!(bench.sender.deadline(), NEVER, "packets in flight are not timed again");
     for number in 8..15 {
@@ -161,7 +161,7 @@ fn when_the_oldest_packet_is_too_old_the_window_is_one_and_nothing_is_sent_again
     assert_eq!(bench.ack(1400, 15), Some((16, 16)));
     assert_eq!(bench.sender.deadline(), 1400 * SECOND / 1000 + bench.sender.rto.rto());
     assert!(matches!(
-        bench.heard.0[..],
+        bench.context.0[..],
         [TcpEvent::Timeout { number: 8, window: 8, all_sent: false, .. }]
     ));
     let mut never = Bench::started(100, tcp(InstantLoss { timeout: false, ..RULES }));
@@ -186,15 +186,15 @@ fn every_acknowledgement_is_a_sample_of_the_timeout() {
 
 #[test]
 fn an_idle_time_keeps_the_window_or_not_and_the_estimate_of_a_session() {
-    let of = |idle_restart, heard: u64, sent: u64| {
+    let of = |idle_restart, context: u64, sent: u64| {
         let initial_rto = 3 * SECOND;
         let mut bench = Bench::started(15, TcpConfig { idle_restart, initial_rto, ..tcp(RULES) });
         bench.rounds(4);
         bench.sender.ssthresh = 3.0;
-        let idle = Idle { heard: heard * SECOND, sent: sent * SECOND };
-        let Bench { sender, tcp, heard, .. } = &mut bench;
-        let first = sender.go_on(100 * SECOND, 9, idle, tcp, heard).count;
-        let restarts = heard.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();
+        let idle = Idle { since_ack: context * SECOND, since_sent: sent * SECOND };
+        let Bench { sender, tcp, context, .. } = &mut bench;
+        let first = sender.resume(100 * SECOND, 9, idle, tcp, context).count;
+        let restarts = context.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();
         assert_eq!(restarts, usize::from(sender.cwnd < 8.0));
         assert!(!sender.finished());
         (first, sender.cwnd as u32, sender.ssthresh as u32, sender.rto.rto() / SECOND)

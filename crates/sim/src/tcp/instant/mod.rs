@@ -197,12 +197,12 @@ impl SendingEnd for MaxPlus {
     const LOSS_FEEDBACK: bool = true;
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         self.cwnd.to_bits() ^ u64::from(self.next)
     }
 
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
+    fn prefetch_second(&self) -> u64 {
         self.sent_at.first().copied().unwrap_or(0)
     }
 
@@ -220,7 +220,7 @@ impl SendingEnd for MaxPlus {
         sent
     }
 
-    fn go_on(
+    fn resume(
         &mut self,
         now: Nanos,
         more: u32,

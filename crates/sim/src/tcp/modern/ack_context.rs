@@ -5,7 +5,7 @@ use crate::clock::Nanos;
 
 /// Gathers it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct AckContext {
     /// When it came.
     pub now: Nanos,
     /// The first byte that was not acknowledged before.
@@ -24,7 +24,7 @@ pub(super) struct Heard {
     /// How many packets.
     pub acked: u32,
     /// Whether it carries data or opens the window: then it is no duplicate.
-    pub no_duplicate: bool,
+    pub not_duplicate: bool,
     /// Whether a packet is acknowledged by SACK for the first time.
     pub sacked: bool,
     /// Whether it reports a duplicate, and whether that of a tail loss probe.
@@ -53,7 +53,7 @@ pub(super) struct Heard {
     pub echo: Option<u32>,
 }
 
-impl Heard {
+impl AckContext {
     /// Nothing yet.
     #[inline(always)]
     pub fn begin(now: Nanos, sender: &Sender) -> Self {
@@ -81,7 +81,7 @@ impl Heard {
             prior_highest: flight.first_byte,
             advanced: false,
             acked: 0,
-            no_duplicate: false,
+            not_duplicate: false,
             sacked: false,
             dsack: false,
             dsack_of_probe: false,
@@ -106,7 +106,7 @@ impl Heard {
 
     /// How many duplicate acknowledgements it is.
     pub fn duplicates(&self) -> u32 {
-        let none = self.advanced || self.no_duplicate || self.acked > 0 || self.dsack;
+        let none = self.advanced || self.not_duplicate || self.acked > 0 || self.dsack;
         u32::from(!none)
     }
 }

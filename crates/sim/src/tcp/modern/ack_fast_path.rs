@@ -4,9 +4,9 @@
 //! step is one of [`super::ack`]; those that would find nothing to do are left out, so that what
 //! was heard need not be kept together for them.
 
-use super::ack_context::Heard;
+use super::ack_context::AckContext;
 use super::event::Probe;
-use super::flight_fast_path::Taken;
+use super::flight_fast_path::AckedPackets;
 use super::phase::Phase;
 use super::segment::Cumulative;
 use super::sender::{Repair, Sender};
@@ -16,40 +16,40 @@ use crate::clock::Nanos;
 impl Sender {
     /// Hears an acknowledgement that has no blocks, if it takes this way: says whether it does.
     #[inline(always)]
-    pub(super) fn hear_plain(
+    pub(super) fn on_ack_fast_path(
         &mut self,
         now: Nanos,
         ack: &Cumulative,
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> bool {
-        if !self.is_plain(ack, stack) {
+        if !self.can_use_fast_path(ack, stack) {
             return false;
         }
-        let mut heard = Heard::begin_in_order(now, self);
-        let Some(taken) = self.flight.take_in_order(ack.ack) else { return false };
-        heard.echo = ack.echo;
-        heard.advanced = true;
+        let mut context = AckContext::begin_in_order(now, self);
+        let Some(acked) = self.flight.take_in_order(ack.ack) else { return false };
+        context.echo = ack.echo;
+        context.advanced = true;
         self.backoff = 0;
-        self.hear_window(ack, &mut heard);
+        self.update_peer_window(ack, &mut context);
         self.una = ack.ack;
-        self.hear_taken(&taken, &mut heard);
-        let prior = Some(taken.delivered);
-        heard.maybe_delayed = self.may_be_delayed(&heard, prior, stack);
-        self.hear_rtt(&mut heard, stack, probe);
-        self.tell_control(&heard, stack, probe);
+        self.process_acked(&acked, &mut context);
+        let prior = Some(acked.delivered);
+        context.maybe_delayed = self.may_be_delayed(&context, prior, stack);
+        self.update_rtt(&mut context, stack, probe);
+        self.notify_control(&context, stack, probe);
         if matches!(stack.detection, Detection::Rack { static_window: false, .. }) {
             self.rack.adapt(self.delivery.delivered, prior);
         }
         self.repair = Repair::Nothing;
         self.arm_after_ack(now, stack);
-        if self.control.governs() {
-            let newest = self.flight.last_of(&taken);
-            self.govern(&heard, Some(&newest), stack);
+        if self.control.controls_window() {
+            let newest = self.flight.last_packet(&acked);
+            self.set_window_by_control(&context, Some(&newest), stack);
         } else {
-            self.pass_sample(&heard, Some(taken.sent.1));
-            self.grow(&heard, stack);
-            self.pace_by_window(&heard, stack);
+            self.end_without_sample(&context, Some(acked.sent.1));
+            self.grow(&context, stack);
+            self.pace_by_window(&context, stack);
         }
         true
     }
@@ -57,7 +57,7 @@ impl Sender {
     /// Whether an acknowledgement takes this way if it acknowledges a packet or more that were sent
     /// once: packets in flight have been sent in their order. A probe of the tail may be among them.
     #[inline(always)]
-    fn is_plain(&self, ack: &Cumulative, stack: &Stack) -> bool {
+    fn can_use_fast_path(&self, ack: &Cumulative, stack: &Stack) -> bool {
         self.phase == Phase::Open
             && !(ack.ece && stack.ecn)
             && self.tail_probe.is_none_or(|probe| ack.ack < probe.high)
@@ -69,11 +69,11 @@ impl Sender {
 
     /// Of packets that were sent once and in their order the last one says it all.
     #[inline(always)]
-    fn hear_taken(&mut self, taken: &Taken, heard: &mut Heard) {
-        heard.acked = taken.packets;
-        heard.acked_sent = Some(taken.sent);
-        self.delivery.count(taken.packets, false);
-        self.rack.on_delivered_once(heard.now, taken.sent.1, taken.end);
+    fn process_acked(&mut self, acked: &AckedPackets, context: &mut AckContext) {
+        context.acked = acked.packets;
+        context.acked_sent = Some(acked.sent);
+        self.delivery.count(acked.packets, false);
+        self.rack.on_delivered_once(context.now, acked.sent.1, acked.end);
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
                 now += gap * MILLISECOND;
                 let ack = ack(&either, now, (packets, partly, sacks), &stack);
                 either.on_ack(now, &ack, &stack, &mut ());
-                long.on_any_ack(now, &ack, &stack, &mut ());
+                long.on_ack_slow_path(now, &ack, &stack, &mut ());
                 prop_assert_eq!(format!("{either:?}"), format!("{long:?}"));
             }
         }

@@ -11,7 +11,7 @@ pub enum Activity {
     /// Acknowledgements, or the congestion window.
     Busy,
     /// The receiver's window.
-    HeldByReceiver,
+    ReceiverLimited,
 }
 
 /// Times, as `tcpi_busy_time` and `tcpi_rwnd_limited` tell them.
@@ -20,7 +20,7 @@ pub struct Chronograph {
     activity: Activity,
     since: Nanos,
     busy: Nanos,
-    held: Nanos,
+    receiver_limited: Nanos,
 }
 
 impl Chronograph {
@@ -28,7 +28,12 @@ impl Chronograph {
     #[inline(always)]
     pub fn change(&mut self, now: Nanos, activity: Activity) {
         if activity != self.activity {
-            *self = Self { activity, since: now, busy: self.busy(now), held: self.held(now) };
+            *self = Self {
+                activity,
+                since: now,
+                busy: self.busy(now),
+                receiver_limited: self.receiver_limited(now),
+            };
         }
     }
 
@@ -41,9 +46,9 @@ impl Chronograph {
 
     /// Held up by the receiver's window until now.
     #[must_use]
-    pub fn held(&self, now: Nanos) -> Nanos {
-        let held = self.activity == Activity::HeldByReceiver;
-        self.held + if held { now - self.since } else { 0 }
+    pub fn receiver_limited(&self, now: Nanos) -> Nanos {
+        let receiver_limited = self.activity == Activity::ReceiverLimited;
+        self.receiver_limited + if receiver_limited { now - self.since } else { 0 }
     }
 }
 
@@ -56,9 +61,9 @@ mod tests {
         let mut chronograph = Chronograph::default();
         chronograph.change(10, Activity::Busy);
         chronograph.change(10, Activity::Busy);
-        chronograph.change(30, Activity::HeldByReceiver);
-        assert_eq!((chronograph.busy(50), chronograph.held(50)), (40, 20));
+        chronograph.change(30, Activity::ReceiverLimited);
+        assert_eq!((chronograph.busy(50), chronograph.receiver_limited(50)), (40, 20));
         chronograph.change(60, Activity::Idle);
-        assert_eq!((chronograph.busy(99), chronograph.held(99)), (50, 30));
+        assert_eq!((chronograph.busy(99), chronograph.receiver_limited(99)), (50, 30));
     }
 }

@@ -83,7 +83,7 @@ pub struct Segment {
 
 /// What the handshake agreed on.
 #[derive(Clone, Copy, Debug, Default)]
-struct Agreed {
+struct Negotiated {
     our_scale: u8,
     their_scale: u8,
 }
@@ -104,7 +104,7 @@ pub struct Connection {
     sender: Sender,
     receiver: Receiver,
     handshake: Handshake,
-    agreed: Agreed,
+    negotiated: Negotiated,
     /// The largest segment that we take, and our window scale where the other end has one.
     advertised_mss: u32,
     window_scale: u8,
@@ -127,7 +127,7 @@ impl Connection {
             receiver: Receiver::new(1, &stack),
             stack,
             handshake: Handshake { attempts: Attempts::new(NEVER, &stack), due: false },
-            agreed: Agreed::default(),
+            negotiated: Negotiated::default(),
             advertised_mss,
             window_scale,
             seed,
@@ -135,7 +135,7 @@ impl Connection {
             ecn_offered: false,
             reset: None,
         };
-        connection.sender.keep_account();
+        connection.sender.enable_accounting();
         connection
     }
 
@@ -280,7 +280,7 @@ impl Connection {
         attempts.deadline = now + self.stack.in_ticks(wait);
         let first = attempts.sends == 1;
         let answers = self.state == State::SynReceived;
-        let (echo, scales) = (self.peer_stamp, !answers || self.agreed.our_scale > 0);
+        let (echo, scales) = (self.peer_stamp, !answers || self.negotiated.our_scale > 0);
         let mut flags = Flags { syn: true, ack: answers, ..Flags::default() };
         // RFC 3168, section 6.1.1.1; a retransmitted SYN does not offer it.
         flags.ece = self.stack.ecn && (answers || first);
@@ -319,7 +319,7 @@ impl Connection {
 
     fn ack_segment(&self, now: Nanos, seq: u64, ack: Outgoing) -> Segment {
         let stamps = Timestamps { value: stamp(now), echo: ack.echo.unwrap_or(0) };
-        let window = (ack.window >> self.agreed.our_scale).min(65_535) as u32;
+        let window = (ack.window >> self.negotiated.our_scale).min(65_535) as u32;
         let flags = Flags { ack: true, ece: ack.ece, ..Flags::default() };
         let options = Options {
             timestamps: self.stack.timestamps.then_some(stamps),
@@ -337,7 +337,7 @@ impl Connection {
         }
         match self.state {
             // There is no connection any more: RFC 9293, section 3.10.7.1.
-            State::Closed => self.reset = segment.flags.ack.then(|| reset_at(segment.ack)),
+            State::Closed => self.reset = segment.flags.ack.then(|| reset_segment(segment.ack)),
             State::Listen => self.on_syn(segment),
             State::SynSent => self.on_syn_ack(now, segment),
             State::SynReceived => self.on_handshake_ack(now, segment, probe),
@@ -349,7 +349,7 @@ impl Connection {
         if !segment.flags.syn || segment.flags.ack {
             return;
         }
-        self.agree(segment);
+        self.negotiate(segment);
         self.stack.ecn &= segment.flags.ece && segment.flags.cwr;
         self.state = State::SynReceived;
         self.handshake.due = true;
@@ -359,7 +359,7 @@ impl Connection {
         if !(segment.flags.syn && segment.flags.ack && segment.ack == 1) {
             return;
         }
-        self.agree(segment);
+        self.negotiate(segment);
         self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr;
         // The window of a SYN is never scaled: RFC 7323, section 2.2.
         self.establish(now, u64::from(segment.window), segment.options.timestamps);
@@ -375,13 +375,13 @@ impl Connection {
         if !segment.flags.ack || segment.ack < 1 {
             return;
         }
-        let window = u64::from(segment.window) << self.agreed.their_scale;
+        let window = u64::from(segment.window) << self.negotiated.their_scale;
         self.establish(now, window, segment.options.timestamps);
         self.on_established(now, segment, probe);
     }
 
     /// What both ends can do.
-    fn agree(&mut self, segment: &Segment) {
+    fn negotiate(&mut self, segment: &Segment) {
         let options = &segment.options;
         let ours = &mut self.stack;
         ours.timestamps &= options.timestamps.is_some();
@@ -391,9 +391,9 @@ impl Connection {
         }
         let overhead = if ours.timestamps { 12 } else { 0 };
         ours.mss = options.mss.unwrap_or(536).min(self.advertised_mss) - overhead;
-        self.agreed = match options.window_scale {
-            Some(scale) => Agreed { our_scale: self.window_scale, their_scale: scale },
-            None => Agreed::default(),
+        self.negotiated = match options.window_scale {
+            Some(scale) => Negotiated { our_scale: self.window_scale, their_scale: scale },
+            None => Negotiated::default(),
         };
         self.peer_stamp = options.timestamps.map(|stamps| stamps.value);
     }
@@ -403,7 +403,7 @@ impl Connection {
         let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
         let rtt = self.handshake.attempts.rtt(now, echoed);
         self.sender = Sender::new(now, 1, self.seed, &self.stack);
-        self.sender.keep_account();
+        self.sender.enable_accounting();
         self.sender.establish(now, rtt, window, &self.stack);
         if self.handshake.attempts.restart_window(echoed) {
             self.sender.restart_window();
@@ -423,7 +423,7 @@ impl Connection {
         if segment.flags.ack {
             let ack = Ack {
                 ack: segment.ack,
-                window: u64::from(segment.window) << self.agreed.their_scale,
+                window: u64::from(segment.window) << self.negotiated.their_scale,
                 seq: segment.seq,
                 carries_data: has_data,
                 sacks: segment.options.sacks,
@@ -466,6 +466,6 @@ impl Connection {
 }
 
 /// A segment that says that there is no connection.
-fn reset_at(seq: u64) -> Segment {
+fn reset_segment(seq: u64) -> Segment {
     Segment { seq, flags: Flags { rst: true, ..Flags::default() }, ..Segment::default() }
 }

@@ -69,7 +69,7 @@ impl DeliveryCounter {
     }
 
     /// Packets are to tell of the times that a rate follows from.
-    pub fn keep_times(&mut self, keep: bool) {
+    pub fn record_times(&mut self, keep: bool) {
         self.rough = !keep;
     }
 
@@ -82,7 +82,7 @@ impl DeliveryCounter {
         }
         packet.delivered = self.delivered;
         if !self.rough {
-            packet.note_times(self.first_sent_at, self.delivered_at);
+            packet.set_times(self.first_sent_at, self.delivered_at);
         }
         packet.marks.set(Marks::APP_LIMITED, self.app_limited_until.is_some());
     }
@@ -90,7 +90,7 @@ impl DeliveryCounter {
     /// The application has nothing to send while there is room: what is in flight says nothing of
     /// what the path could carry.
     #[inline]
-    pub fn limited_by_application(&mut self, in_flight: u32) {
+    pub fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = Some(self.delivered.wrapping_add(in_flight));
     }
 
@@ -145,7 +145,7 @@ impl DeliveryCounter {
     /// The acknowledgement is done, and nobody asks for the rate; the newest packet that it delivers
     /// was sent at `newest`.
     #[inline(always)]
-    pub fn pass(&mut self, now: Nanos, newly: u32, newest: Option<Nanos>) {
+    pub fn end_without_sample(&mut self, now: Nanos, newly: u32, newest: Option<Nanos>) {
         self.end_sample(now, newly);
         if let Some(sent_at) = newest {
             self.first_sent_at = sent_at;
@@ -227,7 +227,7 @@ mod tests {
     fn packets_of_an_idle_application_are_marked_until_they_are_delivered() {
         let mut counter = DeliveryCounter::default();
         let mut flight = Flight::new(1);
-        counter.limited_by_application(1);
+        counter.mark_app_limited(1);
         flight.push(Packet::default(), 1000);
         counter.on_sent(0, true, flight.packet_mut(0));
         let (packet, _, end) = flight.take_first(u64::MAX).unwrap();

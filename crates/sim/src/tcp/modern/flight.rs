@@ -15,7 +15,7 @@ use super::packet::{Link, Marks, Packet, link, linked};
 use crate::clock::Nanos;
 
 /// Room for so many packets is kept from one connection to the next.
-const MOST_ROOM_KEPT: usize = 64;
+const MAX_REUSED_SLOTS: usize = 64;
 
 /// All packets that are not yet acknowledged. What each acknowledgement needs comes first: see
 /// [`super::sender::Sender`].
@@ -49,7 +49,7 @@ pub struct Flight {
     /// No packet before this waits for its retransmission.
     repair_from: u32,
     /// What was found lost and not told to the congestion control, where it asks for that.
-    pub(super) untold: Option<Vec<Loss>>,
+    pub(super) unreported_losses: Option<Vec<Loss>>,
 }
 
 /// A packet was found lost.
@@ -82,7 +82,7 @@ impl Flight {
             lost_total: 0,
             beyond_sacked: 0,
             repair_from: 0,
-            untold: None,
+            unreported_losses: None,
         }
     }
 
@@ -110,7 +110,7 @@ impl Flight {
     /// Packets that have left the path: held by the receiver or lost.
     #[inline(always)]
     #[must_use]
-    pub fn left(&self) -> u32 {
+    pub fn left_out(&self) -> u32 {
         self.sacked + self.lost
     }
 
@@ -118,7 +118,7 @@ impl Flight {
     #[inline(always)]
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        (self.out() + self.retransmitted).saturating_sub(self.left())
+        (self.out() + self.retransmitted).saturating_sub(self.left_out())
     }
 
     /// The byte after the last one sent.
@@ -150,7 +150,7 @@ impl Flight {
     }
 
     /// A word of the first packet, and of the place of the next one.
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let at = |number| self.slots.get(self.slot(number)).map_or(0, |packet| packet.sent_at);
         at(self.first) ^ at(self.next)
     }
@@ -231,13 +231,13 @@ impl Flight {
     }
 
     /// Its memory, for the flight of another connection.
-    pub(super) fn take_room(&mut self) -> Vec<Packet> {
+    pub(super) fn take_slots(&mut self) -> Vec<Packet> {
         std::mem::take(&mut self.slots)
     }
 
     /// Memory of another one for one that has no packet yet, unless that is too much to keep.
-    pub(super) fn give_room(&mut self, slots: Vec<Packet>) {
-        if self.slots.is_empty() && (1..=MOST_ROOM_KEPT).contains(&slots.len()) {
+    pub(super) fn reuse_slots(&mut self, slots: Vec<Packet>) {
+        if self.slots.is_empty() && (1..=MAX_REUSED_SLOTS).contains(&slots.len()) {
             self.mask = slots.len() as u32 - 1;
             self.slots = slots;
         }
@@ -270,7 +270,7 @@ impl Flight {
             self.unlink(number);
         }
         let packet = *self.packet(number);
-        if packet.marks.any(Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTED)) {
+        if packet.marks.any(Marks::SACKED.union(Marks::LOST).union(Marks::RETRANSMITTED)) {
             self.uncount(packet.marks);
         }
         self.first_byte = end;
@@ -402,8 +402,8 @@ impl Flight {
         }
         self.lost += u32::from(first_time);
         self.lost_total += 1;
-        if let Some(untold) = &mut self.untold {
-            untold.push(Loss { number, total: self.lost_total });
+        if let Some(unreported_losses) = &mut self.unreported_losses {
+            unreported_losses.push(Loss { number, total: self.lost_total });
         }
         self.repair_from = self.repair_from.min(number);
         true
@@ -438,7 +438,7 @@ impl Flight {
         let mut number = self.repair_from.max(self.first);
         while number < self.next {
             let marks = self.packet(number).marks;
-            if marks.any(Marks::LOST) && !marks.any(Marks::SACKED.and(Marks::RETRANSMITTED)) {
+            if marks.any(Marks::LOST) && !marks.any(Marks::SACKED.union(Marks::RETRANSMITTED)) {
                 self.repair_from = number;
                 return Some(number);
             }
@@ -455,7 +455,7 @@ impl Flight {
         packet.sent_at = now;
         let marks = &mut packet.marks;
         let already = marks.any(Marks::RETRANSMITTED);
-        marks.set(Marks::RETRANSMITTED.and(Marks::EVER_RETRANSMITTED), true);
+        marks.set(Marks::RETRANSMITTED.union(Marks::EVER_RETRANSMITTED), true);
         self.retransmitted += u32::from(!already);
         self.link_before(self.next);
         self.link_last(number);
@@ -531,7 +531,7 @@ mod tests {
         for _ in 0..6 {
             flight.take_first(u64::MAX);
         }
-        assert_eq!((flight.oldest(), flight.in_flight(), flight.left()), (None, 0, 0));
+        assert_eq!((flight.oldest(), flight.in_flight(), flight.left_out()), (None, 0, 0));
     }
 
     fn order(flight: &Flight) -> Vec<u32> {

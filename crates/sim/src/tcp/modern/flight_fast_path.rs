@@ -6,7 +6,7 @@ use crate::clock::Nanos;
 
 /// Packets that were taken together.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken {
+pub struct AckedPackets {
     /// How many.
     pub packets: u32,
     /// When the first one was sent, and the last one.
@@ -16,7 +16,7 @@ pub struct Taken {
     /// The byte after it.
     pub end: u64,
     /// Where it is, until another packet is sent.
-    place: usize,
+    slot: usize,
 }
 
 impl Flight {
@@ -30,22 +30,22 @@ impl Flight {
     /// The same as [`Flight::take_first`] for all packets that are acknowledged up to `una`, where
     /// they are in order; [`None`] if there is none, or one of them was sent twice.
     #[inline(always)]
-    pub fn take_in_order(&mut self, una: u64) -> Option<Taken> {
+    pub fn take_in_order(&mut self, una: u64) -> Option<AckedPackets> {
         let probed = self.once_from > self.first && una >= self.start_of(self.once_from);
         if probed || self.first == self.next || una <= self.first_byte {
             return None;
         }
         let first_sent = self.packet(self.first).sent_at;
-        let (number, end) = if una == self.end { (self.next, una) } else { self.packet_with(una) };
+        let (number, end) = if una == self.end { (self.next, una) } else { self.find_packet(una) };
         if number == self.first {
             return None;
         }
-        let place = self.slot(number - 1);
-        let last = &self.slots[place];
+        let slot = self.slot(number - 1);
+        let last = &self.slots[slot];
         let (sent, delivered) = ((first_sent, last.sent_at), last.delivered);
         let packets = number - self.first;
         (self.first, self.first_byte) = (number, end);
-        Some(Taken { packets, sent, delivered, end, place })
+        Some(AckedPackets { packets, sent, delivered, end, slot })
     }
 
     /// Appends packets of the same length that are sent together, the first of which is `packet`.
@@ -67,7 +67,7 @@ impl Flight {
     /// The packet that byte `byte` lies in and its first byte, looked for from the first on; it is one
     /// that is out.
     #[inline(always)]
-    fn packet_with(&self, byte: u64) -> (u32, u64) {
+    fn find_packet(&self, byte: u64) -> (u32, u64) {
         let from = self.first_byte as u32;
         let ahead = (byte as u32).wrapping_sub(from);
         let (mut number, mut start) = (self.first, 0);
@@ -86,7 +86,7 @@ impl Flight {
 
     /// The last one of packets that were just taken.
     #[inline(always)]
-    pub fn last_of(&self, taken: &Taken) -> Packet {
-        self.slots[taken.place]
+    pub fn last_packet(&self, acked: &AckedPackets) -> Packet {
+        self.slots[acked.slot]
     }
 }

@@ -138,34 +138,34 @@ impl Attempts {
 
 /// The server's end of a handshake that is not over.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Accepting {
+pub(super) struct ServerHandshake {
     seed: u64,
     file: FileSize,
-    state: Server,
+    state: ServerState,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Server {
+enum ServerState {
     /// No SYN has come.
     Listen,
     /// Its answer is due or has been sent.
     SynReceived { attempts: Attempts, due: bool },
     /// So many flights of TLS have been sent.
-    Securing { flights: usize },
+    TlsFlights { flights: usize },
 }
 
-impl Accepting {
+impl ServerHandshake {
     pub(super) fn new(file: FileSize, seed: u64) -> Self {
-        Self { seed, file, state: Server::Listen }
+        Self { seed, file, state: ServerState::Listen }
     }
 
     /// When SYN-ACK is retransmitted; [`None`] if the sender has a timer of its own by now.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Nanos> {
         match self.state {
-            Server::Listen => Some(NEVER),
-            Server::SynReceived { attempts, .. } => Some(attempts.deadline),
-            Server::Securing { .. } => None,
+            ServerState::Listen => Some(NEVER),
+            ServerState::SynReceived { attempts, .. } => Some(attempts.deadline),
+            ServerState::TlsFlights { .. } => None,
         }
     }
 }
@@ -173,64 +173,64 @@ impl Accepting {
 impl PacketSender {
     /// Waits for the SYN of a connection that sends the file.
     pub(super) fn listen(&mut self, file: FileSize, seed: u64) {
-        self.accepting = Some(Box::new(Accepting::new(file, seed)));
+        self.handshake = Some(Box::new(ServerHandshake::new(file, seed)));
     }
 
     /// Whether the file is still to begin.
     #[inline(always)]
     #[must_use]
     pub fn is_opening(&self) -> bool {
-        self.accepting.is_some()
+        self.handshake.is_some()
     }
 
     /// A SYN or what follows it before the file begins; says whether the sender itself has no part
     /// in it.
     #[inline(never)]
-    pub(super) fn hear_opening(
+    pub(super) fn on_opening_packet(
         &mut self,
         now: Nanos,
         header: &AckHeader,
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) -> bool {
-        let Some(accepting) = &mut self.accepting else { return header.syn };
+        let Some(handshake) = &mut self.handshake else { return header.syn };
         if header.syn {
             let attempts = Attempts::new(NEVER, &tcp.stack);
-            let new = Server::SynReceived { attempts, due: true };
-            match &mut accepting.state {
-                Server::Listen => accepting.state = new,
+            let new = ServerState::SynReceived { attempts, due: true };
+            match &mut handshake.state {
+                ServerState::Listen => handshake.state = new,
                 // The client has not got the answer.
-                Server::SynReceived { due, .. } => *due = true,
-                Server::Securing { .. } => (),
+                ServerState::SynReceived { due, .. } => *due = true,
+                ServerState::TlsFlights { .. } => (),
             }
             return true;
         }
-        if let Server::SynReceived { attempts, .. } = accepting.state {
+        if let ServerState::SynReceived { attempts, .. } = handshake.state {
             let stack = &tcp.stack;
             let stamps = header.timestamps().filter(|_| stack.timestamps);
             let rtt = attempts.rtt(now, stamps);
-            self.sender.renew(now, accepting.seed, stack);
+            self.sender.restart(now, handshake.seed, stack);
             establish(&mut self.sender, now, rtt, tcp);
             if attempts.restart_window(stamps) {
                 self.sender.restart_window();
             }
-            accepting.state = Server::Securing { flights: 0 };
-            self.hear_messages(now, header.messages, tcp, probe);
+            handshake.state = ServerState::TlsFlights { flights: 0 };
+            self.on_messages(now, header.messages, tcp, probe);
             return true;
         }
         false
     }
 
     /// The client has sent so many messages: the next flight, or the file, follows.
-    pub(super) fn hear_messages(
+    pub(super) fn on_messages(
         &mut self,
         now: Nanos,
         messages: u8,
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) {
-        let Some(accepting) = &mut self.accepting else { return };
-        let Server::Securing { flights } = &mut accepting.state else { return };
+        let Some(handshake) = &mut self.handshake else { return };
+        let ServerState::TlsFlights { flights } = &mut handshake.state else { return };
         if usize::from(messages) <= *flights {
             return;
         }
@@ -240,8 +240,8 @@ impl PacketSender {
             let lacking = packets * tcp.stack.mss - bytes;
             self.write(now, FileSize { packets, lacking }, tcp, probe);
         } else {
-            let file = accepting.file;
-            self.accepting = None;
+            let file = handshake.file;
+            self.handshake = None;
             probe.tcp(now, TcpEvent::Opened { packets: file.packets });
             self.write_file(now, file, tcp, probe);
         }
@@ -250,7 +250,8 @@ impl PacketSender {
     /// SYN-ACK, if it is due: packet 0.
     #[inline(never)]
     pub(super) fn poll_syn_ack(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<DataHeader> {
-        let Server::SynReceived { attempts, due, .. } = &mut self.accepting.as_mut()?.state else {
+        let ServerState::SynReceived { attempts, due, .. } = &mut self.handshake.as_mut()?.state
+        else {
             return None;
         };
         if !std::mem::take(due) {
@@ -263,8 +264,8 @@ impl PacketSender {
 
     /// SYN-ACK was not answered in time.
     pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcp) -> bool {
-        let Some(accepting) = &mut self.accepting else { return false };
-        let Server::SynReceived { attempts, due } = &mut accepting.state else { return false };
+        let Some(handshake) = &mut self.handshake else { return false };
+        let ServerState::SynReceived { attempts, due } = &mut handshake.state else { return false };
         attempts.time_out_syn_ack(&tcp.stack);
         *due = true;
         true
@@ -273,12 +274,12 @@ impl PacketSender {
 
 /// The client's end of a handshake, until its SYN is answered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Connecting {
+pub(super) struct ClientHandshake {
     attempts: Attempts,
     clock: TickClock,
 }
 
-impl Connecting {
+impl ClientHandshake {
     #[inline]
     pub(super) fn deadline(&self) -> Nanos {
         self.attempts.deadline
@@ -291,12 +292,12 @@ impl PacketReceiver {
         // A host of its own.
         let clock = TickClock::new(seed.rotate_left(u64::BITS / 2), &tcp.stack);
         let attempts = Attempts::new(now, &tcp.stack);
-        self.connecting = Some(Box::new(Connecting { attempts, clock }));
+        self.handshake = Some(Box::new(ClientHandshake { attempts, clock }));
     }
 
     /// The application is gone.
     pub fn abandon(&mut self) {
-        self.connecting = None;
+        self.handshake = None;
     }
 
     /// SYN, for the first time or again.
@@ -305,24 +306,24 @@ impl PacketReceiver {
         &mut self,
         now: Nanos,
         tcp: &ModernTcp,
-        told: &mut AckHeader,
+        ack_header: &mut AckHeader,
     ) -> Option<u32> {
-        let Connecting { attempts, clock } = self.connecting.as_deref_mut()?;
+        let ClientHandshake { attempts, clock } = self.handshake.as_deref_mut()?;
         if attempts.sends > 0 {
             attempts.time_out_syn(&tcp.stack);
         }
         let wait = attempts.send(now);
         attempts.deadline = clock.expiry(Span::new(now, wait));
-        *told = AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp);
+        *ack_header = AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp);
         Some(0)
     }
 
     /// SYN-ACK arrives; the acknowledgement is due at once.
     #[inline(never)]
-    pub(super) fn hear_syn_ack(&mut self, now: Nanos, header: &DataHeader) {
-        if let Some(connecting) = self.connecting.take() {
+    pub(super) fn on_syn_ack(&mut self, now: Nanos, header: &DataHeader) {
+        if let Some(handshake) = self.handshake.take() {
             let stamps = header.timestamps();
-            let rtt = connecting.attempts.rtt(now, stamps);
+            let rtt = handshake.attempts.rtt(now, stamps);
             self.receiver.establish(rtt, stamps.map(|stamps| stamps.value));
             self.messages = 1;
         }
@@ -338,19 +339,19 @@ impl PacketReceiver {
     /// A packet of a flight arrived: if that is complete, the client answers it at once. The packet
     /// is none of the file.
     #[inline(never)]
-    pub(super) fn hear_flight(
+    pub(super) fn on_flight(
         &mut self,
         now: Nanos,
         tcp: &ModernTcp,
-        told: &mut AckHeader,
+        ack_header: &mut AckHeader,
     ) -> Option<u32> {
         let bytes = tcp.handshake.bytes(usize::from(self.messages));
         if self.receiver.next() > u64::from(bytes) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
-            return Some(self.tell_all(&outgoing, tcp, told));
+            return Some(self.fill_header_with_blocks(&outgoing, tcp, ack_header));
         }
-        self.poll_ack(tcp, told)
+        self.poll_ack(tcp, ack_header)
     }
 }
 

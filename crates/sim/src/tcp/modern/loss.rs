@@ -1,10 +1,10 @@
 //! After a timeout: what is lost, and whether it was (F-RTO, RFC 5682).
 
-use super::ack_context::Heard;
+use super::ack_context::AckContext;
 use super::event::{Event, Probe, UndoReason};
 use super::packet::Marks;
 use super::phase::{Phase, PhaseName};
-use super::recovery::Then;
+use super::recovery::Step;
 use super::sender::{Repair, Sender};
 use super::stack::{Detection, MILLISECOND, Stack};
 use super::ticks::Span;
@@ -16,14 +16,14 @@ impl Sender {
     /// once for all timeouts of a window.
     pub(super) fn enter_loss(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         self.mark_all_lost(now, stack, probe);
-        self.tell_losses(now);
+        self.report_losses(now);
         let phase = self.phase.name();
         let first_of_window = phase <= PhaseName::Disorder
             || self.phase.high().is_none_or(|high| high <= self.una)
             || (phase == PhaseName::Loss && self.backoff == 0);
         if first_of_window {
             self.prior_ssthresh = stack.undo.then(|| self.current_ssthresh());
-            self.window.remember();
+            self.window.save_before_reduction();
             self.window.ssthresh = self.control.ssthresh(&self.window);
             self.remember_undo(true, stack);
         }
@@ -65,50 +65,50 @@ impl Sender {
 
     /// The receiver has discarded what it held (RFC 2018, section 8): after half a round-trip time
     /// everything is retransmitted.
-    pub(super) fn hear_reneging(&mut self, heard: &mut Heard) {
+    pub(super) fn on_reneging(&mut self, context: &mut AckContext) {
         let wait = (self.rtt.srtt().unwrap_or(0) / 2).max(10 * MILLISECOND);
-        self.timer = Timer::Retransmission(Span::new(heard.now, wait));
-        heard.set_timer = false;
+        self.timer = Timer::Retransmission(Span::new(context.now, wait));
+        context.set_timer = false;
     }
 
     /// An acknowledgement after a timeout.
-    pub(super) fn go_on_with_loss(
+    pub(super) fn continue_loss(
         &mut self,
-        heard: &mut Heard,
+        context: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
-        self.process_loss(heard, stack, probe);
-        self.find_losses(heard, stack, probe);
-        if self.phase == Phase::Open || heard.retransmission_lost {
-            self.open_or_recover(heard, stack, probe)
+    ) -> Step {
+        self.process_loss(context, stack, probe);
+        self.find_losses(context, stack, probe);
+        if self.phase == Phase::Open || context.retransmission_lost {
+            self.open_or_recover(context, stack, probe)
         } else {
-            Then::Done
+            Step::Done
         }
     }
 
-    fn process_loss(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+    fn process_loss(&mut self, context: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
         let Phase::Loss { high, frto } = self.phase else { return };
         let recovered = self.una >= high;
-        if heard.advanced {
-            if let Some(reason) = self.may_undo(heard) {
-                self.undo_loss(heard, reason, stack, probe);
+        if context.advanced {
+            if let Some(reason) = self.may_undo(context) {
+                self.undo_loss(context, reason, stack, probe);
                 return;
             }
         }
-        if frto && self.process_frto(heard, high, recovered, stack, probe) == Then::Done {
+        if frto && self.process_frto(context, high, recovered, stack, probe) == Step::Done {
             return;
         }
         if recovered {
-            if self.try_undo_recovery(heard, stack, probe) == Then::GoOn {
-                self.set_phase(Phase::Open, heard.now);
+            if self.try_undo_recovery(context, stack, probe) == Step::Continue {
+                self.set_phase(Phase::Open, context.now);
             }
             return;
         }
         if !stack.detection.uses_sack() {
-            if self.flight.end() > high && heard.duplicates() > 0 {
-                self.add_duplicates(heard, stack);
-            } else if heard.advanced {
+            if self.flight.end() > high && context.duplicates() > 0 {
+                self.add_duplicates(context, stack);
+            } else if context.advanced {
                 self.flight.sacked = 0;
             }
         }
@@ -118,52 +118,52 @@ impl Sender {
     /// RFC 5682, sections 2.1 and 3.1.
     fn process_frto(
         &mut self,
-        heard: &mut Heard,
+        context: &mut AckContext,
         high: u64,
         recovered: bool,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
+    ) -> Step {
         // Step 3.b: something that was not retransmitted is acknowledged.
-        if heard.original_acked {
-            self.undo_loss(heard, UndoReason::Forward, stack, probe);
-            return Then::Done;
+        if context.original_acked {
+            self.undo_loss(context, UndoReason::Forward, stack, probe);
+            return Step::Done;
         }
         let mut frto = true;
         let mut new_high = high;
-        let mut then = Then::GoOn;
+        let mut step = Step::Continue;
         if self.flight.end() > high {
             // Step 3.a: a duplicate; the loss was real.
-            frto = !(heard.sacked || heard.duplicates() > 0);
-        } else if heard.advanced && !recovered {
+            frto = !(context.sacked || context.duplicates() > 0);
+        } else if context.advanced && !recovered {
             new_high = self.flight.end();
             // Step 2.b: new data, if there is any.
             if self.unsent() > 0 && self.allowed > self.flight.end() {
                 self.repair = Repair::UnlessNew;
-                then = Then::Done;
+                step = Step::Done;
             } else {
                 frto = false;
             }
         }
         self.phase = Phase::Loss { high: new_high, frto };
-        then
+        step
     }
 
     /// The timeout was spurious.
     fn undo_loss(
         &mut self,
-        heard: &Heard,
+        context: &AckContext,
         reason: UndoReason,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
-        self.undo_reduction(heard.now, reason, true, probe);
+        self.undo_reduction(context.now, reason, true, probe);
         self.backoff = 0;
         if self.holds_phase(stack) {
             return;
         }
         if reason == UndoReason::Forward || stack.detection.uses_sack() {
-            self.set_phase(Phase::Open, heard.now);
+            self.set_phase(Phase::Open, context.now);
         }
     }
 }

@@ -12,11 +12,11 @@ use super::u128_division::quotient;
 use crate::clock::{NEVER, Nanos};
 
 /// The least of a chunk where the congestion control has no say: `tcp_min_tso_segs`.
-const LEAST: u32 = 2;
+const MIN_CHUNK: u32 = 2;
 /// A chunk of this part of the window does not wait: `tcp_tso_win_divisor`.
 const WINDOW_PARTS: u32 = 3;
 /// A chunk waits for acknowledgements that are due within this, and as long after the last packet.
-const NEAR: Nanos = MILLISECOND;
+const MAX_DEFERRAL: Nanos = MILLISECOND;
 /// Chunks are larger by 64 KiB, halved for each such span of the smallest round-trip time:
 /// `tcp_tso_rtt_log`.
 const SPAN_SHIFT: u32 = 9;
@@ -41,7 +41,7 @@ pub(super) struct Chunk {
     /// Packets that it still has.
     left: u32,
     /// It has more than one packet.
-    several: bool,
+    has_several: bool,
     /// Why new data waits for a larger one.
     deferral: Deferral,
 }
@@ -58,7 +58,7 @@ impl Chunk {
     #[inline(always)]
     pub fn take(&mut self, packets: u32) -> bool {
         self.left -= packets;
-        self.left == 0 && self.several
+        self.left == 0 && self.has_several
     }
 }
 
@@ -71,8 +71,8 @@ impl Sender {
             let room = self.window.cwnd - self.flight.in_flight();
             let packets = if stack.offload { self.next_chunk(now, room, stack) } else { room };
             let deferral = if packets == 0 { self.deferral(room, stack) } else { Deferral::No };
-            let several = stack.offload && packets > 1;
-            self.chunk = Chunk { left: packets, several, deferral };
+            let has_several = stack.offload && packets > 1;
+            self.chunk = Chunk { left: packets, has_several, deferral };
         }
         self.chunk.left
     }
@@ -83,7 +83,7 @@ impl Sender {
         let half = (self.window.cwnd / 2).max(1);
         match self.full_chunk(room, stack) {
             Some(full) => full.min(half),
-            None if self.waits_for_more(now, room, stack) => 0,
+            None if self.should_defer(now, room, stack) => 0,
             None => room.min(half),
         }
     }
@@ -120,54 +120,54 @@ impl Sender {
         }
         let srtt = self.rtt.srtt().filter(|&srtt| srtt > 0)?;
         let bytes = window_bytes(&self.window, self.flight.out(), stack.mss);
-        let near = self.bytes_for_nearness();
+        let extra = self.short_rtt_bytes();
         // Most are the least, or not full, which takes no division to know.
         let reaches = |packets: u32| {
-            let beyond = (u64::from(packets) * u64::from(stack.mss)).saturating_sub(near);
+            let beyond = (u64::from(packets) * u64::from(stack.mss)).saturating_sub(extra);
             beyond <= LARGEST && bytes >= u128::from(beyond << 10) * u128::from(srtt)
         };
-        if !reaches(LEAST + 1) {
-            return (LEAST <= room).then_some(LEAST);
+        if !reaches(MIN_CHUNK + 1) {
+            return (MIN_CHUNK <= room).then_some(MIN_CHUNK);
         }
         if reaches(room + 1) {
             return None;
         }
-        let bytes = burst_bytes(quotient(bytes, srtt) as u64) + near;
+        let bytes = burst_bytes(quotient(bytes, srtt) as u64) + extra;
         let full = (bytes.min(LARGEST) / u64::from(stack.mss)) as u32;
-        Some(full.max(LEAST)).filter(|&full| full <= room)
+        Some(full.max(MIN_CHUNK)).filter(|&full| full <= room)
     }
 
     /// What is paced goes in the same chunks.
     #[inline(always)]
     pub(super) fn size_chunks(&mut self, stack: &Stack) {
         if stack.offload {
-            self.pacer.set_more(self.bytes_for_nearness());
+            self.pacer.set_extra_bytes(self.short_rtt_bytes());
         }
     }
 
     /// By how many bytes chunks are larger as the round-trip time is short.
     #[inline(always)]
-    fn bytes_for_nearness(&self) -> u64 {
+    fn short_rtt_bytes(&self) -> u64 {
         let span = self.rtt.min().map_or(NEVER, |min| (min / 1000) >> SPAN_SHIFT);
         if span < u64::from(u32::BITS) { LARGEST >> span } else { 0 }
     }
 
     /// Whether a chunk of `room` packets, which is not full, waits for the next acknowledgement.
     #[inline(always)]
-    fn waits_for_more(&self, now: Nanos, room: u32, stack: &Stack) -> bool {
+    fn should_defer(&self, now: Nanos, room: u32, stack: &Stack) -> bool {
         if self.phase.name() >= PhaseName::Recovery || self.flight.out() == 0 {
             return false;
         }
         let last = if self.pacer.is_on() { self.pacer.next_at() } else { self.last_sent };
         let allowed = (self.allowed - self.una) / u64::from(stack.mss);
-        if now > last + NEAR
+        if now > last + MAX_DEFERRAL
             || u64::from(room * WINDOW_PARTS) >= allowed.min(u64::from(self.window.cwnd))
         {
             return false;
         }
         let srtt = self.rtt.srtt().unwrap_or(0);
         let due = self.flight.packet(self.flight.first()).sent_at + srtt;
-        due <= now + NEAR.min(srtt / 2) && !self.buffer_ends(room, stack)
+        due <= now + MAX_DEFERRAL.min(srtt / 2) && !self.buffer_ends(room, stack)
     }
 
     /// Whether the buffer with the application's data ends with no more than `room` packets, so that
@@ -268,14 +268,14 @@ mod tests {
         send(&mut recovers, 0, &stack);
         recovers.enter_recovery(1, false, &stack, &mut ());
         recovers.last_sent = RTT;
-        assert!(!recovers.waits_for_more(RTT, 2, &stack));
+        assert!(!recovers.should_defer(RTT, 2, &stack));
         let mut ends = sender(205, &stack);
         send(&mut ends, 0, &stack);
         ends.last_sent = RTT;
-        assert!(ends.waits_for_more(RTT, 6, &stack), "the application may write more");
+        assert!(ends.should_defer(RTT, 6, &stack), "the application may write more");
         ends.close();
-        assert!(!ends.waits_for_more(RTT, 6, &stack), "all that is left has room");
-        assert!(ends.waits_for_more(RTT, 4, &stack));
+        assert!(!ends.should_defer(RTT, 6, &stack), "all that is left has room");
+        assert!(ends.should_defer(RTT, 4, &stack));
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl StackOptions {
     /// A threshold that does not adapt stays fixed.
     fn reordering(&self, preset: Reordering) -> Reordering {
         let initial = self.duplicate_threshold;
-        let fixed = preset.most == preset.initial;
-        Reordering { initial, most: if fixed { initial } else { preset.most.max(initial) } }
+        let fixed = preset.max == preset.initial;
+        Reordering { initial, max: if fixed { initial } else { preset.max.max(initial) } }
     }
 }

@@ -24,9 +24,9 @@ pub struct Pacer {
     burst: Option<(Nanos, u32)>,
     credit: Nanos,
     /// By so many bytes chunks are larger than what the rate sends in a millisecond.
-    more: u64,
+    extra_bytes: u64,
     chunks: Option<Chunks>,
-    last: Share,
+    last: PacketTime,
 }
 
 /// Chunks at a rate, kept as it is mostly the same for the next one: divisions take long.
@@ -40,7 +40,7 @@ struct Chunks {
 
 /// What the rate says of a packet, likewise.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+struct PacketTime {
     rate: u64,
     len: u32,
     /// How long such a packet takes.
@@ -56,9 +56,9 @@ impl Pacer {
 
     /// Sets by how many bytes chunks are larger than what the rate sends in a millisecond.
     #[inline(always)]
-    pub fn set_more(&mut self, bytes: u64) {
-        if self.more != bytes {
-            self.more = bytes;
+    pub fn set_extra_bytes(&mut self, bytes: u64) {
+        if self.extra_bytes != bytes {
+            self.extra_bytes = bytes;
             self.chunks = None;
         }
     }
@@ -74,7 +74,7 @@ impl Pacer {
         match self.chunks {
             Some(chunks) if chunks.rate == rate => chunks,
             _ => {
-                let packets = chunk_packets(rate, self.more, mss);
+                let packets = chunk_packets(rate, self.extra_bytes, mss);
                 let chunks = Chunks { rate, packets, unpaced: (UNPACED - 1) / packets * packets };
                 *self.chunks.insert(chunks)
             }
@@ -90,8 +90,8 @@ impl Pacer {
 
     /// A word of what is needed where packets are paced.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
-        if self.is_on() { self.credit ^ self.more } else { 0 }
+    pub(super) fn prefetch(&self) -> u64 {
+        if self.is_on() { self.credit ^ self.extra_bytes } else { 0 }
     }
 
     /// When the next packet may be sent.
@@ -104,7 +104,7 @@ impl Pacer {
     /// When a packet that waits may be sent; [`NEVER`] if none waits.
     #[inline(always)]
     #[must_use]
-    pub fn waits_until(&self) -> Nanos {
+    pub fn next_waiting_at(&self) -> Nanos {
         if self.waits { self.next_at } else { NEVER }
     }
 
@@ -119,7 +119,7 @@ impl Pacer {
 
     /// Says whether something waits.
     #[inline(always)]
-    pub fn wait(&mut self, waits: bool) {
+    pub fn set_waiting(&mut self, waits: bool) {
         self.waits = waits;
     }
 
@@ -155,7 +155,7 @@ impl Pacer {
         let Some(rate) = self.rate.filter(|_| !unpaced) else { return };
         if (self.last.rate, self.last.len) != (rate, len) {
             let time = Nanos::from(len) * SECOND / rate;
-            self.last = Share { rate, len, time };
+            self.last = PacketTime { rate, len, time };
         }
         let time = self.last.time;
         let left = match self.burst {

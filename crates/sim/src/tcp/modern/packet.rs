@@ -39,7 +39,7 @@ impl Marks {
 
     /// Both.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn linked(link: Link) -> Option<u32> {
 const SPAN_SHIFT: u32 = 6;
 
 /// More packets in flight are noted as so many.
-const MOST_IN_FLIGHT: u32 = (1 << 24) - 1;
+const MAX_IN_FLIGHT: u32 = (1 << 24) - 1;
 
 /// Rounded up, so that no interval that follows is shorter than it was.
 #[inline(always)]
@@ -99,15 +99,15 @@ impl Packet {
 
     /// Where delivery stood when it was sent: see `delivery_rate.rs`.
     #[inline(always)]
-    pub fn note_times(&mut self, first_sent_at: Nanos, delivered_at: Nanos) {
+    pub fn set_times(&mut self, first_sent_at: Nanos, delivered_at: Nanos) {
         self.first_sent_before = span(self.sent_at.saturating_sub(first_sent_at));
         self.delivered_before = span(self.sent_at.saturating_sub(delivered_at));
     }
 
     /// What was in flight with it when it was sent, and how many were found lost.
     #[inline(always)]
-    pub fn note_flight(&mut self, in_flight: u32, lost: u32) {
-        let [_, bytes @ ..] = in_flight.min(MOST_IN_FLIGHT).to_be_bytes();
+    pub fn record_flight(&mut self, in_flight: u32, lost: u32) {
+        let [_, bytes @ ..] = in_flight.min(MAX_IN_FLIGHT).to_be_bytes();
         (self.in_flight, self.lost) = (bytes, lost);
     }
 
@@ -137,7 +137,7 @@ impl Packet {
     #[inline(always)]
     #[must_use]
     pub fn was_retransmitted(&self) -> bool {
-        self.marks.any(Marks::RETRANSMITTED.and(Marks::EVER_RETRANSMITTED))
+        self.marks.any(Marks::RETRANSMITTED.union(Marks::EVER_RETRANSMITTED))
     }
 }
 

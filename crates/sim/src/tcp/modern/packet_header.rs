@@ -75,7 +75,7 @@ impl DataHeader {
 
     /// That of the packet behind one of so many bytes.
     #[inline(always)]
-    pub(super) fn go_on(&mut self, bytes: u32) {
+    pub(super) fn advance(&mut self, bytes: u32) {
         self.start = self.start.wrapping_add(bytes);
     }
 
@@ -140,7 +140,7 @@ impl DataHeader {
 
     /// A word of it.
     #[inline(always)]
-    pub(crate) fn fetch(&self) -> u64 {
+    pub(crate) fn prefetch(&self) -> u64 {
         u64::from(self.start)
     }
 
@@ -157,7 +157,7 @@ impl DataHeader {
 
     /// As captures have it, with the codepoint that it has where it is captured.
     #[must_use]
-    pub fn shown(&self, codepoint: Codepoint) -> Shown {
+    pub fn captured_header(&self, codepoint: Codepoint) -> Shown {
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         Shown {
             options: Options { timestamps: stamps(self.timestamps()), ..Options::default() },
@@ -183,7 +183,7 @@ pub struct AckHeader {
     /// The lower bits of the byte that it expects.
     ack: u32,
     /// Those of the first bytes of the blocks, and of the bytes after them; `blocks` of them count.
-    sacks: [(u32, u32); SackBlocks::MOST],
+    sacks: [(u32, u32); SackBlocks::MAX_BLOCKS],
     blocks: u8,
     ece: bool,
     /// It is a SYN.
@@ -201,7 +201,7 @@ impl AckHeader {
         window: 0,
         timestamps: None,
         ack: 0,
-        sacks: [(0, 0); SackBlocks::MOST],
+        sacks: [(0, 0); SackBlocks::MAX_BLOCKS],
         blocks: 0,
         ece: false,
         syn: false,
@@ -222,12 +222,12 @@ impl AckHeader {
 
     /// Becomes that of an acknowledgement without blocks, whose stamp is `value`.
     #[inline(always)]
-    pub(super) fn become_that_of(&mut self, told: &Cumulative, value: u32, messages: u8) {
-        self.window = told.window;
-        self.timestamps = told.echo.map(|echo| Timestamps { value, echo });
-        self.ack = told.ack as u32;
+    pub(super) fn set_cumulative(&mut self, ack: &Cumulative, value: u32, messages: u8) {
+        self.window = ack.window;
+        self.timestamps = ack.echo.map(|echo| Timestamps { value, echo });
+        self.ack = ack.ack as u32;
         self.blocks = 0;
-        self.ece = told.ece;
+        self.ece = ack.ece;
         self.syn = false;
         self.messages = messages;
     }
@@ -282,9 +282,9 @@ impl AckHeader {
 
     /// As captures have it, the sequence numbers of a stream that begins with 1.
     #[must_use]
-    pub fn shown(&self) -> Shown {
+    pub fn captured_header(&self) -> Shown {
         let timestamps = stamps(self.timestamps);
-        let mut sacks = [(0, 0); SackBlocks::MOST];
+        let mut sacks = [(0, 0); SackBlocks::MAX_BLOCKS];
         let blocks = usize::from(self.blocks);
         sacks[..blocks].copy_from_slice(&self.sacks[..blocks]);
         Shown {

@@ -6,21 +6,21 @@ use crate::packet::Kind;
 
 /// A packet that was found by its first byte; the next one mostly is not far behind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct PacketCursor {
     byte: u64,
     number: u32,
 }
 
-impl Default for Place {
+impl Default for PacketCursor {
     fn default() -> Self {
         Self { byte: 1, number: 1 }
     }
 }
 
-impl Place {
+impl PacketCursor {
     /// See [`ModernTcp::number`].
     #[inline(always)]
-    pub(super) fn find(&mut self, byte: u64, tcp: &ModernTcp) -> u32 {
+    pub(super) fn number_at(&mut self, byte: u64, tcp: &ModernTcp) -> u32 {
         if byte != self.byte {
             let ahead = byte.checked_sub(self.byte).and_then(|ahead| tcp.one_or_two(ahead));
             self.number = ahead.map_or_else(|| tcp.number(byte), |packets| self.number + packets);
@@ -60,9 +60,9 @@ pub(crate) struct RunOut {
 impl PacketOut {
     /// The next one, of a run of full packets.
     #[inline(always)]
-    pub(crate) fn go_on(&mut self, mss: u32) {
+    pub(crate) fn advance(&mut self, mss: u32) {
         self.number += 1;
-        self.header.go_on(mss);
+        self.header.advance(mss);
     }
 
     /// It is the last one, and pushed.
@@ -83,10 +83,10 @@ mod tests {
         let stack = Stack { mss: 1000, ..Preset::LinuxCubic.stack() };
         let handshake = Handshake::None;
         let tcp = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
-        let mut place = Place::default();
+        let mut cursor = PacketCursor::default();
         for byte in [1, 1001, 3001, 3501, 4501, 9_000_001, 1000, 1, 2000, 2001] {
             let whole = u32::try_from((byte - 1_u64).div_ceil(1000)).unwrap();
-            assert_eq!(place.find(byte, &tcp), whole + 1, "{byte}");
+            assert_eq!(cursor.number_at(byte, &tcp), whole + 1, "{byte}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The receiving end as a network of numbered packets drives it: see `ends.rs`.
 
-use super::handshake::{Connecting, Handshake};
+use super::handshake::{ClientHandshake, Handshake};
 use super::options::ModernTcp;
 use super::packet_header::{AckHeader, DataHeader};
-use super::packet_out::Place;
+use super::packet_out::PacketCursor;
 use super::receiver::Receiver;
 use super::segment::{Cumulative, Outgoing, stamp};
 use crate::clock::Nanos;
@@ -19,12 +19,12 @@ pub struct PacketReceiver {
     mss: u32,
     before: u32,
     /// The handshake, until SYN is answered.
-    pub(super) connecting: Option<Box<Connecting>>,
+    pub(super) handshake: Option<Box<ClientHandshake>>,
     /// Messages of the handshake that it has sent, and flights of it before the data.
     pub(super) messages: u8,
     pub(super) flights: u8,
     /// The packet that was expected when it acknowledged last.
-    expected: Place,
+    expected: PacketCursor,
 }
 
 impl PacketReceiver {
@@ -37,9 +37,9 @@ impl PacketReceiver {
         let mss = tcp.stack.mss;
         let flights = tcp.handshake.flights().len();
         let before = tcp.handshake.bytes(flights);
-        let expected = Place::default();
-        let (connecting, flights) = (None, flights as u8);
-        Self { receiver, stamp: 0, mss, before, connecting, messages, flights, expected }
+        let expected = PacketCursor::default();
+        let (handshake, flights) = (None, flights as u8);
+        Self { receiver, stamp: 0, mss, before, handshake, messages, flights, expected }
     }
 
     /// Packets of the data that it has got in order.
@@ -53,12 +53,12 @@ impl PacketReceiver {
     #[inline(always)]
     #[must_use]
     pub fn ack_deadline(&self) -> Nanos {
-        let connecting = self.connecting.as_ref().map(|connecting| connecting.deadline());
-        connecting.unwrap_or_else(|| self.receiver.deadline())
+        let handshake = self.handshake.as_ref().map(|handshake| handshake.deadline());
+        handshake.unwrap_or_else(|| self.receiver.deadline())
     }
 
     /// Packet `number` arrives: whether it brings data that had not come before, and the packet that
-    /// an acknowledgement to send now expects; what else that says is `told`.
+    /// an acknowledgement to send now expects; what else that says is `ack_header`.
     #[inline(always)]
     pub fn on_data(
         &mut self,
@@ -66,40 +66,45 @@ impl PacketReceiver {
         number: u32,
         header: &DataHeader,
         tcp: &ModernTcp,
-        told: &mut AckHeader,
+        ack_header: &mut AckHeader,
     ) -> (bool, Option<u32>) {
         self.stamp = stamp(now);
         if number == 0 && !header.is_fin() {
-            self.hear_syn_ack(now, header);
-            return (false, self.poll_ack(tcp, told));
+            self.on_syn_ack(now, header);
+            return (false, self.poll_ack(tcp, ack_header));
         }
         let data = header.data(self.receiver.next());
         let distinct = self.receiver.on_data(now, &data, &tcp.stack) && data.len > 0;
         if self.awaits_flight() {
-            return (false, self.hear_flight(now, tcp, told));
+            return (false, self.on_flight(now, tcp, ack_header));
         }
-        (distinct, self.poll_ack(tcp, told))
+        (distinct, self.poll_ack(tcp, ack_header))
     }
 
     /// The timer expired: the acknowledgement to send now, likewise.
-    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp, told: &mut AckHeader) -> Option<u32> {
+    pub fn on_timer(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        ack_header: &mut AckHeader,
+    ) -> Option<u32> {
         self.stamp = stamp(now);
-        if self.connecting.is_some() {
-            return self.send_syn(now, tcp, told);
+        if self.handshake.is_some() {
+            return self.send_syn(now, tcp, ack_header);
         }
         self.receiver.on_deadline(now, &tcp.stack);
-        self.poll_ack(tcp, told)
+        self.poll_ack(tcp, ack_header)
     }
 
-    /// The next acknowledgement to send now: the packet that it expects; what else it says is `told`.
+    /// The next acknowledgement to send now: the packet that it expects; what else it says is `ack_header`.
     #[inline(always)]
-    pub fn poll_ack(&mut self, tcp: &ModernTcp, told: &mut AckHeader) -> Option<u32> {
+    pub fn poll_ack(&mut self, tcp: &ModernTcp, ack_header: &mut AckHeader) -> Option<u32> {
         if !self.is_ack_due() {
             return None;
         }
         match self.receiver.poll_cumulative(&tcp.stack) {
-            Some(next) => Some(self.tell(&next, tcp, told)),
-            None => self.tell_next(tcp, told),
+            Some(next) => Some(self.fill_header(&next, tcp, ack_header)),
+            None => self.poll_ack_with_blocks(tcp, ack_header),
         }
     }
 
@@ -110,26 +115,31 @@ impl PacketReceiver {
     }
 
     #[inline(never)]
-    fn tell_next(&mut self, tcp: &ModernTcp, told: &mut AckHeader) -> Option<u32> {
+    fn poll_ack_with_blocks(&mut self, tcp: &ModernTcp, ack_header: &mut AckHeader) -> Option<u32> {
         let outgoing = self.receiver.poll_ack(&tcp.stack)?;
-        Some(self.tell_all(&outgoing, tcp, told))
+        Some(self.fill_header_with_blocks(&outgoing, tcp, ack_header))
     }
 
     /// An acknowledgement as the network knows it, with its blocks.
-    pub(super) fn tell_all(
+    pub(super) fn fill_header_with_blocks(
         &mut self,
         outgoing: &Outgoing,
         tcp: &ModernTcp,
-        told: &mut AckHeader,
+        ack_header: &mut AckHeader,
     ) -> u32 {
-        let number = self.tell(&outgoing.cumulative(), tcp, told);
-        told.set_blocks(&outgoing.sacks);
+        let number = self.fill_header(&outgoing.cumulative(), tcp, ack_header);
+        ack_header.set_blocks(&outgoing.sacks);
         number
     }
 
     #[inline(always)]
-    fn tell(&mut self, next: &Cumulative, tcp: &ModernTcp, told: &mut AckHeader) -> u32 {
-        told.become_that_of(next, self.stamp, self.messages);
-        self.expected.find(next.ack, tcp)
+    fn fill_header(
+        &mut self,
+        next: &Cumulative,
+        tcp: &ModernTcp,
+        ack_header: &mut AckHeader,
+    ) -> u32 {
+        ack_header.set_cumulative(next, self.stamp, self.messages);
+        self.expected.number_at(next.ack, tcp)
     }
 }

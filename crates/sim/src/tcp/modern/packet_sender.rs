@@ -3,7 +3,7 @@
 //! FIN where it is alone, have number 0.
 
 use super::event::{Event, Probe};
-use super::handshake::{Accepting, Handshake};
+use super::handshake::{Handshake, ServerHandshake};
 use super::options::ModernTcp;
 use super::packet_header::{AckHeader, DataHeader};
 use super::packet_out::{PacketOut, RunOut};
@@ -22,7 +22,7 @@ use crate::traffic::FileSize;
 #[repr(C, align(64))]
 pub struct PacketSender {
     /// The handshake, until the file begins.
-    pub(super) accepting: Option<Box<Accepting>>,
+    pub(super) handshake: Option<Box<ServerHandshake>>,
     /// Packets that the application has written, and those of files that are acknowledged.
     size: u32,
     acked: u32,
@@ -59,7 +59,7 @@ impl PacketSender {
             closing: false,
             echo: 0,
             recovery: Recovery::None,
-            accepting: None,
+            handshake: None,
         };
         end.open(now, file, seed, tcp, probe);
         end
@@ -74,10 +74,10 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) {
-        let Self { sender, size, acked, closing, echo, recovery, accepting } = self;
-        sender.renew(now, seed, &tcp.stack);
+        let Self { sender, size, acked, closing, echo, recovery, handshake } = self;
+        sender.restart(now, seed, &tcp.stack);
         (*size, *acked, *closing, *echo) = (0, 0, false, 0);
-        (*recovery, *accepting) = (Recovery::None, None);
+        (*recovery, *handshake) = (Recovery::None, None);
         self.open(now, file, seed, tcp, probe);
     }
 
@@ -121,7 +121,7 @@ impl PacketSender {
         // An endless flow, too, may begin after flights of TLS.
         self.size = self.size.saturating_add(data.packets).min(u32::MAX - 1);
         let bytes = tcp.bytes(data.packets) - u64::from(data.lacking);
-        self.tell(probe, |sender, told| sender.write(now, bytes, &tcp.stack, told));
+        self.with_adapter(probe, |sender, adapter| sender.write(now, bytes, &tcp.stack, adapter));
     }
 
     /// Whether all data has been acknowledged.
@@ -148,7 +148,7 @@ impl PacketSender {
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
-        let opening = self.accepting.as_ref().and_then(|accepting| accepting.deadline());
+        let opening = self.handshake.as_ref().and_then(|handshake| handshake.deadline());
         opening.unwrap_or_else(|| self.sender.deadline())
     }
 
@@ -156,7 +156,7 @@ impl PacketSender {
     #[inline(always)]
     #[must_use]
     pub fn deadline_at_least(&self) -> Nanos {
-        let opening = self.accepting.as_ref().and_then(|accepting| accepting.deadline());
+        let opening = self.handshake.as_ref().and_then(|handshake| handshake.deadline());
         opening.unwrap_or_else(|| self.sender.deadline_at_least())
     }
 
@@ -190,15 +190,17 @@ impl PacketSender {
         probe: &mut impl TcpProbe,
     ) {
         self.echo = header.timestamps().map_or(0, |stamps| stamps.value);
-        if (header.syn || self.is_opening()) && self.hear_opening(now, header, tcp, probe) {
+        if (header.syn || self.is_opening()) && self.on_opening_packet(now, header, tcp, probe) {
             return;
         }
         let (before, _) = self.acked_and_sent();
         let ack = header.cumulative(self.sender.una());
         let plain = !header.has_blocks()
-            && self.tell(probe, |sender, told| sender.hear_plain(now, &ack, &tcp.stack, told));
+            && self.with_adapter(probe, |sender, adapter| {
+                sender.on_ack_fast_path(now, &ack, &tcp.stack, adapter)
+            });
         if !plain {
-            self.on_any_ack(now, header, tcp, probe);
+            self.on_ack_slow_path(now, header, tcp, probe);
         }
         let packets = self.acked_and_sent().0 - before;
         if packets > 0 && !self.is_opening() {
@@ -212,12 +214,12 @@ impl PacketSender {
             self.follow_recovery(now, probe);
         }
         if self.is_opening() {
-            self.hear_messages(now, header.messages, tcp, probe);
+            self.on_messages(now, header.messages, tcp, probe);
         }
     }
 
     #[inline(never)]
-    fn on_any_ack(
+    fn on_ack_slow_path(
         &mut self,
         now: Nanos,
         header: &AckHeader,
@@ -226,7 +228,9 @@ impl PacketSender {
     ) {
         let ack = header.ack(self.sender.una());
         if ack.ack <= self.sender.next() {
-            self.tell(probe, |sender, told| sender.on_any_ack(now, &ack, &tcp.stack, told));
+            self.with_adapter(probe, |sender, adapter| {
+                sender.on_ack_slow_path(now, &ack, &tcp.stack, adapter)
+            });
         }
     }
 
@@ -245,7 +249,7 @@ impl PacketSender {
         if self.is_opening() && self.on_opening_timer(tcp) {
             return;
         }
-        self.tell(probe, |sender, told| sender.on_deadline(now, &tcp.stack, told));
+        self.with_adapter(probe, |sender, adapter| sender.on_deadline(now, &tcp.stack, adapter));
         if self.recovery != Recovery::None {
             self.follow_recovery(now, probe);
         }
@@ -276,12 +280,17 @@ impl PacketSender {
 
     /// Whether [`PacketSender::poll_transmit`] would say for sure that there is nothing to send.
     #[inline(always)]
-    pub(crate) fn rests(&mut self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) -> bool {
-        let rests = !self.is_opening() && !self.closing && self.sender.rests(&tcp.stack);
-        if rests {
+    pub(crate) fn is_idle(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> bool {
+        let is_idle = !self.is_opening() && !self.closing && self.sender.is_idle(&tcp.stack);
+        if is_idle {
             self.publish_window(now, tcp, probe);
         }
-        rests
+        is_idle
     }
 
     /// What [`PacketSender::poll_transmit`] would say first so many times in a row, perhaps none, each
@@ -339,7 +348,7 @@ impl PacketSender {
             Sending::Retransmission | Sending::WindowProbe => Kind::Retransmission,
         };
         if kind == Kind::Retransmission {
-            self.note_retransmission(now, probe);
+            self.report_retransmission(now, probe);
         }
         let stamps = Timestamps { value: stamp(now), echo: self.echo };
         let header = DataHeader::of(sent, stamps, tcp);
@@ -350,7 +359,7 @@ impl PacketSender {
 
     /// The first retransmission of a recovery goes with its beginning.
     #[inline]
-    fn note_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
+    fn report_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         match self.recovery {
             Recovery::None => (),
             Recovery::Begun => self.recovery = Recovery::Repairing,
@@ -373,24 +382,24 @@ impl PacketSender {
 
     /// Asks the sender something, and passes on what it publishes.
     #[inline(always)]
-    fn tell<P: TcpProbe, T>(
+    fn with_adapter<P: TcpProbe, T>(
         &mut self,
         probe: &mut P,
-        ask: impl FnOnce(&mut Sender, &mut Told<'_, P>) -> T,
+        call: impl FnOnce(&mut Sender, &mut ProbeAdapter<'_, P>) -> T,
     ) -> T {
-        let told = &mut Told { probe, size: self.size, recovery: &mut self.recovery };
-        ask(&mut self.sender, told)
+        let adapter = &mut ProbeAdapter { probe, size: self.size, recovery: &mut self.recovery };
+        call(&mut self.sender, adapter)
     }
 }
 
 /// Passes on what a sender publishes, in packets.
-struct Told<'a, P> {
+struct ProbeAdapter<'a, P> {
     probe: &'a mut P,
     size: u32,
     recovery: &'a mut Recovery,
 }
 
-impl<P: TcpProbe> Probe for Told<'_, P> {
+impl<P: TcpProbe> Probe for ProbeAdapter<'_, P> {
     #[inline(always)]
     fn tcp(&mut self, now: Nanos, event: Event) {
         match event {
@@ -402,7 +411,7 @@ impl<P: TcpProbe> Probe for Told<'_, P> {
     }
 }
 
-impl<P: TcpProbe> Told<'_, P> {
+impl<P: TcpProbe> ProbeAdapter<'_, P> {
     #[inline(never)]
     fn rare(&mut self, now: Nanos, event: Event) {
         match event {
@@ -456,7 +465,7 @@ impl<P: TcpProbe> Told<'_, P> {
 /// The handshake is over: it told the receiver's window, and perhaps a round-trip time.
 pub(super) fn establish(sender: &mut Sender, now: Nanos, rtt: Option<Nanos>, tcp: &ModernTcp) {
     sender.establish(now, rtt, tcp.stack.receiving.buffer, &tcp.stack);
-    sender.heard_window_of(AckHeader::SEQ);
+    sender.set_window_seq(AckHeader::SEQ);
 }
 
 #[cfg(test)]

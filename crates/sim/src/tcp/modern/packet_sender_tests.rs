@@ -11,7 +11,7 @@ impl TcpProbe for Nobody {
 
 const RTT: Nanos = 100 * MILLISECOND;
 
-fn todays() -> ModernTcp {
+fn modern_tcp() -> ModernTcp {
     let stack = Stack { mss: 1448, ..Preset::LinuxReno.stack() };
     ModernTcp { stack, handshake: Handshake::None, rtt: RTT, syn_bytes: 52, closes: true }
 }
@@ -42,7 +42,7 @@ fn numbers(sent: &[PacketOut]) -> Vec<(u32, bool)> {
 
 #[test]
 fn linux_s_tcp_send_fin_takes_the_last_packet_that_is_not_sent() {
-    let tcp = todays();
+    let tcp = modern_tcp();
     let mut sender = started(FileSize::of_full(12), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let first = burst(&mut sender, 0, &tcp);
@@ -57,7 +57,7 @@ fn linux_s_tcp_send_fin_takes_the_last_packet_that_is_not_sent() {
 
 #[test]
 fn fin_is_alone_where_all_data_were_sent_as_they_were_written() {
-    let tcp = todays();
+    let tcp = modern_tcp();
     let mut sender = started(FileSize::of_full(2), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
@@ -79,7 +79,7 @@ fn linux_s_tcp_init_wl_lets_the_first_duplicate_of_a_connection_count() {
     // Of three packets and FIN the first is lost: without SACK three duplicates tell of it, the first
     // of which says nothing new of the window that the handshake told.
     let stack = Stack { mss: 1448, ..Preset::LinuxRenoClassic.stack() };
-    let tcp = ModernTcp { stack, ..todays() };
+    let tcp = ModernTcp { stack, ..modern_tcp() };
     let mut sender = started(FileSize::of_full(3), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
@@ -97,14 +97,14 @@ fn linux_s_tcp_init_wl_lets_the_first_duplicate_of_a_connection_count() {
 
 #[test]
 fn persistent_connections_are_not_closed_behind_a_file() {
-    let tcp = ModernTcp { closes: false, ..todays() };
+    let tcp = ModernTcp { closes: false, ..modern_tcp() };
     let mut sender = started(FileSize::of_full(2), &tcp);
     assert_eq!(numbers(&burst(&mut sender, 0, &tcp)), [(1, false), (2, false)]);
 }
 
 #[test]
 fn a_finished_sender_waits_for_nothing() {
-    let tcp = todays();
+    let tcp = modern_tcp();
     let mut sender = started(FileSize::of_full(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
@@ -117,7 +117,7 @@ fn a_finished_sender_waits_for_nothing() {
 
 #[test]
 fn rfc_8985_6_2_the_sack_of_fin_finds_a_lost_last_packet() {
-    let tcp = todays();
+    let tcp = modern_tcp();
     let mut sender = started(FileSize::of_full(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
@@ -138,7 +138,7 @@ fn rfc_8985_6_2_the_sack_of_fin_finds_a_lost_last_packet() {
 
 #[test]
 fn the_last_packet_is_as_long_as_what_is_left() {
-    let tcp = todays();
+    let tcp = modern_tcp();
     let mut sender = started(FileSize { packets: 3, lacking: 1000 }, &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);

@@ -8,7 +8,7 @@ use crate::clock::Nanos;
 
 /// Recoveries for which a reordering window that DSACKs have widened persists: RFC 8985, section
 /// 6.2, step 4.
-const PERSISTS: u8 = 16;
+const PERSIST_RECOVERIES: u8 = 16;
 
 /// What RACK knows of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -98,11 +98,11 @@ impl Rack {
 
     /// The reordering window: RFC 8985, section 6.2, step 4.
     ///
-    /// `at_once` where enough duplicates or a recovery say that a loss is evident; it counts as
+    /// `immediate` where enough duplicates or a recovery say that a loss is evident; it counts as
     /// long as no reordering was seen.
     #[must_use]
-    pub fn reordering_window(&self, at_once: bool, rtt: &RttEstimator) -> Nanos {
-        if self.reorderings == 0 && at_once {
+    pub fn reordering_window(&self, immediate: bool, rtt: &RttEstimator) -> Nanos {
+        if self.reorderings == 0 && immediate {
             return 0;
         }
         let quarter = rtt.min().unwrap_or(0) / 4;
@@ -137,7 +137,7 @@ impl Rack {
         flight: &mut Flight,
         mut lost: impl FnMut(u64),
     ) -> Judgement {
-        let mut found = Judgement::default();
+        let mut judgement = Judgement::default();
         let mut at = flight.oldest();
         while let Some(number) = at {
             at = flight.sent_after(number);
@@ -150,17 +150,17 @@ impl Rack {
                 break;
             }
             match self.remaining(now, &packet, window) {
-                Some(wait) => found.wait = found.wait.max(Some(wait)),
+                Some(wait) => judgement.wait = judgement.wait.max(Some(wait)),
                 None => {
                     if flight.mark_lost(number) {
-                        found.retransmission_lost |= in_flight_again;
+                        judgement.retransmission_lost |= in_flight_again;
                         lost(flight.start_of(number));
                     }
                     flight.unlink(number);
                 }
             }
         }
-        found
+        judgement
     }
 
     /// A DSACK says that a retransmission in a recovery was unnecessary.
@@ -181,7 +181,7 @@ impl Rack {
             self.steps = self.steps.saturating_add(1);
             self.dsack_seen = false;
             self.widened_at = delivered;
-            self.persist = PERSISTS;
+            self.persist = PERSIST_RECOVERIES;
         } else if self.persist == 0 {
             self.steps = 1;
         }
@@ -189,8 +189,11 @@ impl Rack {
 
     /// A recovery ended; `undone` if it turned out unnecessary.
     pub fn on_recovered(&mut self, undone: bool) {
-        self.persist =
-            if undone { PERSISTS.min(self.persist + 1) } else { self.persist.saturating_sub(1) };
+        self.persist = if undone {
+            PERSIST_RECOVERIES.min(self.persist + 1)
+        } else {
+            self.persist.saturating_sub(1)
+        };
     }
 }
 
@@ -204,7 +207,7 @@ mod tests {
         let stack = Preset::LinuxCubic.stack();
         let mut estimator = RttEstimator::new(&stack);
         estimator.sample(rtt, 1, 2, &stack);
-        estimator.hear_min(0, rtt);
+        estimator.update_min(0, rtt);
         estimator
     }
 
@@ -222,8 +225,8 @@ mod tests {
         flight.mark_sacked(2);
         let window = rack.reordering_window(false, &rtt);
         assert_eq!(window, 25 * MILLISECOND);
-        let found = rack.judge(now, window, &mut flight, |_| panic!("only late"));
-        assert_eq!(found.wait, Some(24 * MILLISECOND), "that of packet 1");
+        let judgement = rack.judge(now, window, &mut flight, |_| panic!("only late"));
+        assert_eq!(judgement.wait, Some(24 * MILLISECOND), "that of packet 1");
         let later = now + 24 * MILLISECOND;
         let mut lost = vec![];
         rack.detect(later, window, &mut flight, |start| lost.push(start));

@@ -8,7 +8,7 @@ const REPORTED: usize = 2;
 
 /// Where a packet went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placed {
+pub enum Placement {
     /// At the end of what is in order.
     InOrder,
     /// At the beginning of a gap.
@@ -16,7 +16,7 @@ pub enum Placed {
     /// Beyond a gap.
     Held,
     /// Beyond a gap, where all of it was held.
-    HeldBefore,
+    AlreadyHeld,
     /// All of it had come before.
     Duplicate,
 }
@@ -94,42 +94,48 @@ impl Reassembly {
     }
 
     /// A packet arrives.
-    pub fn place(&mut self, start: u64, len: u32, fin: bool, reports_duplicates: bool) -> Placed {
+    pub fn insert(
+        &mut self,
+        start: u64,
+        len: u32,
+        fin: bool,
+        reports_duplicates: bool,
+    ) -> Placement {
         let end = start + u64::from(len) + u64::from(fin);
         if fin {
             self.end = Some(start + u64::from(len));
         }
         if start == self.next && self.held.is_empty() {
             self.next = end;
-            return Placed::InOrder;
+            return Placement::InOrder;
         }
-        self.place_apart(SackBlock { start, end }, reports_duplicates)
+        self.insert_out_of_order(SackBlock { start, end }, reports_duplicates)
     }
 
     #[inline(never)]
-    fn place_apart(&mut self, new: SackBlock, reports_duplicates: bool) -> Placed {
-        let mut twice = self.duplicate;
-        let placed = if new.end <= self.next {
-            extend(&mut twice, new);
-            Placed::Duplicate
+    fn insert_out_of_order(&mut self, new: SackBlock, reports_duplicates: bool) -> Placement {
+        let mut duplicate = self.duplicate;
+        let placement = if new.end <= self.next {
+            merge_duplicate(&mut duplicate, new);
+            Placement::Duplicate
         } else if new.start <= self.next {
-            self.fill(new, &mut twice)
+            self.fill(new, &mut duplicate)
         } else if self.extends_last(new) {
-            Placed::Held
+            Placement::Held
         } else if self.holds(new) {
-            extend(&mut twice, new);
+            merge_duplicate(&mut duplicate, new);
             if self.extends_reported {
                 self.report(new);
             }
-            Placed::HeldBefore
+            Placement::AlreadyHeld
         } else {
-            self.hold(new, &mut twice);
-            Placed::Held
+            self.hold(new, &mut duplicate);
+            Placement::Held
         };
         if reports_duplicates {
-            self.duplicate = twice;
+            self.duplicate = duplicate;
         }
-        placed
+        placement
     }
 
     /// Whether the packet follows the last block that is held, which most packets beyond a gap do,
@@ -162,28 +168,31 @@ impl Reassembly {
     }
 
     /// The packet continues what is in order, perhaps up to what is held and beyond.
-    fn fill(&mut self, new: SackBlock, twice: &mut Option<SackBlock>) -> Placed {
+    fn fill(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) -> Placement {
         let fills = !self.held.is_empty();
-        extend(twice, SackBlock { start: new.start, end: self.next });
+        merge_duplicate(duplicate, SackBlock { start: new.start, end: self.next });
         self.next = new.end;
         let reached = self.held.partition_point(|block| block.start <= new.end);
         for block in self.held.drain(..reached) {
-            extend(twice, SackBlock { start: block.start, end: block.end.min(new.end) });
+            merge_duplicate(
+                duplicate,
+                SackBlock { start: block.start, end: block.end.min(new.end) },
+            );
             self.next = self.next.max(block.end);
         }
         let next = self.next;
         self.recent = self.recent.as_slice().iter().filter(|b| b.start > next).copied().collect();
-        if fills { Placed::Fills } else { Placed::InOrder }
+        if fills { Placement::Fills } else { Placement::InOrder }
     }
 
     /// Joins the block with those that it touches; it is the newest to report.
-    fn hold(&mut self, new: SackBlock, twice: &mut Option<SackBlock>) {
+    fn hold(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) {
         let from = self.held.partition_point(|block| block.end < new.start);
         let to = self.held.partition_point(|block| block.start <= new.end);
         let mut merged = new;
         for block in &self.held[from..to] {
             let (start, end) = (block.start.max(new.start), block.end.min(new.end));
-            extend(twice, SackBlock { start, end });
+            merge_duplicate(duplicate, SackBlock { start, end });
             merged.start = merged.start.min(block.start);
             merged.end = merged.end.max(block.end);
         }
@@ -205,10 +214,10 @@ impl Reassembly {
             start: a.start.min(b.start),
             end: a.end.max(b.end),
         };
-        let mut first = extended.map_or(new, |at| join(recent.as_slice()[at], new));
+        let mut first = extended.map_or(new, |index| join(recent.as_slice()[index], new));
         let mut others = SackBlocks::default();
-        for (at, &block) in recent.as_slice().iter().enumerate() {
-            if Some(at) == extended {
+        for (index, &block) in recent.as_slice().iter().enumerate() {
+            if Some(index) == extended {
                 continue;
             }
             if extended.is_some() && touches(first, block) {
@@ -220,10 +229,10 @@ impl Reassembly {
         self.recent = std::iter::once(first).chain(others.as_slice().iter().copied()).collect();
     }
 
-    /// What was taken before has come once more, as it would be found by [`Reassembly::place`].
-    pub fn came_again(&mut self, start: u64, len: u32) {
+    /// What was taken before has come once more, as it would be found by [`Reassembly::insert`].
+    pub fn report_duplicate(&mut self, start: u64, len: u32) {
         let end = (start + u64::from(len)).min(self.next);
-        extend(&mut self.duplicate, SackBlock { start, end });
+        merge_duplicate(&mut self.duplicate, SackBlock { start, end });
     }
 
     /// Whether there are blocks to report.
@@ -232,27 +241,27 @@ impl Reassembly {
         self.duplicate.is_some() || !self.held.is_empty()
     }
 
-    /// At most `most` blocks: what came twice, then the newest.
+    /// At most `max` blocks: what came twice, then the newest.
     #[inline(never)]
-    pub fn blocks(&self, most: usize) -> SackBlocks {
+    pub fn blocks(&self, max: usize) -> SackBlocks {
         let recent = self.recent.as_slice().iter().copied();
-        self.duplicate.into_iter().chain(recent).take(most).collect()
+        self.duplicate.into_iter().chain(recent).take(max).collect()
     }
 
     /// What came twice has been reported.
     #[inline(always)]
-    pub fn duplicate_told(&mut self) {
+    pub fn clear_duplicate(&mut self) {
         self.duplicate = None;
     }
 }
 
 /// What came twice is one block; what does not touch it is not reported.
-fn extend(twice: &mut Option<SackBlock>, block: SackBlock) {
+fn merge_duplicate(duplicate: &mut Option<SackBlock>, block: SackBlock) {
     if block.start >= block.end {
         return;
     }
-    match twice {
-        None => *twice = Some(block),
+    match duplicate {
+        None => *duplicate = Some(block),
         Some(known) if block.start <= known.end && known.start <= block.end => {
             known.start = known.start.min(block.start);
             known.end = known.end.max(block.end);
@@ -282,10 +291,10 @@ mod tests {
             (9001, vec![(9001, 10001), (7001, 8001), (4001, 5001), (1001, 3001)]),
             (3001, vec![(1001, 5001), (9001, 10001), (7001, 8001)]),
         ] {
-            assert_eq!(stream.place(start, 1000, false, true), Placed::Held);
+            assert_eq!(stream.insert(start, 1000, false, true), Placement::Held);
             assert_eq!(report(&stream), blocks);
         }
-        assert_eq!(stream.place(1, 1000, false, true), Placed::Fills);
+        assert_eq!(stream.insert(1, 1000, false, true), Placement::Fills);
         assert_eq!((stream.next(), report(&stream)), (5001, vec![(9001, 10001), (7001, 8001)]));
     }
 
@@ -295,17 +304,17 @@ mod tests {
         let mut streams = [Reassembly::new(1, true), Reassembly::new(1, false)];
         for stream in &mut streams {
             held.iter().for_each(|&start| {
-                stream.place(start, 1000, false, true);
+                stream.insert(start, 1000, false, true);
             });
             // Beside the oldest block, which has fallen out, and then between it and a newer one.
-            stream.place(3001, 1000, false, true);
+            stream.insert(3001, 1000, false, true);
         }
         let [linux, rfc] = &mut streams;
         assert_eq!(report(linux)[..2], [(3001, 4001), (12_001, 13_001)]);
         assert_eq!(report(rfc)[..2], [(2001, 5001), (12_001, 13_001)]);
-        assert_eq!(linux.place(9001, 1000, false, true), Placed::Held);
+        assert_eq!(linux.insert(9001, 1000, false, true), Placement::Held);
         assert_eq!(report(linux)[..2], [(8001, 11_001), (3001, 4001)]);
-        assert_eq!(linux.place(2001, 1000, false, true), Placed::HeldBefore);
+        assert_eq!(linux.insert(2001, 1000, false, true), Placement::AlreadyHeld);
         assert_eq!(
             report(linux)[..2],
             [(2001, 3001), (2001, 4001)],
@@ -317,15 +326,15 @@ mod tests {
     #[test]
     fn rfc_2883_section_4_duplicates_come_before_all_and_once() {
         let mut stream = Reassembly::new(1, false);
-        stream.place(1, 1000, false, true);
-        stream.place(3001, 1000, false, true);
-        assert_eq!(stream.place(1, 1000, false, true), Placed::Duplicate);
+        stream.insert(1, 1000, false, true);
+        stream.insert(3001, 1000, false, true);
+        assert_eq!(stream.insert(1, 1000, false, true), Placement::Duplicate);
         assert_eq!(report(&stream), [(1, 1001), (3001, 4001)]);
-        stream.duplicate_told();
-        assert_eq!(stream.place(3001, 1000, false, true), Placed::HeldBefore);
+        stream.clear_duplicate();
+        assert_eq!(stream.insert(3001, 1000, false, true), Placement::AlreadyHeld);
         assert_eq!(report(&stream), [(3001, 4001), (3001, 4001)]);
-        stream.duplicate_told();
-        assert_eq!(stream.place(501, 2000, false, true), Placed::Fills);
+        stream.clear_duplicate();
+        assert_eq!(stream.insert(501, 2000, false, true), Placement::Fills);
         assert_eq!((stream.next(), report(&stream)), (2501, vec![(501, 1001), (3001, 4001)]));
     }
 
@@ -335,7 +344,7 @@ mod tests {
             let mut stream = Reassembly::new(1, false);
             let mut model = BTreeSet::new();
             for (start, len) in packets {
-                stream.place(1 + start, len, false, true);
+                stream.insert(1 + start, len, false, true);
                 model.extend(1 + start..1 + start + u64::from(len));
                 let next = (1..).find(|byte| !model.contains(byte)).unwrap();
                 prop_assert_eq!(stream.next(), next);

@@ -3,8 +3,8 @@
 mod delay;
 mod ecn;
 
-use self::delay::{Delay, Due, QUICK_ACKS, SHORTEST};
-use super::reassembly::{Placed, Reassembly};
+use self::delay::{Delay, Due, MIN_DELAY, QUICK_ACKS};
+use super::reassembly::{Placement, Reassembly};
 use super::segment::{Cumulative, Outgoing, SackBlock, SackBlocks, Timestamps};
 use super::stack::{DelayedAcks, MILLISECOND, Reading, Stack};
 use crate::clock::{NEVER, Nanos};
@@ -101,7 +101,7 @@ impl Receiver {
                 ato: None,
                 quick: 0,
                 last_arrival: 0,
-                conversation: false,
+                interactive: false,
                 pushed: false,
                 read: Due::NOTHING,
             },
@@ -131,7 +131,7 @@ impl Receiver {
 
     /// A word of each line that most packets need, so that they are there when one comes.
     #[must_use]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let waits = self.compressed_until.is_some() ^ (self.due == Due::NOW);
         let empty = self.reassembly.is_in_order();
         self.next() ^ self.allowed ^ self.delay.last_arrival ^ u64::from(waits ^ empty)
@@ -162,21 +162,21 @@ impl Receiver {
     #[inline(always)]
     pub fn on_data(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         if stack.ecn {
-            self.hear_ecn(data.len, data.ecn, data.cwr, stack);
+            self.on_ecn(data.len, data.ecn, data.cwr, stack);
         }
-        self.takes_next(now, data, stack) || self.place(now, *data, stack)
+        self.on_data_fast_path(now, data, stack) || self.on_data_slow_path(now, *data, stack)
     }
 
     /// The way of most: a packet in order, and nothing is missing. Says whether it takes this way.
     #[inline(always)]
-    fn takes_next(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
+    fn on_data_fast_path(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         if self.compressed > 0
             || data.timestamps.is_some_and(|stamps| self.is_old(stamps))
             || !self.reassembly.append(data.start, data.len, data.fin)
         {
             return false;
         }
-        self.hear_stamp(data);
+        self.update_newest_stamp(data);
         self.take(now, data, false, stack);
         if data.fin {
             self.due = Due::NOW;
@@ -187,31 +187,32 @@ impl Receiver {
 
     /// Any packet.
     #[inline(never)]
-    fn place(&mut self, now: Nanos, data: Data, stack: &Stack) -> bool {
+    fn on_data_slow_path(&mut self, now: Nanos, data: Data, stack: &Stack) -> bool {
         if data.timestamps.is_some_and(|stamps| self.is_old(stamps)) {
             self.reject(&data, stack);
             return false;
         }
-        self.hear_stamp(&data);
+        self.update_newest_stamp(&data);
         if self.compressed > 0 {
-            self.tell_compressed(SackBlock { start: data.start, end: data.end() }, stack);
+            self.flush_compressed(SackBlock { start: data.start, end: data.end() }, stack);
         }
         let before = self.next();
-        let placed = self.reassembly.place(data.start, data.len, data.fin, stack.receiving.dsack);
-        match placed {
-            Placed::Duplicate => {
+        let placement =
+            self.reassembly.insert(data.start, data.len, data.fin, stack.receiving.dsack);
+        match placement {
+            Placement::Duplicate => {
                 self.enter_quick_mode(QUICK_ACKS);
                 self.due = Due::NOW;
                 return false;
             }
-            Placed::HeldBefore => {
+            Placement::AlreadyHeld => {
                 self.schedule(now, false, stack);
                 return false;
             }
-            Placed::Fills if self.reassembly.is_in_order() => self.due = Due::NOW,
-            Placed::InOrder | Placed::Fills | Placed::Held => (),
+            Placement::Fills if self.reassembly.is_in_order() => self.due = Due::NOW,
+            Placement::InOrder | Placement::Fills | Placement::Held => (),
         }
-        self.take(now, &data, placed == Placed::Held, stack);
+        self.take(now, &data, placement == Placement::Held, stack);
         if data.fin && self.at_end() && before != self.next() {
             self.due = Due::NOW;
         }
@@ -222,7 +223,7 @@ impl Receiver {
     /// RFC 7323, section 4.3: the stamp of a packet that has the byte which the last acknowledgement
     /// expected; what ends before it is not acceptable and says nothing (section 5.3, R3).
     #[inline(always)]
-    fn hear_stamp(&mut self, data: &Data) {
+    fn update_newest_stamp(&mut self, data: &Data) {
         let Some(stamps) = data.timestamps else { return };
         if data.start <= self.acknowledged && data.end() >= self.acknowledged {
             let newest = self.newest_stamp.unwrap_or(stamps.value);
@@ -236,12 +237,12 @@ impl Receiver {
     fn take(&mut self, now: Nanos, data: &Data, held: bool, stack: &Stack) {
         self.largest = self.largest.max(data.len);
         if !held {
-            self.hear_arrival(now, data, stack);
+            self.on_arrival(now, data, stack);
         }
         if self.growth > 0 && (!held || stack.detection.uses_sack()) {
             self.grow_window(data, stack);
         }
-        if stack.receiving.reading != Reading::Told {
+        if stack.receiving.reading != Reading::OnRequest {
             self.read = self.reassembly.data_end();
         }
     }
@@ -260,7 +261,7 @@ impl Receiver {
         if data.start < self.next() {
             self.enter_quick_mode(QUICK_ACKS);
             if stack.receiving.dsack {
-                self.reassembly.came_again(data.start, data.len);
+                self.reassembly.report_duplicate(data.start, data.len);
             }
         }
         self.due = Due::NOW;
@@ -289,12 +290,12 @@ impl Receiver {
     #[inline(always)]
     fn schedule_linux(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
-        let quick = self.delay.quick > 0 && !self.delay.conversation;
+        let quick = self.delay.quick > 0 && !self.delay.interactive;
         let reading = stack.receiving.reading;
         let drained =
-            reading == Reading::EachPacket && self.delay.pushed && !self.delay.conversation;
+            reading == Reading::EachPacket && self.delay.pushed && !self.delay.interactive;
         if reading == Reading::EachInstant && in_order && !quick {
-            self.leave_to_reader(now, stack);
+            self.defer_to_reader(now, stack);
         } else if (full && self.window_moves(stack)) || quick || (drained && in_order) {
             self.due = Due::NOW;
         } else if in_order {
@@ -335,7 +336,7 @@ impl Receiver {
     /// Acknowledgements that wait for each other go before the blocks that they report are crowded
     /// out: what is never reported looks lost, and reordered when it is acknowledged.
     #[inline(never)]
-    fn tell_compressed(&mut self, new: SackBlock, stack: &Stack) {
+    fn flush_compressed(&mut self, new: SackBlock, stack: &Stack) {
         if self.reassembly.crowds_out(new) {
             self.before = Some(Box::new(self.acknowledge(stack)));
         }
@@ -348,13 +349,13 @@ impl Receiver {
             self.due = Due::NOW;
         }
         if self.due.later().is_some_and(|at| at <= now) {
-            if self.awaits_reader() {
-                return self.read_instant();
+            if self.is_read_pending() {
+                return self.on_instant_read();
             }
             self.due = Due::NOW;
-            if self.delay.conversation {
-                self.delay.conversation = false;
-                self.delay.ato = Some(SHORTEST);
+            if self.delay.interactive {
+                self.delay.interactive = false;
+                self.delay.ato = Some(MIN_DELAY);
             } else {
                 let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
                 self.delay.ato = self.delay.ato.map(|ato| (ato * 2).min(rto));
@@ -370,7 +371,7 @@ impl Receiver {
         let drained = self.readable() == 0;
         let reopens = self.allowed < self.next() + u64::from(self.largest)
             && room >= self.next() + stack.receiving.buffer / 2;
-        if (waits && bytes > 0 && self.read_tells(drained)) || reopens {
+        if (waits && bytes > 0 && self.acks_read(drained)) || reopens {
             self.due = Due::NOW;
         }
     }
@@ -379,7 +380,7 @@ impl Receiver {
     /// the other end has sent something just before.
     pub fn on_data_sent(&mut self, now: Nanos, stack: &Stack) -> Outgoing {
         if self.delay.ato.is_some_and(|ato| now - self.delay.last_arrival < ato) {
-            self.delay.conversation = true;
+            self.delay.interactive = true;
         }
         self.acknowledge(stack)
     }
@@ -428,26 +429,26 @@ impl Receiver {
     fn acknowledge_in_order(&mut self, stack: &Stack) -> Cumulative {
         let room = self.read + stack.receiving.buffer;
         self.allowed = self.allowed.max(room);
-        let told = self.cumulative(stack);
+        let ack = self.cumulative(stack);
         self.acknowledged = self.next();
         if self.delay.quick > 0 && self.due != Due::NOTHING {
             self.delay.quick -= 1;
             if self.delay.quick == 0 {
-                self.delay.ato = Some(SHORTEST);
+                self.delay.ato = Some(MIN_DELAY);
             }
         }
         self.due = Due::NOTHING;
         self.compressed = 0;
         self.compressed_until = None;
         self.delay.pushed = false;
-        self.reassembly.duplicate_told();
-        told
+        self.reassembly.clear_duplicate();
+        ack
     }
 
     fn sacks(&self, stack: &Stack) -> SackBlocks {
-        let most = if stack.timestamps { 3 } else { 4 };
+        let max = if stack.timestamps { 3 } else { 4 };
         if stack.detection.uses_sack() && self.reassembly.has_blocks() {
-            self.reassembly.blocks(most)
+            self.reassembly.blocks(max)
         } else {
             SackBlocks::default()
         }

@@ -1,6 +1,6 @@
 //! What an acknowledgement means for the phase: when recovery begins, goes on, ends, is undone.
 
-use super::ack_context::Heard;
+use super::ack_context::AckContext;
 use super::cc::{PhaseChange, Totals};
 use super::event::{Event, Probe, UndoReason};
 use super::packet::Marks;
@@ -15,8 +15,8 @@ use crate::clock::Nanos;
 
 /// Whether the judgement of an acknowledgement goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
-    GoOn,
+pub(super) enum Step {
+    Continue,
     Done,
 }
 
@@ -39,105 +39,110 @@ impl Sender {
 
     /// Judges an acknowledgement that is not just progress.
     #[inline(never)]
-    pub(super) fn judge(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
-        if heard.ece {
+    pub(super) fn judge(
+        &mut self,
+        context: &mut AckContext,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
+        if context.ece {
             self.prior_ssthresh = None;
         }
-        if heard.reneged && heard.advanced {
-            self.hear_reneging(heard);
+        if context.reneged && context.advanced {
+            self.on_reneging(context);
             return;
         }
         if self.phase == Phase::Open {
             self.retransmitted_at = None;
-        } else if self.leave_phase(heard, stack, probe) == Then::Done {
+        } else if self.leave_phase(context, stack, probe) == Step::Done {
             return;
         }
-        let then = match self.phase.name() {
-            PhaseName::Recovery => self.go_on_with_recovery(heard, stack, probe),
-            PhaseName::Loss => self.go_on_with_loss(heard, stack, probe),
-            _ => self.open_or_recover(heard, stack, probe),
+        let step = match self.phase.name() {
+            PhaseName::Recovery => self.continue_recovery(context, stack, probe),
+            PhaseName::Loss => self.continue_loss(context, stack, probe),
+            _ => self.open_or_recover(context, stack, probe),
         };
-        if then == Then::GoOn {
+        if step == Step::Continue {
             self.repair = Repair::Lost;
         }
     }
 
     /// A phase ends when what was out at its beginning is acknowledged.
-    fn leave_phase(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) -> Then {
+    fn leave_phase(&mut self, context: &AckContext, stack: &Stack, probe: &mut impl Probe) -> Step {
         match self.phase {
             // Something beyond it, so that the receiver has seen CWR.
             Phase::Cwr { high, .. } if self.una > high => {
                 self.end_reduction(stack);
-                self.set_phase(Phase::Open, heard.now);
+                self.set_phase(Phase::Open, context.now);
             }
             Phase::Recovery { high, .. } if self.una >= high => {
                 if !stack.detection.uses_sack() {
                     self.flight.sacked = 0;
                 }
-                if self.try_undo_recovery(heard, stack, probe) == Then::Done {
-                    return Then::Done;
+                if self.try_undo_recovery(context, stack, probe) == Step::Done {
+                    return Step::Done;
                 }
                 self.end_reduction(stack);
-                self.set_phase(Phase::Open, heard.now);
+                self.set_phase(Phase::Open, context.now);
                 self.rescued = false;
-                probe.tcp(heard.now, Event::Recovered);
+                probe.tcp(context.now, Event::Recovered);
             }
             _ => (),
         }
-        Then::GoOn
+        Step::Continue
     }
 
-    fn go_on_with_recovery(
+    fn continue_recovery(
         &mut self,
-        heard: &mut Heard,
+        context: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
-        if !heard.advanced {
+    ) -> Step {
+        if !context.advanced {
             if !stack.detection.uses_sack() {
-                self.add_duplicates(heard, stack);
+                self.add_duplicates(context, stack);
             }
-        } else if self.try_undo_partial(heard, stack, probe) == Then::Done {
-            return Then::Done;
+        } else if self.try_undo_partial(context, stack, probe) == Step::Done {
+            return Step::Done;
         }
-        if self.try_undo_by_duplicates(heard.now, probe) {
-            self.try_to_open(heard, stack, probe);
+        if self.try_undo_by_duplicates(context.now, probe) {
+            self.try_to_open(context, stack, probe);
         }
-        self.find_losses(heard, stack, probe);
+        self.find_losses(context, stack, probe);
         if !matches!(self.phase, Phase::Recovery { .. }) {
             if !self.is_loss_evident() {
-                return Then::Done;
+                return Step::Done;
             }
-            self.enter_recovery(heard.now, heard.ece, stack, probe);
+            self.enter_recovery(context.now, context.ece, stack, probe);
         }
-        Then::GoOn
+        Step::Continue
     }
 
     /// In Open, Disorder and Cwr, and after a timeout where a retransmission is lost.
     pub(super) fn open_or_recover(
         &mut self,
-        heard: &mut Heard,
+        context: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
+    ) -> Step {
         if !stack.detection.uses_sack() {
-            if heard.advanced {
+            if context.advanced {
                 self.flight.sacked = 0;
             }
-            self.add_duplicates(heard, stack);
+            self.add_duplicates(context, stack);
         }
         if self.phase.name() <= PhaseName::Disorder {
-            self.try_undo_by_duplicates(heard.now, probe);
+            self.try_undo_by_duplicates(context.now, probe);
         }
-        self.find_losses(heard, stack, probe);
+        self.find_losses(context, stack, probe);
         if !self.is_loss_evident() {
             if !matches!(self.phase, Phase::Loss { .. }) {
-                self.try_to_open(heard, stack, probe);
+                self.try_to_open(context, stack, probe);
             }
-            return Then::Done;
+            return Step::Done;
         }
-        self.enter_recovery(heard.now, heard.ece, stack, probe);
-        Then::GoOn
+        self.enter_recovery(context.now, context.ece, stack, probe);
+        Step::Continue
     }
 
     fn is_loss_evident(&self) -> bool {
@@ -145,22 +150,27 @@ impl Sender {
     }
 
     /// Marks what is lost, by the rule of the stack.
-    pub(super) fn find_losses(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+    pub(super) fn find_losses(
+        &mut self,
+        context: &mut AckContext,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
         if self.flight.out() == 0 {
             return;
         }
-        let now = heard.now;
+        let now = context.now;
         match stack.detection {
-            Detection::DuplicateAcks => self.find_first_lost(now, heard.advanced, probe),
+            Detection::DuplicateAcks => self.find_first_lost(now, context.advanced, probe),
             Detection::Sack { .. } => self.find_lost_below_sacked(now, probe),
             Detection::Rack { .. } => {
                 let window = self.reordering_window(stack);
-                let found = self.rack.judge(now, window, &mut self.flight, |start| {
+                let judgement = self.rack.judge(now, window, &mut self.flight, |start| {
                     probe.tcp(now, Event::Lost { start });
                 });
-                heard.retransmission_lost |= found.retransmission_lost;
-                if let Some(wait) = found.wait {
-                    heard.set_timer = false;
+                context.retransmission_lost |= judgement.retransmission_lost;
+                if let Some(wait) = judgement.wait {
+                    context.set_timer = false;
                     self.arm_reordering(now, wait);
                 }
             }
@@ -199,7 +209,7 @@ impl Sender {
         if above < self.reordering {
             return;
         }
-        let known = Marks::SACKED.and(Marks::LOST);
+        let known = Marks::SACKED.union(Marks::LOST);
         // All below was judged by an acknowledgement before.
         for lost in self.judged.max(self.flight.first())..number {
             if !self.flight.packet(lost).marks.any(known) {
@@ -244,10 +254,10 @@ impl Sender {
     pub(super) fn begin_reduction(&mut self, stack: &Stack) -> (Prr, u64) {
         self.tail_probe = None;
         self.window.credit = 0;
-        self.window.remember();
+        self.window.save_before_reduction();
         self.window.ssthresh = self.control.ssthresh(&self.window);
         self.cwr_due = true;
-        if stack.reduction == Reduction::AtOnce && !self.control.governs() {
+        if stack.reduction == Reduction::Immediate && !self.control.controls_window() {
             self.window.cwnd = self.window.ssthresh;
         }
         (Prr::default(), self.flight.end())
@@ -255,7 +265,7 @@ impl Sender {
 
     /// The reduction is over: the window is the threshold.
     pub(super) fn end_reduction(&mut self, stack: &Stack) {
-        if self.control.governs() || self.window.ssthresh >= INFINITE_SSTHRESH {
+        if self.control.controls_window() || self.window.ssthresh >= INFINITE_SSTHRESH {
             return;
         }
         let stands = matches!(self.phase, Phase::Cwr { .. }) || self.undo.is_some() || !stack.undo;
@@ -283,42 +293,51 @@ impl Sender {
     }
 
     pub(super) fn keep_open(&mut self, now: Nanos) {
-        let missing = self.flight.left() > 0 || self.any_retransmitted();
+        let missing = self.flight.left_out() > 0 || self.any_retransmitted();
         self.set_phase(if missing { Phase::Disorder } else { Phase::Open }, now);
     }
 
-    fn try_to_open(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
+    fn try_to_open(&mut self, context: &AckContext, stack: &Stack, probe: &mut impl Probe) {
         if !self.any_retransmitted() {
             self.retransmitted_at = None;
         }
-        if heard.ece {
-            self.enter_cwr(heard.now, stack, probe);
+        if context.ece {
+            self.enter_cwr(context.now, stack, probe);
         }
         if !matches!(self.phase, Phase::Cwr { .. }) {
-            self.keep_open(heard.now);
+            self.keep_open(context.now);
         }
     }
 
     /// RFC 8985, section 7.4: what a tail loss probe found.
-    pub(super) fn hear_tail_probe(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
+    pub(super) fn process_tail_probe(
+        &mut self,
+        context: &AckContext,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
         let Some(sent) = self.tail_probe.filter(|sent| self.una >= sent.high) else { return };
-        if !sent.retransmits || heard.dsack_of_probe {
+        if !sent.retransmits || context.dsack_of_probe {
             self.tail_probe = None;
         } else if self.una > sent.high {
             // Without a duplicate: there was a loss, which the probe repaired.
-            probe.tcp(heard.now, Event::ProbeRepaired);
+            probe.tcp(context.now, Event::ProbeRepaired);
             let (prr, high) = self.begin_reduction(stack);
-            self.set_phase(Phase::Cwr { prr, high }, heard.now);
+            self.set_phase(Phase::Cwr { prr, high }, context.now);
             self.end_reduction(stack);
-            self.keep_open(heard.now);
-        } else if !heard.advanced && !heard.no_duplicate && heard.acked == 0 && !heard.sacked {
+            self.keep_open(context.now);
+        } else if !context.advanced
+            && !context.not_duplicate
+            && context.acked == 0
+            && !context.sacked
+        {
             self.tail_probe = None;
         }
     }
 
     /// Whether the first retransmission was sent after what is acknowledged: RFC 3522.
-    pub(super) fn original_was_late(&self, heard: &Heard) -> bool {
-        match (self.retransmitted_at, heard.echo) {
+    pub(super) fn original_was_late(&self, context: &AckContext) -> bool {
+        match (self.retransmitted_at, context.echo) {
             // Forgotten once all is acknowledged: then only whether anything was counts.
             (None, _) => self.undo.is_some_and(|undo| undo.unreported == Unreported::NoneSent),
             (Some(at), Some(echo)) => echo < stamp(at),
@@ -326,11 +345,11 @@ impl Sender {
         }
     }
 
-    pub(super) fn may_undo(&self, heard: &Heard) -> Option<UndoReason> {
+    pub(super) fn may_undo(&self, context: &AckContext) -> Option<UndoReason> {
         let undo = self.undo?;
         if undo.unreported == Unreported::Packets(0) {
             Some(UndoReason::Duplicates)
-        } else if self.original_was_late(heard) {
+        } else if self.original_was_late(context) {
             Some(UndoReason::Timestamps)
         } else {
             None
@@ -349,7 +368,7 @@ impl Sender {
             self.flight.forget_lost();
         }
         if let Some(prior) = self.prior_ssthresh {
-            self.window.cwnd = self.control.undone(&self.window);
+            self.window.cwnd = self.control.undo_cwnd(&self.window);
             if prior > self.window.ssthresh {
                 self.window.ssthresh = prior;
                 self.cwr_due = false;
@@ -366,20 +385,20 @@ impl Sender {
     /// is, so that duplicates of before do not begin another recovery: RFC 6582, section 3.2.
     pub(super) fn try_undo_recovery(
         &mut self,
-        heard: &Heard,
+        context: &AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
-        match self.may_undo(heard) {
+    ) -> Step {
+        match self.may_undo(context) {
             Some(reason) => {
-                self.undo_reduction(heard.now, reason, false, probe);
+                self.undo_reduction(context.now, reason, false, probe);
             }
             None => self.rack.on_recovered(false),
         }
         if self.holds_phase(stack) {
-            return Then::Done;
+            return Step::Done;
         }
-        Then::GoOn
+        Step::Continue
     }
 
     pub(super) fn holds_phase(&mut self, stack: &Stack) -> bool {
@@ -402,19 +421,24 @@ impl Sender {
     }
 
     /// A partial acknowledgement of an original that was late: what is in flight may be late, too.
-    fn try_undo_partial(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) -> Then {
-        if self.undo.is_none() || !self.original_was_late(heard) {
-            return Then::GoOn;
+    fn try_undo_partial(
+        &mut self,
+        context: &AckContext,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) -> Step {
+        if self.undo.is_none() || !self.original_was_late(context) {
+            return Step::Continue;
         }
-        self.note_reordering(heard.prior_una, stack);
+        self.record_reordering(context.prior_una, stack);
         if self.flight.retransmitted > 0 {
-            return Then::Done;
+            return Step::Done;
         }
         if !self.any_retransmitted() {
             self.retransmitted_at = None;
         }
-        self.undo_reduction(heard.now, UndoReason::Timestamps, true, probe);
-        self.keep_open(heard.now);
-        Then::GoOn
+        self.undo_reduction(context.now, UndoReason::Timestamps, true, probe);
+        self.keep_open(context.now);
+        Step::Continue
     }
 }

@@ -76,8 +76,8 @@ impl RttEstimator {
 
     /// A round-trip time for the smallest alone.
     #[inline(always)]
-    pub fn hear_min(&mut self, now: Nanos, rtt: Nanos) {
-        self.min.hear(now, rtt, MIN_RTT_WINDOW);
+    pub fn update_min(&mut self, now: Nanos, rtt: Nanos) {
+        self.min.update(now, rtt, MIN_RTT_WINDOW);
     }
 
     /// A sample; `una` is the first byte not acknowledged and `next` the next to be sent.
@@ -197,7 +197,7 @@ impl MinFilter {
 
     /// A value at `now`.
     #[inline(always)]
-    pub fn hear(&mut self, now: Nanos, value: Nanos, window: Nanos) {
+    pub fn update(&mut self, now: Nanos, value: Nanos, window: Nanos) {
         let new = (now, value);
         let Some(best) = &mut self.best else {
             self.best = Some([new; 3]);
@@ -303,14 +303,14 @@ mod tests {
     #[test]
     fn the_smallest_is_forgotten() {
         let mut min = MinFilter::default();
-        min.hear(0, 10, 100);
+        min.update(0, 10, 100);
         for now in 1..=100 {
-            min.hear(now, 20, 100);
+            min.update(now, 20, 100);
             assert_eq!(min.get(), Some(10));
         }
-        min.hear(101, 20, 100);
+        min.update(101, 20, 100);
         assert_eq!(min.get(), Some(20));
-        min.hear(102, 5, 100);
+        min.update(102, 5, 100);
         assert_eq!(min.get(), Some(5));
     }
 
@@ -345,12 +345,12 @@ mod tests {
     #[test]
     fn linux_tcp_min_rtt_wlen_is_five_minutes() {
         let mut rtt = RttEstimator::new(&Preset::LinuxCubic.stack());
-        rtt.hear_min(0, 10 * MILLISECOND);
+        rtt.update_min(0, 10 * MILLISECOND);
         for second in 1..=300 {
-            rtt.hear_min(second * SECOND, 20 * MILLISECOND);
+            rtt.update_min(second * SECOND, 20 * MILLISECOND);
             assert_eq!(rtt.min(), Some(10 * MILLISECOND), "after {second} s");
         }
-        rtt.hear_min(301 * SECOND, 20 * MILLISECOND);
+        rtt.update_min(301 * SECOND, 20 * MILLISECOND);
         assert_eq!(rtt.min(), Some(20 * MILLISECOND));
     }
 }

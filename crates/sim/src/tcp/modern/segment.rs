@@ -25,13 +25,13 @@ impl SackBlock {
 /// As many blocks as the options of an acknowledgement have room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    blocks: [SackBlock; Self::MOST],
+    blocks: [SackBlock; Self::MAX_BLOCKS],
     len: u8,
 }
 
 impl SackBlocks {
     /// The most blocks in 40 bytes of options: RFC 2018, section 3.
-    pub const MOST: usize = 4;
+    pub const MAX_BLOCKS: usize = 4;
 
     /// Appends a block where there is room for one.
     pub fn push(&mut self, block: SackBlock) {

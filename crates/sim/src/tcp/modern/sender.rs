@@ -66,9 +66,9 @@ pub(super) struct Usage {
     /// It was used up in the current round.
     pub limited: bool,
     /// Else the most packets that were out.
-    pub most_out: u32,
+    pub max_out: u32,
     /// The round ends when this byte is acknowledged.
-    pub until: u64,
+    pub round_end: u64,
     /// The most packets that were out since `since`.
     pub used: u32,
     /// When it was used up last.
@@ -102,7 +102,7 @@ pub struct Sender {
     /// The byte after the last one that the receiver takes.
     pub(super) allowed: u64,
     /// The sequence number of the packet that said so.
-    pub(super) allowed_by: u64,
+    pub(super) window_seq: u64,
     pub(super) chunk: Chunk,
     pub(super) flight: Flight,
     /// How often a timer has expired without progress.
@@ -160,7 +160,7 @@ impl Sender {
             closed: false,
             fin_sent: false,
             allowed: start,
-            allowed_by: 0,
+            window_seq: 0,
             window: Window::new(stack.initial_window),
             phase: Phase::Open,
             repair: Repair::Nothing,
@@ -176,7 +176,7 @@ impl Sender {
             backoff: 0,
             clock: TickClock::new(seed, stack),
             tail_probe: None,
-            usage: Usage { limited: false, most_out: 0, until: start, used: 0, since: now },
+            usage: Usage { limited: false, max_out: 0, round_end: start, used: 0, since: now },
             cwr_due: false,
             last_sent: now,
             small_end: start,
@@ -190,24 +190,24 @@ impl Sender {
             chronograph: None,
             control: AnyControl::new(stack, now, start, seed),
         };
-        sender.delivery.keep_times(sender.control.governs());
-        sender.flight.untold = sender.control.hears_losses().then(Vec::new);
+        sender.delivery.record_times(sender.control.controls_window());
+        sender.flight.unreported_losses = sender.control.has_loss_feedback().then(Vec::new);
         sender.pacer.set_rate(sender.control.pacing_rate());
         sender
     }
 
     /// Becomes the end of a new connection, in the same place.
-    pub(super) fn renew(&mut self, now: Nanos, seed: u64, stack: &Stack) {
-        let room = self.flight.take_room();
+    pub(super) fn restart(&mut self, now: Nanos, seed: u64, stack: &Stack) {
+        let room = self.flight.take_slots();
         *self = Self::new(now, 1, seed, stack);
-        self.flight.give_room(room);
+        self.flight.reuse_slots(room);
     }
 
     /// Keeps account of what nobody but the user of a socket asks for, and of delivery as if any
     /// congestion control could follow on this one.
-    pub(super) fn keep_account(&mut self) {
+    pub(super) fn enable_accounting(&mut self) {
         self.chronograph = Some(Box::default());
-        self.delivery.keep_times(true);
+        self.delivery.record_times(true);
     }
 
     /// The handshake has told the round-trip time, or nothing where it was retransmitted, and the
@@ -215,7 +215,7 @@ impl Sender {
     pub fn establish(&mut self, now: Nanos, rtt: Option<Nanos>, window: u64, stack: &Stack) {
         match rtt {
             Some(rtt) => {
-                self.rtt.hear_min(now, rtt);
+                self.rtt.update_min(now, rtt);
                 self.rtt.sample(rtt, self.una, self.flight.end(), stack);
                 self.control.on_established(&self.window, now, rtt);
                 self.pacer.set_rate(self.control.pacing_rate());
@@ -230,8 +230,8 @@ impl Sender {
 
     /// The acknowledgement that ended the handshake told the window, so that the next one that tells
     /// the same is a duplicate if it acknowledges nothing: Linux's `tcp_init_wl` of a server.
-    pub(super) fn heard_window_of(&mut self, seq: u64) {
-        self.allowed_by = seq;
+    pub(super) fn set_window_seq(&mut self, seq: u64) {
+        self.window_seq = seq;
     }
 
     /// The handshake was retransmitted more than once: RFC 5681, section 3.1.
@@ -247,7 +247,7 @@ impl Sender {
             && room
             && self.flight.lost <= self.flight.retransmitted
         {
-            self.delivery.limited_by_application(self.flight.in_flight());
+            self.delivery.mark_app_limited(self.flight.in_flight());
         }
         self.written += bytes;
     }
@@ -284,7 +284,7 @@ impl Sender {
         self.timer = Timer::Off;
         self.forced = None;
         self.repair = Repair::Nothing;
-        self.pacer.wait(false);
+        self.pacer.set_waiting(false);
     }
 
     /// Whether FIN is acknowledged.
@@ -298,7 +298,7 @@ impl Sender {
     #[inline(always)]
     #[must_use]
     pub fn pace_at(&self) -> Nanos {
-        self.pacer.waits_until()
+        self.pacer.next_waiting_at()
     }
 
     /// The next byte to be sent for the first time.
@@ -424,7 +424,7 @@ impl Sender {
     /// RFC 5681, section 4.1, as Linux does it: the window is halved for each RTO that it was idle,
     /// down to the initial window.
     fn restart_after_idle(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
-        if !stack.idle_restart || self.flight.out() > 0 || self.control.governs() {
+        if !stack.idle_restart || self.flight.out() > 0 || self.control.controls_window() {
             return;
         }
         let rto = self.rtt.rto();
@@ -433,13 +433,13 @@ impl Sender {
             return;
         }
         self.window.ssthresh = self.current_ssthresh();
-        let least = stack.initial_window.min(self.window.cwnd);
+        let min = stack.initial_window.min(self.window.cwnd);
         let mut left = idle;
-        while left > rto && self.window.cwnd > least {
+        while left > rto && self.window.cwnd > min {
             left -= rto;
             self.window.cwnd >>= 1;
         }
-        self.window.cwnd = self.window.cwnd.max(least);
+        self.window.cwnd = self.window.cwnd.max(min);
         self.usage.since = now;
         self.usage.used = 0;
         probe.tcp(now, Event::IdleRestart);

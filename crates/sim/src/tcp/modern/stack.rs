@@ -88,7 +88,7 @@ pub enum Reduction {
     /// Proportional rate reduction: RFC 9937.
     Proportional,
     /// At once, with the scoreboard's `pipe` as clock: RFC 6675, section 5.
-    AtOnce,
+    Immediate,
 }
 
 /// How the round-trip time is smoothed.
@@ -126,7 +126,7 @@ pub struct Reordering {
     /// At first.
     pub initial: u32,
     /// At most.
-    pub most: u32,
+    pub max: u32,
 }
 
 /// When the receiver acknowledges.
@@ -147,7 +147,7 @@ pub enum DelayedAcks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// When it is told to.
-    Told,
+    OnRequest,
     /// Each packet as it comes.
     EachPacket,
     /// All that has come at an instant, behind the last of it.
@@ -288,7 +288,7 @@ presets! {
 impl Preset {
     /// The preset of that name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
     }
 }
@@ -304,7 +304,7 @@ const LINUX: Stack = Stack {
     reduction: Reduction::Proportional,
     growth: Growth::PacketsAcked,
     pacing: Pacing::ByControl,
-    reordering: Reordering { initial: 3, most: 300 },
+    reordering: Reordering { initial: 3, max: 300 },
     undo: true,
     frto: true,
     limited_transmit: true,
@@ -338,7 +338,7 @@ const LINUX: Stack = Stack {
 const LINUX_RENO_CLASSIC: Stack = Stack {
     control: Control::Reno,
     detection: Detection::DuplicateAcks,
-    reordering: Reordering { initial: 3, most: 3 },
+    reordering: Reordering { initial: 3, max: 3 },
     frto: false,
     receiving: Receiving { dsack: false, ..LINUX.receiving },
     ..LINUX
@@ -347,9 +347,9 @@ const LINUX_RENO_CLASSIC: Stack = Stack {
 const RFC_SACK: Stack = Stack {
     control: Control::Reno,
     detection: Detection::Sack { rescue: true },
-    reduction: Reduction::AtOnce,
+    reduction: Reduction::Immediate,
     growth: Growth::EachAck,
-    reordering: Reordering { initial: 3, most: 3 },
+    reordering: Reordering { initial: 3, max: 3 },
     undo: false,
     frto: false,
     timestamps: false,
@@ -404,9 +404,9 @@ mod tests {
     #[test]
     fn presets_have_names() {
         for preset in Preset::ALL {
-            assert_eq!(Preset::named(preset.name()), Some(preset));
+            assert_eq!(Preset::from_name(preset.name()), Some(preset));
         }
-        assert_eq!(Preset::named("linux"), None);
+        assert_eq!(Preset::from_name("linux"), None);
     }
 
     #[test]

@@ -76,8 +76,8 @@ mod tests {
                 let length = span_ms * MILLISECOND;
                 let timers = (0..300).map(|n| Span { since: n * 1_234_567, length });
                 let waits: Vec<_> = timers.map(|timer| clock.expiry(timer) - timer.since).collect();
-                let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
-                assert!(*least >= length && *most <= at_most * MILLISECOND, "{least} {most}");
+                let (min, max) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+                assert!(*min >= length && *max <= at_most * MILLISECOND, "{min} {max}");
             }
         }
         let exact = TickClock { wheel: false, ..TickClock::new(5, &stack) };

@@ -177,14 +177,14 @@ impl Sender {
         let before = self.flight.in_flight();
         let lost_before = self.flight.lost_total;
         let window = self.reordering_window(stack);
-        let found = self.rack.detect(now, window, &mut self.flight, |start| {
+        let judgement = self.rack.detect(now, window, &mut self.flight, |start| {
             probe.tcp(now, Event::Lost { start });
         });
         if self.flight.in_flight() != before {
             probe.tcp(now, Event::ReorderTimeout);
             if self.phase.name() != PhaseName::Recovery {
                 self.enter_recovery(now, false, stack, probe);
-                if !self.control.governs() {
+                if !self.control.controls_window() {
                     let in_flight = self.flight.in_flight();
                     let lost = (self.flight.lost_total - lost_before) as u32;
                     let progress = Progress { delivered: 1, lost, in_flight, advanced: false };
@@ -193,10 +193,10 @@ impl Sender {
                     }
                 }
             }
-            self.tell_losses(now);
+            self.report_losses(now);
             self.repair = Repair::Lost;
         }
-        match found.wait {
+        match judgement.wait {
             Some(wait) => self.arm_reordering(now, wait),
             None => self.arm_retransmission(now),
         }

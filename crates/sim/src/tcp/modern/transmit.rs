@@ -1,6 +1,6 @@
 //! Which packet to send next: what a timer forces, what is lost, new data.
 
-use super::cc::Start;
+use super::cc::TransmitStart;
 use super::chronograph::Activity;
 use super::event::Probe;
 use super::offload::{Deferral, buffer_packets};
@@ -14,24 +14,24 @@ use super::timers::Timer;
 use crate::clock::Nanos;
 
 /// The least window that the socket's buffer is made for, in packets: Linux's `TCP_INIT_CWND`.
-const LEAST_BUFFERED: u32 = 10;
+const MIN_BUFFERED: u32 = 10;
 
 /// New data that could be sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fresh {
+pub(super) struct NewData {
     len: u32,
     fin: bool,
 }
 
 /// Why no new data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum Blocked {
     /// There is none.
     Nothing,
     /// The receiver's window is full.
     ByReceiver,
     /// It is small, and another small packet is out.
-    Small,
+    SmallPacket,
 }
 
 impl Sender {
@@ -59,14 +59,14 @@ impl Sender {
 
     #[inline(always)]
     fn transmit_allowed(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
-        self.pacer.wait(false);
+        self.pacer.set_waiting(false);
         if self.flight.in_flight() >= self.window.cwnd {
             return None;
         }
         let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
         if self.pacer.blocks(now) {
-            let waits = repairs || self.fresh(stack).is_ok();
-            self.pacer.wait(waits);
+            let waits = repairs || self.new_data(stack).is_ok();
+            self.pacer.set_waiting(waits);
             return None;
         }
         if repairs {
@@ -74,9 +74,9 @@ impl Sender {
                 return Some(self.retransmit(now, number, stack));
             }
         }
-        let sent = match self.fresh(stack) {
-            Ok(fresh) if self.may_send_new(stack) && self.chunk(now, stack) > 0 => {
-                let mut sent = self.transmit_new(now, fresh, stack);
+        let sent = match self.new_data(stack) {
+            Ok(new_data) if self.may_send_new(stack) && self.chunk(now, stack) > 0 => {
+                let mut sent = self.transmit_new(now, new_data, stack);
                 sent.push = self.is_pushed(1);
                 Some(sent)
             }
@@ -126,9 +126,9 @@ impl Sender {
     /// Packets that the socket's buffer holds. Linux's `tcp_sendmsg_locked` asks for room once for a
     /// whole buffer of segmentation offload, so that as much is there beyond the limit.
     fn send_buffer(&self, stack: &Stack) -> u32 {
-        let widest = self.window.widest.max(self.window.cwnd).max(LEAST_BUFFERED);
+        let widest = self.window.widest.max(self.window.cwnd).max(MIN_BUFFERED);
         // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR slow-starts in recovery, too.
-        let windows = if self.control.governs() { 3 } else { 2 };
+        let windows = if self.control.controls_window() { 3 } else { 2 };
         windows * widest + buffer_packets(stack)
     }
 
@@ -139,39 +139,39 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn fresh(&self, stack: &Stack) -> Result<Fresh, Held> {
+    pub(super) fn new_data(&self, stack: &Stack) -> Result<NewData, Blocked> {
         let unsent = self.unsent();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let last = u64::from(len) == unsent;
         let fin = self.closed && last && !self.fin_sent;
         if len == 0 && !fin {
-            return Err(Held::Nothing);
+            return Err(Blocked::Nothing);
         }
         if self.flight.end() + u64::from(len) > self.allowed {
-            return Err(Held::ByReceiver);
+            return Err(Blocked::ByReceiver);
         }
         let small = len < stack.mss && !fin && !stack.no_delay;
         if small && self.small_end > self.una && self.flight.out() > 0 {
-            return Err(Held::Small);
+            return Err(Blocked::SmallPacket);
         }
-        Ok(Fresh { len, fin })
+        Ok(NewData { len, fin })
     }
 
     #[inline(always)]
-    fn transmit_new(&mut self, now: Nanos, fresh: Fresh, stack: &Stack) -> Transmit {
+    fn transmit_new(&mut self, now: Nanos, new_data: NewData, stack: &Stack) -> Transmit {
         let start = self.flight.end();
         let nothing_out = self.flight.out() == 0;
         if nothing_out {
             self.begin_flight(now);
         }
         let mut marks = Marks::default();
-        marks.set(Marks::FIN, fresh.fin);
+        marks.set(Marks::FIN, new_data.fin);
         let mut packet = Packet::sent(now, marks);
         self.delivery.on_sent(now, nothing_out, &mut packet);
-        let number = self.flight.push(packet, fresh.len + u32::from(fresh.fin));
-        self.note_flight(number);
-        self.fin_sent |= fresh.fin;
-        if fresh.len < stack.mss {
+        let number = self.flight.push(packet, new_data.len + u32::from(new_data.fin));
+        self.record_flight(number);
+        self.fin_sent |= new_data.fin;
+        if new_data.len < stack.mss {
             self.small_end = self.flight.end();
         }
         if nothing_out || matches!(self.timer, Timer::LossProbe(_)) {
@@ -181,8 +181,8 @@ impl Sender {
             prr.out += 1;
         }
         let cwr = stack.ecn && std::mem::take(&mut self.cwr_due);
-        self.note_sent(now, fresh.len, stack);
-        let (len, fin, ect) = (fresh.len, fresh.fin, stack.ecn && fresh.len > 0);
+        self.record_sent(now, new_data.len, stack);
+        let (len, fin, ect) = (new_data.len, new_data.fin, stack.ecn && new_data.len > 0);
         Transmit { number, start, len, sending: Sending::New, fin, ect, cwr, push: false }
     }
 
@@ -190,8 +190,8 @@ impl Sender {
     pub(super) fn begin_flight(&mut self, now: Nanos) {
         let idle = now - self.last_sent;
         let app_limited = self.delivery.is_app_limited();
-        self.control.on_transmit_start(&mut self.window, now, Start { idle, app_limited });
-        if self.control.governs() {
+        self.control.on_transmit_start(&mut self.window, now, TransmitStart { idle, app_limited });
+        if self.control.controls_window() {
             self.pacer.set_rate(self.control.pacing_rate());
         }
     }
@@ -205,15 +205,15 @@ impl Sender {
 
     /// What is in flight with a packet when it is sent, and lost, for those who ask for that.
     #[inline(always)]
-    pub(super) fn note_flight(&mut self, number: u32) {
-        if self.control.hears_losses() {
+    pub(super) fn record_flight(&mut self, number: u32) {
+        if self.control.has_loss_feedback() {
             let (in_flight, lost) = (self.flight.in_flight(), self.flight.lost_total as u32);
-            self.flight.packet_mut(number).note_flight(in_flight, lost);
+            self.flight.packet_mut(number).record_flight(in_flight, lost);
         }
     }
 
     #[inline(always)]
-    fn note_sent(&mut self, now: Nanos, len: u32, stack: &Stack) {
+    fn record_sent(&mut self, now: Nanos, len: u32, stack: &Stack) {
         self.last_sent = now;
         self.counters.sent += 1;
         self.pacer.on_sent(now, len, stack.mss);
@@ -226,7 +226,7 @@ impl Sender {
         if let Some(prr) = self.phase.prr_mut() {
             prr.out += 1;
         }
-        let sent = self.send_again(now, number, stack);
+        let sent = self.record_and_retransmit(now, number, stack);
         // Linux's `tcp_retransmit_skb`: a chunk is what is lost of packets next to each other.
         if self.pacer.is_on() && self.flight.to_repair() != Some(number + 1) {
             self.pacer.end_burst();
@@ -237,23 +237,23 @@ impl Sender {
         sent
     }
 
-    fn send_again(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
+    fn record_and_retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.retransmitted_at.get_or_insert(now);
         if let Some(undo) = &mut self.undo {
             undo.unreported.retransmit();
         }
-        self.again(now, number, stack)
+        self.build_retransmission(now, number, stack)
     }
 
     /// The packet itself; what is acknowledged of it is left out.
-    fn again(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
+    fn build_retransmission(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.counters.retransmitted += 1;
         self.delivery.on_sent(now, false, self.flight.packet_mut(number));
-        self.note_flight(number);
+        self.record_flight(number);
         let start = self.flight.start_of(number).max(self.una);
         let fin = self.flight.packet(number).marks.any(Marks::FIN);
         let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
-        self.note_sent(now, len, stack);
+        self.record_sent(now, len, stack);
         let sending = Sending::Retransmission;
         let push = start + u64::from(len) == self.written;
         Transmit { number, start, len, sending, fin, ect: false, cwr: false, push }
@@ -272,12 +272,12 @@ impl Sender {
             Forced::First if self.flight.out() > 0 => {
                 let first = self.flight.first();
                 self.flight.retransmit(now, first);
-                Some(self.send_again(now, first, stack))
+                Some(self.record_and_retransmit(now, first, stack))
             }
             Forced::ProbeLast if self.flight.out() > 0 => {
                 let last = self.flight.next() - 1;
                 self.flight.probe(now, last);
-                Some(self.again(now, last, stack))
+                Some(self.build_retransmission(now, last, stack))
             }
             Forced::New => self.transmit_probe(now, stack),
             Forced::WindowProbe => Some(self.transmit_window_probe(now, stack)),
@@ -293,7 +293,7 @@ impl Sender {
         let unsent = self.unsent();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let fin = self.closed && u64::from(len) == unsent && !self.fin_sent;
-        let sent = self.transmit_new(now, Fresh { len, fin }, stack);
+        let sent = self.transmit_new(now, NewData { len, fin }, stack);
         self.tail_probe = Some(TailProbe { high: self.next(), retransmits: false });
         // The timeout counts from now.
         self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
@@ -305,8 +305,8 @@ impl Sender {
         let room = self.allowed.saturating_sub(self.flight.end());
         let len = room.min(u64::from(stack.mss)).min(self.unsent()) as u32;
         if len > 0 {
-            let fresh = Fresh { len, fin: false };
-            return self.transmit_new(now, fresh, stack);
+            let new_data = NewData { len, fin: false };
+            return self.transmit_new(now, new_data, stack);
         }
         let (start, number) = (self.una.saturating_sub(1), self.flight.next());
         let sending = Sending::WindowProbe;
@@ -322,9 +322,11 @@ impl Sender {
         else {
             return None;
         };
-        let again = Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTED);
+        let build_retransmission = Marks::SACKED.union(Marks::LOST).union(Marks::RETRANSMITTED);
         let below = self.flight.first()..self.flight.beyond_sacked();
-        if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(again)) {
+        if let Some(number) =
+            below.clone().find(|&n| !self.flight.packet(n).marks.any(build_retransmission))
+        {
             return Some(self.retransmit(now, number, stack));
         }
         if !rescue || self.rescued {
@@ -332,7 +334,8 @@ impl Sender {
         }
         self.rescued = true;
         let last = self.flight.at_or_after(high, stack.mss).checked_sub(1)?;
-        let whole = last >= self.flight.first() && !self.flight.packet(last).marks.any(again);
+        let whole = last >= self.flight.first()
+            && !self.flight.packet(last).marks.any(build_retransmission);
         whole.then(|| self.retransmit(now, last, stack))
     }
 
@@ -350,10 +353,10 @@ impl Sender {
             self.arm_loss_probe(now, false, stack);
         }
         if self.chronograph.is_some() {
-            self.note_activity(now, limited, deferral, stack);
+            self.record_activity(now, limited, deferral, stack);
         }
         if self.flight.out() == 0 && self.timer == Timer::Off {
-            let held = self.activity(limited, deferral, stack) == Activity::HeldByReceiver;
+            let held = self.activity(limited, deferral, stack) == Activity::ReceiverLimited;
             if held && self.forced.is_none() {
                 self.arm_persist(now, stack);
             }
@@ -361,7 +364,7 @@ impl Sender {
     }
 
     #[cold]
-    fn note_activity(&mut self, now: Nanos, limited: bool, deferral: Deferral, stack: &Stack) {
+    fn record_activity(&mut self, now: Nanos, limited: bool, deferral: Deferral, stack: &Stack) {
         let activity = self.activity(limited, deferral, stack);
         if let Some(chronograph) = &mut self.chronograph {
             chronograph.change(now, activity);
@@ -369,9 +372,9 @@ impl Sender {
     }
 
     fn activity(&self, limited: bool, deferral: Deferral, stack: &Stack) -> Activity {
-        let held = || self.fresh(stack).err() == Some(Held::ByReceiver);
+        let held = || self.new_data(stack).err() == Some(Blocked::ByReceiver);
         if deferral == Deferral::ByReceiver || (!limited && held()) {
-            Activity::HeldByReceiver
+            Activity::ReceiverLimited
         } else if self.flight.out() > 0 || self.unsent() > 0 {
             Activity::Busy
         } else {
@@ -385,10 +388,10 @@ impl Sender {
     fn validate_window(&mut self, now: Nanos, limited: bool, stack: &Stack) {
         let out = self.flight.out();
         let usage = &mut self.usage;
-        if self.una >= usage.until || limited || (!usage.limited && out > usage.most_out) {
+        if self.una >= usage.round_end || limited || (!usage.limited && out > usage.max_out) {
             usage.limited = limited;
-            usage.most_out = out;
-            usage.until = self.flight.end();
+            usage.max_out = out;
+            usage.round_end = self.flight.end();
         }
         if self.is_cwnd_limited() {
             self.usage.used = 0;
@@ -396,7 +399,9 @@ impl Sender {
             return;
         }
         self.usage.used = self.usage.used.max(out);
-        if stack.idle_restart && now - self.usage.since >= self.rtt.rto() && !self.control.governs()
+        if stack.idle_restart
+            && now - self.usage.since >= self.rtt.rto()
+            && !self.control.controls_window()
         {
             self.shrink_unused(now, stack);
         }
@@ -420,7 +425,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn is_cwnd_limited(&self) -> bool {
         self.usage.limited
-            || (self.window.in_slow_start() && self.window.cwnd < 2 * self.usage.most_out)
+            || (self.window.in_slow_start() && self.window.cwnd < 2 * self.usage.max_out)
     }
 }
 

@@ -39,7 +39,7 @@ impl Sender {
         if self.forced.is_some() {
             return None;
         }
-        self.pacer.wait(false);
+        self.pacer.set_waiting(false);
         let full = self.flight.in_flight() >= self.window.cwnd;
         let (number, start) = (self.flight.next(), self.flight.end());
         let (packets, all) = if full {
@@ -71,8 +71,8 @@ impl Sender {
 
     /// Whether there is nothing to send, and no timer to set for it.
     #[inline(always)]
-    pub(super) fn rests(&mut self, stack: &Stack) -> bool {
-        let rests = self.is_all_sent()
+    pub(super) fn is_idle(&mut self, stack: &Stack) -> bool {
+        let is_idle = self.is_all_sent()
             && self.forced.is_none()
             && !self.burst_open
             && self.flight.out() > 0
@@ -80,10 +80,10 @@ impl Sender {
             && !self.repairs_first(stack)
             && !speculates(stack)
             && self.chronograph.is_none();
-        if rests {
-            self.pacer.wait(false);
+        if is_idle {
+            self.pacer.set_waiting(false);
         }
-        rests
+        is_idle
     }
 
     /// Whether all that was written, and FIN after a close, has been sent.
@@ -113,8 +113,8 @@ impl Sender {
     /// Nothing can be sent before the pace allows it.
     #[inline(always)]
     fn wait_for_pace(&mut self, repairs: bool, stack: &Stack) {
-        let waits = repairs || self.fresh(stack).is_ok();
-        self.pacer.wait(waits);
+        let waits = repairs || self.new_data(stack).is_ok();
+        self.pacer.set_waiting(waits);
     }
 
     /// Sends full packets of the current chunk for which there is room: how many, and whether nothing
@@ -135,19 +135,19 @@ impl Sender {
         }
         let unpaced = self.pacer.unpaced(stack.mss);
         let paced = unpaced == 0;
-        let most = if paced { chunk } else { chunk.min(unpaced) };
+        let max = if paced { chunk } else { chunk.min(unpaced) };
         let mut packet = Packet::sent(now, Marks::default());
         self.delivery.on_sent(now, begins, &mut packet);
-        let fits = self.flight.end() + u64::from(most) * mss <= end
-            && self.flight.out() + most <= self.window.cwnd;
-        let packets = if fits && !paced && !self.control.hears_losses() {
-            self.flight.push_run(most, packet, stack.mss);
-            most
+        let fits = self.flight.end() + u64::from(max) * mss <= end
+            && self.flight.out() + max <= self.window.cwnd;
+        let packets = if fits && !paced && !self.control.has_loss_feedback() {
+            self.flight.push_run(max, packet, stack.mss);
+            max
         } else {
-            self.push_each(now, most, packet, end, stack)
+            self.push_each(now, max, packet, end, stack)
         };
         if packets > 0 {
-            self.note_run(now, packets, begins, paced);
+            self.record_run(now, packets, begins, paced);
         }
         // One that governs may have changed the window as the flight began.
         if self.flight.in_flight() >= self.window.cwnd {
@@ -160,17 +160,15 @@ impl Sender {
         (packets, self.is_all_sent() && !speculates(stack))
     }
 
-    /// Sends up to `most` packets before byte `end`, one by one: each of them may be the last that is
+    /// Sends up to `max` packets before byte `end`, one by one: each of them may be the last that is
     /// allowed.
-    fn push_each(&mut self, now: Nanos, most: u32, packet: Packet, end: u64, stack: &Stack) -> u32 {
+    fn push_each(&mut self, now: Nanos, max: u32, packet: Packet, end: u64, stack: &Stack) -> u32 {
         let (mss, paced) = (stack.mss, self.pacer.unpaced(stack.mss) == 0);
         let mut packets = 0;
-        while packets < most
-            && self.flight.end() + u64::from(mss) <= end
-            && self.may_send_new(stack)
+        while packets < max && self.flight.end() + u64::from(mss) <= end && self.may_send_new(stack)
         {
             let number = self.flight.push(packet, mss);
-            self.note_flight(number);
+            self.record_flight(number);
             packets += 1;
             if paced {
                 self.pacer.on_sent(now, mss, mss);
@@ -184,7 +182,7 @@ impl Sender {
 
     /// What follows from packets that are sent, once for all of a run.
     #[inline(always)]
-    fn note_run(&mut self, now: Nanos, packets: u32, begins: bool, paced: bool) {
+    fn record_run(&mut self, now: Nanos, packets: u32, begins: bool, paced: bool) {
         if begins || matches!(self.timer, Timer::LossProbe(_)) {
             self.arm_retransmission(now);
         }

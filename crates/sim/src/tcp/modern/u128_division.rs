@@ -15,8 +15,8 @@ mod tests {
 
     #[test]
     fn both_divisions_say_the_same() {
-        let most = u128::from(u64::MAX);
-        for dividend in [0, 1, 999, most - 1, most, most + 1, 1000 * most, u128::MAX] {
+        let max = u128::from(u64::MAX);
+        for dividend in [0, 1, 999, max - 1, max, max + 1, 1000 * max, u128::MAX] {
             for divisor in [1, 7, 1000, u64::MAX] {
                 assert_eq!(quotient(dividend, divisor), dividend / u128::from(divisor));
             }

@@ -32,7 +32,7 @@ impl Window {
     }
 
     /// A reduction begins.
-    pub fn remember(&mut self) {
+    pub fn save_before_reduction(&mut self) {
         self.before_reduction = self.cwnd;
         self.widest = self.widest.max(self.cwnd);
     }

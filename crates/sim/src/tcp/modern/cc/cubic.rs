@@ -5,7 +5,7 @@ use super::super::stack::{Cubic, Stack};
 use super::super::u128_division::quotient;
 use super::super::window::Window;
 use super::hystart::HyStart;
-use super::{AckSample, CongestionControl, PhaseChange, Start};
+use super::{AckSample, CongestionControl, PhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// beta_cubic is 717/1024, which is 0.7.
@@ -57,7 +57,7 @@ pub struct CubicControl {
     min_delay: Option<Nanos>,
     hystart: HyStart,
     /// HyStart has ended slow start.
-    found: bool,
+    exited_slow_start: bool,
 }
 
 impl CubicControl {
@@ -72,14 +72,14 @@ impl CubicControl {
             last: None,
             min_delay: None,
             hystart: HyStart::begin(now, start),
-            found: false,
+            exited_slow_start: false,
         }
     }
 
     /// Whether HyStart has ended slow start.
     #[must_use]
-    pub fn hystart_found(&self) -> bool {
-        self.found
+    pub fn has_exited_slow_start(&self) -> bool {
+        self.exited_slow_start
     }
 
     /// The time as Linux's clock shows it.
@@ -113,7 +113,7 @@ impl CubicControl {
         };
         let friendly = if self.rules.reno_friendly { self.reno_friendly(cwnd) } else { None };
         // At most a packet for each two: half as much again in a round trip.
-        let per_packet = friendly.map_or(curve, |most| curve.min(most)).max(2);
+        let per_packet = friendly.map_or(curve, |max| curve.min(max)).max(2);
         let at = same_tick.map_or(now, |last| last.at);
         let evaluated = same_tick.map_or(cwnd, |last| last.cwnd);
         self.last = Some(Evaluation { at, cwnd: evaluated, per_packet });
@@ -161,15 +161,15 @@ fn curve(epoch: &Epoch, elapsed: Nanos, cwnd: u32) -> u32 {
 
 impl CongestionControl for CubicControl {
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         let begun = self.epoch.is_some() ^ self.last.is_some() ^ self.min_delay.is_some();
         self.tick ^ u64::from(self.w_max) ^ u64::from(begun)
     }
 
     /// A round-trip time says something in slow start, or where it is the smallest.
     #[inline(always)]
-    fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
-        let seeks = !self.found && window.in_slow_start();
+    fn needs_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+        let seeks = !self.exited_slow_start && window.in_slow_start();
         rtt.is_some_and(|rtt| seeks || self.min_delay.is_none_or(|min| rtt < min))
     }
 
@@ -183,12 +183,12 @@ impl CongestionControl for CubicControl {
         let rtt = rtt.max(1);
         let min = self.min_delay.map_or(rtt, |min| min.min(rtt));
         self.min_delay = Some(min);
-        if !self.found
+        if !self.exited_slow_start
             && window.in_slow_start()
             && (self.rules.hystart_train || self.rules.hystart_delay)
             && self.hystart.ends(&self.rules, window, min, sample)
         {
-            self.found = true;
+            self.exited_slow_start = true;
             window.ssthresh = window.cwnd;
         }
     }
@@ -228,13 +228,13 @@ impl CongestionControl for CubicControl {
             self.epoch = None;
             self.last = None;
             self.min_delay = None;
-            self.found = false;
+            self.exited_slow_start = false;
             self.hystart = HyStart::begin(change.now, change.next);
         }
     }
 
     /// RFC 9438, section 4.2: a time in which the application sends nothing does not count.
-    fn on_transmit_start(&mut self, _window: &mut Window, now: Nanos, start: Start) {
+    fn on_transmit_start(&mut self, _window: &mut Window, now: Nanos, start: TransmitStart) {
         let now = self.ticks(now);
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + start.idle).min(now);

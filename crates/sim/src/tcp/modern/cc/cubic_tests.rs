@@ -60,7 +60,7 @@ fn rfc_9438_4_2_a_time_in_which_nothing_is_sent_does_not_count() {
         let mut window = reduced(&mut cubic, 1000);
         acknowledge(&mut cubic, &mut window, rtt, 0..SECOND);
         let now = SECOND + idle;
-        cubic.on_transmit_start(&mut window, now, Start { idle, app_limited: true });
+        cubic.on_transmit_start(&mut window, now, TransmitStart { idle, app_limited: true });
         acknowledge(&mut cubic, &mut window, rtt, now..now + 3 * SECOND);
         window.cwnd
     };
@@ -113,12 +113,12 @@ fn linux_cubictcp_acked_hears_no_delay_in_the_second_after_an_epoch_began() {
     let mut cubic = control(Cubic::LINUX);
     let mut window = reduced(&mut cubic, 100);
     acknowledge(&mut cubic, &mut window, long, 0..long);
-    let mut heard = |now| {
+    let mut context = |now| {
         cubic.on_sample(&mut window, &ack(now, short, 70));
         cubic.min_delay
     };
-    assert_eq!(heard(SECOND - 4 * MILLISECOND), Some(long));
-    assert_eq!(heard(SECOND), Some(short));
+    assert_eq!(context(SECOND - 4 * MILLISECOND), Some(long));
+    assert_eq!(context(SECOND), Some(short));
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn linux_s_cubictcp_state_learns_anew_with_each_timeout() {
     now += 60 * MILLISECOND;
     let stamps = Timestamps { value: 1, echo: stamp(now - 50 * MILLISECOND) };
     let (ack, window) = (1 + u64::from(stack.mss), 1 << 40);
-    let heard = Ack { ack, window, seq: 1, timestamps: Some(stamps), ..Ack::default() };
-    sender.on_ack(now, &heard, &stack, &mut ());
+    let context = Ack { ack, window, seq: 1, timestamps: Some(stamps), ..Ack::default() };
+    sender.on_ack(now, &context, &stack, &mut ());
     send(&mut sender, now);
     assert!(min_delay(&sender).is_some());
     time_out(&mut sender);

@@ -44,7 +44,7 @@ impl DctcpControl {
 
 impl CongestionControl for DctcpControl {
     #[inline(always)]
-    fn wants_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
+    fn needs_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
         true
     }
 

@@ -169,7 +169,7 @@ pub struct PhaseChange {
 
 /// How sending begins with nothing in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct TransmitStart {
     /// How long after the last packet.
     pub idle: Nanos,
     /// Whether the application limited before.
@@ -185,7 +185,7 @@ pub trait CongestionControl {
     /// In recovery only one that governs the window is asked; else PRR brings it to `ssthresh`.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
 
-    /// A packet is found lost; asked only where [`Self::hears_losses`].
+    /// A packet is found lost; asked only where [`Self::has_loss_feedback`].
     fn on_lost(&mut self, _window: &mut Window, _lost: &LostPacket) {}
 
     /// The threshold after a loss or a mark.
@@ -198,47 +198,47 @@ pub trait CongestionControl {
     fn on_established(&mut self, _window: &Window, _now: Nanos, _rtt: Nanos) {}
 
     /// A packet is sent with nothing in flight.
-    fn on_transmit_start(&mut self, _window: &mut Window, _now: Nanos, _start: Start) {}
+    fn on_transmit_start(&mut self, _window: &mut Window, _now: Nanos, _start: TransmitStart) {}
 
     /// The window when a reduction is undone.
-    fn undone(&mut self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
         window.cwnd.max(window.before_reduction)
     }
 
     /// Whether it sets window and rate itself, also while losses are repaired: what asks for a rate
     /// does.
     #[inline(always)]
-    fn governs(&self) -> bool {
-        self.asked_rate().is_some()
+    fn controls_window(&self) -> bool {
+        self.requested_pacing_rate().is_some()
     }
 
     /// Whether it hears of each packet found lost, with what was in flight when that was sent.
     #[inline(always)]
-    fn hears_losses(&self) -> bool {
+    fn has_loss_feedback(&self) -> bool {
         false
     }
 
     /// Whether rate samples of now say nothing of the path, as little is sent on purpose.
     #[inline(always)]
-    fn probes_rtt(&self) -> bool {
+    fn is_probing_rtt(&self) -> bool {
         false
     }
 
     /// The rate it asks for, in bytes a second.
     #[inline(always)]
-    fn asked_rate(&self) -> Option<u64> {
+    fn requested_pacing_rate(&self) -> Option<u64> {
         None
     }
 
     /// A word of each line of it that most acknowledgements need.
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         0
     }
 
     /// Whether a sample with this round-trip time says something to [`Self::on_sample`].
     #[inline(always)]
-    fn wants_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
+    fn needs_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
         false
     }
 }
@@ -286,59 +286,59 @@ impl AnyControl {
         }
     }
 
-    /// See [`CongestionControl::fetch`], of one that is no farther away than this.
+    /// See [`CongestionControl::prefetch`], of one that is no farther away than this.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         match self {
-            Self::Reno(control) => control.fetch(),
-            Self::Cubic(control) => control.fetch(),
-            Self::Dctcp(control) => control.fetch(),
+            Self::Reno(control) => control.prefetch(),
+            Self::Cubic(control) => control.prefetch(),
+            Self::Dctcp(control) => control.prefetch(),
             Self::Bbr(_) | Self::Bbr3(_) => 0,
         }
     }
 
     /// The same of one that is.
     #[inline(always)]
-    pub(super) fn fetch_more(&self) -> u64 {
+    pub(super) fn prefetch_second(&self) -> u64 {
         match self {
             Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) => 0,
-            Self::Bbr(control) => control.fetch(),
-            Self::Bbr3(control) => control.fetch(),
+            Self::Bbr(control) => control.prefetch(),
+            Self::Bbr3(control) => control.prefetch(),
         }
     }
 
-    /// See [`CongestionControl::governs`].
+    /// See [`CongestionControl::controls_window`].
     #[inline(always)]
     #[must_use]
-    pub fn governs(&self) -> bool {
-        each!(self, control => control.governs())
+    pub fn controls_window(&self) -> bool {
+        each!(self, control => control.controls_window())
     }
 
-    /// See [`CongestionControl::hears_losses`].
+    /// See [`CongestionControl::has_loss_feedback`].
     #[inline(always)]
     #[must_use]
-    pub fn hears_losses(&self) -> bool {
-        each!(self, control => control.hears_losses())
+    pub fn has_loss_feedback(&self) -> bool {
+        each!(self, control => control.has_loss_feedback())
     }
 
-    /// See [`CongestionControl::probes_rtt`].
+    /// See [`CongestionControl::is_probing_rtt`].
     #[must_use]
-    pub fn probes_rtt(&self) -> bool {
-        each!(self, control => control.probes_rtt())
+    pub fn is_probing_rtt(&self) -> bool {
+        each!(self, control => control.is_probing_rtt())
     }
 
-    /// See [`CongestionControl::asked_rate`].
+    /// See [`CongestionControl::requested_pacing_rate`].
     #[inline(always)]
     #[must_use]
     pub fn pacing_rate(&self) -> Option<u64> {
-        each!(self, control => control.asked_rate())
+        each!(self, control => control.requested_pacing_rate())
     }
 
-    /// See [`CongestionControl::wants_sample`].
+    /// See [`CongestionControl::needs_sample`].
     #[inline(always)]
     #[must_use]
-    pub fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
-        each!(self, control => control.wants_sample(window, rtt))
+    pub fn needs_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+        each!(self, control => control.needs_sample(window, rtt))
     }
 
     /// See [`CongestionControl::on_sample`].
@@ -349,14 +349,14 @@ impl AnyControl {
 
     /// See [`CongestionControl::on_ack`], of one that governs; no code is made of the others.
     #[inline(always)]
-    pub fn govern(&mut self, window: &mut Window, sample: &AckSample) {
-        each!(self, control => if control.governs() { control.on_ack(window, sample) });
+    pub fn set_window_by_control(&mut self, window: &mut Window, sample: &AckSample) {
+        each!(self, control => if control.controls_window() { control.on_ack(window, sample) });
     }
 
     /// The same, of one that does not.
     #[inline(always)]
     pub fn grow(&mut self, window: &mut Window, sample: &AckSample) {
-        each!(self, control => if !control.governs() { control.on_ack(window, sample) });
+        each!(self, control => if !control.controls_window() { control.on_ack(window, sample) });
     }
 
     /// See [`CongestionControl::on_lost`].
@@ -380,12 +380,12 @@ impl AnyControl {
     }
 
     /// See [`CongestionControl::on_transmit_start`].
-    pub fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
+    pub fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: TransmitStart) {
         each!(self, control => control.on_transmit_start(window, now, start));
     }
 
-    /// See [`CongestionControl::undone`].
-    pub fn undone(&mut self, window: &Window) -> u32 {
-        each!(self, control => control.undone(window))
+    /// See [`CongestionControl::undo_cwnd`].
+    pub fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        each!(self, control => control.undo_cwnd(window))
     }
 }

@@ -5,10 +5,10 @@ use super::{Data, Receiver};
 use crate::clock::{NEVER, Nanos};
 
 /// The shortest delay of an acknowledgement.
-pub(super) const SHORTEST: Nanos = 40 * MILLISECOND;
+pub(super) const MIN_DELAY: Nanos = 40 * MILLISECOND;
 /// The longest, and that of a conversation.
-const LONGEST: Nanos = 500 * MILLISECOND;
-const CONVERSATION: Nanos = 200 * MILLISECOND;
+const MAX_DELAY: Nanos = 500 * MILLISECOND;
+const MAX_INTERACTIVE_DELAY: Nanos = 200 * MILLISECOND;
 /// Packets that are acknowledged at once at the start.
 pub(super) const QUICK_ACKS: u8 = 16;
 /// The window grows with packets of so many bytes of data.
@@ -46,7 +46,7 @@ pub(super) struct Delay {
     pub quick: u8,
     pub last_arrival: Nanos,
     /// Both ends send: acknowledgements ride on data.
-    pub conversation: bool,
+    pub interactive: bool,
     /// A packet waits to be acknowledged that was pushed, or is not full.
     pub pushed: bool,
     /// Where the application reads once an instant: what is due when it has read. Another time is
@@ -57,14 +57,14 @@ pub(super) struct Delay {
 impl Receiver {
     #[inline(always)]
     pub(super) fn delay_ack(&mut self, now: Nanos, stack: &Stack) {
-        let mut wait = self.delay.ato.unwrap_or(SHORTEST);
-        if wait > SHORTEST {
-            let talks = self.delay.conversation || self.delay.pushed;
-            let most = if talks { CONVERSATION } else { LONGEST };
-            let by_rtt = self.srtt.map_or(most, |srtt| srtt.max(SHORTEST));
-            wait = wait.min(most).min(by_rtt);
+        let mut wait = self.delay.ato.unwrap_or(MIN_DELAY);
+        if wait > MIN_DELAY {
+            let interactive = self.delay.interactive || self.delay.pushed;
+            let max = if interactive { MAX_INTERACTIVE_DELAY } else { MAX_DELAY };
+            let by_rtt = self.srtt.map_or(max, |srtt| srtt.max(MIN_DELAY));
+            wait = wait.min(max).min(by_rtt);
         }
-        let at = now + stack.in_ticks(wait.min(CONVERSATION));
+        let at = now + stack.in_ticks(wait.min(MAX_INTERACTIVE_DELAY));
         self.due = match self.due.later() {
             Some(before) if before <= now + wait / 4 => Due::NOW,
             Some(before) => Due::at(before.min(at)),
@@ -76,8 +76,8 @@ impl Receiver {
     /// `__tcp_ack_snd_check` leaves what is not read to whoever reads it, as the window would be
     /// smaller than what was advertised.
     #[inline(never)]
-    pub(super) fn leave_to_reader(&mut self, now: Nanos, stack: &Stack) {
-        if self.awaits_reader() {
+    pub(super) fn defer_to_reader(&mut self, now: Nanos, stack: &Stack) {
+        if self.is_read_pending() {
             self.due = self.delay.read;
         }
         self.delay_ack(now, stack);
@@ -88,27 +88,27 @@ impl Receiver {
     }
 
     /// Whether what is due is the application's turn.
-    pub(super) fn awaits_reader(&self) -> bool {
+    pub(super) fn is_read_pending(&self) -> bool {
         let awaited = self.delay.read != Due::NOTHING && self.delay.read != self.due;
         awaited && self.due.later().is_some()
     }
 
     /// The application has read all that there is.
-    pub(super) fn read_instant(&mut self) {
-        self.due = if self.read_tells(true) { Due::NOW } else { self.delay.read };
+    pub(super) fn on_instant_read(&mut self) {
+        self.due = if self.acks_read(true) { Due::NOW } else { self.delay.read };
     }
 
     /// Linux's `tcp_cleanup_rbuf`: whether a read is told to the sender, where it has `drained` what
     /// there was.
-    pub(super) fn read_tells(&self, drained: bool) -> bool {
+    pub(super) fn acks_read(&self, drained: bool) -> bool {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
-        full || (drained && self.delay.pushed && !self.delay.conversation)
+        full || (drained && self.delay.pushed && !self.delay.interactive)
     }
 
     /// Packets that come close to each other keep the delay short: RFC 5681, section 4.2, lets it
     /// be up to 500 ms.
     #[inline(always)]
-    pub(super) fn hear_arrival(&mut self, now: Nanos, data: &Data, stack: &Stack) {
+    pub(super) fn on_arrival(&mut self, now: Nanos, data: &Data, stack: &Stack) {
         if stack.receiving.delayed_acks != DelayedAcks::Linux {
             return;
         }
@@ -119,10 +119,10 @@ impl Receiver {
         match self.delay.ato {
             None => {
                 self.add_quick_acks(QUICK_ACKS);
-                self.delay.ato = Some(SHORTEST);
+                self.delay.ato = Some(MIN_DELAY);
             }
-            Some(ato) if gap <= SHORTEST / 2 => {
-                self.delay.ato = Some(ato / 2 + SHORTEST / 2);
+            Some(ato) if gap <= MIN_DELAY / 2 => {
+                self.delay.ato = Some(ato / 2 + MIN_DELAY / 2);
             }
             Some(ato) if gap < ato => self.delay.ato = Some((ato / 2 + gap).min(rto)),
             Some(_) if gap > rto => self.add_quick_acks(QUICK_ACKS),
@@ -131,9 +131,9 @@ impl Receiver {
     }
 
     #[inline(never)]
-    pub(super) fn add_quick_acks(&mut self, most: u8) {
+    pub(super) fn add_quick_acks(&mut self, max: u8) {
         let acks = self.window() / (2 * u64::from(self.largest));
-        let acks = u8::try_from(acks).unwrap_or(u8::MAX).max(2).min(most);
+        let acks = u8::try_from(acks).unwrap_or(u8::MAX).max(2).min(max);
         self.delay.quick = self.delay.quick.max(acks);
     }
 
@@ -146,9 +146,9 @@ impl Receiver {
         }
     }
 
-    pub(super) fn enter_quick_mode(&mut self, most: u8) {
-        self.add_quick_acks(most);
-        self.delay.conversation = false;
-        self.delay.ato = Some(SHORTEST);
+    pub(super) fn enter_quick_mode(&mut self, max: u8) {
+        self.add_quick_acks(max);
+        self.delay.interactive = false;
+        self.delay.ato = Some(MIN_DELAY);
     }
 }

@@ -7,7 +7,7 @@ use super::{Ecn, Receiver};
 impl Receiver {
     /// RFC 3168, section 6.1.3; each mark for DCTCP: RFC 8257, section 3.2.
     #[inline(never)]
-    pub(super) fn hear_ecn(&mut self, len: u32, ecn: Ecn, cwr: bool, stack: &Stack) {
+    pub(super) fn on_ecn(&mut self, len: u32, ecn: Ecn, cwr: bool, stack: &Stack) {
         let marked = ecn == Ecn::Marked;
         if len == 0 {
             return;

@@ -2,19 +2,19 @@
 //! window has room for it.
 
 use super::super::AckSample;
-use super::super::path_model::{Epoch, carried};
+use super::super::path_model::{AckEpoch, carried};
 use crate::clock::Nanos;
 use crate::tcp::modern::stack::MILLISECOND;
 
 /// The largest of this many rounds to twice as many counts.
 const ROUNDS: u8 = 5;
 /// Room for at most this much time.
-const LONGEST: Nanos = 100 * MILLISECOND;
+const MAX_TIME: Nanos = 100 * MILLISECOND;
 
 /// What is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Aggregation {
-    epoch: Epoch,
+    epoch: AckEpoch,
     extra: [u32; 2],
     at: usize,
     rounds: u8,
@@ -23,12 +23,12 @@ pub struct Aggregation {
 impl Aggregation {
     /// An epoch begins now.
     pub fn new(now: Nanos) -> Self {
-        Self { epoch: Epoch::new(now), extra: [0; 2], at: 0, rounds: 0 }
+        Self { epoch: AckEpoch::new(now), extra: [0; 2], at: 0, rounds: 0 }
     }
 
     /// After an idle time a new epoch begins.
     pub fn restarted(self, now: Nanos) -> Self {
-        Self { epoch: Epoch::new(now), ..self }
+        Self { epoch: AckEpoch::new(now), ..self }
     }
 
     /// An acknowledgement, with the bandwidth that the model has.
@@ -50,6 +50,6 @@ impl Aggregation {
 
     /// Packets that the window has more.
     pub fn room(&self, bw: u64) -> u32 {
-        self.extra[0].max(self.extra[1]).min(carried(bw, LONGEST))
+        self.extra[0].max(self.extra[1]).min(carried(bw, MAX_TIME))
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tcp::modern::cc::path_model::{Epoch, burst_packets};
+use crate::tcp::modern::cc::path_model::{AckEpoch, burst_packets};
 use crate::tcp::modern::packet::Packet;
 use crate::tcp::modern::sender::{Repair, Sender};
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
@@ -30,15 +30,15 @@ fn a_burst_is_what_the_rate_sends_in_a_millisecond() {
 #[test]
 fn the_cycle_begins_anywhere_but_where_it_drains() {
     let stack = Preset::LinuxBbr.stack();
-    let mut seen = [0; 8];
+    let mut sample = [0; 8];
     for seed in 0..200 {
         let mut bbr = Bbr::new(&stack, 0, seed);
         bbr.enter_probe_bw(0);
         let Mode::ProbeBw { phase, .. } = bbr.mode() else { panic!("{:?}", bbr.mode()) };
-        seen[usize::from(phase)] += 1;
+        sample[usize::from(phase)] += 1;
     }
-    assert_eq!(seen[1], 0);
-    assert_eq!(seen.iter().filter(|&&n| n > 0).count(), 7);
+    assert_eq!(sample[1], 0);
+    assert_eq!(sample.iter().filter(|&&n| n > 0).count(), 7);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn linux_s_bbr_init_has_the_handshake_s_round_trip_time_as_the_smallest() {
 fn linux_s_bbr_update_ack_aggregation_expects_no_part_of_a_packet() {
     // Two packets a millisecond.
     let bw = bandwidth(2, MILLISECOND);
-    let mut epoch = Epoch::new(0);
+    let mut epoch = AckEpoch::new(0);
     assert_eq!(epoch.extra(&AckSample::of(0, 2, 10), bw, 100), 2);
     // One and a half are expected since, which is one.
     assert_eq!(epoch.extra(&AckSample::of(MILLISECOND * 3 / 4, 1, 10), bw, 100), 2);
@@ -89,7 +89,7 @@ fn linux_s_bbr_update_min_rtt_saves_the_larger_window_for_the_end_of_the_probe()
     let mut window = Window::new(60);
     bbr.saved_cwnd = 80;
     bbr.update_min_rtt(&mut window, &AckSample::of(MIN_RTT_WINDOW + 1, 1, 50));
-    assert!(bbr.probes_rtt());
+    assert!(bbr.is_probing_rtt());
     assert_eq!(bbr.saved_cwnd, 80);
 }
 
@@ -193,7 +193,7 @@ fn policed(bbr: &mut Bbr, lost: u32, rounds: std::ops::Range<u32>) {
     for round in rounds {
         let at = Nanos::from(round) * 10 * MILLISECOND;
         let totals = Totals { at, delivered: 256 * round, lost: lost * round };
-        bbr.watch_policer(&Seen { totals, lost: lost > 0, app_limited: false });
+        bbr.watch_policer(&PolicerSample { totals, lost: lost > 0, app_limited: false });
     }
 }
 

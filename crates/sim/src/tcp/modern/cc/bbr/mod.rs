@@ -17,14 +17,15 @@ mod probe_rtt;
 mod startup;
 
 use self::aggregation::Aggregation;
-use self::policer::{Policer, Seen};
+use self::policer::{Policer, PolicerSample};
 use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
 use super::path_model::{
-    Draws, FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, RttProbe, UNIT, bandwidth, packets,
+    FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, RttProbe, SplitMix64, UNIT, bandwidth,
+    packets,
 };
-use super::{AckSample, CongestionControl, PhaseChange, Start, Totals};
+use super::{AckSample, CongestionControl, PhaseChange, Totals, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
 /// 2 / ln 2, with which the rate can double each round.
@@ -72,12 +73,12 @@ pub struct Bbr {
     /// The phase of recovery at the last acknowledgement.
     phase: PhaseName,
     /// In the first round of a recovery a packet is sent for each one delivered.
-    conserves: bool,
+    packet_conservation: bool,
     /// The window before a recovery or a probe of the round-trip time.
     saved_cwnd: u32,
     restarts_from_idle: bool,
     pace: Pace,
-    draws: Draws,
+    random: SplitMix64,
 }
 
 impl Bbr {
@@ -96,11 +97,11 @@ impl Bbr {
             policer: Policer::default(),
             aggregation: Aggregation::new(now),
             phase: PhaseName::Open,
-            conserves: false,
+            packet_conservation: false,
             saved_cwnd: 0,
             restarts_from_idle: false,
             pace: Pace::new(stack, HIGH_GAIN),
-            draws: Draws::new(seed),
+            random: SplitMix64::new(seed),
         }
     }
 
@@ -157,14 +158,14 @@ impl Bbr {
             self.round_end = ack.total_delivered;
             self.round += 1;
             self.round_start = true;
-            self.conserves = false;
+            self.packet_conservation = false;
         }
         let totals = Totals { at: ack.now, delivered: ack.total_delivered, lost: ack.total_lost };
         let app_limited = ack.rate.app_limited;
-        self.watch_policer(&Seen { totals, lost: ack.lost > 0, app_limited });
+        self.watch_policer(&PolicerSample { totals, lost: ack.lost > 0, app_limited });
         let bw = bandwidth(rate.delivered, rate.interval);
         if !ack.rate.app_limited || bw >= self.max_bw() {
-            self.bw.hear(self.round, bw, BW_ROUNDS);
+            self.bw.update(self.round, bw, BW_ROUNDS);
         }
     }
 
@@ -184,18 +185,18 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         let known = self.min_rtt.is_some() ^ (self.mode == Mode::Startup);
         self.pace.rate() ^ self.min_rtt_at ^ u64::from(self.round) ^ u64::from(known)
     }
 
     #[inline(always)]
-    fn asked_rate(&self) -> Option<u64> {
+    fn requested_pacing_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }
 
-    fn probes_rtt(&self) -> bool {
-        Self::probes_rtt(self)
+    fn is_probing_rtt(&self) -> bool {
+        Self::is_probing_rtt(self)
     }
 
     /// Each acknowledgement sets rate and window.
@@ -203,7 +204,7 @@ impl CongestionControl for Bbr {
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.update_model(window, sample);
         let bw = self.bandwidth();
-        self.pace.hear_rtt(window.cwnd, sample.srtt);
+        self.pace.init_from_rtt(window.cwnd, sample.srtt);
         self.set_rate(bw, self.pacing_gain());
         self.set_cwnd(window, sample, bw);
     }
@@ -221,7 +222,11 @@ impl CongestionControl for Bbr {
             self.phase = PhaseName::Loss;
             self.full.forget_bandwidth();
             self.round_start = true;
-            self.watch_policer(&Seen { totals: change.totals, lost: true, app_limited: false });
+            self.watch_policer(&PolicerSample {
+                totals: change.totals,
+                lost: true,
+                app_limited: false,
+            });
         }
     }
 
@@ -229,10 +234,10 @@ impl CongestionControl for Bbr {
     /// is that of the first window in it.
     fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
         (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
-        self.pace.hear_rtt(window.cwnd, Some(rtt));
+        self.pace.init_from_rtt(window.cwnd, Some(rtt));
     }
 
-    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
+    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: TransmitStart) {
         if !start.app_limited {
             return;
         }
@@ -245,7 +250,7 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn undone(&mut self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
         self.full.look_from(0);
         self.policer = Policer::default();
         window.cwnd

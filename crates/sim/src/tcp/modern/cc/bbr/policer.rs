@@ -40,7 +40,7 @@ pub enum Policer {
 
 /// What is seen of it at once.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct PolicerSample {
     /// What was delivered and lost so far.
     pub totals: Totals,
     /// Whether a packet was found lost now.
@@ -49,7 +49,7 @@ pub struct Seen {
     pub app_limited: bool,
 }
 
-impl Seen {
+impl PolicerSample {
     /// The rate since an interval began, if enough was lost. Linux's clock for it has milliseconds.
     fn rate_since(&self, from: &Totals) -> Option<u64> {
         let lost = u64::from(self.totals.lost.wrapping_sub(from.lost));
@@ -74,14 +74,14 @@ impl Policer {
 impl Bbr {
     /// Linux's `bbr_lt_bw_sampling`. Mostly none was seen, and nothing is lost.
     #[inline(always)]
-    pub(super) fn watch_policer(&mut self, seen: &Seen) {
-        if seen.lost || !matches!(self.policer, Policer::Unseen) {
-            self.sample_policer(seen);
+    pub(super) fn watch_policer(&mut self, sample: &PolicerSample) {
+        if sample.lost || !matches!(self.policer, Policer::Unseen) {
+            self.sample_policer(sample);
         }
     }
 
     #[inline(never)]
-    fn sample_policer(&mut self, seen: &Seen) {
+    fn sample_policer(&mut self, sample: &PolicerSample) {
         let round = u32::from(self.round_start);
         match self.policer {
             Policer::Found { bandwidth, rounds } => {
@@ -90,28 +90,34 @@ impl Bbr {
                 self.policer = Policer::Found { bandwidth, rounds };
                 if rounds >= USED_FOR {
                     self.policer = Policer::Unseen;
-                    self.enter_probe_bw(seen.totals.at);
+                    self.enter_probe_bw(sample.totals.at);
                 }
             }
-            Policer::Unseen if !seen.lost => (),
-            Policer::Unseen if seen.app_limited => (),
+            Policer::Unseen if !sample.lost => (),
+            Policer::Unseen if sample.app_limited => (),
             Policer::Unseen => {
-                let from = seen.totals;
+                let from = sample.totals;
                 self.policer = Policer::Sampling { from, rounds: round, before: None };
             }
-            Policer::Sampling { .. } if seen.app_limited => self.policer = Policer::Unseen,
+            Policer::Sampling { .. } if sample.app_limited => self.policer = Policer::Unseen,
             Policer::Sampling { from, rounds, before } => {
-                self.policer = self.sampled(seen, from, rounds + round, before);
+                self.policer = self.sampled(sample, from, rounds + round, before);
             }
         }
     }
 
-    fn sampled(&self, seen: &Seen, from: Totals, rounds: u32, before: Option<u64>) -> Policer {
+    fn sampled(
+        &self,
+        sample: &PolicerSample,
+        from: Totals,
+        rounds: u32,
+        before: Option<u64>,
+    ) -> Policer {
         if rounds > 4 * ROUNDS {
             return Policer::Unseen;
         }
-        let over = rounds >= ROUNDS && seen.lost;
-        let Some(bw) = over.then(|| seen.rate_since(&from)).flatten() else {
+        let over = rounds >= ROUNDS && sample.lost;
+        let Some(bw) = over.then(|| sample.rate_since(&from)).flatten() else {
             return Policer::Sampling { from, rounds, before };
         };
         if let Some(before) = before {
@@ -121,6 +127,6 @@ impl Bbr {
                 return Policer::Found { bandwidth: (bw + before) / 2, rounds: 0 };
             }
         }
-        Policer::Sampling { from: seen.totals, rounds: 0, before: Some(bw) }
+        Policer::Sampling { from: sample.totals, rounds: 0, before: Some(bw) }
     }
 }

@@ -13,7 +13,7 @@ const BEGINNINGS: u64 = 7;
 impl Bbr {
     /// Begins the cycle somewhere, so that flows are not in step.
     pub(super) fn enter_probe_bw(&mut self, now: Nanos) {
-        let before = 7 - self.draws.below(BEGINNINGS) as u8;
+        let before = 7 - self.random.below(BEGINNINGS) as u8;
         self.mode = Mode::ProbeBw { phase: (before + 1) % 8, since: now };
     }
 
@@ -30,7 +30,7 @@ impl Bbr {
         if gain == UNIT {
             return full_length;
         }
-        let in_flight = self.in_net(ack, ack.prior_in_flight);
+        let in_flight = self.packets_in_net(ack, ack.prior_in_flight);
         let bw = self.max_bw();
         if gain > UNIT {
             // Until that much is in flight, unless the path loses it.
@@ -40,7 +40,7 @@ impl Bbr {
     }
 
     /// How many packets will be in the network when the next one is sent at the pace.
-    pub(super) fn in_net(&self, ack: &AckSample, in_flight: u32) -> u32 {
+    pub(super) fn packets_in_net(&self, ack: &AckSample, in_flight: u32) -> u32 {
         let wait = ack.pace_at.saturating_sub(ack.now);
         let delivered = packets(self.bandwidth(), wait, UNIT).saturating_sub(u32::from(wait > 0));
         let burst = if self.pacing_gain() > UNIT { self.burst() } else { 0 };

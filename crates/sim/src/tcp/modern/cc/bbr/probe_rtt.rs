@@ -9,7 +9,7 @@ use crate::tcp::modern::window::Window;
 impl Bbr {
     /// Whether rate samples of now say nothing of the path.
     #[must_use]
-    pub fn probes_rtt(&self) -> bool {
+    pub fn is_probing_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt(_))
     }
 
@@ -22,7 +22,7 @@ impl Bbr {
                 self.min_rtt_at = ack.now;
             }
         }
-        if expired && !self.restarts_from_idle && !self.probes_rtt() {
+        if expired && !self.restarts_from_idle && !self.is_probing_rtt() {
             // In this order: a larger window that was saved before stays.
             self.mode = Mode::ProbeRtt(RttProbe::Emptying);
             self.save_cwnd(window.cwnd);

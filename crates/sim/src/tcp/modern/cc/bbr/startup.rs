@@ -11,7 +11,7 @@ impl Bbr {
             window.ssthresh = self.inflight(self.max_bw(), UNIT);
         }
         if self.mode == Mode::Drain
-            && self.in_net(ack, ack.in_flight) <= self.inflight(self.max_bw(), UNIT)
+            && self.packets_in_net(ack, ack.in_flight) <= self.inflight(self.max_bw(), UNIT)
         {
             self.enter_probe_bw(ack.now);
         }

@@ -25,7 +25,7 @@ struct Path {
 
 /// What one acknowledgement says.
 #[derive(Clone, Copy)]
-struct Heard {
+struct AckContext {
     delivered: u32,
     in_flight: u32,
     /// Packets delivered over a round-trip time.
@@ -39,7 +39,7 @@ struct Heard {
     fills: bool,
 }
 
-const ROUND: Heard = Heard {
+const ROUND: AckContext = AckContext {
     delivered: BDP,
     in_flight: 150,
     rate: BDP,
@@ -62,21 +62,21 @@ impl Path {
         Self { bbr, window, now: 0, delivered: 0, lost: 0, phase: PhaseName::Open, rtt: RTT }
     }
 
-    fn ack(&mut self, heard: Heard) {
-        let prior = if heard.round { self.delivered } else { self.bbr.round_end.wrapping_sub(1) };
-        self.now += if heard.round { RTT } else { MILLISECOND };
-        self.delivered += heard.delivered;
-        let rate = DeliveryRate { delivered: heard.rate, interval: RTT };
+    fn ack(&mut self, context: AckContext) {
+        let prior = if context.round { self.delivered } else { self.bbr.round_end.wrapping_sub(1) };
+        self.now += if context.round { RTT } else { MILLISECOND };
+        self.delivered += context.delivered;
+        let rate = DeliveryRate { delivered: context.rate, interval: RTT };
         let sample = AckSample {
             now: self.now,
             phase: self.phase,
-            delivered: heard.delivered,
-            lost: heard.lost,
+            delivered: context.delivered,
+            lost: context.lost,
             total_lost: self.lost,
             pace_at: self.now,
-            acked: heard.delivered,
-            prior_in_flight: heard.in_flight + heard.delivered,
-            in_flight: heard.in_flight,
+            acked: context.delivered,
+            prior_in_flight: context.in_flight + context.delivered,
+            in_flight: context.in_flight,
             rtt: Some(self.rtt),
             maybe_delayed: false,
             min_rtt: Some(RTT),
@@ -84,19 +84,19 @@ impl Path {
             rate: RateSample {
                 rate: Some(rate),
                 prior_delivered: Some(prior),
-                app_limited: heard.app_limited,
+                app_limited: context.app_limited,
                 retransmitted: false,
-                prior_lost: self.lost.wrapping_sub(heard.lost),
-                in_flight: heard.sent_in_flight,
+                prior_lost: self.lost.wrapping_sub(context.lost),
+                in_flight: context.sent_in_flight,
             },
             total_delivered: self.delivered,
             total_delivered_ce: 0,
             una: u64::from(self.delivered),
-            next: u64::from(self.delivered + heard.in_flight),
-            cwnd_limited: heard.fills,
-            fills_window: heard.fills,
+            next: u64::from(self.delivered + context.in_flight),
+            cwnd_limited: context.fills,
+            fills_window: context.fills,
             mss: 1448,
-            out: heard.in_flight,
+            out: context.in_flight,
             paced: true,
         };
         self.bbr.on_ack(&mut self.window, &sample);
@@ -120,7 +120,7 @@ impl Path {
     fn drains() -> Self {
         let mut path = Self::new();
         for rate in [25, 50, BDP, BDP, BDP, BDP] {
-            path.ack(Heard { rate, delivered: rate, ..ROUND });
+            path.ack(AckContext { rate, delivered: rate, ..ROUND });
         }
         assert!(matches!(path.bbr.mode(), Mode::Drain { .. }), "{:?}", path.bbr.mode());
         path
@@ -128,8 +128,8 @@ impl Path {
 
     fn cruises() -> Self {
         let mut path = Self::drains();
-        path.ack(Heard { in_flight: BDP, ..ROUND });
-        path.ack(Heard { in_flight: BDP, ..ROUND });
+        path.ack(AckContext { in_flight: BDP, ..ROUND });
+        path.ack(AckContext { in_flight: BDP, ..ROUND });
         assert_eq!(path.bbr.mode(), Mode::Cruise);
         path
     }
@@ -148,12 +148,12 @@ impl Path {
     }
 
     /// Rounds until it gets to a phase.
-    fn until(&mut self, mode: Mode, most: u32) -> u32 {
-        for rounds in 0..most {
+    fn until(&mut self, mode: Mode, max: u32) -> u32 {
+        for rounds in 0..max {
             if self.bbr.mode() == mode {
                 return rounds;
             }
-            self.ack(Heard { in_flight: BDP, ..ROUND });
+            self.ack(AckContext { in_flight: BDP, ..ROUND });
         }
         panic!("{:?} is not {mode:?}", self.bbr.mode());
     }
@@ -175,12 +175,12 @@ fn section_5_3_1_1_startup_paces_by_four_ln_two() {
 fn section_5_3_1_2_three_rounds_without_a_quarter_more_fill_the_pipe() {
     let mut path = Path::new();
     for rate in [40, 50, 63, 70, 75] {
-        path.ack(Heard { rate, ..ROUND });
+        path.ack(AckContext { rate, ..ROUND });
         assert_eq!(path.bbr.mode(), Mode::Startup);
     }
-    path.ack(Heard { rate: 76, app_limited: true, ..ROUND });
+    path.ack(AckContext { rate: 76, app_limited: true, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Startup, "the application limited");
-    path.ack(Heard { rate: 76, ..ROUND });
+    path.ack(AckContext { rate: 76, ..ROUND });
     assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
 }
 
@@ -193,7 +193,7 @@ fn section_5_3_1_3_six_ranges_and_two_percent_lost_end_startup() {
             path.lose(10 + 2 * range, 150, range + 1);
         }
         path.phase = PhaseName::Recovery;
-        path.ack(Heard { rate: 200, lost, ..ROUND });
+        path.ack(AckContext { rate: 200, lost, ..ROUND });
         assert_eq!(path.bbr.mode() != Mode::Startup, ends, "{ranges} ranges, {lost} lost");
         if ends {
             assert_eq!(path.bbr.inflight_longterm, Some(200), "what a round delivered");
@@ -206,9 +206,9 @@ fn section_5_3_2_drain_paces_at_half_until_a_bdp_is_in_flight() {
     let mut path = Path::drains();
     let rate = path.bbr.pace.of(path.bbr.bw, UNIT / 2);
     assert_eq!(path.bbr.pacing_rate(), rate);
-    path.ack(Heard { in_flight: BDP + 1, round: false, delivered: 1, ..ROUND });
+    path.ack(AckContext { in_flight: BDP + 1, round: false, delivered: 1, ..ROUND });
     assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
-    path.ack(Heard { in_flight: BDP, round: false, delivered: 1, ..ROUND });
+    path.ack(AckContext { in_flight: BDP, round: false, delivered: 1, ..ROUND });
     assert!(path.bbr.mode().cycles(), "{:?}", path.bbr.mode());
 }
 
@@ -227,11 +227,11 @@ fn section_5_3_2_drain_ends_after_three_rounds() {
 fn section_5_3_3_1_down_lasts_until_there_is_headroom() {
     let mut path = Path::drains();
     path.bbr.inflight_longterm = Some(BDP);
-    path.ack(Heard { in_flight: BDP, sent_in_flight: BDP, ..ROUND });
+    path.ack(AckContext { in_flight: BDP, sent_in_flight: BDP, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Down);
-    path.ack(Heard { in_flight: 86, sent_in_flight: BDP, ..ROUND });
+    path.ack(AckContext { in_flight: 86, sent_in_flight: BDP, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Down, "85 of 100 is in flight at most");
-    path.ack(Heard { in_flight: 85, sent_in_flight: BDP, ..ROUND });
+    path.ack(AckContext { in_flight: 85, sent_in_flight: BDP, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Cruise);
     assert_eq!(path.window.cwnd, 85);
 }
@@ -242,7 +242,7 @@ fn section_5_3_3_3_refill_lasts_a_round_without_short_term_bounds() {
     path.bbr.short_term = ShortTerm { bandwidth: Some(path.bbr.bw / 2), inflight: Some(50) };
     path.until(Mode::Refill, 70);
     assert_eq!(path.bbr.short_term, ShortTerm::default());
-    path.ack(Heard { round: false, delivered: 1, ..ROUND });
+    path.ack(AckContext { round: false, delivered: 1, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Refill);
     path.ack(ROUND);
     assert_eq!(path.bbr.mode(), Mode::Up);
@@ -258,9 +258,9 @@ fn section_5_3_3_5_up_paces_a_quarter_more_and_raises_the_window_gain() {
 #[test]
 fn section_5_3_3_5_the_long_term_bound_grows_by_one_two_four() {
     let mut path = Path::probes();
-    let most = path.window.cwnd;
-    path.bbr.inflight_longterm = Some(most);
-    let full = |path: &Path| Heard {
+    let max = path.window.cwnd;
+    path.bbr.inflight_longterm = Some(max);
+    let full = |path: &Path| AckContext {
         delivered: path.window.cwnd,
         fills: true,
         sent_in_flight: BDP,
@@ -276,7 +276,13 @@ fn section_5_3_3_5_the_long_term_bound_grows_by_one_two_four() {
         grown.push(bound - before);
         // As long as the bound limits, the rate need not grow.
         path.window.cwnd = bound;
-        path.ack(Heard { delivered: 0, fills: true, round: false, sent_in_flight: BDP, ..ROUND });
+        path.ack(AckContext {
+            delivered: 0,
+            fills: true,
+            round: false,
+            sent_in_flight: BDP,
+            ..ROUND
+        });
     }
     assert_eq!(grown, [1, 2, 4, 8]);
 }
@@ -285,13 +291,13 @@ fn section_5_3_3_5_the_long_term_bound_grows_by_one_two_four() {
 fn section_5_3_3_6_a_level_that_was_too_high_is_only_touched() {
     let mut path = Path::probes();
     (path.bbr.went_too_high, path.bbr.inflight_longterm) = (true, Some(140));
-    path.ack(Heard { in_flight: 139, sent_in_flight: 100, ..ROUND });
+    path.ack(AckContext { in_flight: 139, sent_in_flight: 100, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Up);
-    path.ack(Heard { in_flight: 140, sent_in_flight: 100, ..ROUND });
+    path.ack(AckContext { in_flight: 140, sent_in_flight: 100, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Down);
     assert!(path.bbr.precautionary);
     // A round without much loss: it was safe, and the next probe begins at once.
-    path.ack(Heard { in_flight: 140, sent_in_flight: 140, ..ROUND });
+    path.ack(AckContext { in_flight: 140, sent_in_flight: 140, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Refill);
     assert!(!path.bbr.precautionary);
 }
@@ -314,7 +320,7 @@ fn section_5_3_3_7_a_bound_that_limits_the_rate_does_not_end_up() {
     path.bbr.inflight_longterm = Some(path.window.cwnd);
     for _ in 0..6 {
         path.window.cwnd = path.bbr.inflight_longterm.unwrap();
-        path.ack(Heard { fills: true, sent_in_flight: BDP, delivered: 1, ..ROUND });
+        path.ack(AckContext { fills: true, sent_in_flight: BDP, delivered: 1, ..ROUND });
         assert_eq!(path.bbr.mode(), Mode::Up);
     }
 }
@@ -332,8 +338,8 @@ fn section_5_3_3_8_the_wait_is_two_to_three_seconds_and_random() {
     assert!(
         waits.iter().all(|&(wait, rounds)| (2 * SECOND..3 * SECOND).contains(&wait) && rounds <= 1)
     );
-    let (least, most) = (waits.iter().min().unwrap().0, waits.iter().max().unwrap().0);
-    assert!(least < 2 * SECOND + SECOND / 10 && most > 3 * SECOND - SECOND / 10);
+    let (min, max) = (waits.iter().min().unwrap().0, waits.iter().max().unwrap().0);
+    assert!(min < 2 * SECOND + SECOND / 10 && max > 3 * SECOND - SECOND / 10);
 }
 
 #[test]
@@ -356,16 +362,16 @@ fn section_5_3_4_a_probe_holds_half_a_bdp_for_200_ms() {
     let mut path = Path::cruises();
     let began = path.now;
     path.rtt = RTT + MILLISECOND;
-    while !path.bbr.probes_rtt() {
-        path.ack(Heard { in_flight: BDP, ..ROUND });
+    while !path.bbr.is_probing_rtt() {
+        path.ack(AckContext { in_flight: BDP, ..ROUND });
         assert!(path.now < began + 6 * SECOND);
     }
     assert!(path.now > 5 * SECOND, "{}", path.now);
     assert_eq!(path.window.cwnd, path.bbr.probe_rtt_cwnd());
     assert!((BDP / 2..=BDP / 2 + 2).contains(&path.window.cwnd), "{}", path.window.cwnd);
     let began = path.now;
-    while path.bbr.probes_rtt() {
-        path.ack(Heard { in_flight: BDP / 2, delivered: BDP / 2, ..ROUND });
+    while path.bbr.is_probing_rtt() {
+        path.ack(AckContext { in_flight: BDP / 2, delivered: BDP / 2, ..ROUND });
     }
     assert!((200 * MILLISECOND..=300 * MILLISECOND).contains(&(path.now - began)));
     assert_eq!(path.bbr.mode(), Mode::Cruise);
@@ -375,7 +381,7 @@ fn section_5_3_4_a_probe_holds_half_a_bdp_for_200_ms() {
 #[test]
 fn section_5_4_1_after_idling_it_paces_at_the_bandwidth() {
     let mut path = Path::probes();
-    let start = Start { idle: SECOND, app_limited: true };
+    let start = TransmitStart { idle: SECOND, app_limited: true };
     path.bbr.on_transmit_start(&mut path.window, path.now, start);
     assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.of(path.bbr.bw, UNIT));
 }
@@ -383,7 +389,7 @@ fn section_5_4_1_after_idling_it_paces_at_the_bandwidth() {
 #[test]
 fn section_5_5_6_the_bandwidth_is_the_largest_of_two_cycles() {
     let mut path = Path::probes();
-    path.ack(Heard { rate: 120, ..ROUND });
+    path.ack(AckContext { rate: 120, ..ROUND });
     assert_eq!(path.bandwidth(), 120);
     path.until(Mode::Down, 5);
     // A new smallest round-trip time, so that none is probed for.
@@ -400,7 +406,7 @@ fn section_5_5_9_the_window_has_room_for_acks_that_come_at_once() {
     let mut path = Path::cruises();
     let before = path.window.cwnd;
     for _ in 0..3 {
-        path.ack(Heard { round: false, delivered: 20, in_flight: BDP, ..ROUND });
+        path.ack(AckContext { round: false, delivered: 20, in_flight: BDP, ..ROUND });
     }
     assert!(path.window.cwnd > before + 30, "{} and {before}", path.window.cwnd);
 }
@@ -433,9 +439,9 @@ fn section_5_5_10_2_the_level_is_where_losses_came_to_two_percent() {
 #[test]
 fn section_5_5_10_3_losses_while_cruising_bound_the_short_term() {
     let mut path = Path::cruises();
-    let slower = Heard { rate: 90, delivered: 90, in_flight: BDP, ..ROUND };
+    let slower = AckContext { rate: 90, delivered: 90, in_flight: BDP, ..ROUND };
     path.lose(1000, 150, 1);
-    path.ack(Heard { round: false, delivered: 1, ..slower });
+    path.ack(AckContext { round: false, delivered: 1, ..slower });
     assert_eq!(path.bbr.short_term, ShortTerm::default(), "at the end of the round");
     let cwnd = path.window.cwnd;
     path.ack(slower);
@@ -446,9 +452,9 @@ fn section_5_5_10_3_losses_while_cruising_bound_the_short_term() {
     path.ack(slower);
     assert_eq!(carried(&path), 90);
     path.lose(1002, 150, 1);
-    path.ack(Heard { rate: 20, ..slower });
+    path.ack(AckContext { rate: 20, ..slower });
     path.lose(1003, 150, 1);
-    path.ack(Heard { rate: 20, ..slower });
+    path.ack(AckContext { rate: 20, ..slower });
     assert_eq!(carried(&path), 63, "0.7 of before at least");
     assert_eq!(path.bbr.inflight_longterm, None);
 }
@@ -460,7 +466,7 @@ fn section_5_5_11_2_a_spurious_recovery_brings_the_probe_back() {
         path.lose(1000 + since, 150, since);
     }
     assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Down, Some(149)));
-    let cwnd = path.bbr.undone(&Window { cwnd: 20, ..path.window });
+    let cwnd = path.bbr.undo_cwnd(&Window { cwnd: 20, ..path.window });
     assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Refill, None));
     assert_eq!(cwnd, path.window.cwnd);
 }
@@ -475,10 +481,10 @@ fn section_5_6_4_4_a_recovery_keeps_the_window_and_brings_it_back() {
     path.bbr.on_phase(&mut path.window, &change);
     path.window.cwnd = 1;
     path.phase = PhaseName::Loss;
-    path.ack(Heard { delivered: 1, in_flight: 1, ..ROUND });
+    path.ack(AckContext { delivered: 1, in_flight: 1, ..ROUND });
     assert_eq!(path.window.cwnd, 4, "MinPipeCwnd");
     path.phase = PhaseName::Open;
-    path.ack(Heard { delivered: 1, in_flight: 1, ..ROUND });
+    path.ack(AckContext { delivered: 1, in_flight: 1, ..ROUND });
     assert!(path.window.cwnd + 2 >= cwnd, "{} of {cwnd}", path.window.cwnd);
 }
 
@@ -486,12 +492,12 @@ fn section_5_6_4_4_a_recovery_keeps_the_window_and_brings_it_back() {
 fn section_5_6_4_7_each_phase_has_its_bounds() {
     let mut path = Path::cruises();
     path.bbr.inflight_longterm = Some(100);
-    path.ack(Heard { sent_in_flight: 100, in_flight: 80, ..ROUND });
+    path.ack(AckContext { sent_in_flight: 100, in_flight: 80, ..ROUND });
     assert_eq!((path.bbr.mode(), path.window.cwnd), (Mode::Cruise, 85));
     path.bbr.short_term.inflight = Some(60);
-    path.ack(Heard { sent_in_flight: 100, in_flight: 80, ..ROUND });
+    path.ack(AckContext { sent_in_flight: 100, in_flight: 80, ..ROUND });
     assert_eq!(path.window.cwnd, 60);
     path.until(Mode::Refill, 80);
-    path.ack(Heard { sent_in_flight: 100, in_flight: 80, ..ROUND });
+    path.ack(AckContext { sent_in_flight: 100, in_flight: 80, ..ROUND });
     assert_eq!((path.bbr.mode(), path.window.cwnd), (Mode::Up, 150), "as much was safe");
 }

@@ -2,7 +2,7 @@
 
 use super::super::path_model::UNIT;
 use super::super::{AckSample, LostPacket};
-use super::undo::Before;
+use super::undo::EndedState;
 use super::{Bbr3, Delivery, Mode, reached};
 use crate::clock::Nanos;
 use crate::tcp::modern::window::Window;
@@ -41,13 +41,13 @@ pub struct ShortTerm {
 impl ShortTerm {
     /// A bandwidth, bounded.
     pub fn bound(&self, bandwidth: u64) -> u64 {
-        self.bandwidth.map_or(bandwidth, |most| most.min(bandwidth))
+        self.bandwidth.map_or(bandwidth, |max| max.min(bandwidth))
     }
 }
 
 impl Bbr3 {
     /// Near the start of an acknowledgement.
-    pub(super) fn hear_delivery(&mut self, ack: &AckSample, delivery: Delivery) {
+    pub(super) fn update_latest_delivery(&mut self, ack: &AckSample, delivery: Delivery) {
         let latest = &mut self.latest;
         latest.bandwidth = latest.bandwidth.max(delivery.bandwidth);
         latest.inflight = latest.inflight.max(delivery.packets);
@@ -59,14 +59,14 @@ impl Bbr3 {
     }
 
     /// Near its end.
-    pub(super) fn forget_delivery(&mut self, delivery: Delivery) {
+    pub(super) fn advance_latest_delivery(&mut self, delivery: Delivery) {
         if self.latest.loss_round_start {
             self.latest.bandwidth = delivery.bandwidth;
             self.latest.inflight = delivery.packets;
         }
     }
 
-    pub(super) fn forget_congestion(&mut self) {
+    pub(super) fn reset_congestion_signals(&mut self) {
         self.latest.loss_in_round = false;
         self.latest.bandwidth = 0;
         self.latest.inflight = 0;
@@ -116,11 +116,11 @@ impl Bbr3 {
         self.went_too_high = true;
         self.probe_samples = false;
         if !app_limited {
-            let least = beta(u64::from(self.target_inflight(window.cwnd))) as u32;
-            self.inflight_longterm = Some(safe.max(least));
+            let min = beta(u64::from(self.target_inflight(window.cwnd))) as u32;
+            self.inflight_longterm = Some(safe.max(min));
         }
         if self.mode == Mode::Up {
-            self.undo.before = Some(Before::Up);
+            self.undo.ended = Some(EndedState::Up);
             self.start_down(now);
         }
     }

@@ -28,9 +28,9 @@ use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
 use super::path_model::{
-    Draws, Epoch, FullPipe, MaxFilter, Pace, RttProbe, TwoCycles, UNIT, bandwidth,
+    AckEpoch, FullPipe, MaxFilter, Pace, RttProbe, SplitMix64, TwoCycles, UNIT, bandwidth,
 };
-use super::{AckSample, CongestionControl, LostPacket, PhaseChange, Start};
+use super::{AckSample, CongestionControl, LostPacket, PhaseChange, TransmitStart};
 use crate::clock::Nanos;
 
 /// 4 ln 2, with which the rate can double each round: section 5.3.1.1.
@@ -137,7 +137,7 @@ pub struct Bbr3 {
     went_too_high: bool,
     /// The last probe ended early, at the level that was too high before.
     precautionary: bool,
-    epoch: Epoch,
+    epoch: AckEpoch,
     extra_acked: MaxFilter,
     undo: Undo,
     /// The phase of recovery at the last acknowledgement.
@@ -148,7 +148,7 @@ pub struct Bbr3 {
     uses_sack: bool,
     initial_window: u32,
     pace: Pace,
-    draws: Draws,
+    random: SplitMix64,
 }
 
 impl Bbr3 {
@@ -176,7 +176,7 @@ impl Bbr3 {
             probe_samples: false,
             went_too_high: false,
             precautionary: false,
-            epoch: Epoch::new(now),
+            epoch: AckEpoch::new(now),
             extra_acked: MaxFilter::default(),
             undo: Undo::default(),
             phase: PhaseName::Open,
@@ -185,7 +185,7 @@ impl Bbr3 {
             uses_sack: stack.detection.uses_sack(),
             initial_window: stack.initial_window,
             pace: Pace::new(stack, STARTUP_GAIN),
-            draws: Draws::new(seed),
+            random: SplitMix64::new(seed),
         }
     }
 
@@ -217,7 +217,7 @@ impl Bbr3 {
         }
         let bw = delivery.bandwidth;
         if bw > 0 && (bw >= self.max_bw.get() || !ack.rate.app_limited) {
-            self.max_bw.hear(bw);
+            self.max_bw.update(bw);
         }
     }
 
@@ -226,14 +226,14 @@ impl Bbr3 {
     fn update_aggregation(&mut self, window: &Window, ack: &AckSample) {
         let rounds = if self.full.reached() { 10 } else { 1 };
         let extra = self.epoch.extra(ack, self.bw, window.cwnd);
-        self.extra_acked.hear(self.round, u64::from(extra), rounds);
+        self.extra_acked.update(self.round, u64::from(extra), rounds);
     }
 
     /// Section 5.2.3: all that the model learns from an acknowledgement.
     fn update_model(&mut self, window: &mut Window, ack: &AckSample) {
         self.delivered = ack.total_delivered;
         let delivery = Delivery::of(ack);
-        self.hear_delivery(ack, delivery);
+        self.update_latest_delivery(ack, delivery);
         self.update_max_bw(ack, delivery);
         self.adapt_short_term(window);
         self.update_aggregation(window, ack);
@@ -245,7 +245,7 @@ impl Bbr3 {
         self.update_cycle(window, ack, delivery);
         self.update_min_rtt(ack);
         self.check_probe_rtt(window, ack);
-        self.forget_delivery(delivery);
+        self.advance_latest_delivery(delivery);
         self.bw = self.short_term.bound(self.max_bw.get());
     }
 }
@@ -257,30 +257,30 @@ fn reached(prior: u32, end: u32) -> bool {
 
 impl CongestionControl for Bbr3 {
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         let known = self.min_rtt.is_some() ^ self.inflight_longterm.is_some();
         let words = self.pace.rate() ^ self.bw ^ self.extra_acked.get();
         words ^ u64::from(self.round) ^ u64::from(known)
     }
 
     #[inline(always)]
-    fn asked_rate(&self) -> Option<u64> {
+    fn requested_pacing_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }
 
-    fn probes_rtt(&self) -> bool {
-        Self::probes_rtt(self)
+    fn is_probing_rtt(&self) -> bool {
+        Self::is_probing_rtt(self)
     }
 
     #[inline(always)]
-    fn hears_losses(&self) -> bool {
+    fn has_loss_feedback(&self) -> bool {
         true
     }
 
     /// Each acknowledgement sets rate and window.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.update_model(window, sample);
-        self.pace.hear_rtt(window.cwnd, sample.srtt);
+        self.pace.init_from_rtt(window.cwnd, sample.srtt);
         self.pace.set(self.bw, self.mode.pacing_gain(), self.full.reached());
         self.set_cwnd(window, sample);
     }
@@ -311,16 +311,16 @@ impl CongestionControl for Bbr3 {
     /// so far, and the first rate is that of the first window in it.
     fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
         (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
-        self.pace.hear_rtt(window.cwnd, Some(rtt));
+        self.pace.init_from_rtt(window.cwnd, Some(rtt));
     }
 
     /// Section 5.4.1.
-    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
+    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: TransmitStart) {
         if !start.app_limited {
             return;
         }
         self.restarts_from_idle = true;
-        self.epoch = Epoch::new(now);
+        self.epoch = AckEpoch::new(now);
         if self.mode.cycles() {
             self.pace.set(self.bw, UNIT, self.full.reached());
         } else {
@@ -329,7 +329,7 @@ impl CongestionControl for Bbr3 {
     }
 
     /// Section 5.5.11.2.
-    fn undone(&mut self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
         self.handle_spurious_loss();
         window.cwnd.max(self.saved_cwnd)
     }

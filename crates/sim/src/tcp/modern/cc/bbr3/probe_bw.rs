@@ -7,7 +7,7 @@ use crate::clock::{Nanos, SECOND};
 use crate::tcp::modern::window::Window;
 
 /// Rounds between two probes, at most: section 5.3.3.8.2.
-const MOST_ROUNDS: u32 = 63;
+const MAX_ROUNDS: u32 = 63;
 /// Of the long-term bound so many percent are left to others: section 2.7.
 const HEADROOM_PERCENT: u64 = 15;
 
@@ -70,10 +70,10 @@ impl Bbr3 {
     }
 
     pub(super) fn start_down(&mut self, now: Nanos) {
-        self.forget_congestion();
+        self.reset_congestion_signals();
         // Section 5.3.3.8.3: 2 to 3 s, and a round more or less.
-        self.cycle.rounds = self.draws.below(2) as u32;
-        self.cycle.wait = 2 * SECOND + self.draws.below(SECOND);
+        self.cycle.rounds = self.random.below(2) as u32;
+        self.cycle.wait = 2 * SECOND + self.random.below(SECOND);
         self.cycle.since = now;
         self.feedback = Feedback::Stopping;
         self.start_round();
@@ -99,24 +99,24 @@ impl Bbr3 {
 
     /// Section 5.3.3.8: after a time, or after as many rounds as Reno would take to come back.
     fn is_time_to_probe(&self, window: &Window, now: Nanos) -> bool {
-        let rounds = self.target_inflight(window.cwnd).min(MOST_ROUNDS);
+        let rounds = self.target_inflight(window.cwnd).min(MAX_ROUNDS);
         now > self.cycle.since + self.cycle.wait || self.cycle.rounds >= rounds
     }
 
     /// Section 5.3.3.1.
     fn is_time_to_cruise(&self, ack: &AckSample) -> bool {
-        self.inflight_with_headroom().is_none_or(|most| ack.in_flight <= most)
+        self.inflight_with_headroom().is_none_or(|max| ack.in_flight <= max)
             && ack.in_flight <= self.inflight(self.max_bw.get(), UNIT)
     }
 
     /// Section 5.3.3.7.
     fn is_time_to_go_down(&mut self, window: &Window, ack: &AckSample, delivery: Delivery) -> bool {
         // Section 5.3.3.6: a level that lost too much before is touched only.
-        if self.went_too_high && self.inflight_longterm.is_some_and(|most| ack.in_flight >= most) {
+        if self.went_too_high && self.inflight_longterm.is_some_and(|max| ack.in_flight >= max) {
             self.precautionary = true;
             return true;
         }
-        if ack.fills_window && self.inflight_longterm.is_some_and(|most| window.cwnd >= most) {
+        if ack.fills_window && self.inflight_longterm.is_some_and(|max| window.cwnd >= max) {
             // The bound limits the rate, not the path.
             self.full.look_from(delivery.bandwidth);
             return false;
@@ -126,9 +126,9 @@ impl Bbr3 {
 
     /// Room for others below the long-term bound.
     pub(super) fn inflight_with_headroom(&self) -> Option<u32> {
-        self.inflight_longterm.map(|most| {
-            let headroom = (u64::from(most) * HEADROOM_PERCENT / 100).max(1) as u32;
-            most.saturating_sub(headroom).max(MIN_CWND)
+        self.inflight_longterm.map(|max| {
+            let headroom = (u64::from(max) * HEADROOM_PERCENT / 100).max(1) as u32;
+            max.saturating_sub(headroom).max(MIN_CWND)
         })
     }
 

@@ -29,7 +29,7 @@ impl SmallestDelay {
 impl Bbr3 {
     /// Whether rate samples of now say nothing of the path.
     #[must_use]
-    pub fn probes_rtt(&self) -> bool {
+    pub fn is_probing_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt(_))
     }
 
@@ -38,19 +38,19 @@ impl Bbr3 {
         let smallest = &mut self.smallest;
         smallest.expired = ack.now > smallest.at + INTERVAL;
         if let Some(rtt) = ack.rtt {
-            if smallest.expired || smallest.rtt.is_none_or(|least| rtt < least) {
+            if smallest.expired || smallest.rtt.is_none_or(|min| rtt < min) {
                 (smallest.rtt, smallest.at) = (Some(rtt), ack.now);
             }
         }
         let Some(rtt) = smallest.rtt else { return };
         let expired = ack.now > self.min_rtt_at + FILTER;
-        if expired || self.min_rtt.is_none_or(|least| rtt < least) {
+        if expired || self.min_rtt.is_none_or(|min| rtt < min) {
             (self.min_rtt, self.min_rtt_at) = (Some(rtt), smallest.at);
         }
     }
 
     pub(super) fn check_probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
-        if !self.probes_rtt() && self.smallest.expired && !self.restarts_from_idle {
+        if !self.is_probing_rtt() && self.smallest.expired && !self.restarts_from_idle {
             self.save_cwnd(window.cwnd);
             self.mode = Mode::ProbeRtt(RttProbe::Emptying);
             self.feedback = Feedback::Stopping;

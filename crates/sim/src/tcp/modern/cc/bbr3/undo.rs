@@ -6,7 +6,7 @@ use crate::tcp::modern::window::Window;
 
 /// Where losses ended something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
+pub enum EndedState {
     /// Startup.
     Startup,
     /// A probe for bandwidth.
@@ -17,7 +17,7 @@ pub enum Before {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Undo {
     /// What they ended.
-    pub(super) before: Option<Before>,
+    pub(super) ended: Option<EndedState>,
     short_term: ShortTerm,
     inflight_longterm: Option<u32>,
 }
@@ -32,7 +32,7 @@ impl Bbr3 {
     pub(super) fn save_state(&mut self, window: &Window) {
         self.save_cwnd(window.cwnd);
         self.undo = Undo {
-            before: None,
+            ended: None,
             short_term: self.short_term,
             inflight_longterm: self.inflight_longterm,
         };
@@ -48,14 +48,16 @@ impl Bbr3 {
             inflight: wider(self.short_term.inflight, saved.inflight),
         };
         self.inflight_longterm = wider(self.inflight_longterm, self.undo.inflight_longterm);
-        match self.undo.before.take() {
-            Some(Before::Startup) if self.mode != Mode::Startup => {
+        match self.undo.ended.take() {
+            Some(EndedState::Startup) if self.mode != Mode::Startup => {
                 self.full.set_reached(false);
-                if !self.probes_rtt() {
+                if !self.is_probing_rtt() {
                     self.mode = Mode::Startup;
                 }
             }
-            Some(Before::Up) if self.mode != Mode::Up && !self.probes_rtt() => self.start_refill(),
+            Some(EndedState::Up) if self.mode != Mode::Up && !self.is_probing_rtt() => {
+                self.start_refill()
+            }
             _ => (),
         }
     }

@@ -5,16 +5,16 @@ use super::pace::carried;
 use crate::clock::Nanos;
 
 /// An epoch has at most as many packets.
-const LONGEST: u32 = 1 << 20;
+const MAX_ACKED: u32 = 1 << 20;
 
 /// A time in which acknowledgements come faster than the bandwidth.
 #[derive(Clone, Copy, Debug)]
-pub struct Epoch {
+pub struct AckEpoch {
     since: Nanos,
     acked: u32,
 }
 
-impl Epoch {
+impl AckEpoch {
     /// One that begins now.
     #[must_use]
     pub fn new(now: Nanos) -> Self {
@@ -26,11 +26,11 @@ impl Epoch {
     /// not carried whole does not count: Linux's `bbr_update_ack_aggregation`.
     pub fn extra(&mut self, ack: &AckSample, bw: u64, cwnd: u32) -> u32 {
         let mut expected = carried(bw, ack.now - self.since);
-        if self.acked <= expected || self.acked + ack.delivered >= LONGEST {
+        if self.acked <= expected || self.acked + ack.delivered >= MAX_ACKED {
             *self = Self::new(ack.now);
             expected = 0;
         }
-        self.acked = (self.acked + ack.delivered).min(LONGEST - 1);
+        self.acked = (self.acked + ack.delivered).min(MAX_ACKED - 1);
         (self.acked - expected.min(self.acked)).min(cwnd)
     }
 }

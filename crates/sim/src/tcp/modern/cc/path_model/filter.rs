@@ -15,7 +15,7 @@ impl MaxFilter {
     }
 
     /// A value in a round; those older than `window` rounds are forgotten.
-    pub fn hear(&mut self, round: u32, value: u64, window: u32) {
+    pub fn update(&mut self, round: u32, value: u64, window: u32) {
         let new = (round, value);
         let best = &mut self.best;
         // Most are smaller than all three, and none of those is old.
@@ -61,7 +61,7 @@ impl TwoCycles {
     }
 
     /// A value of this cycle.
-    pub fn hear(&mut self, value: u64) {
+    pub fn update(&mut self, value: u64) {
         self.now = self.now.max(value);
     }
 

@@ -9,12 +9,12 @@ mod pace;
 mod random;
 mod rtt_probe;
 
-pub use aggregation::Epoch;
+pub use aggregation::AckEpoch;
 pub use filter::{MaxFilter, TwoCycles};
 pub use full_pipe::FullPipe;
 pub use pace::{
     BW_SHIFT, INITIAL_CWND, LARGEST_BURST, MIN_CWND, Pace, UNIT, bandwidth, burst_bytes,
     burst_packets, carried, chunk_packets, packets,
 };
-pub use random::Draws;
+pub use random::SplitMix64;
 pub use rtt_probe::RttProbe;

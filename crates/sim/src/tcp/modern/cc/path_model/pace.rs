@@ -70,9 +70,9 @@ pub fn burst_packets(rate: u64, mss: u32) -> u32 {
 /// The same where there are so many bytes `more` in it.
 #[must_use]
 pub fn chunk_packets(rate: u64, more: u64, mss: u32) -> u32 {
-    let least = if rate < 1_200_000 / 8 { 1 } else { 2 };
-    let most = (burst_bytes(rate) + more).min(LARGEST_BURST) / u64::from(mss);
-    (most as u32).clamp(least, 127)
+    let min = if rate < 1_200_000 / 8 { 1 } else { 2 };
+    let max = (burst_bytes(rate) + more).min(LARGEST_BURST) / u64::from(mss);
+    (max as u32).clamp(min, 127)
 }
 
 /// The rate at which packets are sent.
@@ -144,7 +144,7 @@ impl Pace {
     }
 
     /// The first round-trip time is known: the rate is that of a window in it.
-    pub fn hear_rtt(&mut self, cwnd: u32, srtt: Option<Nanos>) {
+    pub fn init_from_rtt(&mut self, cwnd: u32, srtt: Option<Nanos>) {
         if let (false, Some(srtt)) = (self.has_seen_rtt, srtt) {
             self.has_seen_rtt = true;
             self.change(self.of_window(cwnd, srtt));
