@@ -1,5 +1,5 @@
-//! Ends of either kind, for runs in which classic and modern TCP meet: each source has the one of
-//! its class.
+//! Ends of any TCP variant, for runs that mix classic and modern TCP: the class of a source selects
+//! its variant.
 
 use super::burst::{Burst, store_and_label};
 use super::cc::{Reno, RenoBytes};
@@ -15,32 +15,32 @@ use crate::random::{Draws, Named, Purpose, Stream};
 use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
 
-/// The sending end of one source, whichever TCP it speaks. What every packet needs comes first: see
+/// Sending end of one source, for any TCP variant. Fields that every packet needs come first: see
 /// `Source`.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct AnySender {
     end: SenderKind,
     headers: Headers<DataHeader>,
-    /// When the agenda looks at its pacing next.
+    /// Time of the pacing event in the event queue.
     scheduled_pacing: Nanos,
-    /// Its timer does not expire before this.
-    expires: Nanos,
-    /// The header of a packet that came out of turn.
+    /// Cached lower bound of the timer's expiry.
+    cached_deadline: Nanos,
+    /// Storage for the header of a reordered packet.
     spare: DataHeader,
-    /// What a classic sender has let out and is still to be sent.
+    /// Packets released by a classic sender and not yet sent.
     released: Transmission,
     seeds: Option<Stream>,
     opened_at: Option<Nanos>,
-    /// Packets that were acknowledged when the application was gone.
+    /// Packets acknowledged when the application went away.
     acked: u64,
-    /// Bytes that the last packet of what comes next lacks of a full one.
-    lacking: u32,
+    /// Bytes by which the last packet of the next file is below full size.
+    last_packet_padding: u32,
 }
 
 #[derive(Clone, Debug)]
 enum SenderKind {
-    /// It has sent nothing yet.
+    /// Nothing was sent yet.
     None,
     Packets(Box<Sender<Reno>>),
     Bytes(Box<Sender<RenoBytes>>),
@@ -54,17 +54,17 @@ impl Default for AnySender {
             released: Transmission::default(),
             headers: Headers::default(),
             scheduled_pacing: NEVER,
-            expires: 0,
+            cached_deadline: 0,
             spare: DataHeader::default(),
             seeds: None,
             opened_at: None,
             acked: 0,
-            lacking: 0,
+            last_packet_padding: 0,
         }
     }
 }
 
-/// Asks the end, whichever it is; `$none` where there is none yet.
+/// Calls the active variant; `$none` is the value if there is none yet.
 macro_rules! each {
     ($end:expr, $sender:ident => $do:expr, $none:expr) => {
         match $end {
@@ -76,12 +76,12 @@ macro_rules! each {
     };
 }
 
-/// Asks the end; what a classic one lets out is `$released`, a modern one is polled.
+/// Calls the active variant; stores packets released by a classic sender.
 macro_rules! dispatch {
-    ($any:expr, $tcp:expr, $classic:ident => $dispatch:expr, ($modern:ident, $rules:ident) => $do:expr) => {
+    ($any:expr, $tcp:expr, $classic:ident => $call:expr, ($modern:ident, $rules:ident) => $do:expr) => {
         match (&mut $any.end, &$tcp.modern) {
-            (SenderKind::Packets($classic), _) => $any.released = $dispatch,
-            (SenderKind::Bytes($classic), _) => $any.released = $dispatch,
+            (SenderKind::Packets($classic), _) => $any.released = $call,
+            (SenderKind::Bytes($classic), _) => $any.released = $call,
             (SenderKind::Modern($modern), Some($rules)) => $do,
             (SenderKind::Modern(_), None) | (SenderKind::None, _) => (),
         }
@@ -165,21 +165,21 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn cache_deadline(&mut self) -> Nanos {
-        self.expires = match &self.end {
+        self.cached_deadline = match &self.end {
             SenderKind::Modern(sender) => sender.deadline_at_least(),
             _ => self.classic_deadline(),
         };
-        self.expires
+        self.cached_deadline
     }
 
     #[inline(always)]
     fn cached_deadline(&self) -> Nanos {
-        self.expires
+        self.cached_deadline
     }
 
     #[inline(always)]
     fn set_last_packet_padding(&mut self, bytes: u32) {
-        self.lacking = bytes;
+        self.last_packet_padding = bytes;
     }
 
     fn in_flight(&self) -> u32 {
@@ -304,7 +304,7 @@ impl SendingEnd for AnySender {
     }
 }
 
-/// What classic ends are asked apart, so that a modern one is asked without a choice among all.
+/// Out-of-line calls of classic ends, so that calls of a modern end need a single comparison.
 impl AnySender {
     #[inline(never)]
     fn classic_finished(&self) -> bool {
@@ -336,11 +336,11 @@ impl AnySender {
     }
 
     fn take_file(&mut self, packets: u32) -> FileSize {
-        FileSize { packets, lacking: std::mem::take(&mut self.lacking) }
+        FileSize { packets, lacking: std::mem::take(&mut self.last_packet_padding) }
     }
 }
 
-/// The receiving end of one source, whichever TCP it speaks.
+/// Receiving end of one source, for any TCP variant.
 #[derive(Clone, Debug, Default)]
 pub struct AnyReceiver {
     end: ReceiverKind,
@@ -349,7 +349,7 @@ pub struct AnyReceiver {
 
 #[derive(Clone, Debug, Default)]
 enum ReceiverKind {
-    /// It has received nothing yet.
+    /// Nothing was received yet.
     #[default]
     None,
     Classic(Box<Receiver>),

@@ -1,4 +1,4 @@
-//! What a sender of today sends at a time: headers are kept, packets labelled.
+//! Sends a burst of a modern sender: stores headers and labels packets.
 
 use super::headers::Headers;
 use super::modern::{DataHeader, ModernTcp, PacketOut, PacketSender};
@@ -6,7 +6,7 @@ use crate::clock::Nanos;
 use crate::packet::Label;
 use crate::probe::TcpProbe;
 
-/// What is sent now, by whom and how.
+/// A burst to send now.
 pub(super) struct Burst<'a, P, F> {
     pub sender: &'a mut PacketSender,
     pub headers: &'a mut Headers<DataHeader>,
@@ -17,13 +17,13 @@ pub(super) struct Burst<'a, P, F> {
 }
 
 impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
-    /// Sends all of it: runs of full packets, and between them what is no run, one by one.
+    /// Sends runs of full packets, and all other packets one by one.
     #[inline(never)]
     pub(super) fn send_all(mut self) {
         while !self.send_runs() && self.send_single() {}
     }
 
-    /// Sends runs of full packets while there are any; says whether nothing else is to be sent now.
+    /// Sends all runs of full packets; returns true if nothing else can be sent now.
     #[inline(always)]
     fn send_runs(&mut self) -> bool {
         while let Some(run) = self.sender.poll_run(self.now, self.rules, self.probe) {
@@ -42,7 +42,7 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
         false
     }
 
-    /// Sends whatever packet is next; says whether there is one.
+    /// Sends the next packet; returns false if there is none.
     #[inline(never)]
     fn send_single(&mut self) -> bool {
         let packet = self.sender.poll_transmit(self.now, self.rules, self.probe);
@@ -53,7 +53,7 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
     }
 }
 
-/// Keeps what a packet carries until it arrives, and labels it.
+/// Stores the packet's header and returns its label.
 #[inline(always)]
 pub(super) fn store_and_label(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
     let token = headers.push(packet.header);

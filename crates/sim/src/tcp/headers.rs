@@ -1,16 +1,16 @@
-//! What packets in flight carry beside their numbers, where they carry more than that.
+//! Headers of packets in flight.
 //!
-//! A packet itself has a number, a kind and a token; stamps, SACK blocks and the like wait here
-//! until it arrives. So packets of ends that need none of it stay as small as they are. What an
-//! acknowledgement carries that is at its sender before anything else happens need not wait.
+//! A packet holds only a number, a kind and a token. Timestamps, SACK blocks and other header
+//! fields are stored here until the packet arrives, so packets of ends without such headers stay
+//! small. An acknowledgement that reaches its sender before any other event needs no stored header.
 
 use super::modern::{AckHeader, DataHeader};
 use crate::packet::Label;
 use tcpcast_link::ring::Ring;
 
-/// What waits.
+/// A header that is stored while its packet is in flight.
 pub(crate) trait StoredHeader: Copy + Default {
-    /// Whether its packet is shorter than others, so that its label has fewer bits of its token.
+    /// Whether the packet is shorter than full size; its label then has fewer token bits.
     #[inline(always)]
     fn is_short(&self) -> bool {
         false
@@ -26,15 +26,15 @@ impl StoredHeader for DataHeader {
 
 impl StoredHeader for AckHeader {}
 
-/// What waits for a packet that others may overtake.
+/// A header of a packet that can be reordered.
 pub(crate) trait ReorderableHeader: StoredHeader {
-    /// What stands in the place of one that waits no more.
+    /// Placeholder for a removed header.
     const GONE: Self;
 
-    /// Whether it is that.
+    /// Whether this is the placeholder.
     fn is_gone(&self) -> bool;
 
-    /// A word of it.
+    /// Reads one word, to load its cache line.
     fn prefetch(&self) -> u64;
 }
 
@@ -52,23 +52,22 @@ impl ReorderableHeader for DataHeader {
     }
 }
 
-/// The headers of a source's packets in one direction, in the order in which they were sent.
+/// Headers of a source's packets in one direction, in sending order.
 ///
-/// Acknowledgements of one source keep their order on every path, so when one arrives, those that were
-/// sent before it and have not arrived are lost, and their headers are dropped ([`Headers::take`]).
-/// Data packets may overtake each other, but each arrives or is told as lost
-/// ([`Headers::take_any`]).
+/// Acknowledgements of one source are never reordered: when one arrives, all earlier ones that have
+/// not arrived are lost and their headers are dropped ([`Headers::take`]). Data packets can be
+/// reordered, but each one arrives or is reported as lost ([`Headers::take_any`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Headers<H> {
-    /// The token of the first header that is kept.
+    /// Token of the first entry.
     first: u32,
     entries: Ring<H>,
-    /// How many of them are gone; the first one is not.
+    /// Number of placeholders; the first entry is never one.
     gone: u32,
 }
 
 impl<H: StoredHeader> Headers<H> {
-    /// Keeps the header of a packet that is sent, and returns its token.
+    /// Stores the header of a sent packet and returns its token.
     #[inline(always)]
     pub(crate) fn push(&mut self, header: H) -> u32 {
         let token = self.first.wrapping_add(self.entries.len() as u32) & Label::TOKENS;
@@ -76,40 +75,40 @@ impl<H: StoredHeader> Headers<H> {
         token
     }
 
-    /// The header of a packet that is on its way.
+    /// Returns the header of a packet in flight.
     pub(crate) fn get(&self, label: Label) -> Option<&H> {
         self.entries.get(self.index(label))
     }
 
-    /// Where the header of a packet is; beyond the last one if it is there no more.
+    /// Returns the index of a packet's header; `entries.len()` or more if it is not stored.
     #[inline(always)]
     fn index(&self, label: Label) -> usize {
         let after = label.token_after(self.first) as usize;
         if label.short_bytes().is_some() { self.index_of_short(after) } else { after }
     }
 
-    /// Of several packets with the same lower bits of their tokens only one is short.
+    /// Among packets with equal lower token bits only one is short.
     #[inline(always)]
     fn index_of_short(&self, after: usize) -> usize {
-        let is_there = self.entries.get(after).is_some_and(H::is_short);
-        if is_there && self.entries.len() <= Self::SHORT_TOKEN_PERIOD {
+        let is_short = self.entries.get(after).is_some_and(H::is_short);
+        if is_short && self.entries.len() <= Self::PERIOD {
             after
         } else {
             self.search_short(after)
         }
     }
 
-    /// Packets whose tokens are so far apart have the same lower bits of them.
-    const SHORT_TOKEN_PERIOD: usize = Label::SHORT_TOKENS as usize + 1;
+    /// Distance of tokens with equal lower bits.
+    const PERIOD: usize = Label::SHORT_TOKENS as usize + 1;
 
     #[cold]
     fn search_short(&self, after: usize) -> usize {
         let is_short = |index: &usize| self.entries.get(*index).is_some_and(H::is_short);
-        let mut alike = (after..self.entries.len()).step_by(Self::SHORT_TOKEN_PERIOD).rev();
-        alike.find(is_short).unwrap_or(self.entries.len())
+        let mut candidates = (after..self.entries.len()).step_by(Self::PERIOD).rev();
+        candidates.find(is_short).unwrap_or(self.entries.len())
     }
 
-    /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.
+    /// Removes the header of an arriving packet; [`None`] if a later packet has already arrived.
     #[inline(always)]
     pub(crate) fn take(&mut self, label: Label) -> Option<&H> {
         if label.has_token(self.first) && !self.entries.is_empty() {
@@ -131,15 +130,15 @@ impl<H: StoredHeader> Headers<H> {
 }
 
 impl<H: ReorderableHeader> Headers<H> {
-    /// A word of the first header that is kept, and of the place of the next one.
+    /// Reads one word of the first entry and of the next free slot.
     #[inline(always)]
     pub(crate) fn prefetch(&self) -> u64 {
         let (first, next) = (self.entries.first(), self.entries.next_place());
         first.map_or(0, H::prefetch) ^ next.map_or(0, H::prefetch)
     }
 
-    /// Takes the header of a packet that arrives or is lost, whatever came before it; where that is not
-    /// simply the next one it is moved to `spare`, an empty one if it is not there.
+    /// Removes the header of a packet that arrives or is lost, in any order. Unless it is the first
+    /// entry, it is moved to `spare`; an empty header if it is not stored.
     #[inline(always)]
     pub(crate) fn take_any<'a>(&'a mut self, label: Label, spare: &'a mut H) -> &'a mut H {
         if !label.has_token(self.first) || self.entries.is_empty() || self.gone > 0 {
@@ -165,7 +164,7 @@ impl<H: ReorderableHeader> Headers<H> {
         header
     }
 
-    /// Drops those before the first one that waits.
+    /// Removes placeholders at the front.
     #[inline(never)]
     fn drop_gone(&mut self) {
         while self.entries.first().is_some_and(H::is_gone) {
@@ -181,7 +180,7 @@ mod tests {
     use super::*;
     use crate::packet::Kind;
 
-    /// A number, and whether its packet is short.
+    /// Packet number; whether the packet is short.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
     struct Header(u32, bool);
 
@@ -208,21 +207,21 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_found_by_its_token_and_those_before_it_are_dropped() {
+    fn take_finds_header_by_token_and_drops_earlier_ones() {
         let mut headers = Headers { first: Label::TOKENS - 1, ..Headers::default() };
-        let get = |at: u32| Header(at, at == 5);
-        let tokens: Vec<u32> = (0..6).map(|at| headers.push(get(at))).collect();
+        let header = |n: u32| Header(n, n == 5);
+        let tokens: Vec<u32> = (0..6).map(|n| headers.push(header(n))).collect();
         assert_eq!(tokens, [Label::TOKENS - 1, Label::TOKENS, 0, 1, 2, 3]);
-        let label = |at: usize| Label::with_token(Kind::Data, tokens[at]);
+        let label = |n: usize| Label::with_token(Kind::Data, tokens[n]);
         assert_eq!(headers.take(label(0)), Some(&full(0)));
         assert_eq!(headers.get(label(3)), Some(&full(3)));
         assert_eq!(headers.take(label(3)), Some(&full(3)));
         assert_eq!(headers.get(label(3)), None);
-        assert_eq!(headers.take(label(2)), None, "a later one has arrived");
+        assert_eq!(headers.take(label(2)), None, "a later packet has arrived");
         assert_eq!(headers.entries.len(), 2);
         let short = Label::of_short(Kind::Data, tokens[5], 60);
         let taken = headers.take(short);
-        assert_eq!(taken, Some(&get(5)), "a short packet's, by what is left of its token");
+        assert_eq!(taken, Some(&header(5)), "short packet, found by the lower token bits");
         assert_eq!(headers.take(short), None);
         assert_eq!(
             (headers.entries.len(), headers.push(full(6)), headers.push(full(7))),
@@ -231,35 +230,34 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_overtake_each_other_have_their_own_headers() {
+    fn take_any_returns_headers_of_reordered_packets() {
         let mut headers = Headers { first: Label::TOKENS - 1, ..Headers::default() };
-        let get = |at: u32| Header(at + 1, at == 4);
-        let tokens: Vec<u32> = (0..6).map(|at| headers.push(get(at))).collect();
-        let label = |at: usize| match get(at as u32).is_short() {
-            true => Label::of_short(Kind::Data, tokens[at], 60),
-            false => Label::with_token(Kind::Data, tokens[at]),
+        let header = |n: u32| Header(n + 1, n == 4);
+        let tokens: Vec<u32> = (0..6).map(|n| headers.push(header(n))).collect();
+        let label = |n: usize| match header(n as u32).is_short() {
+            true => Label::of_short(Kind::Data, tokens[n], 60),
+            false => Label::with_token(Kind::Data, tokens[n]),
         };
-        let take = |headers: &mut Headers<Header>, at| {
-            *headers.take_any(label(at), &mut Header::default())
-        };
-        for at in [3_usize, 1, 0, 5] {
-            assert_eq!(headers.get(label(at)), Some(&get(at as u32)));
-            assert_eq!(take(&mut headers, at), get(at as u32));
-            assert_eq!(take(&mut headers, at), Header::default());
+        let take =
+            |headers: &mut Headers<Header>, n| *headers.take_any(label(n), &mut Header::default());
+        for n in [3_usize, 1, 0, 5] {
+            assert_eq!(headers.get(label(n)), Some(&header(n as u32)));
+            assert_eq!(take(&mut headers, n), header(n as u32));
+            assert_eq!(take(&mut headers, n), Header::default());
         }
-        assert_eq!((headers.entries.len(), headers.gone), (4, 2), "2 and 4 are on their way");
-        assert_eq!(take(&mut headers, 2), get(2));
+        assert_eq!((headers.entries.len(), headers.gone), (4, 2), "2 and 4 are in flight");
+        assert_eq!(take(&mut headers, 2), header(2));
         assert_eq!((headers.entries.len(), headers.gone), (2, 1));
-        assert_eq!(take(&mut headers, 4), get(4), "a short packet's is the first one");
+        assert_eq!(take(&mut headers, 4), header(4), "the first entry, a short packet");
         assert_eq!((headers.entries.len(), headers.gone), (0, 0));
-        assert_eq!((headers.push(get(6)), take(&mut headers, 5)), (4, Header::default()));
+        assert_eq!((headers.push(header(6)), take(&mut headers, 5)), (4, Header::default()));
     }
 
     #[test]
-    fn a_short_packet_is_told_from_full_ones_far_before_it() {
+    fn short_packet_is_distinguished_from_earlier_full_packets() {
         let (mut headers, many) = (Headers::default(), 3 * (Label::SHORT_TOKENS + 1));
-        (0..many).for_each(|at| {
-            headers.push(full(at));
+        (0..many).for_each(|n| {
+            headers.push(full(n));
         });
         let token = headers.push(Header(many, true));
         let short = Label::of_short(Kind::Data, token, 700);

@@ -1,9 +1,9 @@
-//! Which packets have arrived ahead of a hole.
+//! Packets received above a hole.
 
-/// A set of sequence numbers above the next one expected, a bit each.
+/// Bitmap of packet numbers above the next expected one.
 ///
-/// A number's place is its remainder by the size of the map, so that nothing moves when the
-/// window does. Windows of up to 64 packets need no allocation.
+/// The bit index is the number modulo the size of the map, so bits do not move when the window
+/// advances. Windows of up to 64 packets need no allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Reorder {
     near: u64,
@@ -12,7 +12,7 @@ pub struct Reorder {
 }
 
 impl Reorder {
-    /// Forgets everything.
+    /// Removes all numbers.
     #[inline(always)]
     pub fn clear(&mut self) {
         if self.held > 0 {
@@ -22,7 +22,7 @@ impl Reorder {
         }
     }
 
-    /// Adds `number`, which is ahead of `next`; false if it was there already.
+    /// Adds `number`, which is above `next`; returns false if it was present.
     pub fn insert(&mut self, next: u32, number: u32) -> bool {
         let span = number - next;
         if self.far.is_none() && span < 64 {
@@ -42,21 +42,20 @@ impl Reorder {
         is_new
     }
 
-    /// Whether nothing has arrived ahead.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.held == 0
     }
 
-    /// Removes `number` and says whether it was there.
+    /// Removes `number`; returns whether it was present.
     #[inline(always)]
     pub fn remove(&mut self, number: u32) -> bool {
         let bit = 1 << (number % 64);
         let word = match &mut self.far {
             None => &mut self.near,
             Some(words) => {
-                let at = (number / 64) as usize & (words.len() - 1);
-                &mut words[at]
+                let index = (number / 64) as usize & (words.len() - 1);
+                &mut words[index]
             }
         };
         let was_present = *word & bit != 0;
@@ -93,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set(numbers in prop::collection::vec(1_u32..3000, 1..400)) {
+        fn behaves_like_a_set(numbers in prop::collection::vec(1_u32..3000, 1..400)) {
             let mut map = Reorder::default();
             let mut set = BTreeSet::new();
             let mut next = 1;
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_without_forgetting() {
+    fn growth_keeps_all_numbers() {
         let mut map = Reorder::default();
         assert!(map.insert(1, 5));
         assert!(map.insert(1, 5000));

@@ -1,18 +1,18 @@
-//! Reno's window: RFC 5681, counted in packets and without rounding.
+//! Reno window in whole packets without rounding: RFC 5681.
 
 use super::CongestionControl;
 use crate::tcp::TcpConfig;
 
 /// Additive increase, multiplicative decrease.
 ///
-/// Congestion avoidance counts acknowledgements and adds a packet when as many as cwnd have come,
-/// so that no fraction is ever rounded (Engset report, section 3.1).
+/// Congestion avoidance counts acknowledgements and adds one packet per cwnd acknowledgements, so
+/// no fraction is rounded (Engset report, section 3.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reno {
     cwnd: u32,
     ssthresh: u32,
     counted: u32,
-    /// 1 where slow start goes on at ssthresh itself, which RFC 5681 leaves open; else 0.
+    /// 1 if slow start continues at ssthresh itself, which RFC 5681 leaves open; otherwise 0.
     inclusive: u32,
 }
 
@@ -68,7 +68,7 @@ impl CongestionControl for Reno {
 
     fn on_loss(&mut self, flight: u32, duplicates: u32) {
         self.halve(flight);
-        // RFC 5681, section 3.2, step 3: as many packets have left the network.
+        // RFC 5681, section 3.2, step 3: each duplicate means that a packet has left the network.
         self.cwnd = self.ssthresh + duplicates;
     }
 
@@ -78,7 +78,7 @@ impl CongestionControl for Reno {
     }
 
     fn on_partial_ack(&mut self, acked: u32) {
-        // RFC 6582, section 3.2, step 3: deflate by what was acknowledged, add one back.
+        // RFC 6582, section 3.2, step 3: deflate by the acknowledged packets, then add one.
         self.cwnd = self.cwnd.saturating_sub(acked) + 1;
     }
 
@@ -86,7 +86,7 @@ impl CongestionControl for Reno {
         self.cwnd = self.ssthresh;
         self.counted = 0;
         if self.inclusive == 1 {
-            // The acknowledgement that ends recovery is one of new data, in slow start.
+            // The acknowledgement that ends recovery acknowledges new data, in slow start.
             self.on_ack();
         }
     }
