@@ -1,9 +1,8 @@
-//! The TCP of today as it is in Linux, and RFC 6675 beside it: both ends of a connection without
-//! I/O or clock.
+//! Modern TCP as in Linux, and RFC 6675: both ends of a connection without I/O or clock.
 //!
-//! A [`Stack`] says what the rules are; [`Preset`] has those that are in use. A network drives a
-//! [`Sender`] and a [`Receiver`]; a [`Connection`] is both, with the handshake and the end of the
-//! stream, as one socket has them.
+//! A [`Stack`] contains the rules, and [`Preset`] names common stacks. A network simulation drives
+//! a [`Sender`] and a [`Receiver`]; a [`Connection`] combines both into a socket, with the
+//! handshake and the end of the stream.
 
 mod ack;
 mod ack_context;

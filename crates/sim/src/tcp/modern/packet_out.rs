@@ -1,10 +1,10 @@
-//! A stack on a path: how whole packets, counted from 1, are bytes of its connections, counted from 1.
+//! Packets to send, and the mapping from bytes to packet numbers; both count from 1.
 
 use super::options::ModernTcp;
 use super::packet_header::DataHeader;
 use crate::packet::Kind;
 
-/// A packet that was found by its first byte; the next one mostly is not far behind.
+/// Position in the stream: a byte and its packet number. The next lookup is usually close.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketCursor {
     byte: u64,
@@ -34,38 +34,38 @@ impl PacketCursor {
 /// A packet to send now.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOut {
-    /// Its number.
+    /// Packet number.
     pub number: u32,
     /// New or retransmitted.
     pub kind: Kind,
-    /// What it carries beside its number.
+    /// Packet header.
     pub header: DataHeader,
-    /// Its length, where it is shorter than others.
+    /// Packet length if the packet is shorter than a full one.
     pub short: Option<u32>,
 }
 
-/// Packets to send now, which differ in their numbers and bytes alone.
+/// Packets to send now that differ only in their numbers and bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOut {
-    /// The first one.
+    /// First packet.
     pub first: PacketOut,
-    /// How many there are.
+    /// Number of packets.
     pub packets: u32,
-    /// Whether the last one is pushed.
+    /// Whether the last packet is pushed.
     pub push: bool,
-    /// Whether nothing else is to be sent now.
+    /// Whether nothing else can be sent now.
     pub ends: bool,
 }
 
 impl PacketOut {
-    /// The next one, of a run of full packets.
+    /// Advances to the next packet of a run of full packets.
     #[inline(always)]
     pub(crate) fn advance(&mut self, mss: u32) {
         self.number += 1;
         self.header.advance(mss);
     }
 
-    /// It is the last one, and pushed.
+    /// Sets PSH.
     #[inline(always)]
     pub(crate) fn push(&mut self) {
         self.header.push();
@@ -79,14 +79,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_found_by_their_bytes_in_any_order() {
+    fn cursor_finds_packet_numbers_in_any_order() {
         let stack = Stack { mss: 1000, ..Preset::LinuxCubic.stack() };
         let handshake = Handshake::None;
         let tcp = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
         let mut cursor = PacketCursor::default();
         for byte in [1, 1001, 3001, 3501, 4501, 9_000_001, 1000, 1, 2000, 2001] {
-            let whole = u32::try_from((byte - 1_u64).div_ceil(1000)).unwrap();
-            assert_eq!(cursor.number_at(byte, &tcp), whole + 1, "{byte}");
+            let full = u32::try_from((byte - 1_u64).div_ceil(1000)).unwrap();
+            assert_eq!(cursor.number_at(byte, &tcp), full + 1, "{byte}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The receiving end as a network of numbered packets drives it: see `ends.rs`.
+//! Receiving end for networks of numbered packets: see `packet_sender.rs`.
 
 use super::handshake::{ClientHandshake, Handshake};
 use super::options::ModernTcp;
@@ -8,27 +8,27 @@ use super::receiver::Receiver;
 use super::segment::{Cumulative, Outgoing, stamp};
 use crate::clock::Nanos;
 
-/// The receiving end of a source.
+/// Receiving end of a source.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct PacketReceiver {
     pub(super) receiver: Receiver,
-    /// The stamp of what it sends now.
+    /// Timestamp of packets sent now.
     stamp: u32,
-    /// Bytes of data in a packet, and those of the handshake's flights before the data.
+    /// Bytes of data per packet, and bytes of the handshake before the file.
     mss: u32,
     before: u32,
-    /// The handshake, until SYN is answered.
+    /// State of the handshake until the SYN is answered.
     pub(super) handshake: Option<Box<ClientHandshake>>,
-    /// Messages of the handshake that it has sent, and flights of it before the data.
+    /// Handshake messages sent, and flights of the server before the file.
     pub(super) messages: u8,
     pub(super) flights: u8,
-    /// The packet that was expected when it acknowledged last.
+    /// Packet expected by the last acknowledgement.
     expected: PacketCursor,
 }
 
 impl PacketReceiver {
-    /// A new connection begins.
+    /// Starts a new connection.
     #[must_use]
     pub fn start(tcp: &ModernTcp) -> Self {
         let mut receiver = Receiver::new(1, &tcp.stack);
@@ -42,14 +42,14 @@ impl PacketReceiver {
         Self { receiver, stamp: 0, mss, before, handshake, messages, flights, expected }
     }
 
-    /// Packets of the data that it has got in order.
+    /// Packets of the file received in order.
     #[must_use]
     pub fn in_order(&self) -> u32 {
         let bytes = self.receiver.next().saturating_sub(1 + u64::from(self.before));
         u32::try_from(bytes / u64::from(self.mss)).unwrap_or(u32::MAX)
     }
 
-    /// When a delayed acknowledgement is due, `NEVER` if none is.
+    /// Deadline of the delayed acknowledgement, `NEVER` if none is pending.
     #[inline(always)]
     #[must_use]
     pub fn ack_deadline(&self) -> Nanos {
@@ -57,8 +57,8 @@ impl PacketReceiver {
         handshake.unwrap_or_else(|| self.receiver.deadline())
     }
 
-    /// Packet `number` arrives: whether it brings data that had not come before, and the packet that
-    /// an acknowledgement to send now expects; what else that says is `ack_header`.
+    /// Packet `number` arrives. Returns whether it contains new data, and the packet expected by an
+    /// acknowledgement to send now, whose header is stored in `ack_header`.
     #[inline(always)]
     pub fn on_data(
         &mut self,
@@ -81,7 +81,7 @@ impl PacketReceiver {
         (distinct, self.poll_ack(tcp, ack_header))
     }
 
-    /// The timer expired: the acknowledgement to send now, likewise.
+    /// The timer expired. Returns the acknowledgement to send now, as [`Self::on_data`].
     pub fn on_timer(
         &mut self,
         now: Nanos,
@@ -96,7 +96,7 @@ impl PacketReceiver {
         self.poll_ack(tcp, ack_header)
     }
 
-    /// The next acknowledgement to send now: the packet that it expects; what else it says is `ack_header`.
+    /// Returns the packet expected by the next acknowledgement to send now; fills in its header.
     #[inline(always)]
     pub fn poll_ack(&mut self, tcp: &ModernTcp, ack_header: &mut AckHeader) -> Option<u32> {
         if !self.is_ack_due() {
@@ -108,7 +108,7 @@ impl PacketReceiver {
         }
     }
 
-    /// Whether there is one.
+    /// Whether an acknowledgement is due now.
     #[inline(always)]
     pub(crate) fn is_ack_due(&self) -> bool {
         self.receiver.is_ack_due()
@@ -120,7 +120,7 @@ impl PacketReceiver {
         Some(self.fill_header_with_blocks(&outgoing, tcp, ack_header))
     }
 
-    /// An acknowledgement as the network knows it, with its blocks.
+    /// Converts an acknowledgement with its SACK blocks for the network.
     pub(super) fn fill_header_with_blocks(
         &mut self,
         outgoing: &Outgoing,

@@ -1,7 +1,8 @@
 //! Prefetching: saves 17 % of the time of the bench row of 100,000 on/off sources.
 //!
-//! What both ends need of memory when a packet comes. Where connections are many it is far away, and
-//! whoever looks at that of several at once waits hardly longer than for one.
+//! Loads the cache lines of both ends before a packet arrives. With many connections they are not
+//! cached, and loading those of several connections at the same time takes hardly longer than for
+//! one.
 
 use super::packet_receiver::PacketReceiver;
 use super::packet_sender::PacketSender;
@@ -19,8 +20,8 @@ impl Sender {
         bytes ^ u64::from(counts) ^ answers ^ control.prefetch()
     }
 
-    /// A word of each of those that only some need, which is known by then: for the first packet that
-    /// is out and the place of the next one, a congestion control that is elsewhere, pacing, a repair.
+    /// Reads one word of each cache line that depends on the first ones: the first outstanding
+    /// packet and the next slot, a boxed congestion control, pacing, and recovery state.
     fn prefetch_second(&self) -> u64 {
         let repair = if self.phase == Phase::Open { 0 } else { self.prefetch_repair() };
         self.flight.prefetch() ^ self.control.prefetch_second() ^ self.pacer.prefetch() ^ repair
@@ -33,13 +34,13 @@ impl Sender {
 }
 
 impl PacketSender {
-    /// A word of each line that most acknowledgements need, so that they are there when one comes.
+    /// Reads one word of each cache line that most acknowledgements need.
     #[must_use]
     pub fn prefetch(&self) -> u64 {
         self.sender.prefetch() ^ u64::from(self.handshake.is_some())
     }
 
-    /// A word of each line that is found by those.
+    /// Reads one word of each cache line that depends on the first ones.
     #[must_use]
     pub fn prefetch_second(&self) -> u64 {
         self.sender.prefetch_second()
@@ -47,13 +48,13 @@ impl PacketSender {
 }
 
 impl PacketReceiver {
-    /// A word of each line that most packets need, so that they are there when one comes.
+    /// Reads one word of each cache line that most packets need.
     #[must_use]
     pub fn prefetch(&self) -> u64 {
         self.receiver.prefetch() ^ u64::from(self.messages)
     }
 
-    /// A word of what it holds out of order.
+    /// Reads one word of the data held out of order.
     #[must_use]
     pub fn prefetch_second(&self) -> u64 {
         self.receiver.held().first().map_or(0, |block| block.start)
