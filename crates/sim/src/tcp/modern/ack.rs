@@ -1,4 +1,4 @@
-//! The way of an acknowledgement through the sender.
+//! Processing of acknowledgements in the sender.
 
 use super::ack_context::{AckContext, widen};
 use super::cc::{AckSample, LostPacket};
@@ -14,20 +14,20 @@ use super::timers::Timer;
 use crate::clock::Nanos;
 
 impl Sender {
-    /// An acknowledgement arrives; [`Sender::poll_transmit`] has what it lets out.
+    /// An acknowledgement arrives: call [`Sender::poll_transmit`] for resulting packets.
     pub fn on_ack(&mut self, now: Nanos, ack: &Ack, stack: &Stack, probe: &mut impl Probe) {
         if ack.ack > self.flight.end() {
             return;
         }
-        let plain =
+        let is_handled =
             ack.sacks.is_empty() && self.on_ack_fast_path(now, &ack.cumulative(), stack, probe);
-        if !plain {
+        if !is_handled {
             self.on_ack_slow_path(now, ack, stack, probe);
         }
         self.publish_window(now, probe);
     }
 
-    /// Any other, and the same for a plain one.
+    /// Processes any acknowledgement; gives the same result as the fast path if that applies.
     #[inline(never)]
     pub(super) fn on_ack_slow_path(
         &mut self,
@@ -87,7 +87,7 @@ impl Sender {
         self.update_window(context, stack);
     }
 
-    /// It acknowledges less than another one before; its blocks count all the same.
+    /// An acknowledgement older than the last one: only its SACK blocks count.
     #[cold]
     fn on_old_ack(
         &mut self,
@@ -105,7 +105,7 @@ impl Sender {
         self.update_window(context, stack);
     }
 
-    /// Nothing was out.
+    /// An acknowledgement with nothing outstanding.
     #[cold]
     fn on_ack_with_nothing_out(
         &mut self,
@@ -128,7 +128,7 @@ impl Sender {
         self.process_tail_probe(context, stack, probe);
     }
 
-    /// RFC 9293, section 3.10.7.4: the window is what the newest packet says.
+    /// RFC 9293, section 3.10.7.4: the most recent packet determines the window.
     #[inline(always)]
     pub(super) fn update_peer_window(&mut self, ack: &Cumulative, context: &mut AckContext) {
         let end = ack.ack + ack.window;
@@ -140,7 +140,7 @@ impl Sender {
         }
     }
 
-    /// Takes what is acknowledged cumulatively off the flight, with its round-trip time.
+    /// Removes cumulatively acknowledged packets from the flight.
     #[inline(always)]
     fn remove_acked(&mut self, context: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
         let uses_sack = stack.detection.uses_sack();
@@ -153,14 +153,14 @@ impl Sender {
                 context.retransmission_acked = true;
             } else if !marks.any(Marks::SACKED) {
                 context.acked_sent = widen(context.acked_sent, packet.sent_at);
-                // Packets are taken in the order of their bytes: the first is the lowest.
+                // Packets are removed in byte order, so the first one is the lowest.
                 reordered_from.get_or_insert(start);
                 context.original_acked |= end <= high;
             }
             if uses_sack && !marks.any(Marks::SACKED) {
                 self.delivery.count(1, context.ece);
                 self.delivery.on_delivered(&packet, end);
-                // The stamp of what is in order tells which copy of the packet it was.
+                // The timestamp of in-order data shows which copy of the packet was received.
                 let spurious = context.echo.is_some_and(|echo| echo < stamp(packet.sent_at));
                 self.rack.on_delivered(context.now, &packet, end, self.rtt.min(), spurious);
             } else if !uses_sack {
@@ -197,7 +197,7 @@ impl Sender {
                 self.remove_duplicates(context, stack);
             }
         } else if sampled && self.flight.out() > 0 {
-            // The first packet was retransmitted after the one that is acknowledged now was sent.
+            // The first packet was retransmitted after the SACKed packet was sent.
             let newest = context.sacked_sent.map(|(first, _)| first);
             let first_sent = self.flight.packet(first).sent_at;
             context.set_timer = newest.is_some_and(|sent| sent < first_sent);
@@ -205,8 +205,8 @@ impl Sender {
         self.notify_control(context, stack, probe);
     }
 
-    /// Whether the acknowledgement of a single packet may have been delayed; `prior` packets had been
-    /// delivered when it was sent.
+    /// Whether the acknowledgement of a single packet may have been delayed. `prior` is the number
+    /// of packets delivered when that packet was sent.
     #[inline(always)]
     pub(super) fn may_be_delayed(
         &self,
@@ -221,7 +221,7 @@ impl Sender {
         single && !context.retransmission_acked && !(context.sacked || context.ece || context.dsack)
     }
 
-    /// The congestion control hears of the round-trip time before the phase is judged.
+    /// Passes the round-trip sample to the congestion control, before the phase changes.
     #[inline(always)]
     pub(super) fn notify_control(
         &mut self,
@@ -240,7 +240,8 @@ impl Sender {
         }
     }
 
-    /// Karn's rule and RFC 7323, section 4: from packets that were sent once, else from the stamp.
+    /// Takes a round-trip sample: from packets sent once (Karn's rule), otherwise from the
+    /// timestamp (RFC 7323, section 4).
     #[inline(always)]
     pub(super) fn update_rtt(
         &mut self,
@@ -271,8 +272,8 @@ impl Sender {
         true
     }
 
-    /// Rate, congestion control, reduction: what the window is after the acknowledgement. The rate is
-    /// asked for by those that govern.
+    /// Updates the window: delivery rate, congestion control, reduction. Only congestion controls
+    /// that set the window need the delivery rate.
     fn update_window(&mut self, context: &AckContext, stack: &Stack) {
         let newest = self.delivery.take_newest();
         if self.control.controls_window() {
@@ -282,7 +283,7 @@ impl Sender {
         }
     }
 
-    /// The same of a control that governs, where the acknowledgement delivers `newest`.
+    /// Lets the congestion control set window and rate; `newest` is the last packet delivered.
     #[inline(always)]
     pub(super) fn set_window_by_control(
         &mut self,
@@ -300,8 +301,8 @@ impl Sender {
         self.limit_while_probing();
     }
 
-    /// The same of one that does not; `newest` was sent then. There is a sample of its own for each
-    /// that asks for one, so that nothing is gathered that none asks for.
+    /// Grows or reduces the window. `newest` is the send time of the last packet delivered. Each
+    /// step builds its own sample, so unused values are never computed.
     #[inline(always)]
     fn grow_or_reduce(&mut self, context: &AckContext, newest: Option<Nanos>, stack: &Stack) {
         self.report_losses(context.now);
@@ -318,7 +319,7 @@ impl Sender {
         self.pace_by_window(context, stack);
     }
 
-    /// The delivery ends of which nobody asks for the rate: how many packets it was.
+    /// Ends the delivery without a rate sample; returns the number of packets delivered.
     #[inline(always)]
     pub(super) fn end_without_sample(
         &mut self,
@@ -335,14 +336,14 @@ impl Sender {
         self.delivery.delivered.wrapping_sub(context.prior_delivered)
     }
 
-    /// The window may grow.
+    /// Lets the congestion control grow the window.
     #[inline(always)]
     pub(super) fn grow(&mut self, context: &AckContext, stack: &Stack) {
         let sample = self.sample(context, self.delivered_by(context), RateSample::default(), stack);
         self.control.grow(&mut self.window, &sample);
     }
 
-    /// Where all is paced, the window says how fast.
+    /// Sets the pacing rate from the window, if all packets are paced.
     #[inline(always)]
     pub(super) fn pace_by_window(&mut self, context: &AckContext, stack: &Stack) {
         if stack.pacing == Pacing::Always {
@@ -353,13 +354,13 @@ impl Sender {
         }
     }
 
-    /// Packets found lost by this acknowledgement.
+    /// Packets detected as lost by this acknowledgement.
     #[inline(always)]
     fn newly_lost(&self, context: &AckContext) -> u32 {
         (self.flight.lost_total - context.prior_lost) as u32
     }
 
-    /// A congestion control that asks for it hears of each packet found lost.
+    /// Reports each detected loss to the congestion control, if it has loss feedback.
     #[inline(always)]
     pub(super) fn report_losses(&mut self, now: Nanos) {
         if self
@@ -390,14 +391,14 @@ impl Sender {
         self.flight.unreported_losses = Some(unreported_losses);
     }
 
-    /// Rates of a time in which BBR probes for the round-trip time say nothing of the path.
+    /// Marks rate samples as application-limited while BBR probes for the minimum round-trip time.
     fn limit_while_probing(&mut self) {
         if self.control.is_probing_rtt() {
             self.delivery.mark_app_limited(self.flight.in_flight());
         }
     }
 
-    /// Where reordering is usual, SACKs let the window grow, too; else only what is in order.
+    /// Whether the window may grow: SACKed packets count only if reordering was observed.
     #[inline(always)]
     fn may_grow(&self, context: &AckContext, stack: &Stack) -> bool {
         if self.reordering > stack.reordering.initial {
@@ -407,7 +408,7 @@ impl Sender {
         }
     }
 
-    /// What the congestion control hears; before the rate is known, an empty one.
+    /// Builds the sample for the congestion control; `rate` is empty if not yet known.
     #[inline(always)]
     pub(super) fn sample(
         &self,
@@ -444,7 +445,7 @@ impl Sender {
         }
     }
 
-    /// Whether it is in recovery.
+    /// Whether the sender is in fast recovery or recovers from a timeout.
     #[must_use]
     pub fn in_recovery(&self) -> bool {
         self.phase.name() >= PhaseName::Recovery

@@ -45,7 +45,7 @@ pub struct Flight {
     pub lost_total: u64,
     oldest: Link,
     newest: Link,
-    /// The number after that of the highest packet that the receiver holds.
+    /// Number after the highest SACKed packet.
     beyond_sacked: u32,
     /// No packet before this one waits for retransmission.
     repair_from: u32,
@@ -201,7 +201,7 @@ impl Flight {
         low
     }
 
-    /// The number after that of the highest packet that the receiver holds.
+    /// Number after the highest SACKed packet.
     #[inline(always)]
     #[must_use]
     pub fn beyond_sacked(&self) -> u32 {

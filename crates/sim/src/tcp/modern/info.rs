@@ -1,10 +1,10 @@
-//! What `TCP_INFO` tells of a connection.
+//! Statistics as in `TCP_INFO`.
 
 use super::connection::Connection;
 use super::phase::PhaseName;
 use crate::clock::Nanos;
 
-/// What `TCP_INFO` tells of a connection, for scripts and series. Times in nanoseconds.
+/// Statistics as in `TCP_INFO`, for scripts and time series. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Info {
@@ -35,7 +35,7 @@ pub struct Info {
 }
 
 impl Connection {
-    /// What `TCP_INFO` would tell at `now`.
+    /// Statistics at `now`.
     #[must_use]
     pub fn info(&self, now: Nanos) -> Info {
         let sender = self.sender();

@@ -1,4 +1,4 @@
-//! After a timeout: what is lost, and whether it was (F-RTO, RFC 5682).
+//! Recovery from timeouts, and detection of spurious ones (F-RTO, RFC 5682).
 
 use super::ack_context::AckContext;
 use super::event::{Event, Probe, UndoReason};
@@ -12,7 +12,7 @@ use super::timers::Timer;
 use crate::clock::Nanos;
 
 impl Sender {
-    /// RFC 5681, section 3.1, after a timeout: slow start from one packet, the threshold reduced
+    /// RFC 5681, section 3.1: slow start from one packet after a timeout. The threshold is reduced
     /// once for all timeouts of a window.
     pub(super) fn enter_loss(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         self.mark_all_lost(now, stack, probe);
@@ -30,7 +30,7 @@ impl Sender {
         self.window.cwnd = self.flight.in_flight() + 1;
         self.window.credit = 0;
         self.usage.since = now;
-        // Many duplicates did not tell of the loss: reordering is less than was thought.
+        // Many duplicates did not reveal the loss, so the reordering threshold was too high.
         if phase <= PhaseName::Disorder && self.flight.sacked >= stack.reordering.initial {
             self.reordering = self.reordering.min(stack.reordering.initial);
         }
@@ -42,7 +42,7 @@ impl Sender {
         self.repair = Repair::Lost;
     }
 
-    /// Everything but what the receiver holds, and for RACK what was sent too late to be missed.
+    /// Marks all packets as lost, except SACKed ones and, with RACK, those sent too recently.
     fn mark_all_lost(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         let first = self.flight.first();
         let reneged = self.flight.packet(first).marks.any(Marks::SACKED);
@@ -63,15 +63,15 @@ impl Sender {
         self.flight.repair_from_first();
     }
 
-    /// The receiver has discarded what it held (RFC 2018, section 8): after half a round-trip time
-    /// everything is retransmitted.
+    /// The receiver has discarded SACKed data (RFC 2018, section 8): all packets are retransmitted
+    /// after half a round-trip time.
     pub(super) fn on_reneging(&mut self, context: &mut AckContext) {
         let wait = (self.rtt.srtt().unwrap_or(0) / 2).max(10 * MILLISECOND);
         self.timer = Timer::Retransmission(Span::new(context.now, wait));
         context.set_timer = false;
     }
 
-    /// An acknowledgement after a timeout.
+    /// Processes an acknowledgement after a timeout.
     pub(super) fn continue_loss(
         &mut self,
         context: &mut AckContext,
@@ -124,7 +124,7 @@ impl Sender {
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> Step {
-        // Step 3.b: something that was not retransmitted is acknowledged.
+        // Step 3.b: data that was not retransmitted is acknowledged.
         if context.original_acked {
             self.undo_loss(context, UndoReason::Forward, stack, probe);
             return Step::Done;
@@ -133,11 +133,11 @@ impl Sender {
         let mut new_high = high;
         let mut step = Step::Continue;
         if self.flight.end() > high {
-            // Step 3.a: a duplicate; the loss was real.
+            // Step 3.a: a duplicate, so the loss was real.
             frto = !(context.sacked || context.duplicates() > 0);
         } else if context.advanced && !recovered {
             new_high = self.flight.end();
-            // Step 2.b: new data, if there is any.
+            // Step 2.b: send new data, if available.
             if self.unsent() > 0 && self.allowed > self.flight.end() {
                 self.repair = Repair::UnlessNew;
                 step = Step::Done;
@@ -149,7 +149,7 @@ impl Sender {
         step
     }
 
-    /// The timeout was spurious.
+    /// Undoes the reduction of a spurious timeout.
     fn undo_loss(
         &mut self,
         context: &AckContext,

@@ -61,6 +61,7 @@ pub enum PhaseName {
 }
 
 impl Phase {
+    /// Name of the phase.
     #[inline(always)]
     #[must_use]
     pub fn name(&self) -> PhaseName {

@@ -10,8 +10,8 @@ use super::phase::Phase;
 use super::sender::Sender;
 
 impl Sender {
-    /// A word of each line that most acknowledgements need: see the order of its fields. No choice is
-    /// made by a word, since that would wait for it.
+    /// Reads one word of each cache line that most acknowledgements need: see the order of the
+    /// fields. No branch depends on a word, since it would wait for that word.
     fn prefetch(&self) -> u64 {
         let Self { rtt, delivery, pacer, control, flight, .. } = self;
         let bytes = self.una ^ flight.end() ^ rtt.rto() ^ rtt.deviation();

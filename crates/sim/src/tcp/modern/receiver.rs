@@ -414,8 +414,9 @@ impl Receiver {
     /// What [`Receiver::poll_ack`] would say, if that has no blocks for sure.
     #[inline(always)]
     pub(super) fn poll_cumulative(&mut self, stack: &Stack) -> Option<Cumulative> {
-        let plain = self.due == Due::NOW && self.before.is_none() && !self.reassembly.has_blocks();
-        plain.then(|| self.acknowledge_in_order(stack))
+        let has_no_blocks =
+            self.due == Due::NOW && self.before.is_none() && !self.reassembly.has_blocks();
+        has_no_blocks.then(|| self.acknowledge_in_order(stack))
     }
 
     fn acknowledge(&mut self, stack: &Stack) -> Outgoing {

@@ -1,4 +1,4 @@
-//! What an acknowledgement means for the phase: when recovery begins, goes on, ends, is undone.
+//! Transitions between recovery phases: begin, continuation, end and undo of a recovery.
 
 use super::ack_context::AckContext;
 use super::cc::{PhaseChange, Totals};
@@ -13,7 +13,7 @@ use super::transmit::unreported;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 
-/// Whether the judgement of an acknowledgement goes on.
+/// Whether processing of an acknowledgement continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Continue,
@@ -24,7 +24,7 @@ impl Sender {
     pub(super) fn set_phase(&mut self, phase: Phase, now: Nanos) {
         let (before, after) = (self.phase.name(), phase.name());
         self.phase = phase;
-        // Linux says so of each timeout.
+        // As in Linux, each timeout is reported.
         if before != after || after == PhaseName::Loss {
             let (next, totals) = (self.flight.end(), self.totals());
             let change = PhaseChange { phase: after, now, next, totals };
@@ -37,7 +37,7 @@ impl Sender {
         Totals { at, delivered, lost: self.flight.lost_total as u32 }
     }
 
-    /// Judges an acknowledgement that is not just progress.
+    /// Processes an acknowledgement that may change the phase.
     #[inline(never)]
     pub(super) fn judge(
         &mut self,
@@ -67,10 +67,10 @@ impl Sender {
         }
     }
 
-    /// A phase ends when what was out at its beginning is acknowledged.
+    /// Ends the phase when data outstanding at its beginning is acknowledged.
     fn leave_phase(&mut self, context: &AckContext, stack: &Stack, probe: &mut impl Probe) -> Step {
         match self.phase {
-            // Something beyond it, so that the receiver has seen CWR.
+            // Data beyond `high` is acknowledged, so the receiver has seen CWR.
             Phase::Cwr { high, .. } if self.una > high => {
                 self.end_reduction(stack);
                 self.set_phase(Phase::Open, context.now);
@@ -118,7 +118,8 @@ impl Sender {
         Step::Continue
     }
 
-    /// In Open, Disorder and Cwr, and after a timeout where a retransmission is lost.
+    /// Processes acknowledgements in Open, Disorder and Cwr, and after a timeout if a
+    /// retransmission is lost.
     pub(super) fn open_or_recover(
         &mut self,
         context: &mut AckContext,
@@ -149,7 +150,7 @@ impl Sender {
         self.flight.lost > 0
     }
 
-    /// Marks what is lost, by the rule of the stack.
+    /// Marks lost packets by the rule of the stack.
     pub(super) fn find_losses(
         &mut self,
         context: &mut AckContext,
@@ -177,14 +178,15 @@ impl Sender {
         }
     }
 
-    /// RACK's window: none where duplicates or a recovery make a loss evident.
+    /// Reordering window of RACK: 0 if duplicates or a recovery make a loss evident.
     pub(super) fn reordering_window(&self, stack: &Stack) -> Nanos {
         let waits = matches!(stack.detection, Detection::Rack { no_dupthresh: true, .. });
         let enough = self.flight.sacked >= self.reordering && !waits;
         self.rack.reordering_window(self.in_recovery() || enough, &self.rtt)
     }
 
-    /// RFC 6582: after three duplicates, and after each partial acknowledgement, the first packet.
+    /// RFC 6582: marks the first packet after three duplicates and after each partial
+    /// acknowledgement.
     fn find_first_lost(&mut self, now: Nanos, advanced: bool, probe: &mut impl Probe) {
         let due = match self.phase.name() {
             PhaseName::Recovery => advanced,
@@ -198,7 +200,7 @@ impl Sender {
         }
     }
 
-    /// RFC 6675, section 4, IsLost: three packets above it are held.
+    /// RFC 6675, section 4, IsLost: three higher packets are SACKed.
     fn find_lost_below_sacked(&mut self, now: Nanos, probe: &mut impl Probe) {
         let mut above = 0;
         let mut number = self.flight.beyond_sacked();
@@ -210,7 +212,7 @@ impl Sender {
             return;
         }
         let known = Marks::SACKED.union(Marks::LOST);
-        // All below was judged by an acknowledgement before.
+        // Lower packets were checked by an earlier acknowledgement.
         for lost in self.judged.max(self.flight.first())..number {
             if !self.flight.packet(lost).marks.any(known) {
                 self.flight.mark_lost(lost);
@@ -220,7 +222,7 @@ impl Sender {
         self.judged = number;
     }
 
-    /// Fast recovery begins.
+    /// Begins fast recovery.
     pub(super) fn enter_recovery(
         &mut self,
         now: Nanos,
@@ -250,7 +252,7 @@ impl Sender {
         self.undo = stack.undo.then_some(undo);
     }
 
-    /// The window comes down to the threshold that the congestion control says.
+    /// Begins a reduction of the window to the threshold given by the congestion control.
     pub(super) fn begin_reduction(&mut self, stack: &Stack) -> (Prr, u64) {
         self.tail_probe = None;
         self.window.credit = 0;
@@ -263,18 +265,19 @@ impl Sender {
         (Prr::default(), self.flight.end())
     }
 
-    /// The reduction is over: the window is the threshold.
+    /// Ends a reduction: the window becomes the threshold.
     pub(super) fn end_reduction(&mut self, stack: &Stack) {
         if self.control.controls_window() || self.window.ssthresh >= INFINITE_SSTHRESH {
             return;
         }
-        let stands = matches!(self.phase, Phase::Cwr { .. }) || self.undo.is_some() || !stack.undo;
-        if stands {
+        let is_final =
+            matches!(self.phase, Phase::Cwr { .. }) || self.undo.is_some() || !stack.undo;
+        if is_final {
             self.window.cwnd = self.window.ssthresh;
         }
     }
 
-    /// RFC 3168, section 6.1.2: once a window.
+    /// Reduces the window for an ECN echo, at most once per window: RFC 3168, section 6.1.2.
     fn enter_cwr(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         self.prior_ssthresh = None;
         if self.phase.name() >= PhaseName::Cwr {
@@ -309,7 +312,7 @@ impl Sender {
         }
     }
 
-    /// RFC 8985, section 7.4: what a tail loss probe found.
+    /// RFC 8985, section 7.4: evaluates a tail loss probe.
     pub(super) fn process_tail_probe(
         &mut self,
         context: &AckContext,
@@ -320,7 +323,7 @@ impl Sender {
         if !sent.retransmits || context.dsack_of_probe {
             self.tail_probe = None;
         } else if self.una > sent.high {
-            // Without a duplicate: there was a loss, which the probe repaired.
+            // No duplicate was reported, so there was a loss, which the probe repaired.
             probe.tcp(context.now, Event::ProbeRepaired);
             let (prr, high) = self.begin_reduction(stack);
             self.set_phase(Phase::Cwr { prr, high }, context.now);
@@ -335,10 +338,11 @@ impl Sender {
         }
     }
 
-    /// Whether the first retransmission was sent after what is acknowledged: RFC 3522.
+    /// Whether the acknowledged packet was sent before the first retransmission: RFC 3522.
     pub(super) fn original_was_late(&self, context: &AckContext) -> bool {
         match (self.retransmitted_at, context.echo) {
-            // Forgotten once all is acknowledged: then only whether anything was counts.
+            // Cleared once all data is acknowledged; then it only matters whether any was
+            // retransmitted.
             (None, _) => self.undo.is_some_and(|undo| undo.unreported == Unreported::NoneSent),
             (Some(at), Some(echo)) => echo < stamp(at),
             (Some(_), None) => false,
@@ -356,7 +360,7 @@ impl Sender {
         }
     }
 
-    /// Window and threshold are those of before.
+    /// Restores the window and threshold before the reduction.
     pub(super) fn undo_reduction(
         &mut self,
         now: Nanos,
@@ -377,12 +381,13 @@ impl Sender {
         self.usage.since = now;
         let after_timeout = self.undo.is_some_and(|undo| undo.after_timeout);
         self.undo = None;
-        self.rack.judge_again();
+        self.rack.request_judgement();
         probe.tcp(now, Event::Undone { reason, after_timeout });
     }
 
-    /// All that was out is acknowledged. Without SACK the phase is kept until something beyond it
-    /// is, so that duplicates of before do not begin another recovery: RFC 6582, section 3.2.
+    /// All data outstanding at the beginning is acknowledged. Without SACK the phase is kept until
+    /// data beyond it is acknowledged, so earlier duplicates start no new recovery: RFC 6582,
+    /// section 3.2.
     pub(super) fn try_undo_recovery(
         &mut self,
         context: &AckContext,
@@ -420,7 +425,7 @@ impl Sender {
         all
     }
 
-    /// A partial acknowledgement of an original that was late: what is in flight may be late, too.
+    /// A partial acknowledgement of a delayed original: packets in flight may also be delayed.
     fn try_undo_partial(
         &mut self,
         context: &AckContext,

@@ -1,5 +1,5 @@
-//! What the receiver holds: SACK blocks (RFC 2018), duplicates that it reports (RFC 2883), and
-//! reordering that follows from both.
+//! SACK scoreboard: SACK blocks (RFC 2018), reported duplicates (RFC 2883), and reordering detected
+//! from both.
 
 use super::ack_context::{AckContext, widen};
 use super::packet::Marks;
@@ -8,20 +8,20 @@ use super::sender::Sender;
 use super::stack::Stack;
 
 impl Sender {
-    /// Marks what an acknowledgement says the receiver holds.
+    /// Processes the SACK blocks of an acknowledgement.
     pub(super) fn process_sacks(&mut self, ack: &Ack, context: &mut AckContext, stack: &Stack) {
         let blocks = ack.sacks.as_slice();
         let duplicate = self.duplicate_of(ack.ack, blocks, context, stack);
         let mut order = [0_usize, 1, 2, 3];
         let order = &mut order[..blocks.len()];
-        order.sort_unstable_by_key(|&at| blocks[at].start);
+        order.sort_unstable_by_key(|&index| blocks[index].start);
         let mut reordered_from = None;
-        for &at in order.iter() {
-            let block = blocks[at];
+        for &index in order.iter() {
+            let block = blocks[index];
             if block.start >= block.end || block.end > self.flight.end() {
                 continue;
             }
-            if duplicate && at == 0 {
+            if duplicate && index == 0 {
                 self.process_dsack(block, context, &mut reordered_from, stack);
             } else if block.end > self.una {
                 self.process_block(block, context, &mut reordered_from, stack);
@@ -35,7 +35,7 @@ impl Sender {
             }
         }
         if duplicate {
-            // What was delivered twice has left the path, too.
+            // Packets delivered twice have also left the path.
             let block = blocks[0];
             if block.end <= context.prior_una {
                 if let Some(undo) = self.undo.as_mut().filter(|undo| block.end > undo.marker) {
@@ -45,7 +45,8 @@ impl Sender {
         }
     }
 
-    /// Whether the first block is a duplicate (RFC 2883, section 4) that a retransmission explains.
+    /// Whether the first block reports a duplicate (RFC 2883, section 4) caused by a
+    /// retransmission.
     fn duplicate_of(
         &mut self,
         ack: u64,
@@ -61,7 +62,7 @@ impl Sender {
         let packets = packets_of(first, stack);
         let of_probe = packets == 1 && self.tail_probe.is_some_and(|probe| probe.high == first.end);
         self.counters.duplicates += packets;
-        // More than was retransmitted: the network duplicates packets.
+        // More duplicates than retransmissions: the network duplicates packets.
         if self.counters.duplicates > self.counters.retransmitted {
             return false;
         }
@@ -74,7 +75,7 @@ impl Sender {
         true
     }
 
-    /// A block that was reported before needs no second look but for what is new at its ends.
+    /// Processes a SACK block; parts that were reported before are skipped.
     fn process_block(
         &mut self,
         block: SackBlock,
@@ -91,7 +92,7 @@ impl Sender {
             self.mark_block(block, context, reordered_from, stack);
             return;
         };
-        // The duplicate of the acknowledgement before may not have been marked at all.
+        // A duplicate reported by the previous acknowledgement may not have been marked.
         if known.start < self.una {
             self.mark_block(block, context, reordered_from, stack);
             return;
@@ -121,7 +122,7 @@ impl Sender {
         }
     }
 
-    /// The receiver holds the packet, for the first time that it says so.
+    /// Marks a packet that is SACKed for the first time.
     fn mark_packet(
         &mut self,
         number: u32,
@@ -130,11 +131,11 @@ impl Sender {
     ) {
         let packet = *self.flight.packet(number);
         let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
-        // The stamp of an acknowledgement with a gap is of what came before that: it says nothing.
+        // With a gap, the echoed timestamp belongs to a packet before the gap, so it is not used.
         self.rack.on_delivered(context.now, &packet, end, self.rtt.min(), false);
         let marks = packet.marks;
         if marks.any(Marks::RETRANSMITTED) {
-            // Where it was not taken for lost, the retransmission is still in flight.
+            // If the packet was not marked as lost, its retransmission is still in flight.
             if marks.any(Marks::LOST) {
                 self.flight.clear_lost(number);
                 self.flight.clear_retransmitted(number);
@@ -156,7 +157,7 @@ impl Sender {
         self.delivery.on_delivered(&packet, end);
     }
 
-    /// Packets that the receiver holds and has got again: their retransmissions were unnecessary.
+    /// Processes a DSACK block above `una`: retransmissions of these packets were unnecessary.
     fn process_dsack(
         &mut self,
         block: SackBlock,
@@ -188,7 +189,7 @@ impl Sender {
         }
     }
 
-    /// A packet was delivered after one above it: as many may be reordered from now on.
+    /// Records reordering: a packet was delivered after a higher one. Raises the threshold.
     pub(super) fn record_reordering(&mut self, from: u64, stack: &Stack) {
         let highest = self.flight.highest_sacked().max(self.una);
         if from >= highest {
@@ -200,7 +201,7 @@ impl Sender {
         self.rack.reorderings += 1;
     }
 
-    /// Without SACK: more duplicates than packets that can have caused them are reordering.
+    /// Without SACK: more duplicates than outstanding packets can cause indicate reordering.
     fn limit_duplicates(&mut self, addend: u32, stack: &Stack) {
         let out = self.flight.out();
         let holes = self.flight.lost.max(1).min(out);
@@ -212,7 +213,7 @@ impl Sender {
         self.rack.reorderings += 1;
     }
 
-    /// Without SACK a duplicate acknowledgement says that some packet was delivered.
+    /// Without SACK: a duplicate acknowledgement means that some packet was delivered.
     pub(super) fn add_duplicates(&mut self, context: &AckContext, stack: &Stack) {
         let duplicates = context.duplicates();
         if duplicates == 0 {
@@ -225,7 +226,7 @@ impl Sender {
         self.delivery.count(delivered, context.ece);
     }
 
-    /// Without SACK: one of the packets acknowledged filled the hole, the others caused duplicates.
+    /// Without SACK: one acknowledged packet filled the hole, the others caused duplicates.
     pub(super) fn remove_duplicates(&mut self, context: &mut AckContext, stack: &Stack) {
         let acked = context.acked;
         let delivered = acked.saturating_sub(self.flight.sacked).max(1);
@@ -238,7 +239,7 @@ impl Sender {
     }
 }
 
-/// How many packets a duplicate has.
+/// Number of packets in a reported duplicate.
 fn packets_of(block: SackBlock, stack: &Stack) -> u32 {
     u32::try_from((block.end - block.start).div_ceil(u64::from(stack.mss))).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Which packet to send next: what a timer forces, what is lost, new data.
+//! Selects the next packet to send: packets forced by a timer, lost packets, new data.
 
 use super::cc::TransmitStart;
 use super::chronograph::Activity;
@@ -13,30 +13,30 @@ use super::ticks::Span;
 use super::timers::Timer;
 use crate::clock::Nanos;
 
-/// The least window that the socket's buffer is made for, in packets: Linux's `TCP_INIT_CWND`.
+/// Minimum window for which the send buffer is sized, in packets: Linux's `TCP_INIT_CWND`.
 const MIN_BUFFERED: u32 = 10;
 
-/// New data that could be sent.
+/// New data that can be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewData {
     len: u32,
     fin: bool,
 }
 
-/// Why no new data is sent.
+/// Reason why no new data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blocked {
-    /// There is none.
+    /// No data is available.
     Nothing,
     /// The receiver's window is full.
     ByReceiver,
-    /// It is small, and another small packet is out.
+    /// The packet is small, and another small packet is outstanding (Nagle).
     SmallPacket,
 }
 
 impl Sender {
-    /// The next packet to send now. To be asked until there is none: only then does the burst end,
-    /// and timers are set for it.
+    /// Returns the next packet to send now. Call until [`None`], which ends the burst and sets its
+    /// timers.
     #[inline(always)]
     pub fn poll_transmit(
         &mut self,
@@ -90,7 +90,8 @@ impl Sender {
         sent
     }
 
-    /// Nothing new could be sent: RFC 5682, section 2.1, step 2.b, the second half.
+    /// Retransmits because no new data could be sent: RFC 5682, section 2.1, second half of step
+    /// 2.b.
     #[cold]
     fn repair_for_want_of_new(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
         if let Phase::Loss { frto, .. } = &mut self.phase {
@@ -100,16 +101,16 @@ impl Sender {
         self.flight.to_repair().map(|number| self.retransmit(now, number, stack))
     }
 
-    /// Whether something that is lost has not been retransmitted. RFC 6675 may retransmit what is
-    /// not lost, so that there the two counts say nothing.
+    /// Whether a lost packet was not yet retransmitted. RFC 6675 may retransmit packets that are
+    /// not marked as lost, so the two counters cannot be compared there.
     #[inline(always)]
     pub(super) fn is_repair_due(&self, stack: &Stack) -> bool {
         self.flight.lost > self.flight.retransmitted
             || (self.flight.lost > 0 && matches!(stack.detection, Detection::Sack { .. }))
     }
 
-    /// Without limited transmit (RFC 3042) the packets that the receiver holds count as in flight
-    /// until a loss is found.
+    /// Whether the window allows new data. Without limited transmit (RFC 3042), SACKed packets
+    /// count as in flight until a loss is detected.
     #[inline(always)]
     pub(super) fn may_send_new(&self, stack: &Stack) -> bool {
         self.flight.out() < self.window.cwnd
@@ -117,22 +118,23 @@ impl Sender {
                 && self.fits_send_buffer(stack)
     }
 
-    /// Whether the socket's buffer has room, where what the receiver holds above a hole makes more
-    /// than a window be out.
+    /// Whether the send buffer has space: with SACKed data above a hole, more than a window can be
+    /// outstanding.
     fn fits_send_buffer(&self, stack: &Stack) -> bool {
         !stack.bounded_send_buffer || self.flight.out() < self.send_buffer(stack)
     }
 
-    /// Packets that the socket's buffer holds. Linux's `tcp_sendmsg_locked` asks for room once for a
-    /// whole buffer of segmentation offload, so that as much is there beyond the limit.
+    /// Size of the send buffer in packets. Linux's `tcp_sendmsg_locked` checks for space once per
+    /// buffer of segmentation offload, so the limit can be exceeded by that size.
     fn send_buffer(&self, stack: &Stack) -> u32 {
         let widest = self.window.widest.max(self.window.cwnd).max(MIN_BUFFERED);
-        // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR slow-starts in recovery, too.
+        // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR may also slow-start in
+        // recovery.
         let windows = if self.control.controls_window() { 3 } else { 2 };
         windows * widest + buffer_packets(stack)
     }
 
-    /// Whether the application waits for room in the socket's buffer: Linux's `SOCK_NOSPACE`.
+    /// Whether the application waits for send buffer space: Linux's `SOCK_NOSPACE`.
     fn fills_send_buffer(&self, stack: &Stack) -> bool {
         let buffer = u64::from(self.send_buffer(stack)) * u64::from(stack.mss);
         stack.bounded_send_buffer && self.written - self.una > buffer
@@ -186,7 +188,7 @@ impl Sender {
         Transmit { number, start, len, sending: Sending::New, fin, ect, cwr, push: false }
     }
 
-    /// The congestion control hears of a packet that is sent with nothing in flight.
+    /// Notifies the congestion control that a packet is sent with nothing outstanding.
     pub(super) fn begin_flight(&mut self, now: Nanos) {
         let idle = now - self.last_sent;
         let app_limited = self.delivery.is_app_limited();
@@ -196,14 +198,14 @@ impl Sender {
         }
     }
 
-    /// So many packets of a chunk are sent: whether the last one is pushed, as that of a chunk with
-    /// several is, and that of all that was written.
+    /// Records packets sent of a chunk; returns whether the last one is pushed. It is if it ends a
+    /// chunk with several packets or all written data.
     #[inline(always)]
     pub(super) fn is_pushed(&mut self, packets: u32) -> bool {
         self.chunk.take(packets) || self.unsent() == 0
     }
 
-    /// What is in flight with a packet when it is sent, and lost, for those who ask for that.
+    /// Records the flight size and losses in a sent packet, if the congestion control needs them.
     #[inline(always)]
     pub(super) fn record_flight(&mut self, number: u32) {
         if self.control.has_loss_feedback() {
@@ -219,7 +221,7 @@ impl Sender {
         self.pacer.on_sent(now, len, stack.mss);
     }
 
-    /// A lost packet, which counts for the current reduction and its undoing.
+    /// Retransmits a lost packet, which counts for the current reduction and for undoing it.
     #[inline(never)]
     fn retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.flight.retransmit(now, number);
@@ -227,7 +229,7 @@ impl Sender {
             prr.out += 1;
         }
         let sent = self.record_and_retransmit(now, number, stack);
-        // Linux's `tcp_retransmit_skb`: a chunk is what is lost of packets next to each other.
+        // Linux's `tcp_retransmit_skb`: a chunk consists of adjacent lost packets.
         if self.pacer.is_on() && self.flight.to_repair() != Some(number + 1) {
             self.pacer.end_burst();
         }
@@ -245,7 +247,7 @@ impl Sender {
         self.build_retransmission(now, number, stack)
     }
 
-    /// The packet itself; what is acknowledged of it is left out.
+    /// Builds a retransmission without bytes that are already acknowledged.
     fn build_retransmission(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.counters.retransmitted += 1;
         self.delivery.on_sent(now, false, self.flight.packet_mut(number));
@@ -295,12 +297,12 @@ impl Sender {
         let fin = self.closed && u64::from(len) == unsent && !self.fin_sent;
         let sent = self.transmit_new(now, NewData { len, fin }, stack);
         self.tail_probe = Some(TailProbe { high: self.next(), retransmits: false });
-        // The timeout counts from now.
+        // The timeout starts now.
         self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
         Some(sent)
     }
 
-    /// What the window has room for, or a packet without data below it.
+    /// A window probe: data that the window allows, or an empty packet below it.
     fn transmit_window_probe(&mut self, now: Nanos, stack: &Stack) -> Transmit {
         let room = self.allowed.saturating_sub(self.flight.end());
         let len = room.min(u64::from(stack.mss)).min(self.unsent()) as u32;
@@ -313,8 +315,8 @@ impl Sender {
         Transmit { number, start, len: 0, sending, fin: false, ect: false, cwr: false, push: false }
     }
 
-    /// RFC 6675, section 4, NextSeg rules (3) and (4): with nothing else to send, a packet below
-    /// what the receiver holds that is not lost yet, or once in a recovery the last one.
+    /// RFC 6675, section 4, NextSeg rules (3) and (4), if nothing else can be sent: a packet below
+    /// the highest SACKed one that is not marked as lost, or once per recovery the last packet.
     #[inline(never)]
     fn transmit_speculatively(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
         let (Detection::Sack { rescue }, Phase::Recovery { high, .. }) =
@@ -322,11 +324,9 @@ impl Sender {
         else {
             return None;
         };
-        let build_retransmission = Marks::SACKED.union(Marks::LOST).union(Marks::RETRANSMITTED);
+        let excluded = Marks::SACKED.union(Marks::LOST).union(Marks::RETRANSMITTED);
         let below = self.flight.first()..self.flight.beyond_sacked();
-        if let Some(number) =
-            below.clone().find(|&n| !self.flight.packet(n).marks.any(build_retransmission))
-        {
+        if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(excluded)) {
             return Some(self.retransmit(now, number, stack));
         }
         if !rescue || self.rescued {
@@ -334,12 +334,12 @@ impl Sender {
         }
         self.rescued = true;
         let last = self.flight.at_or_after(high, stack.mss).checked_sub(1)?;
-        let whole = last >= self.flight.first()
-            && !self.flight.packet(last).marks.any(build_retransmission);
-        whole.then(|| self.retransmit(now, last, stack))
+        let is_missing =
+            last >= self.flight.first() && !self.flight.packet(last).marks.any(excluded);
+        is_missing.then(|| self.retransmit(now, last, stack))
     }
 
-    /// Nothing more can be sent now.
+    /// Ends a burst: nothing more can be sent now.
     #[inline(always)]
     pub(super) fn end_burst(&mut self, now: Nanos, stack: &Stack) {
         let sent = std::mem::take(&mut self.burst_open);
@@ -382,8 +382,8 @@ impl Sender {
         }
     }
 
-    /// Linux's `tcp_cwnd_validate`: how far the window is used in a round trip says whether it may
-    /// grow, and a window that is not used for a timeout shrinks (RFC 2861).
+    /// Linux's `tcp_cwnd_validate`: the window may grow only if it is used within a round trip, and
+    /// a window that is not used for a timeout shrinks (RFC 2861).
     #[inline(always)]
     fn validate_window(&mut self, now: Nanos, limited: bool, stack: &Stack) {
         let out = self.flight.out();
@@ -407,8 +407,8 @@ impl Sender {
         }
     }
 
-    /// RFC 2861, section 3: the application or the receiver limits. In Linux's
-    /// `tcp_cwnd_application_limited` the receiver alone changes nothing.
+    /// RFC 2861, section 3: reduces the window if the rate is limited by the application. As in
+    /// Linux's `tcp_cwnd_application_limited`, a limit by the receiver changes nothing.
     fn shrink_unused(&mut self, now: Nanos, stack: &Stack) {
         if self.phase == Phase::Open && !self.fills_send_buffer(stack) {
             let used = self.usage.used.max(stack.initial_window);
@@ -421,7 +421,7 @@ impl Sender {
         self.usage.since = now;
     }
 
-    /// Whether the window limits; in slow start it may be twice what was out.
+    /// Whether the rate is limited by the window. In slow start, using half of the window suffices.
     #[inline(always)]
     pub(super) fn is_cwnd_limited(&self) -> bool {
         self.usage.limited
@@ -429,13 +429,13 @@ impl Sender {
     }
 }
 
-/// Whether packets may be retransmitted that are not taken for lost.
+/// Whether packets not marked as lost may be retransmitted.
 pub(super) fn speculates(stack: &Stack) -> bool {
     matches!(stack.detection, Detection::Sack { .. })
 }
 
-/// What a reduction that begins remembers of retransmissions before it: a probe of the tail may
-/// have been the first one.
+/// Retransmissions before a reduction begins, for undoing it; a tail loss probe may be among
+/// them.
 pub(super) fn unreported(retransmitted: u32, tail_probe: Option<TailProbe>) -> Unreported {
     let probes = u32::from(tail_probe.is_some_and(|probe| probe.retransmits));
     match retransmitted + probes {
