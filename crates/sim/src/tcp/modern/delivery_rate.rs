@@ -34,7 +34,7 @@ pub struct RateSample {
     pub in_flight: u32,
 }
 
-/// The newest packet that the current acknowledgement delivers.
+/// The most recently sent packet that the current acknowledgement delivers.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     packet: Packet,

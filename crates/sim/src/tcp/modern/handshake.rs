@@ -389,9 +389,9 @@ mod tests {
     #[test]
     fn linux_tcp_syn_linear_timeouts_apply_to_sockets() {
         let round = |at: &f64| at.round();
-        let linux: Vec<f64> = syns(Preset::LinuxCubic).iter().map(whole).collect();
+        let linux: Vec<f64> = syns(Preset::LinuxCubic).iter().map(round).collect();
         assert_eq!(linux, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 11.0]);
-        let rfc: Vec<f64> = syns(Preset::RfcSack).iter().map(whole).collect();
+        let rfc: Vec<f64> = syns(Preset::RfcSack).iter().map(round).collect();
         assert_eq!(rfc[..6], [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]);
     }
 }
