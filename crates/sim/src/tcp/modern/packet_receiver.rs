@@ -92,7 +92,7 @@ impl PacketReceiver {
         if self.handshake.is_some() {
             return self.send_syn(now, tcp, ack_header);
         }
-        self.receiver.on_deadline(now, &tcp.stack);
+        self.receiver.on_deadline(now);
         self.poll_ack(tcp, ack_header)
     }
 

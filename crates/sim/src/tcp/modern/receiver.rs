@@ -1,4 +1,4 @@
-//! The receiving end: puts data in order, and says when to acknowledge what.
+//! Receiving end: reassembles data and schedules acknowledgements.
 
 mod delay;
 mod ecn;
@@ -9,7 +9,7 @@ use super::segment::{Cumulative, Outgoing, SackBlock, SackBlocks, Timestamps};
 use super::stack::{DelayedAcks, MILLISECOND, Reading, Stack};
 use crate::clock::{NEVER, Nanos};
 
-/// The congestion bits of a packet: RFC 3168, section 5.
+/// ECN codepoint of a packet: RFC 3168, section 5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
     /// The sender does not use ECN.
@@ -21,62 +21,62 @@ pub enum Ecn {
     Marked,
 }
 
-/// A data packet that arrives.
+/// An arriving data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Its first byte.
+    /// First byte.
     pub start: u64,
     /// Bytes of data.
     pub len: u32,
-    /// Whether the stream ends with it.
+    /// Whether the packet ends the stream.
     pub fin: bool,
-    /// Its congestion bits.
+    /// ECN codepoint.
     pub ecn: Ecn,
     /// Congestion window reduced.
     pub cwr: bool,
-    /// What is there is to be handed on.
+    /// Push.
     pub push: bool,
-    /// Its stamps.
+    /// Timestamps.
     pub timestamps: Option<Timestamps>,
 }
 
 impl Data {
-    /// The sequence number after the packet; FIN counts for one.
+    /// Sequence number after the packet; FIN occupies one.
     #[inline(always)]
     fn end(&self) -> u64 {
         self.start + u64::from(self.len) + u64::from(self.fin)
     }
 }
 
-/// Duplicate acknowledgements that are sent before the next ones wait, and how many may.
+/// Duplicate acknowledgements sent before compression starts, and the maximum number compressed.
 const UNCOMPRESSED: u32 = 3;
 const COMPRESSED: u32 = 44;
 
-/// The receiving end.
+/// Receiving end of a connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     reassembly: Reassembly,
-    /// What was acknowledged last.
+    /// Last acknowledgement number sent.
     acknowledged: u64,
-    /// What the application has read.
+    /// End of the data read by the application.
     read: u64,
-    /// The byte after the last one that was allowed.
+    /// End of the advertised window.
     allowed: u64,
     due: Due,
-    /// Duplicate acknowledgements that wait, those that did not, and what both expect.
+    /// Duplicate acknowledgements compressed and not compressed, and their acknowledgement number.
     compressed: u32,
     uncompressed: u32,
     compressed_next: u64,
     compressed_until: Option<Nanos>,
     delay: Delay,
-    /// The largest packet so far.
+    /// Largest packet so far, in bytes of data.
     largest: u32,
-    /// By how much the window is still to grow to what the buffer has room for.
+    /// Remaining growth of the window up to the size of the buffer.
     growth: u64,
     echoes: bool,
     /// DCTCP: whether the last packet was marked.
     marked: bool,
-    /// An acknowledgement to send before the one that is due.
+    /// Acknowledgement to send before the one that is due.
     before: Option<Box<Outgoing>>,
     seen_ect: bool,
     newest_stamp: Option<u32>,
@@ -84,7 +84,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// The end of a connection whose first byte is `start`.
+    /// Creates the receiver of a connection whose first byte is `start`.
     #[must_use]
     pub fn new(start: u64, stack: &Stack) -> Self {
         Self {
@@ -116,20 +116,20 @@ impl Receiver {
         }
     }
 
-    /// The handshake has told the round-trip time and a stamp.
+    /// The handshake is complete: sets the round-trip time and the newest timestamp.
     pub fn establish(&mut self, srtt: Option<Nanos>, newest_stamp: Option<u32>) {
         self.srtt = srtt;
         self.newest_stamp = newest_stamp;
     }
 
-    /// The next byte expected.
+    /// Next byte expected.
     #[inline(always)]
     #[must_use]
     pub fn next(&self) -> u64 {
         self.reassembly.next()
     }
 
-    /// A word of each line that most packets need, so that they are there when one comes.
+    /// Reads one word of each cache line that most packets need.
     #[must_use]
     pub(super) fn prefetch(&self) -> u64 {
         let waits = self.compressed_until.is_some() ^ (self.due == Due::NOW);
@@ -137,19 +137,19 @@ impl Receiver {
         self.next() ^ self.allowed ^ self.delay.last_arrival ^ u64::from(waits ^ empty)
     }
 
-    /// Bytes in order that the application has not read.
+    /// In-order bytes not yet read by the application.
     #[must_use]
     pub fn readable(&self) -> u64 {
         self.reassembly.data_end() - self.read
     }
 
-    /// Whether the end of the stream has been reached.
+    /// Whether the complete stream was received.
     #[must_use]
     pub fn at_end(&self) -> bool {
         self.reassembly.is_complete()
     }
 
-    /// When [`Receiver::on_deadline`] is to be called, [`NEVER`] if not.
+    /// Time at which [`Receiver::on_deadline`] must be called, [`NEVER`] if no timer runs.
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
@@ -157,8 +157,8 @@ impl Receiver {
         self.compressed_until.map_or(delayed, |at| at.min(delayed))
     }
 
-    /// A data packet arrives; [`Receiver::poll_ack`] has what it leads to. Says whether it brought
-    /// anything that had not come before.
+    /// A data packet arrives: call [`Receiver::poll_ack`] for resulting acknowledgements. Returns
+    /// whether the packet contained new data.
     #[inline(always)]
     pub fn on_data(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         if stack.ecn {
@@ -167,7 +167,7 @@ impl Receiver {
         self.on_data_fast_path(now, data, stack) || self.on_data_slow_path(now, *data, stack)
     }
 
-    /// The way of most: a packet in order, and nothing is missing. Says whether it takes this way.
+    /// Fast path for a packet in order with nothing missing; returns false if it does not apply.
     #[inline(always)]
     fn on_data_fast_path(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         if self.compressed > 0
@@ -185,7 +185,7 @@ impl Receiver {
         true
     }
 
-    /// Any packet.
+    /// Processes any packet.
     #[inline(never)]
     fn on_data_slow_path(&mut self, now: Nanos, data: Data, stack: &Stack) -> bool {
         if data.timestamps.is_some_and(|stamps| self.is_old(stamps)) {
@@ -220,8 +220,8 @@ impl Receiver {
         true
     }
 
-    /// RFC 7323, section 4.3: the stamp of a packet that has the byte which the last acknowledgement
-    /// expected; what ends before it is not acceptable and says nothing (section 5.3, R3).
+    /// RFC 7323, section 4.3: stores the timestamp of a packet that contains the byte expected by
+    /// the last acknowledgement. Packets that end before it are not acceptable (section 5.3, R3).
     #[inline(always)]
     fn update_newest_stamp(&mut self, data: &Data) {
         let Some(stamps) = data.timestamps else { return };
@@ -232,7 +232,7 @@ impl Receiver {
         }
     }
 
-    /// A packet brings what had not come before, beyond a gap if it is held.
+    /// Accepts a packet with new data; `held` if it is above a gap.
     #[inline(always)]
     fn take(&mut self, now: Nanos, data: &Data, held: bool, stack: &Stack) {
         self.largest = self.largest.max(data.len);
@@ -247,15 +247,15 @@ impl Receiver {
         }
     }
 
-    /// Whether a stamp is older than the newest one in order by more than Linux tolerates
+    /// Whether a timestamp is older than the newest in-order one by more than Linux's tolerance
     /// (`TCP_PAWS_WINDOW`).
     #[inline(always)]
     fn is_old(&self, stamps: Timestamps) -> bool {
         self.newest_stamp.is_some_and(|newest| newest.wrapping_sub(stamps.value) as i32 > 1)
     }
 
-    /// RFC 7323, section 5.3, R1: what was sent before something that has been taken in order looks
-    /// like a packet of long ago. It is acknowledged and not taken.
+    /// RFC 7323, section 5.3, R1: acknowledges but discards a packet with an old timestamp. A
+    /// packet sent before another one that was accepted in order looks like a packet from long ago.
     #[cold]
     fn reject(&mut self, data: &Data, stack: &Stack) {
         if data.start < self.next() {
@@ -267,7 +267,7 @@ impl Receiver {
         self.due = Due::NOW;
     }
 
-    /// Acknowledges it at once or later; `in_order` says that nothing is missing.
+    /// Schedules an acknowledgement, immediate or delayed; `in_order` if nothing is missing.
     #[inline(always)]
     fn schedule(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         if self.due == Due::NOW {
@@ -305,13 +305,13 @@ impl Receiver {
         }
     }
 
-    /// Linux: the window would not be smaller than what was advertised.
+    /// Whether the window would not be smaller than the advertised one (Linux).
     fn window_moves(&self, stack: &Stack) -> bool {
         self.read + stack.receiving.buffer >= self.allowed
     }
 
-    /// After three duplicate acknowledgements the next ones wait for each other. They are counted
-    /// anew when a part of the gap is filled, which is acknowledged at once, then.
+    /// Compresses duplicate acknowledgements after the third. The count restarts when part of the
+    /// gap is filled, which is then acknowledged immediately.
     #[inline(never)]
     fn compress(&mut self, now: Nanos, stack: &Stack) {
         let can = stack.receiving.sack_compression && stack.detection.uses_sack();
@@ -333,8 +333,8 @@ impl Receiver {
         }
     }
 
-    /// Acknowledgements that wait for each other go before the blocks that they report are crowded
-    /// out: what is never reported looks lost, and reordered when it is acknowledged.
+    /// Sends compressed acknowledgements before their blocks are displaced by others: data that is
+    /// never reported looks lost, and later looks reordered when it is acknowledged.
     #[inline(never)]
     fn flush_compressed(&mut self, new: SackBlock, stack: &Stack) {
         if self.reassembly.crowds_out(new) {
@@ -343,7 +343,7 @@ impl Receiver {
     }
 
     /// A timer expired.
-    pub fn on_deadline(&mut self, now: Nanos, _stack: &Stack) {
+    pub fn on_deadline(&mut self, now: Nanos) {
         if self.compressed_until.is_some_and(|at| at <= now) {
             self.compressed_until = None;
             self.due = Due::NOW;
@@ -363,7 +363,7 @@ impl Receiver {
         }
     }
 
-    /// The application reads; what the window opens by may be told to the sender.
+    /// The application reads; the window update may be sent.
     pub fn on_read(&mut self, bytes: u64, stack: &Stack) {
         self.read = (self.read + bytes).min(self.reassembly.data_end());
         let room = self.read + stack.receiving.buffer;
@@ -376,8 +376,8 @@ impl Receiver {
         }
     }
 
-    /// Data is sent that carries an acknowledgement: none is due any more. It is a conversation if
-    /// the other end has sent something just before.
+    /// Data is sent and carries an acknowledgement, so none is due. The connection is interactive
+    /// if the other end sent data shortly before.
     pub fn on_data_sent(&mut self, now: Nanos, stack: &Stack) -> Outgoing {
         if self.delay.ato.is_some_and(|ato| now - self.delay.last_arrival < ato) {
             self.delay.interactive = true;
@@ -385,18 +385,18 @@ impl Receiver {
         self.acknowledge(stack)
     }
 
-    /// An acknowledgement is to be sent at once.
+    /// Makes an acknowledgement due immediately.
     pub fn acknowledge_now(&mut self) {
         self.due = Due::NOW;
     }
 
-    /// A packet without data below the window asks for an acknowledgement.
+    /// A packet without data below the window requests an acknowledgement.
     pub fn on_out_of_window(&mut self) {
         self.enter_quick_mode(QUICK_ACKS);
         self.due = Due::NOW;
     }
 
-    /// The next acknowledgement to send now; to be asked until there is none.
+    /// Returns the next acknowledgement to send now; call until [`None`].
     #[inline(always)]
     pub fn poll_ack(&mut self, stack: &Stack) -> Option<Outgoing> {
         if self.before.is_some() {
@@ -405,13 +405,13 @@ impl Receiver {
         (self.due == Due::NOW).then(|| self.acknowledge(stack))
     }
 
-    /// Whether [`Receiver::poll_ack`] has one.
+    /// Whether an acknowledgement is due now.
     #[inline(always)]
     pub(super) fn is_ack_due(&self) -> bool {
         self.due == Due::NOW || self.before.is_some()
     }
 
-    /// What [`Receiver::poll_ack`] would say, if that has no blocks for sure.
+    /// Like [`Receiver::poll_ack`], but [`None`] if the acknowledgement might have SACK blocks.
     #[inline(always)]
     pub(super) fn poll_cumulative(&mut self, stack: &Stack) -> Option<Cumulative> {
         let has_no_blocks =
@@ -425,7 +425,7 @@ impl Receiver {
         Outgoing { ack, window, sacks, echo, ece }
     }
 
-    /// An acknowledgement of all that is in order is sent now.
+    /// Sends an acknowledgement of all in-order data.
     #[inline(always)]
     fn acknowledge_in_order(&mut self, stack: &Stack) -> Cumulative {
         let room = self.read + stack.receiving.buffer;
@@ -455,8 +455,8 @@ impl Receiver {
         }
     }
 
-    /// Linux's `tcp_receive_window`: none is left where a FIN, for which nothing is asked, is behind
-    /// the last byte of it.
+    /// Linux's `tcp_receive_window`: 0 if a FIN, which is not counted in the window, follows its
+    /// last byte.
     #[inline(always)]
     fn window(&self) -> u64 {
         self.allowed.saturating_sub(self.next())
@@ -478,7 +478,7 @@ impl Receiver {
         Outgoing { ack, window, sacks: self.sacks(stack), echo, ece }
     }
 
-    /// What is held out of order.
+    /// Data held out of order.
     #[must_use]
     pub fn held(&self) -> &[SackBlock] {
         self.reassembly.held()

@@ -161,8 +161,8 @@ pub struct Receiving {
     pub delayed_acks: DelayedAcks,
     /// Duplicates are reported: RFC 2883.
     pub dsack: bool,
-    /// After three duplicate acknowledgements, later ones are delayed by up to a twentieth of an
-    /// RTT or a millisecond, as in Linux.
+    /// After three duplicate acknowledgements, later ones are delayed by the minimum of RTT / 20
+    /// and 1 ms, as in Linux.
     pub sack_compression: bool,
     /// As in Linux, a packet extends only SACK blocks that are being reported, even if other held
     /// data is adjacent.

@@ -1,56 +1,57 @@
-//! When Linux acknowledges at once, and how long it delays what it does not.
+//! Delayed acknowledgements of Linux.
 
 use super::super::stack::{DelayedAcks, MILLISECOND, Stack};
 use super::{Data, Receiver};
 use crate::clock::{NEVER, Nanos};
 
-/// The shortest delay of an acknowledgement.
+/// Minimum delay of an acknowledgement.
 pub(super) const MIN_DELAY: Nanos = 40 * MILLISECOND;
-/// The longest, and that of a conversation.
+/// Maximum delay, and maximum delay of interactive connections.
 const MAX_DELAY: Nanos = 500 * MILLISECOND;
 const MAX_INTERACTIVE_DELAY: Nanos = 200 * MILLISECOND;
-/// Packets that are acknowledged at once at the start.
+/// Packets acknowledged immediately at the start.
 pub(super) const QUICK_ACKS: u8 = 16;
-/// The window grows with packets of so many bytes of data.
+/// Minimum packet size for window growth, in bytes of data.
 const SMALL: u32 = 128;
 
-/// When an acknowledgement is due, as a time: most questions are one comparison.
+/// Time at which an acknowledgement is due; most checks are a single comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due(Nanos);
 
 impl Due {
-    /// None is.
+    /// None is due.
     pub const NOTHING: Self = Self(NEVER);
-    /// At once.
+    /// Due immediately.
     pub const NOW: Self = Self(0);
 
-    /// Later.
+    /// Due at a given time.
     #[inline(always)]
     pub fn at(at: Nanos) -> Self {
         Self(at.max(1))
     }
 
-    /// When, if later.
+    /// The time, if it is neither immediate nor never.
     #[inline(always)]
     pub fn later(self) -> Option<Nanos> {
         (self != Self::NOW && self != Self::NOTHING).then_some(self.0)
     }
 }
 
-/// How Linux delays acknowledgements.
+/// State of delayed acknowledgements in Linux.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delay {
-    /// How long; [`None`] before the first packet.
+    /// Current delay; [`None`] before the first packet.
     pub ato: Option<Nanos>,
-    /// Acknowledgements that are not delayed; a byte, of which the lowest bit may be set alone.
+    /// Remaining acknowledgements that are not delayed. One byte, so its lowest bit can be set
+    /// alone.
     pub quick: u8,
     pub last_arrival: Nanos,
-    /// Both ends send: acknowledgements ride on data.
+    /// Both ends send data, which carries acknowledgements.
     pub interactive: bool,
-    /// A packet waits to be acknowledged that was pushed, or is not full.
+    /// An unacknowledged packet was pushed or is not full.
     pub pushed: bool,
-    /// Where the application reads once an instant: what is due when it has read. Another time is
-    /// due until then, that of its turn.
+    /// If the application reads once per instant: the acknowledgement due after reading. Until then
+    /// `Receiver::due` holds the time of reading.
     pub read: Due,
 }
 
@@ -72,9 +73,9 @@ impl Receiver {
         };
     }
 
-    /// The application is to read, behind all that comes at this instant: Linux's
-    /// `__tcp_ack_snd_check` leaves what is not read to whoever reads it, as the window would be
-    /// smaller than what was advertised.
+    /// Waits until the application has read all packets of this instant: Linux's
+    /// `__tcp_ack_snd_check` leaves the acknowledgement of unread data to the reader, since the
+    /// window would be smaller than the advertised one.
     #[inline(never)]
     pub(super) fn defer_to_reader(&mut self, now: Nanos, stack: &Stack) {
         if self.is_read_pending() {
@@ -87,26 +88,26 @@ impl Receiver {
         }
     }
 
-    /// Whether what is due is the application's turn.
+    /// Whether the due time is that of the application's read.
     pub(super) fn is_read_pending(&self) -> bool {
-        let awaited = self.delay.read != Due::NOTHING && self.delay.read != self.due;
-        awaited && self.due.later().is_some()
+        let is_pending = self.delay.read != Due::NOTHING && self.delay.read != self.due;
+        is_pending && self.due.later().is_some()
     }
 
-    /// The application has read all that there is.
+    /// The application has read all available data.
     pub(super) fn on_instant_read(&mut self) {
         self.due = if self.acks_read(true) { Due::NOW } else { self.delay.read };
     }
 
-    /// Linux's `tcp_cleanup_rbuf`: whether a read is told to the sender, where it has `drained` what
-    /// there was.
+    /// Linux's `tcp_cleanup_rbuf`: whether a read causes an acknowledgement; `drained` if no unread
+    /// data is left.
     pub(super) fn acks_read(&self, drained: bool) -> bool {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
         full || (drained && self.delay.pushed && !self.delay.interactive)
     }
 
-    /// Packets that come close to each other keep the delay short: RFC 5681, section 4.2, lets it
-    /// be up to 500 ms.
+    /// Adapts the delay to the arrivals: close packets keep it short. RFC 5681, section 4.2, allows
+    /// up to 500 ms.
     #[inline(always)]
     pub(super) fn on_arrival(&mut self, now: Nanos, data: &Data, stack: &Stack) {
         if stack.receiving.delayed_acks != DelayedAcks::Linux {
