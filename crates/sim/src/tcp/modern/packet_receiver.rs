@@ -17,7 +17,7 @@ pub struct PacketReceiver {
     stamp: u32,
     /// Bytes of data per packet, and bytes of the handshake before the file.
     mss: u32,
-    before: u32,
+    handshake_bytes: u32,
     /// State of the handshake until the SYN is answered.
     pub(super) handshake: Option<Box<ClientHandshake>>,
     /// Handshake messages sent, and flights of the server before the file.
@@ -36,16 +36,16 @@ impl PacketReceiver {
         let messages = u8::from(tcp.handshake == Handshake::None);
         let mss = tcp.stack.mss;
         let flights = tcp.handshake.flights().len();
-        let before = tcp.handshake.bytes(flights);
+        let handshake_bytes = tcp.handshake.bytes(flights);
         let expected = PacketCursor::default();
         let (handshake, flights) = (None, flights as u8);
-        Self { receiver, stamp: 0, mss, before, handshake, messages, flights, expected }
+        Self { receiver, stamp: 0, mss, handshake_bytes, handshake, messages, flights, expected }
     }
 
     /// Packets of the file received in order.
     #[must_use]
     pub fn in_order(&self) -> u32 {
-        let bytes = self.receiver.next().saturating_sub(1 + u64::from(self.before));
+        let bytes = self.receiver.next().saturating_sub(1 + u64::from(self.handshake_bytes));
         u32::try_from(bytes / u64::from(self.mss)).unwrap_or(u32::MAX)
     }
 

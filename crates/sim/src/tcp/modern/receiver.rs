@@ -77,7 +77,7 @@ pub struct Receiver {
     /// DCTCP: whether the last packet was marked.
     marked: bool,
     /// Acknowledgement to send before the one that is due.
-    before: Option<Box<Outgoing>>,
+    earlier_ack: Option<Box<Outgoing>>,
     seen_ect: bool,
     newest_stamp: Option<u32>,
     srtt: Option<Nanos>,
@@ -109,7 +109,7 @@ impl Receiver {
             growth: stack.receiving.window_growth,
             echoes: false,
             marked: false,
-            before: None,
+            earlier_ack: None,
             seen_ect: false,
             newest_stamp: None,
             srtt: None,
@@ -338,7 +338,7 @@ impl Receiver {
     #[inline(never)]
     fn flush_compressed(&mut self, new: SackBlock, stack: &Stack) {
         if self.reassembly.crowds_out(new) {
-            self.before = Some(Box::new(self.acknowledge(stack)));
+            self.earlier_ack = Some(Box::new(self.acknowledge(stack)));
         }
     }
 
@@ -399,8 +399,8 @@ impl Receiver {
     /// Returns the next acknowledgement to send now; call until [`None`].
     #[inline(always)]
     pub fn poll_ack(&mut self, stack: &Stack) -> Option<Outgoing> {
-        if self.before.is_some() {
-            return self.before.take().map(|outgoing| *outgoing);
+        if self.earlier_ack.is_some() {
+            return self.earlier_ack.take().map(|outgoing| *outgoing);
         }
         (self.due == Due::NOW).then(|| self.acknowledge(stack))
     }
@@ -408,14 +408,14 @@ impl Receiver {
     /// Whether an acknowledgement is due now.
     #[inline(always)]
     pub(super) fn is_ack_due(&self) -> bool {
-        self.due == Due::NOW || self.before.is_some()
+        self.due == Due::NOW || self.earlier_ack.is_some()
     }
 
     /// Like [`Receiver::poll_ack`], but [`None`] if the acknowledgement might have SACK blocks.
     #[inline(always)]
     pub(super) fn poll_cumulative(&mut self, stack: &Stack) -> Option<Cumulative> {
         let has_no_blocks =
-            self.due == Due::NOW && self.before.is_none() && !self.reassembly.has_blocks();
+            self.due == Due::NOW && self.earlier_ack.is_none() && !self.reassembly.has_blocks();
         has_no_blocks.then(|| self.acknowledge_in_order(stack))
     }
 

@@ -88,7 +88,7 @@ impl Receiver {
         }
     }
 
-    /// Whether the due time is that of the application's read.
+    /// Whether the due time is when the application reads.
     pub(super) fn is_read_pending(&self) -> bool {
         let is_pending = self.delay.read != Due::NOTHING && self.delay.read != self.due;
         is_pending && self.due.later().is_some()

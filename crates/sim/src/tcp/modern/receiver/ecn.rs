@@ -16,7 +16,7 @@ impl Receiver {
             if self.marked != marked {
                 if self.due.later().is_some() {
                     // The delayed acknowledgement reports the state of the earlier packets.
-                    self.before = Some(Box::new(self.outgoing(stack)));
+                    self.earlier_ack = Some(Box::new(self.outgoing(stack)));
                 }
                 self.due = Due::NOW;
             }

@@ -1,4 +1,4 @@
-//! The window: what the model says is in flight, with room for acknowledgements that come late.
+//! Window: the packets in flight given by the model, with room for delayed acknowledgements.
 
 use super::super::AckSample;
 use super::{Bbr, INITIAL_CWND, MIN_CWND, Mode, packets};
@@ -6,7 +6,7 @@ use crate::tcp::modern::phase::PhaseName;
 use crate::tcp::modern::window::Window;
 
 impl Bbr {
-    /// Packets that are sent at once.
+    /// Packets per burst.
     pub(super) fn burst(&self) -> u32 {
         self.pace.burst()
     }
@@ -15,14 +15,15 @@ impl Bbr {
         self.min_rtt.map_or(INITIAL_CWND, |rtt| packets(bw, rtt, gain))
     }
 
-    /// Room for three bursts, an even number of packets, and two more where the rate is raised.
+    /// Adds room for three bursts, rounds up to an even number, and adds two packets in the phase
+    /// with a raised rate.
     fn with_quantization(&self, cwnd: u32) -> u32 {
         let cwnd = (cwnd + 3 * self.burst()).next_multiple_of(2);
         let raises = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
         cwnd + if raises { 2 } else { 0 }
     }
 
-    /// What is in flight at a bandwidth.
+    /// Target of packets in flight at a bandwidth.
     pub(super) fn inflight(&self, bw: u64, gain: u64) -> u32 {
         self.with_quantization(self.bdp(bw, gain))
     }
@@ -59,8 +60,8 @@ impl Bbr {
         cwnd.max(MIN_CWND)
     }
 
-    /// What is lost is taken off; a recovery begins with what is in flight, and what the window was
-    /// before comes back after it.
+    /// Subtracts losses from the window. A recovery begins with the packets in flight; the previous
+    /// window is restored after it.
     fn recover_or_restore(&mut self, cwnd: u32, ack: &AckSample) -> u32 {
         let mut cwnd = if ack.lost > 0 { cwnd.saturating_sub(ack.lost).max(1) } else { cwnd };
         let before = self.phase;

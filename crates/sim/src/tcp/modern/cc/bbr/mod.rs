@@ -1,11 +1,12 @@
-//! BBR version 1 as Linux has it (Cardwell et al. 2016; draft-cardwell-iccrg-bbr-congestion-
-//! control-00): a model of the path, its bandwidth and its round-trip time, sets pace and window.
+//! BBR version 1 as in Linux (Cardwell et al. 2016;
+//! draft-cardwell-iccrg-bbr-congestion-control-00): a model of the path (bandwidth and round-trip
+//! time) determines pacing rate and window.
 //!
 //! ```text
 //!   Startup --full pipe--> Drain --in flight <= BDP--> ProbeBw (eight phases of a round trip)
 //!      ^                                                ^   |
-//!      | pipe not full                     pipe full    |   | no new smallest RTT for 10 s,
-//!      +------------------ ProbeRtt --------------------+   v from each of the others, too
+//!      | pipe not full                     pipe full    |   | no new minimum RTT for 10 s,
+//!      +------------------ ProbeRtt --------------------+   v also from the other modes
 //!                          (four packets, 200 ms)  <--------+
 //! ```
 
@@ -28,30 +29,30 @@ use super::path_model::{
 use super::{AckSample, CongestionControl, PhaseChange, Totals, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
-/// 2 / ln 2, with which the rate can double each round.
+/// 2 / ln 2, which allows the rate to double each round.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
-/// Its inverse.
+/// Inverse of `HIGH_GAIN`.
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 /// The window holds two BDPs, for delayed and stretched acknowledgements.
 const CWND_GAIN: u64 = 2 * UNIT;
-/// The largest bandwidth of this many rounds is that of the path.
+/// The maximum bandwidth of this many rounds is the bandwidth of the path.
 const BW_ROUNDS: u32 = 10;
 
-/// Where it stands.
+/// Mode of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The rate doubles each round until the pipe is full.
     Startup,
-    /// What startup queued drains.
+    /// The queue built by startup drains.
     Drain,
     /// The rate cycles around the bandwidth.
     ProbeBw {
-        /// The phase of the cycle.
+        /// Phase of the cycle.
         phase: u8,
-        /// When it began.
+        /// Start of the phase.
         since: Nanos,
     },
-    /// Few packets are in flight, to see the round-trip time without a queue.
+    /// Few packets are in flight, to measure the round-trip time without a queue.
     ProbeRtt(RttProbe),
 }
 
@@ -64,17 +65,17 @@ pub struct Bbr {
     min_rtt_at: Nanos,
     /// Rounds so far.
     round: u32,
-    /// A round ends when a packet is delivered that was sent after this many were.
+    /// A round ends when a packet is delivered that was sent after this many deliveries.
     round_end: u32,
     round_start: bool,
     full: FullPipe,
     policer: Policer,
     aggregation: Aggregation,
-    /// The phase of recovery at the last acknowledgement.
+    /// Recovery phase at the last acknowledgement.
     phase: PhaseName,
-    /// In the first round of a recovery a packet is sent for each one delivered.
+    /// First round of a recovery: one packet is sent per packet delivered.
     packet_conservation: bool,
-    /// The window before a recovery or a probe of the round-trip time.
+    /// Window before a recovery or a probe for the minimum round-trip time.
     saved_cwnd: u32,
     restarts_from_idle: bool,
     pace: Pace,
@@ -82,7 +83,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// A new one; `seed` says where in its cycle it begins.
+    /// Creates the state of a new connection; `seed` determines the phase of its cycle.
     #[must_use]
     pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
         Self {
@@ -105,25 +106,25 @@ impl Bbr {
         }
     }
 
-    /// The rate, in bytes a second.
+    /// Pacing rate, in bytes per second.
     #[inline(always)]
     #[must_use]
     pub fn pacing_rate(&self) -> u64 {
         self.pace.rate()
     }
 
-    /// Where it stands.
+    /// Current mode.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The largest bandwidth of the last rounds.
+    /// Maximum bandwidth of the last rounds.
     fn max_bw(&self) -> u64 {
         self.bw.get()
     }
 
-    /// The bandwidth in use: that of a policer, where one was found.
+    /// Bandwidth in use: the rate of a policer, if one was detected.
     fn bandwidth(&self) -> u64 {
         self.policer.bandwidth().unwrap_or_else(|| self.max_bw())
     }
@@ -150,7 +151,7 @@ impl Bbr {
         self.pace.set(bw, gain, self.full.reached());
     }
 
-    /// Rounds and bandwidth.
+    /// Updates rounds and bandwidth.
     fn update_bandwidth(&mut self, ack: &AckSample) {
         self.round_start = false;
         let (Some(rate), Some(prior)) = (ack.rate.rate, ack.rate.prior_delivered) else { return };
@@ -169,7 +170,7 @@ impl Bbr {
         }
     }
 
-    /// All that the model learns from an acknowledgement.
+    /// Updates the model with an acknowledgement.
     fn update_model(&mut self, window: &mut Window, ack: &AckSample) {
         self.update_bandwidth(ack);
         let bw = self.bandwidth();
@@ -209,14 +210,13 @@ impl CongestionControl for Bbr {
         self.set_cwnd(window, sample, bw);
     }
 
-    /// The window is not cut by a loss, but saved, to be restored after the recovery.
+    /// A loss does not reduce the window; it is saved, and restored after the recovery.
     fn ssthresh(&mut self, window: &Window) -> u32 {
         self.save_cwnd(window.cwnd);
         window.ssthresh
     }
 
-    /// A timeout is the end of a round in which packets were lost, for the policer, too: Linux's
-    /// `bbr_set_state`.
+    /// For the policer detection, a timeout also ends a round with losses: Linux's `bbr_set_state`.
     fn on_phase(&mut self, _window: &mut Window, change: &PhaseChange) {
         if change.phase == PhaseName::Loss {
             self.phase = PhaseName::Loss;
@@ -230,8 +230,8 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// Linux's `bbr_init`: the handshake's round-trip time is the smallest so far, and the first rate
-    /// is that of the first window in it.
+    /// Linux's `bbr_init`: the handshake's round-trip time is the first minimum, and the first rate
+    /// is one initial window per round-trip time.
     fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
         (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
         self.pace.init_from_rtt(window.cwnd, Some(rtt));
@@ -257,7 +257,7 @@ impl CongestionControl for Bbr {
     }
 }
 
-/// How long the smallest round-trip time counts.
+/// Time after which the minimum round-trip time expires.
 const MIN_RTT_WINDOW: Nanos = 10 * SECOND;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The smallest round-trip time, and the probe for it when none was seen for ten seconds.
+//! Minimum round-trip time, and the probe for it after ten seconds without a new minimum.
 
 use super::super::AckSample;
 use super::super::path_model::RttProbe;
@@ -7,7 +7,7 @@ use crate::clock::Nanos;
 use crate::tcp::modern::window::Window;
 
 impl Bbr {
-    /// Whether rate samples of now say nothing of the path.
+    /// Whether current rate samples are meaningless, because little is sent on purpose.
     #[must_use]
     pub fn is_probing_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt(_))
@@ -23,7 +23,7 @@ impl Bbr {
             }
         }
         if expired && !self.restarts_from_idle && !self.is_probing_rtt() {
-            // In this order: a larger window that was saved before stays.
+            // The mode changes first, so a larger window saved before is kept.
             self.mode = Mode::ProbeRtt(RttProbe::Emptying);
             self.save_cwnd(window.cwnd);
         }

@@ -1,4 +1,4 @@
-//! Startup and drain: until the pipe is full, and until what that queued is gone.
+//! Startup until the pipe is full, then drain until the resulting queue is empty.
 
 use super::super::AckSample;
 use super::{Bbr, Mode, UNIT};

@@ -1,4 +1,4 @@
-//! The window: section 5.6.4.
+//! Window: section 5.6.4.
 
 use super::super::AckSample;
 use super::super::path_model::{MIN_CWND, UNIT, packets};
@@ -7,23 +7,23 @@ use crate::tcp::modern::phase::PhaseName;
 use crate::tcp::modern::window::Window;
 
 impl Bbr3 {
-    /// What a bandwidth keeps in flight over the smallest round-trip time, times a gain.
+    /// Bandwidth times the minimum round-trip time times a gain, in packets.
     pub(super) fn bdp(&self, bw: u64, gain: u64) -> u32 {
         self.min_rtt.map_or(self.initial_window, |rtt| packets(bw, rtt, gain))
     }
 
-    /// At least three bursts and four packets; two more where the rate is raised.
+    /// At least three bursts and four packets, plus two in the phase with a raised rate.
     fn quantized(&self, inflight: u32) -> u32 {
         let min = (3 * self.pace.burst()).max(MIN_CWND);
         inflight.max(min) + if self.mode == Mode::Up { 2 } else { 0 }
     }
 
-    /// What is to be in flight at a bandwidth: section 5.6.4.2.
+    /// Target of packets in flight at a bandwidth: section 5.6.4.2.
     pub(super) fn inflight(&self, bw: u64, gain: u64) -> u32 {
         self.quantized(self.bdp(bw, gain))
     }
 
-    /// The window that fills the path, with room for acknowledgements that come at once.
+    /// Window that fills the path, with room for aggregated acknowledgements.
     fn max_inflight(&self) -> u32 {
         let room = self.extra_acked.get() as u32;
         self.quantized(self.bdp(self.bw, self.mode.cwnd_gain()).saturating_add(room))

@@ -1,4 +1,4 @@
-//! The smallest round-trip time, and the probe for it: section 5.3.4.
+//! Minimum round-trip time, and the probe for it: section 5.3.4.
 
 use super::super::AckSample;
 use super::super::path_model::RttProbe;
@@ -7,11 +7,12 @@ use super::{Bbr3, Mode, ShortTerm};
 use crate::clock::{Nanos, SECOND};
 use crate::tcp::modern::window::Window;
 
-/// A probe is due when no new smallest round-trip time was seen for so long.
+/// Time without a new minimum round-trip time after which a probe is due.
 const INTERVAL: Nanos = 5 * SECOND;
-/// How long the smallest one counts.
+/// Time after which the minimum expires.
 const FILTER: Nanos = 10 * SECOND;
-/// The smallest round-trip time since the last probe.
+
+/// Minimum round-trip time since the last probe.
 #[derive(Clone, Copy, Debug)]
 pub struct SmallestDelay {
     rtt: Option<Nanos>,
@@ -20,14 +21,14 @@ pub struct SmallestDelay {
 }
 
 impl SmallestDelay {
-    /// None yet.
+    /// Initial state without a sample.
     pub fn new(now: Nanos) -> Self {
         Self { rtt: None, at: now, expired: false }
     }
 }
 
 impl Bbr3 {
-    /// Whether rate samples of now say nothing of the path.
+    /// Whether current rate samples are meaningless, because little is sent on purpose.
     #[must_use]
     pub fn is_probing_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt(_))
@@ -81,7 +82,7 @@ impl Bbr3 {
         self.exit_probe_rtt(now);
     }
 
-    /// Section 5.3.4.4: nothing is queued, so that the cycle begins where it cruises.
+    /// Section 5.3.4.4: the queue is empty, so the cycle continues with Cruise.
     fn exit_probe_rtt(&mut self, now: Nanos) {
         self.short_term = ShortTerm::default();
         if self.full.reached() {

@@ -1,10 +1,10 @@
-//! A recovery that was unnecessary is undone: section 5.5.11.
+//! Undo of unnecessary recoveries: section 5.5.11.
 
 use super::loss::ShortTerm;
 use super::{Bbr3, Mode};
 use crate::tcp::modern::window::Window;
 
-/// Where losses ended something.
+/// Mode that was ended by losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedState {
     /// Startup.
@@ -13,16 +13,16 @@ pub enum EndedState {
     Up,
 }
 
-/// What was before the losses.
+/// State before the losses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Undo {
-    /// What they ended.
+    /// Mode that the losses ended.
     pub(super) ended: Option<EndedState>,
     short_term: ShortTerm,
     inflight_longterm: Option<u32>,
 }
 
-/// The larger of two bounds, of which none is the largest.
+/// Returns the larger of two bounds; [`None`] means unbounded.
 fn wider<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     one.zip(other).map(|(one, other)| one.max(other))
 }

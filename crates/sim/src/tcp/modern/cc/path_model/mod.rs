@@ -1,6 +1,6 @@
-//! What every version of BBR makes its model of: filters of the bandwidth, the pace that follows
-//! from it, whether the pipe is full, how much more than it is acknowledged at once, the probe for
-//! the smallest round-trip time, and random draws.
+//! Parts of the path model shared by all versions of BBR: bandwidth filters, pacing rate, detection
+//! of full pipes, aggregation of acknowledgements, probes for the minimum round-trip time, and
+//! random numbers.
 
 mod aggregation;
 mod filter;
