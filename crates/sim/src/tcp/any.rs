@@ -237,11 +237,8 @@ impl SendingEnd for AnySender {
             return;
         }
         while let Some((number, kind)) = released.take_first() {
-            let header = DataHeader::default();
-            send(
-                number,
-                store_and_label(headers, &PacketOut { number, kind, header, short: None }),
-            );
+            let packet = PacketOut { number, kind, header: DataHeader::default(), short: None };
+            send(number, store_and_label(headers, &packet));
         }
     }
 

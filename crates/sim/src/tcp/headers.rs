@@ -90,12 +90,8 @@ impl<H: StoredHeader> Headers<H> {
     /// Among packets with equal lower token bits only one is short.
     #[inline(always)]
     fn index_of_short(&self, after: usize) -> usize {
-        let is_short = self.entries.get(after).is_some_and(H::is_short);
-        if is_short && self.entries.len() <= Self::PERIOD {
-            after
-        } else {
-            self.search_short(after)
-        }
+        let short = self.entries.get(after).is_some_and(H::is_short);
+        if short && self.entries.len() <= Self::PERIOD { after } else { self.search_short(after) }
     }
 
     /// Distance of tokens with equal lower bits.

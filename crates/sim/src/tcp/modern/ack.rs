@@ -19,9 +19,7 @@ impl Sender {
         if ack.ack > self.flight.end() {
             return;
         }
-        let is_handled =
-            ack.sacks.is_empty() && self.on_ack_fast_path(now, &ack.cumulative(), stack, probe);
-        if !is_handled {
+        if !(ack.sacks.is_empty() && self.on_ack_fast_path(now, &ack.cumulative(), stack, probe)) {
             self.on_ack_slow_path(now, ack, stack, probe);
         }
         self.publish_window(now, probe);
@@ -36,12 +34,12 @@ impl Sender {
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
-        let mut context = AckContext::begin(now, self);
-        context.echo = ack.timestamps.map(|stamps| stamps.echo);
+        let mut ctx = AckContext::begin(now, self);
+        ctx.echo = ack.timestamps.map(|stamps| stamps.echo);
         if ack.ack < self.una {
-            self.on_old_ack(ack, &mut context, stack, probe);
+            self.on_old_ack(ack, &mut ctx, stack, probe);
         } else {
-            self.on_current_ack(ack, &mut context, stack, probe);
+            self.on_current_ack(ack, &mut ctx, stack, probe);
         }
     }
 
@@ -49,42 +47,42 @@ impl Sender {
     fn on_current_ack(
         &mut self,
         ack: &Ack,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
-        context.advanced = ack.ack > self.una;
-        context.ece = ack.ece && stack.ecn;
-        context.not_duplicate = ack.carries_data;
-        if context.advanced {
+        ctx.advanced = ack.ack > self.una;
+        ctx.ece = ack.ece && stack.ecn;
+        ctx.not_duplicate = ack.carries_data;
+        if ctx.advanced {
             self.backoff = 0;
         }
-        self.update_peer_window(&ack.cumulative(), context);
+        self.update_peer_window(&ack.cumulative(), ctx);
         self.una = ack.ack;
         if stack.detection.uses_sack() && !ack.sacks.is_empty() {
-            self.process_sacks(ack, context, stack);
+            self.process_sacks(ack, ctx, stack);
         }
-        if context.prior_out == 0 {
-            self.on_ack_with_nothing_out(context, stack, probe);
+        if ctx.prior_out == 0 {
+            self.on_idle_ack(ctx, stack, probe);
             return;
         }
-        self.remove_acked(context, stack, probe);
+        self.remove_acked(ctx, stack, probe);
         if matches!(stack.detection, Detection::Rack { static_window: false, .. }) {
             self.rack.adapt(self.delivery.delivered, self.delivery.prior_delivered());
         }
         if self.tail_probe.is_some() {
-            self.process_tail_probe(context, stack, probe);
+            self.check_tlp(ctx, stack, probe);
         }
         self.repair = Repair::Nothing;
-        let alert = context.sacked || context.ece || context.dsack;
-        let progresses = context.not_duplicate || context.acked > 0;
+        let alert = ctx.sacked || ctx.ece || ctx.dsack;
+        let progresses = ctx.not_duplicate || ctx.acked > 0;
         if !progresses || alert || self.phase != Phase::Open {
-            self.judge(context, stack, probe);
+            self.judge(ctx, stack, probe);
         }
-        if context.set_timer {
-            self.arm_after_ack(context.now, stack);
+        if ctx.set_timer {
+            self.arm_after_ack(ctx.now, stack);
         }
-        self.update_window(context, stack);
+        self.update_window(ctx, stack);
     }
 
     /// An acknowledgement older than the last one: only its SACK blocks count.
@@ -92,29 +90,24 @@ impl Sender {
     fn on_old_ack(
         &mut self,
         ack: &Ack,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
         if !stack.detection.uses_sack() || ack.sacks.is_empty() {
             return;
         }
-        self.process_sacks(ack, context, stack);
+        self.process_sacks(ack, ctx, stack);
         self.repair = Repair::Nothing;
-        self.judge(context, stack, probe);
-        self.update_window(context, stack);
+        self.judge(ctx, stack, probe);
+        self.update_window(ctx, stack);
     }
 
     /// An acknowledgement with nothing outstanding.
     #[cold]
-    fn on_ack_with_nothing_out(
-        &mut self,
-        context: &mut AckContext,
-        stack: &Stack,
-        probe: &mut impl Probe,
-    ) {
-        if context.dsack {
-            self.judge(context, stack, probe);
+    fn on_idle_ack(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
+        if ctx.dsack {
+            self.judge(ctx, stack, probe);
         }
         let len = self.unsent().min(u64::from(stack.mss));
         if len == 0 && (self.fin_sent || !self.closed) {
@@ -123,18 +116,18 @@ impl Sender {
             self.backoff = 0;
             self.timer = Timer::Off;
         } else if matches!(self.timer, Timer::Persist(_)) {
-            self.arm_persist(context.now, stack);
+            self.arm_persist(ctx.now, stack);
         }
-        self.process_tail_probe(context, stack, probe);
+        self.check_tlp(ctx, stack, probe);
     }
 
     /// RFC 9293, section 3.10.7.4: the most recent packet determines the window.
     #[inline(always)]
-    pub(super) fn update_peer_window(&mut self, ack: &Cumulative, context: &mut AckContext) {
+    pub(super) fn update_peer_window(&mut self, ack: &Cumulative, ctx: &mut AckContext) {
         let end = ack.ack + ack.window;
-        let newer = context.advanced || ack.seq > self.window_seq;
+        let newer = ctx.advanced || ack.seq > self.window_seq;
         if newer || (ack.seq == self.window_seq && end > self.allowed) {
-            context.not_duplicate |= !context.advanced;
+            ctx.not_duplicate |= !ctx.advanced;
             self.allowed = end;
             self.window_seq = ack.seq;
         }
@@ -142,101 +135,90 @@ impl Sender {
 
     /// Removes cumulatively acknowledged packets from the flight.
     #[inline(always)]
-    fn remove_acked(&mut self, context: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
+    fn remove_acked(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
         let uses_sack = stack.detection.uses_sack();
         let high = self.phase.high().unwrap_or(0);
         let mut reordered_from = None::<u64>;
         while let Some((packet, start, end)) = self.flight.take_first(self.una) {
             let marks = packet.marks;
-            context.acked += 1;
+            ctx.acked += 1;
             if packet.was_retransmitted() {
-                context.retransmission_acked = true;
+                ctx.retransmission_acked = true;
             } else if !marks.any(Marks::SACKED) {
-                context.acked_sent = widen(context.acked_sent, packet.sent_at);
+                ctx.acked_sent = widen(ctx.acked_sent, packet.sent_at);
                 // Packets are removed in byte order, so the first one is the lowest.
                 reordered_from.get_or_insert(start);
-                context.original_acked |= end <= high;
+                ctx.original_acked |= end <= high;
             }
             if uses_sack && !marks.any(Marks::SACKED) {
-                self.delivery.count(1, context.ece);
+                self.delivery.count(1, ctx.ece);
                 self.delivery.on_delivered(&packet, end);
                 // The timestamp of in-order data shows which copy of the packet was received.
-                let spurious = context.echo.is_some_and(|echo| echo < stamp(packet.sent_at));
-                self.rack.on_delivered(context.now, &packet, end, self.rtt.min(), spurious);
+                let spurious = ctx.echo.is_some_and(|echo| echo < stamp(packet.sent_at));
+                self.rack.on_delivered(ctx.now, &packet, end, self.rtt.min(), spurious);
             } else if !uses_sack {
                 self.delivery.on_delivered(&packet, end);
             }
         }
-        if context.acked > 0 || context.sacked {
-            self.after_removal(context, reordered_from, stack, probe);
+        if ctx.acked > 0 || ctx.sacked {
+            self.after_removal(ctx, reordered_from, stack, probe);
         }
     }
 
     #[inline(always)]
     fn after_removal(
         &mut self,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         reordered_from: Option<u64>,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
         let first = self.flight.first();
         if self.flight.out() > 0 && stack.detection.uses_sack() {
-            context.reneged = self.flight.packet(first).marks.any(Marks::SACKED);
+            ctx.reneged = self.flight.packet(first).marks.any(Marks::SACKED);
         }
-        context.maybe_delayed =
-            self.may_be_delayed(context, self.delivery.prior_delivered(), stack);
-        let sampled = self.update_rtt(context, stack, probe);
-        if context.acked > 0 {
-            context.set_timer = true;
+        ctx.maybe_delayed = self.may_be_late(ctx, self.delivery.prior_delivered(), stack);
+        let sampled = self.update_rtt(ctx, stack, probe);
+        if ctx.acked > 0 {
+            ctx.set_timer = true;
             if stack.detection.uses_sack() {
-                if let Some(from) = reordered_from.filter(|&from| from < context.prior_highest) {
+                if let Some(from) = reordered_from.filter(|&from| from < ctx.prior_highest) {
                     self.record_reordering(from, stack);
                 }
             } else {
-                self.remove_duplicates(context, stack);
+                self.remove_duplicates(ctx, stack);
             }
         } else if sampled && self.flight.out() > 0 {
             // The first packet was retransmitted after the SACKed packet was sent.
-            let newest = context.sacked_sent.map(|(first, _)| first);
+            let newest = ctx.sacked_sent.map(|(first, _)| first);
             let first_sent = self.flight.packet(first).sent_at;
-            context.set_timer = newest.is_some_and(|sent| sent < first_sent);
+            ctx.set_timer = newest.is_some_and(|sent| sent < first_sent);
         }
-        self.notify_control(context, stack, probe);
+        self.report_rtt(ctx, stack, probe);
     }
 
     /// Whether the acknowledgement of a single packet may have been delayed. `prior` is the number
     /// of packets delivered when that packet was sent.
     #[inline(always)]
-    pub(super) fn may_be_delayed(
-        &self,
-        context: &AckContext,
-        prior: Option<u32>,
-        stack: &Stack,
-    ) -> bool {
-        let single = context.acked == 1
-            && context.prior_sacked == 0
-            && self.una - context.prior_una < u64::from(stack.mss)
+    pub(super) fn may_be_late(&self, ctx: &AckContext, prior: Option<u32>, stack: &Stack) -> bool {
+        let single = ctx.acked == 1
+            && ctx.prior_sacked == 0
+            && self.una - ctx.prior_una < u64::from(stack.mss)
             && prior.map(|prior| prior.wrapping_add(1)) == Some(self.delivery.delivered);
-        single && !context.retransmission_acked && !(context.sacked || context.ece || context.dsack)
+        single && !ctx.retransmission_acked && !(ctx.sacked || ctx.ece || ctx.dsack)
     }
 
     /// Passes the round-trip sample to the congestion control, before the phase changes.
     #[inline(always)]
-    pub(super) fn notify_control(
-        &mut self,
-        context: &AckContext,
-        stack: &Stack,
-        probe: &mut impl Probe,
-    ) {
-        if !self.control.needs_sample(&self.window, context.rtt) {
+    pub(super) fn report_rtt(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) {
+        if !self.control.needs_sample(&self.window, ctx.rtt) {
             return;
         }
         let ssthresh = self.window.ssthresh;
-        let sample = self.sample(context, 0, RateSample::default(), stack);
+        let sample = self.sample(ctx, 0, RateSample::default(), stack);
         self.control.on_sample(&mut self.window, &sample);
         if self.window.ssthresh != ssthresh {
-            probe.tcp(context.now, Event::SlowStartExit { cwnd: self.window.cwnd });
+            probe.tcp(ctx.now, Event::SlowStartExit { cwnd: self.window.cwnd });
         }
     }
 
@@ -245,57 +227,52 @@ impl Sender {
     #[inline(always)]
     pub(super) fn update_rtt(
         &mut self,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> bool {
-        let since = |sent: Nanos| context.now - sent;
-        let acked = context.acked_sent.filter(|_| !context.retransmission_acked);
+        let since = |sent: Nanos| ctx.now - sent;
+        let acked = ctx.acked_sent.filter(|_| !ctx.retransmission_acked);
         let mut first = acked.map(|(first, _)| since(first));
         let mut last = acked.map(|(_, last)| since(last));
-        if let Some((first_sacked, last_sacked)) = context.sacked_sent {
+        if let Some((first_sacked, last_sacked)) = ctx.sacked_sent {
             first = first.or(Some(since(first_sacked)));
             last = Some(since(last_sacked));
         }
-        if let (None, true, Some(echo)) = (first, context.acked > 0, context.echo) {
-            let ticks = stamp(context.now).wrapping_sub(echo);
+        if let (None, true, Some(echo)) = (first, ctx.acked > 0, ctx.echo) {
+            let ticks = stamp(ctx.now).wrapping_sub(echo);
             let by_stamp = Nanos::from(ticks.max(1)) * TIMESTAMP_TICK;
             (first, last) = (Some(by_stamp), Some(by_stamp));
         }
         let (Some(rtt), Some(last)) = (first, last) else { return false };
-        context.rtt = Some(last);
-        if !context.maybe_delayed || self.rtt.min().is_none_or(|min| last <= min) {
-            self.rtt.update_min(context.now, last);
+        ctx.rtt = Some(last);
+        if !ctx.maybe_delayed || self.rtt.min().is_none_or(|min| last <= min) {
+            self.rtt.update_min(ctx.now, last);
         }
         self.rtt.sample(rtt, self.una, self.flight.end(), stack);
-        probe.tcp(context.now, Event::RttSample { rtt });
+        probe.tcp(ctx.now, Event::RttSample { rtt });
         true
     }
 
     /// Updates the window: delivery rate, congestion control, reduction. Only congestion controls
     /// that set the window need the delivery rate.
-    fn update_window(&mut self, context: &AckContext, stack: &Stack) {
+    fn update_window(&mut self, ctx: &AckContext, stack: &Stack) {
         let newest = self.delivery.take_newest();
         if self.control.controls_window() {
-            self.set_window_by_control(context, newest.as_ref(), stack);
+            self.run_control(ctx, newest.as_ref(), stack);
         } else {
-            self.grow_or_reduce(context, newest.map(|newest| newest.sent_at), stack);
+            self.grow_or_reduce(ctx, newest.map(|newest| newest.sent_at), stack);
         }
     }
 
     /// Lets the congestion control set window and rate; `newest` is the last packet delivered.
     #[inline(always)]
-    pub(super) fn set_window_by_control(
-        &mut self,
-        context: &AckContext,
-        newest: Option<&Packet>,
-        stack: &Stack,
-    ) {
-        self.report_losses(context.now);
-        let delivered = self.delivered_by(context);
-        let rate = self.delivery.sample(context.now, delivered, newest, self.rtt.min());
-        let sample = self.sample(context, delivered, rate, stack);
-        self.control.set_window_by_control(&mut self.window, &sample);
+    pub(super) fn run_control(&mut self, ctx: &AckContext, newest: Option<&Packet>, stack: &Stack) {
+        self.report_losses(ctx.now);
+        let delivered = self.delivered_by(ctx);
+        let rate = self.delivery.sample(ctx.now, delivered, newest, self.rtt.min());
+        let sample = self.sample(ctx, delivered, rate, stack);
+        self.control.set_window(&mut self.window, &sample);
         self.pacer.set_rate(self.control.pacing_rate());
         self.size_chunks(stack);
         self.limit_while_probing();
@@ -304,51 +281,46 @@ impl Sender {
     /// Grows or reduces the window. `newest` is the send time of the last packet delivered. Each
     /// step builds its own sample, so unused values are never computed.
     #[inline(always)]
-    fn grow_or_reduce(&mut self, context: &AckContext, newest: Option<Nanos>, stack: &Stack) {
-        self.report_losses(context.now);
-        let delivered = self.end_without_sample(context, newest);
-        let (lost, in_flight) = (self.newly_lost(context), self.flight.in_flight());
+    fn grow_or_reduce(&mut self, ctx: &AckContext, newest: Option<Nanos>, stack: &Stack) {
+        self.report_losses(ctx.now);
+        let delivered = self.end_without_sample(ctx, newest);
+        let (lost, in_flight) = (self.newly_lost(ctx), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == Reduction::Proportional {
-                let progress = Progress { delivered, lost, in_flight, advanced: context.advanced };
+                let progress = Progress { delivered, lost, in_flight, advanced: ctx.advanced };
                 prr.on_ack(&mut self.window, progress);
             }
-        } else if self.may_grow(context, stack) {
-            self.grow(context, stack);
+        } else if self.may_grow(ctx, stack) {
+            self.grow(ctx, stack);
         }
-        self.pace_by_window(context, stack);
+        self.pace_by_window(ctx, stack);
     }
 
     /// Ends the delivery without a rate sample; returns the number of packets delivered.
     #[inline(always)]
-    pub(super) fn end_without_sample(
-        &mut self,
-        context: &AckContext,
-        newest: Option<Nanos>,
-    ) -> u32 {
-        let delivered = self.delivered_by(context);
-        self.delivery.end_without_sample(context.now, delivered, newest);
+    pub(super) fn end_without_sample(&mut self, ctx: &AckContext, newest: Option<Nanos>) -> u32 {
+        let delivered = self.delivered_by(ctx);
+        self.delivery.end_without_sample(ctx.now, delivered, newest);
         delivered
     }
 
     #[inline(always)]
-    fn delivered_by(&self, context: &AckContext) -> u32 {
-        self.delivery.delivered.wrapping_sub(context.prior_delivered)
+    fn delivered_by(&self, ctx: &AckContext) -> u32 {
+        self.delivery.delivered.wrapping_sub(ctx.prior_delivered)
     }
 
     /// Lets the congestion control grow the window.
     #[inline(always)]
-    pub(super) fn grow(&mut self, context: &AckContext, stack: &Stack) {
-        let sample = self.sample(context, self.delivered_by(context), RateSample::default(), stack);
+    pub(super) fn grow(&mut self, ctx: &AckContext, stack: &Stack) {
+        let sample = self.sample(ctx, self.delivered_by(ctx), RateSample::default(), stack);
         self.control.grow(&mut self.window, &sample);
     }
 
     /// Sets the pacing rate from the window, if all packets are paced.
     #[inline(always)]
-    pub(super) fn pace_by_window(&mut self, context: &AckContext, stack: &Stack) {
+    pub(super) fn pace_by_window(&mut self, ctx: &AckContext, stack: &Stack) {
         if stack.pacing == Pacing::Always {
-            let sample =
-                self.sample(context, self.delivered_by(context), RateSample::default(), stack);
+            let sample = self.sample(ctx, self.delivered_by(ctx), RateSample::default(), stack);
             self.pacer.set_rate(Some(sample.window_rate(&self.window)));
             self.size_chunks(stack);
         }
@@ -356,19 +328,14 @@ impl Sender {
 
     /// Packets detected as lost by this acknowledgement.
     #[inline(always)]
-    fn newly_lost(&self, context: &AckContext) -> u32 {
-        (self.flight.lost_total - context.prior_lost) as u32
+    fn newly_lost(&self, ctx: &AckContext) -> u32 {
+        (self.flight.lost_total - ctx.prior_lost) as u32
     }
 
     /// Reports each detected loss to the congestion control, if it has loss feedback.
     #[inline(always)]
     pub(super) fn report_losses(&mut self, now: Nanos) {
-        if self
-            .flight
-            .unreported_losses
-            .as_ref()
-            .is_some_and(|unreported_losses| !unreported_losses.is_empty())
-        {
+        if self.flight.unreported_losses.as_ref().is_some_and(|losses| !losses.is_empty()) {
             self.report_each_loss(now);
         }
     }
@@ -400,36 +367,32 @@ impl Sender {
 
     /// Whether the window may grow: SACKed packets count only if reordering was observed.
     #[inline(always)]
-    fn may_grow(&self, context: &AckContext, stack: &Stack) -> bool {
-        if self.reordering > stack.reordering.initial {
-            context.progress()
-        } else {
-            context.acked > 0
-        }
+    fn may_grow(&self, ctx: &AckContext, stack: &Stack) -> bool {
+        if self.reordering > stack.reordering.initial { ctx.progress() } else { ctx.acked > 0 }
     }
 
     /// Builds the sample for the congestion control; `rate` is empty if not yet known.
     #[inline(always)]
     pub(super) fn sample(
         &self,
-        context: &AckContext,
+        ctx: &AckContext,
         delivered: u32,
         rate: RateSample,
         stack: &Stack,
     ) -> AckSample {
         let srtt = self.rtt.srtt();
         AckSample {
-            now: context.now,
+            now: ctx.now,
             phase: self.phase.name(),
             delivered,
-            lost: self.newly_lost(context),
+            lost: self.newly_lost(ctx),
             total_lost: self.flight.lost_total as u32,
             pace_at: self.pacer.next_at(),
-            acked: context.acked,
-            prior_in_flight: context.prior_in_flight,
+            acked: ctx.acked,
+            prior_in_flight: ctx.prior_in_flight,
             in_flight: self.flight.in_flight(),
-            rtt: context.rtt,
-            maybe_delayed: context.maybe_delayed,
+            rtt: ctx.rtt,
+            maybe_delayed: ctx.maybe_delayed,
             min_rtt: self.rtt.min(),
             srtt,
             rate,

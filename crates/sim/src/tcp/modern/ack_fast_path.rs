@@ -26,18 +26,18 @@ impl Sender {
         if !self.can_use_fast_path(ack, stack) {
             return false;
         }
-        let mut context = AckContext::begin_in_order(now, self);
+        let mut ctx = AckContext::begin_in_order(now, self);
         let Some(acked) = self.flight.take_in_order(ack.ack) else { return false };
-        context.echo = ack.echo;
-        context.advanced = true;
+        ctx.echo = ack.echo;
+        ctx.advanced = true;
         self.backoff = 0;
-        self.update_peer_window(ack, &mut context);
+        self.update_peer_window(ack, &mut ctx);
         self.una = ack.ack;
-        self.process_acked(&acked, &mut context);
+        self.process_acked(&acked, &mut ctx);
         let prior = Some(acked.delivered);
-        context.maybe_delayed = self.may_be_delayed(&context, prior, stack);
-        self.update_rtt(&mut context, stack, probe);
-        self.notify_control(&context, stack, probe);
+        ctx.maybe_delayed = self.may_be_late(&ctx, prior, stack);
+        self.update_rtt(&mut ctx, stack, probe);
+        self.report_rtt(&ctx, stack, probe);
         if matches!(stack.detection, Detection::Rack { static_window: false, .. }) {
             self.rack.adapt(self.delivery.delivered, prior);
         }
@@ -45,11 +45,11 @@ impl Sender {
         self.arm_after_ack(now, stack);
         if self.control.controls_window() {
             let newest = self.flight.last_packet(&acked);
-            self.set_window_by_control(&context, Some(&newest), stack);
+            self.run_control(&ctx, Some(&newest), stack);
         } else {
-            self.end_without_sample(&context, Some(acked.sent.1));
-            self.grow(&context, stack);
-            self.pace_by_window(&context, stack);
+            self.end_without_sample(&ctx, Some(acked.sent.1));
+            self.grow(&ctx, stack);
+            self.pace_by_window(&ctx, stack);
         }
         true
     }
@@ -69,11 +69,11 @@ impl Sender {
 
     /// Updates counters for packets that were sent once and in order: the last packet suffices.
     #[inline(always)]
-    fn process_acked(&mut self, acked: &AckedPackets, context: &mut AckContext) {
-        context.acked = acked.packets;
-        context.acked_sent = Some(acked.sent);
+    fn process_acked(&mut self, acked: &AckedPackets, ctx: &mut AckContext) {
+        ctx.acked = acked.packets;
+        ctx.acked_sent = Some(acked.sent);
         self.delivery.count(acked.packets, false);
-        self.rack.on_delivered_once(context.now, acked.sent.1, acked.end);
+        self.rack.on_delivered_once(ctx.now, acked.sent.1, acked.end);
     }
 }
 

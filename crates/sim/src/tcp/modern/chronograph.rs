@@ -20,7 +20,7 @@ pub struct Chronograph {
     activity: Activity,
     since: Nanos,
     busy: Nanos,
-    receiver_limited: Nanos,
+    limited: Nanos,
 }
 
 impl Chronograph {
@@ -28,12 +28,7 @@ impl Chronograph {
     #[inline(always)]
     pub fn change(&mut self, now: Nanos, activity: Activity) {
         if activity != self.activity {
-            *self = Self {
-                activity,
-                since: now,
-                busy: self.busy(now),
-                receiver_limited: self.receiver_limited(now),
-            };
+            *self = Self { activity, since: now, busy: self.busy(now), limited: self.limited(now) };
         }
     }
 
@@ -46,9 +41,9 @@ impl Chronograph {
 
     /// Total time limited by the receiver's window.
     #[must_use]
-    pub fn receiver_limited(&self, now: Nanos) -> Nanos {
-        let receiver_limited = self.activity == Activity::ReceiverLimited;
-        self.receiver_limited + if receiver_limited { now - self.since } else { 0 }
+    pub fn limited(&self, now: Nanos) -> Nanos {
+        let limited = self.activity == Activity::ReceiverLimited;
+        self.limited + if limited { now - self.since } else { 0 }
     }
 }
 
@@ -62,8 +57,8 @@ mod tests {
         chronograph.change(10, Activity::Busy);
         chronograph.change(10, Activity::Busy);
         chronograph.change(30, Activity::ReceiverLimited);
-        assert_eq!((chronograph.busy(50), chronograph.receiver_limited(50)), (40, 20));
+        assert_eq!((chronograph.busy(50), chronograph.limited(50)), (40, 20));
         chronograph.change(60, Activity::Idle);
-        assert_eq!((chronograph.busy(99), chronograph.receiver_limited(99)), (50, 30));
+        assert_eq!((chronograph.busy(99), chronograph.limited(99)), (50, 30));
     }
 }

@@ -142,11 +142,11 @@ impl Attempts {
 pub(super) struct ServerHandshake {
     seed: u64,
     file: FileSize,
-    state: ServerState,
+    state: Server,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum ServerState {
+enum Server {
     /// Waiting for a SYN.
     Listen,
     /// SYN-ACK is due or was sent.
@@ -157,16 +157,16 @@ enum ServerState {
 
 impl ServerHandshake {
     pub(super) fn new(file: FileSize, seed: u64) -> Self {
-        Self { seed, file, state: ServerState::Listen }
+        Self { seed, file, state: Server::Listen }
     }
 
     /// Deadline for retransmitting SYN-ACK; [`None`] if the sender's own timer is used.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Nanos> {
         match self.state {
-            ServerState::Listen => Some(NEVER),
-            ServerState::SynReceived { attempts, .. } => Some(attempts.deadline),
-            ServerState::TlsFlights { .. } => None,
+            Server::Listen => Some(NEVER),
+            Server::SynReceived { attempts, .. } => Some(attempts.deadline),
+            Server::TlsFlights { .. } => None,
         }
     }
 }
@@ -197,16 +197,16 @@ impl PacketSender {
         let Some(handshake) = &mut self.handshake else { return header.syn };
         if header.syn {
             let attempts = Attempts::new(NEVER, &tcp.stack);
-            let new = ServerState::SynReceived { attempts, due: true };
+            let new = Server::SynReceived { attempts, due: true };
             match &mut handshake.state {
-                ServerState::Listen => handshake.state = new,
+                Server::Listen => handshake.state = new,
                 // The client has not received the SYN-ACK.
-                ServerState::SynReceived { due, .. } => *due = true,
-                ServerState::TlsFlights { .. } => (),
+                Server::SynReceived { due, .. } => *due = true,
+                Server::TlsFlights { .. } => (),
             }
             return true;
         }
-        if let ServerState::SynReceived { attempts, .. } = handshake.state {
+        if let Server::SynReceived { attempts, .. } = handshake.state {
             let stack = &tcp.stack;
             let stamps = header.timestamps().filter(|_| stack.timestamps);
             let rtt = attempts.rtt(now, stamps);
@@ -215,7 +215,7 @@ impl PacketSender {
             if attempts.restart_window(stamps) {
                 self.sender.restart_window();
             }
-            handshake.state = ServerState::TlsFlights { flights: 0 };
+            handshake.state = Server::TlsFlights { flights: 0 };
             self.on_messages(now, header.messages, tcp, probe);
             return true;
         }
@@ -231,7 +231,7 @@ impl PacketSender {
         probe: &mut impl TcpProbe,
     ) {
         let Some(handshake) = &mut self.handshake else { return };
-        let ServerState::TlsFlights { flights } = &mut handshake.state else { return };
+        let Server::TlsFlights { flights } = &mut handshake.state else { return };
         if usize::from(messages) <= *flights {
             return;
         }
@@ -251,8 +251,7 @@ impl PacketSender {
     /// Returns the header of a SYN-ACK (packet 0) if it is due.
     #[inline(never)]
     pub(super) fn poll_syn_ack(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<DataHeader> {
-        let ServerState::SynReceived { attempts, due, .. } = &mut self.handshake.as_mut()?.state
-        else {
+        let Server::SynReceived { attempts, due, .. } = &mut self.handshake.as_mut()?.state else {
             return None;
         };
         if !std::mem::take(due) {
@@ -266,7 +265,7 @@ impl PacketSender {
     /// A SYN-ACK timed out.
     pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcp) -> bool {
         let Some(handshake) = &mut self.handshake else { return false };
-        let ServerState::SynReceived { attempts, due } = &mut handshake.state else { return false };
+        let Server::SynReceived { attempts, due } = &mut handshake.state else { return false };
         attempts.time_out_syn_ack(&tcp.stack);
         *due = true;
         true
@@ -307,7 +306,7 @@ impl PacketReceiver {
         &mut self,
         now: Nanos,
         tcp: &ModernTcp,
-        ack_header: &mut AckHeader,
+        header: &mut AckHeader,
     ) -> Option<u32> {
         let ClientHandshake { attempts, clock } = self.handshake.as_deref_mut()?;
         if attempts.sends > 0 {
@@ -315,7 +314,7 @@ impl PacketReceiver {
         }
         let wait = attempts.send(now);
         attempts.deadline = clock.expiry(Span::new(now, wait));
-        *ack_header = AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp);
+        *header = AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp);
         Some(0)
     }
 
@@ -344,15 +343,15 @@ impl PacketReceiver {
         &mut self,
         now: Nanos,
         tcp: &ModernTcp,
-        ack_header: &mut AckHeader,
+        header: &mut AckHeader,
     ) -> Option<u32> {
         let bytes = tcp.handshake.bytes(usize::from(self.messages));
         if self.receiver.next() > u64::from(bytes) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
-            return Some(self.fill_header_with_blocks(&outgoing, tcp, ack_header));
+            return Some(self.fill_header_with_blocks(&outgoing, tcp, header));
         }
-        self.poll_ack(tcp, ack_header)
+        self.poll_ack(tcp, header)
     }
 }
 

@@ -60,10 +60,8 @@ impl Connection {
             rtt: sender.rtt().srtt().unwrap_or(0),
             rttvar: sender.rtt().deviation(),
             min_rtt: sender.rtt().min().unwrap_or(0),
-            busy_time: sender.chronograph().map_or(0, |chronograph| chronograph.busy(now)),
-            rwnd_limited: sender
-                .chronograph()
-                .map_or(0, |chronograph| chronograph.receiver_limited(now)),
+            busy_time: sender.chronograph().map_or(0, |times| times.busy(now)),
+            rwnd_limited: sender.chronograph().map_or(0, |times| times.limited(now)),
             bytes_acked: sender.una() - 1,
             notsent_bytes: sender.unsent(),
             data_segs_out: counters.sent,

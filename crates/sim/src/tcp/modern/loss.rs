@@ -65,50 +65,50 @@ impl Sender {
 
     /// The receiver has discarded SACKed data (RFC 2018, section 8): all packets are retransmitted
     /// after half a round-trip time.
-    pub(super) fn on_reneging(&mut self, context: &mut AckContext) {
+    pub(super) fn on_reneging(&mut self, ctx: &mut AckContext) {
         let wait = (self.rtt.srtt().unwrap_or(0) / 2).max(10 * MILLISECOND);
-        self.timer = Timer::Retransmission(Span::new(context.now, wait));
-        context.set_timer = false;
+        self.timer = Timer::Retransmission(Span::new(ctx.now, wait));
+        ctx.set_timer = false;
     }
 
     /// Processes an acknowledgement after a timeout.
     pub(super) fn continue_loss(
         &mut self,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> Step {
-        self.process_loss(context, stack, probe);
-        self.find_losses(context, stack, probe);
-        if self.phase == Phase::Open || context.retransmission_lost {
-            self.open_or_recover(context, stack, probe)
+        self.process_loss(ctx, stack, probe);
+        self.find_losses(ctx, stack, probe);
+        if self.phase == Phase::Open || ctx.retransmission_lost {
+            self.open_or_recover(ctx, stack, probe)
         } else {
             Step::Done
         }
     }
 
-    fn process_loss(&mut self, context: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
+    fn process_loss(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
         let Phase::Loss { high, frto } = self.phase else { return };
         let recovered = self.una >= high;
-        if context.advanced {
-            if let Some(reason) = self.may_undo(context) {
-                self.undo_loss(context, reason, stack, probe);
+        if ctx.advanced {
+            if let Some(reason) = self.may_undo(ctx) {
+                self.undo_loss(ctx, reason, stack, probe);
                 return;
             }
         }
-        if frto && self.process_frto(context, high, recovered, stack, probe) == Step::Done {
+        if frto && self.process_frto(ctx, high, recovered, stack, probe) == Step::Done {
             return;
         }
         if recovered {
-            if self.try_undo_recovery(context, stack, probe) == Step::Continue {
-                self.set_phase(Phase::Open, context.now);
+            if self.try_undo_recovery(ctx, stack, probe) == Step::Continue {
+                self.set_phase(Phase::Open, ctx.now);
             }
             return;
         }
         if !stack.detection.uses_sack() {
-            if self.flight.end() > high && context.duplicates() > 0 {
-                self.add_duplicates(context, stack);
-            } else if context.advanced {
+            if self.flight.end() > high && ctx.duplicates() > 0 {
+                self.add_duplicates(ctx, stack);
+            } else if ctx.advanced {
                 self.flight.sacked = 0;
             }
         }
@@ -118,15 +118,15 @@ impl Sender {
     /// RFC 5682, sections 2.1 and 3.1.
     fn process_frto(
         &mut self,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         high: u64,
         recovered: bool,
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> Step {
         // Step 3.b: data that was not retransmitted is acknowledged.
-        if context.original_acked {
-            self.undo_loss(context, UndoReason::Forward, stack, probe);
+        if ctx.original_acked {
+            self.undo_loss(ctx, UndoReason::Forward, stack, probe);
             return Step::Done;
         }
         let mut frto = true;
@@ -134,8 +134,8 @@ impl Sender {
         let mut step = Step::Continue;
         if self.flight.end() > high {
             // Step 3.a: a duplicate, so the loss was real.
-            frto = !(context.sacked || context.duplicates() > 0);
-        } else if context.advanced && !recovered {
+            frto = !(ctx.sacked || ctx.duplicates() > 0);
+        } else if ctx.advanced && !recovered {
             new_high = self.flight.end();
             // Step 2.b: send new data, if available.
             if self.unsent() > 0 && self.allowed > self.flight.end() {
@@ -152,18 +152,18 @@ impl Sender {
     /// Undoes the reduction of a spurious timeout.
     fn undo_loss(
         &mut self,
-        context: &AckContext,
+        ctx: &AckContext,
         reason: UndoReason,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
-        self.undo_reduction(context.now, reason, true, probe);
+        self.undo_reduction(ctx.now, reason, true, probe);
         self.backoff = 0;
         if self.holds_phase(stack) {
             return;
         }
         if reason == UndoReason::Forward || stack.detection.uses_sack() {
-            self.set_phase(Phase::Open, context.now);
+            self.set_phase(Phase::Open, ctx.now);
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct PacketReceiver {
     stamp: u32,
     /// Bytes of data per packet, and bytes of the handshake before the file.
     mss: u32,
-    handshake_bytes: u32,
+    tls_bytes: u32,
     /// State of the handshake until the SYN is answered.
     pub(super) handshake: Option<Box<ClientHandshake>>,
     /// Handshake messages sent, and flights of the server before the file.
@@ -36,16 +36,16 @@ impl PacketReceiver {
         let messages = u8::from(tcp.handshake == Handshake::None);
         let mss = tcp.stack.mss;
         let flights = tcp.handshake.flights().len();
-        let handshake_bytes = tcp.handshake.bytes(flights);
+        let tls_bytes = tcp.handshake.bytes(flights);
         let expected = PacketCursor::default();
         let (handshake, flights) = (None, flights as u8);
-        Self { receiver, stamp: 0, mss, handshake_bytes, handshake, messages, flights, expected }
+        Self { receiver, stamp: 0, mss, tls_bytes, handshake, messages, flights, expected }
     }
 
     /// Packets of the file received in order.
     #[must_use]
     pub fn in_order(&self) -> u32 {
-        let bytes = self.receiver.next().saturating_sub(1 + u64::from(self.handshake_bytes));
+        let bytes = self.receiver.next().saturating_sub(1 + u64::from(self.tls_bytes));
         u32::try_from(bytes / u64::from(self.mss)).unwrap_or(u32::MAX)
     }
 
@@ -82,29 +82,24 @@ impl PacketReceiver {
     }
 
     /// The timer expired. Returns the acknowledgement to send now, as [`Self::on_data`].
-    pub fn on_timer(
-        &mut self,
-        now: Nanos,
-        tcp: &ModernTcp,
-        ack_header: &mut AckHeader,
-    ) -> Option<u32> {
+    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp, header: &mut AckHeader) -> Option<u32> {
         self.stamp = stamp(now);
         if self.handshake.is_some() {
-            return self.send_syn(now, tcp, ack_header);
+            return self.send_syn(now, tcp, header);
         }
         self.receiver.on_deadline(now);
-        self.poll_ack(tcp, ack_header)
+        self.poll_ack(tcp, header)
     }
 
     /// Returns the packet expected by the next acknowledgement to send now; fills in its header.
     #[inline(always)]
-    pub fn poll_ack(&mut self, tcp: &ModernTcp, ack_header: &mut AckHeader) -> Option<u32> {
+    pub fn poll_ack(&mut self, tcp: &ModernTcp, header: &mut AckHeader) -> Option<u32> {
         if !self.is_ack_due() {
             return None;
         }
         match self.receiver.poll_cumulative(&tcp.stack) {
-            Some(next) => Some(self.fill_header(&next, tcp, ack_header)),
-            None => self.poll_ack_with_blocks(tcp, ack_header),
+            Some(next) => Some(self.fill_header(&next, tcp, header)),
+            None => self.poll_ack_with_blocks(tcp, header),
         }
     }
 
@@ -115,9 +110,9 @@ impl PacketReceiver {
     }
 
     #[inline(never)]
-    fn poll_ack_with_blocks(&mut self, tcp: &ModernTcp, ack_header: &mut AckHeader) -> Option<u32> {
+    fn poll_ack_with_blocks(&mut self, tcp: &ModernTcp, header: &mut AckHeader) -> Option<u32> {
         let outgoing = self.receiver.poll_ack(&tcp.stack)?;
-        Some(self.fill_header_with_blocks(&outgoing, tcp, ack_header))
+        Some(self.fill_header_with_blocks(&outgoing, tcp, header))
     }
 
     /// Converts an acknowledgement with its SACK blocks for the network.
@@ -125,21 +120,16 @@ impl PacketReceiver {
         &mut self,
         outgoing: &Outgoing,
         tcp: &ModernTcp,
-        ack_header: &mut AckHeader,
+        header: &mut AckHeader,
     ) -> u32 {
-        let number = self.fill_header(&outgoing.cumulative(), tcp, ack_header);
-        ack_header.set_blocks(&outgoing.sacks);
+        let number = self.fill_header(&outgoing.cumulative(), tcp, header);
+        header.set_blocks(&outgoing.sacks);
         number
     }
 
     #[inline(always)]
-    fn fill_header(
-        &mut self,
-        next: &Cumulative,
-        tcp: &ModernTcp,
-        ack_header: &mut AckHeader,
-    ) -> u32 {
-        ack_header.set_cumulative(next, self.stamp, self.messages);
+    fn fill_header(&mut self, next: &Cumulative, tcp: &ModernTcp, header: &mut AckHeader) -> u32 {
+        header.set_cumulative(next, self.stamp, self.messages);
         self.expected.number_at(next.ack, tcp)
     }
 }

@@ -122,7 +122,7 @@ impl PacketSender {
         // An endless flow can also begin after flights of TLS.
         self.size = self.size.saturating_add(data.packets).min(u32::MAX - 1);
         let bytes = tcp.bytes(data.packets) - u64::from(data.lacking);
-        self.with_adapter(probe, |sender, adapter| sender.write(now, bytes, &tcp.stack, adapter));
+        self.call(probe, |sender, probe| sender.write(now, bytes, &tcp.stack, probe));
     }
 
     /// Whether all data has been acknowledged.
@@ -197,9 +197,8 @@ impl PacketSender {
         let (before, _) = self.acked_and_sent();
         let ack = header.cumulative(self.sender.una());
         let is_handled = !header.has_blocks()
-            && self.with_adapter(probe, |sender, adapter| {
-                sender.on_ack_fast_path(now, &ack, &tcp.stack, adapter)
-            });
+            && self
+                .call(probe, |sender, probe| sender.on_ack_fast_path(now, &ack, &tcp.stack, probe));
         if !is_handled {
             self.on_ack_slow_path(now, header, tcp, probe);
         }
@@ -229,9 +228,7 @@ impl PacketSender {
     ) {
         let ack = header.ack(self.sender.una());
         if ack.ack <= self.sender.next() {
-            self.with_adapter(probe, |sender, adapter| {
-                sender.on_ack_slow_path(now, &ack, &tcp.stack, adapter)
-            });
+            self.call(probe, |sender, probe| sender.on_ack_slow_path(now, &ack, &tcp.stack, probe));
         }
     }
 
@@ -250,7 +247,7 @@ impl PacketSender {
         if self.is_opening() && self.on_opening_timer(tcp) {
             return;
         }
-        self.with_adapter(probe, |sender, adapter| sender.on_deadline(now, &tcp.stack, adapter));
+        self.call(probe, |sender, probe| sender.on_deadline(now, &tcp.stack, probe));
         if self.recovery != Recovery::None {
             self.follow_recovery(now, probe);
         }
@@ -383,13 +380,13 @@ impl PacketSender {
 
     /// Calls the sender with a probe that forwards its events.
     #[inline(always)]
-    fn with_adapter<P: TcpProbe, T>(
+    fn call<P: TcpProbe, T>(
         &mut self,
         probe: &mut P,
-        call: impl FnOnce(&mut Sender, &mut ProbeAdapter<'_, P>) -> T,
+        action: impl FnOnce(&mut Sender, &mut ProbeAdapter<'_, P>) -> T,
     ) -> T {
         let adapter = &mut ProbeAdapter { probe, size: self.size, recovery: &mut self.recovery };
-        call(&mut self.sender, adapter)
+        action(&mut self.sender, adapter)
     }
 }
 

@@ -13,7 +13,6 @@
 //! ```
 
 use super::prr::Prr;
-use crate::clock::Nanos;
 
 /// Recovery phase. `high` is the end of the data sent before the phase began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +138,3 @@ pub struct Undo {
     /// Whether a timeout caused the reduction.
     pub after_timeout: bool,
 }
-
-/// Send time of the first retransmission since the last one was acknowledged.
-pub type RetransmittedAt = Option<Nanos>;

@@ -8,7 +8,7 @@ use crate::clock::Nanos;
 
 /// Number of recoveries after which a reordering window widened by DSACKs is reset: RFC 8985,
 /// section 6.2, step 4.
-const PERSIST_RECOVERIES: u8 = 16;
+const PERSISTENCE: u8 = 16;
 
 /// RACK state of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +181,7 @@ impl Rack {
             self.steps = self.steps.saturating_add(1);
             self.dsack_seen = false;
             self.widened_at = delivered;
-            self.persist = PERSIST_RECOVERIES;
+            self.persist = PERSISTENCE;
         } else if self.persist == 0 {
             self.steps = 1;
         }
@@ -189,11 +189,8 @@ impl Rack {
 
     /// A recovery has ended; `undone` if it was unnecessary.
     pub fn on_recovered(&mut self, undone: bool) {
-        self.persist = if undone {
-            PERSIST_RECOVERIES.min(self.persist + 1)
-        } else {
-            self.persist.saturating_sub(1)
-        };
+        self.persist =
+            if undone { PERSISTENCE.min(self.persist + 1) } else { self.persist.saturating_sub(1) };
     }
 }
 

@@ -6,9 +6,9 @@ use super::segment::{SackBlock, SackBlocks};
 /// first is lost: Linux's `TCP_SACK_BLOCKS_EXPECTED`.
 const REPORTED: usize = 2;
 
-/// Placement of a received packet.
+/// Outcome of inserting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub enum Outcome {
     /// Continues the in-order data.
     InOrder,
     /// Fills the beginning of a gap.
@@ -94,48 +94,42 @@ impl Reassembly {
     }
 
     /// Inserts any packet.
-    pub fn insert(
-        &mut self,
-        start: u64,
-        len: u32,
-        fin: bool,
-        reports_duplicates: bool,
-    ) -> Placement {
+    pub fn insert(&mut self, start: u64, len: u32, fin: bool, reports_duplicates: bool) -> Outcome {
         let end = start + u64::from(len) + u64::from(fin);
         if fin {
             self.end = Some(start + u64::from(len));
         }
         if start == self.next && self.held.is_empty() {
             self.next = end;
-            return Placement::InOrder;
+            return Outcome::InOrder;
         }
         self.insert_out_of_order(SackBlock { start, end }, reports_duplicates)
     }
 
     #[inline(never)]
-    fn insert_out_of_order(&mut self, new: SackBlock, reports_duplicates: bool) -> Placement {
+    fn insert_out_of_order(&mut self, new: SackBlock, reports_duplicates: bool) -> Outcome {
         let mut duplicate = self.duplicate;
-        let placement = if new.end <= self.next {
-            merge_duplicate(&mut duplicate, new);
-            Placement::Duplicate
+        let outcome = if new.end <= self.next {
+            add_duplicate(&mut duplicate, new);
+            Outcome::Duplicate
         } else if new.start <= self.next {
             self.fill(new, &mut duplicate)
         } else if self.extends_last(new) {
-            Placement::Held
+            Outcome::Held
         } else if self.holds(new) {
-            merge_duplicate(&mut duplicate, new);
+            add_duplicate(&mut duplicate, new);
             if self.extends_reported {
                 self.report(new);
             }
-            Placement::AlreadyHeld
+            Outcome::AlreadyHeld
         } else {
             self.hold(new, &mut duplicate);
-            Placement::Held
+            Outcome::Held
         };
         if reports_duplicates {
             self.duplicate = duplicate;
         }
-        placement
+        outcome
     }
 
     /// Appends the packet to the last held block if it follows that block, which is also the most
@@ -168,21 +162,18 @@ impl Reassembly {
     }
 
     /// Appends the packet to the in-order data, and held blocks that become contiguous.
-    fn fill(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) -> Placement {
+    fn fill(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) -> Outcome {
         let fills = !self.held.is_empty();
-        merge_duplicate(duplicate, SackBlock { start: new.start, end: self.next });
+        add_duplicate(duplicate, SackBlock { start: new.start, end: self.next });
         self.next = new.end;
         let reached = self.held.partition_point(|block| block.start <= new.end);
         for block in self.held.drain(..reached) {
-            merge_duplicate(
-                duplicate,
-                SackBlock { start: block.start, end: block.end.min(new.end) },
-            );
+            add_duplicate(duplicate, SackBlock { start: block.start, end: block.end.min(new.end) });
             self.next = self.next.max(block.end);
         }
         let next = self.next;
         self.recent = self.recent.as_slice().iter().filter(|b| b.start > next).copied().collect();
-        if fills { Placement::Fills } else { Placement::InOrder }
+        if fills { Outcome::Fills } else { Outcome::InOrder }
     }
 
     /// Merges the block with adjacent ones; it becomes the most recent one to report.
@@ -192,7 +183,7 @@ impl Reassembly {
         let mut merged = new;
         for block in &self.held[from..to] {
             let (start, end) = (block.start.max(new.start), block.end.min(new.end));
-            merge_duplicate(duplicate, SackBlock { start, end });
+            add_duplicate(duplicate, SackBlock { start, end });
             merged.start = merged.start.min(block.start);
             merged.end = merged.end.max(block.end);
         }
@@ -232,7 +223,7 @@ impl Reassembly {
     /// Reports data as a duplicate, like [`Reassembly::insert`] does.
     pub fn report_duplicate(&mut self, start: u64, len: u32) {
         let end = (start + u64::from(len)).min(self.next);
-        merge_duplicate(&mut self.duplicate, SackBlock { start, end });
+        add_duplicate(&mut self.duplicate, SackBlock { start, end });
     }
 
     /// Whether there are blocks to report.
@@ -256,7 +247,7 @@ impl Reassembly {
 }
 
 /// Extends the duplicate to report; a duplicate not adjacent to it is not reported.
-fn merge_duplicate(duplicate: &mut Option<SackBlock>, block: SackBlock) {
+fn add_duplicate(duplicate: &mut Option<SackBlock>, block: SackBlock) {
     if block.start >= block.end {
         return;
     }
@@ -291,10 +282,10 @@ mod tests {
             (9001, vec![(9001, 10001), (7001, 8001), (4001, 5001), (1001, 3001)]),
             (3001, vec![(1001, 5001), (9001, 10001), (7001, 8001)]),
         ] {
-            assert_eq!(stream.insert(start, 1000, false, true), Placement::Held);
+            assert_eq!(stream.insert(start, 1000, false, true), Outcome::Held);
             assert_eq!(report(&stream), blocks);
         }
-        assert_eq!(stream.insert(1, 1000, false, true), Placement::Fills);
+        assert_eq!(stream.insert(1, 1000, false, true), Outcome::Fills);
         assert_eq!((stream.next(), report(&stream)), (5001, vec![(9001, 10001), (7001, 8001)]));
     }
 
@@ -313,9 +304,9 @@ mod tests {
         let [linux, rfc] = &mut streams;
         assert_eq!(report(linux)[..2], [(3001, 4001), (12_001, 13_001)]);
         assert_eq!(report(rfc)[..2], [(2001, 5001), (12_001, 13_001)]);
-        assert_eq!(linux.insert(9001, 1000, false, true), Placement::Held);
+        assert_eq!(linux.insert(9001, 1000, false, true), Outcome::Held);
         assert_eq!(report(linux)[..2], [(8001, 11_001), (3001, 4001)]);
-        assert_eq!(linux.insert(2001, 1000, false, true), Placement::AlreadyHeld);
+        assert_eq!(linux.insert(2001, 1000, false, true), Outcome::AlreadyHeld);
         assert_eq!(report(linux)[..2], [(2001, 3001), (2001, 4001)], "the duplicate and its block");
         assert_eq!(linux.held().len(), 4);
     }
@@ -325,13 +316,13 @@ mod tests {
         let mut stream = Reassembly::new(1, false);
         stream.insert(1, 1000, false, true);
         stream.insert(3001, 1000, false, true);
-        assert_eq!(stream.insert(1, 1000, false, true), Placement::Duplicate);
+        assert_eq!(stream.insert(1, 1000, false, true), Outcome::Duplicate);
         assert_eq!(report(&stream), [(1, 1001), (3001, 4001)]);
         stream.clear_duplicate();
-        assert_eq!(stream.insert(3001, 1000, false, true), Placement::AlreadyHeld);
+        assert_eq!(stream.insert(3001, 1000, false, true), Outcome::AlreadyHeld);
         assert_eq!(report(&stream), [(3001, 4001), (3001, 4001)]);
         stream.clear_duplicate();
-        assert_eq!(stream.insert(501, 2000, false, true), Placement::Fills);
+        assert_eq!(stream.insert(501, 2000, false, true), Outcome::Fills);
         assert_eq!((stream.next(), report(&stream)), (2501, vec![(501, 1001), (3001, 4001)]));
     }
 

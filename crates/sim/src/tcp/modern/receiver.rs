@@ -4,7 +4,7 @@ mod delay;
 mod ecn;
 
 use self::delay::{Delay, Due, MIN_DELAY, QUICK_ACKS};
-use super::reassembly::{Placement, Reassembly};
+use super::reassembly::{Outcome, Reassembly};
 use super::segment::{Cumulative, Outgoing, SackBlock, SackBlocks, Timestamps};
 use super::stack::{DelayedAcks, MILLISECOND, Reading, Stack};
 use crate::clock::{NEVER, Nanos};
@@ -197,22 +197,21 @@ impl Receiver {
             self.flush_compressed(SackBlock { start: data.start, end: data.end() }, stack);
         }
         let before = self.next();
-        let placement =
-            self.reassembly.insert(data.start, data.len, data.fin, stack.receiving.dsack);
-        match placement {
-            Placement::Duplicate => {
+        let result = self.reassembly.insert(data.start, data.len, data.fin, stack.receiving.dsack);
+        match result {
+            Outcome::Duplicate => {
                 self.enter_quick_mode(QUICK_ACKS);
                 self.due = Due::NOW;
                 return false;
             }
-            Placement::AlreadyHeld => {
+            Outcome::AlreadyHeld => {
                 self.schedule(now, false, stack);
                 return false;
             }
-            Placement::Fills if self.reassembly.is_in_order() => self.due = Due::NOW,
-            Placement::InOrder | Placement::Fills | Placement::Held => (),
+            Outcome::Fills if self.reassembly.is_in_order() => self.due = Due::NOW,
+            Outcome::InOrder | Outcome::Fills | Outcome::Held => (),
         }
-        self.take(now, &data, placement == Placement::Held, stack);
+        self.take(now, &data, result == Outcome::Held, stack);
         if data.fin && self.at_end() && before != self.next() {
             self.due = Due::NOW;
         }
@@ -291,23 +290,20 @@ impl Receiver {
     fn schedule_linux(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
         let quick = self.delay.quick > 0 && !self.delay.interactive;
+        // Linux: whether the window would not be smaller than the advertised one.
+        let window_moves = self.read + stack.receiving.buffer >= self.allowed;
         let reading = stack.receiving.reading;
         let drained =
             reading == Reading::EachPacket && self.delay.pushed && !self.delay.interactive;
         if reading == Reading::EachInstant && in_order && !quick {
             self.defer_to_reader(now, stack);
-        } else if (full && self.window_moves(stack)) || quick || (drained && in_order) {
+        } else if (full && window_moves) || quick || (drained && in_order) {
             self.due = Due::NOW;
         } else if in_order {
             self.delay_ack(now, stack);
         } else {
             self.compress(now, stack);
         }
-    }
-
-    /// Whether the window would not be smaller than the advertised one (Linux).
-    fn window_moves(&self, stack: &Stack) -> bool {
-        self.read + stack.receiving.buffer >= self.allowed
     }
 
     /// Compresses duplicate acknowledgements after the third. The count restarts when part of the

@@ -39,28 +39,23 @@ impl Sender {
 
     /// Processes an acknowledgement that may change the phase.
     #[inline(never)]
-    pub(super) fn judge(
-        &mut self,
-        context: &mut AckContext,
-        stack: &Stack,
-        probe: &mut impl Probe,
-    ) {
-        if context.ece {
+    pub(super) fn judge(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
+        if ctx.ece {
             self.prior_ssthresh = None;
         }
-        if context.reneged && context.advanced {
-            self.on_reneging(context);
+        if ctx.reneged && ctx.advanced {
+            self.on_reneging(ctx);
             return;
         }
         if self.phase == Phase::Open {
             self.retransmitted_at = None;
-        } else if self.leave_phase(context, stack, probe) == Step::Done {
+        } else if self.leave_phase(ctx, stack, probe) == Step::Done {
             return;
         }
         let step = match self.phase.name() {
-            PhaseName::Recovery => self.continue_recovery(context, stack, probe),
-            PhaseName::Loss => self.continue_loss(context, stack, probe),
-            _ => self.open_or_recover(context, stack, probe),
+            PhaseName::Recovery => self.continue_recovery(ctx, stack, probe),
+            PhaseName::Loss => self.continue_loss(ctx, stack, probe),
+            _ => self.open_or_recover(ctx, stack, probe),
         };
         if step == Step::Continue {
             self.repair = Repair::Lost;
@@ -68,24 +63,24 @@ impl Sender {
     }
 
     /// Ends the phase when data outstanding at its beginning is acknowledged.
-    fn leave_phase(&mut self, context: &AckContext, stack: &Stack, probe: &mut impl Probe) -> Step {
+    fn leave_phase(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) -> Step {
         match self.phase {
             // Data beyond `high` is acknowledged, so the receiver has seen CWR.
             Phase::Cwr { high, .. } if self.una > high => {
                 self.end_reduction(stack);
-                self.set_phase(Phase::Open, context.now);
+                self.set_phase(Phase::Open, ctx.now);
             }
             Phase::Recovery { high, .. } if self.una >= high => {
                 if !stack.detection.uses_sack() {
                     self.flight.sacked = 0;
                 }
-                if self.try_undo_recovery(context, stack, probe) == Step::Done {
+                if self.try_undo_recovery(ctx, stack, probe) == Step::Done {
                     return Step::Done;
                 }
                 self.end_reduction(stack);
-                self.set_phase(Phase::Open, context.now);
+                self.set_phase(Phase::Open, ctx.now);
                 self.rescued = false;
-                probe.tcp(context.now, Event::Recovered);
+                probe.tcp(ctx.now, Event::Recovered);
             }
             _ => (),
         }
@@ -94,26 +89,26 @@ impl Sender {
 
     fn continue_recovery(
         &mut self,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> Step {
-        if !context.advanced {
+        if !ctx.advanced {
             if !stack.detection.uses_sack() {
-                self.add_duplicates(context, stack);
+                self.add_duplicates(ctx, stack);
             }
-        } else if self.try_undo_partial(context, stack, probe) == Step::Done {
+        } else if self.undo_partial(ctx, stack, probe) == Step::Done {
             return Step::Done;
         }
-        if self.try_undo_by_duplicates(context.now, probe) {
-            self.try_to_open(context, stack, probe);
+        if self.try_undo_by_duplicates(ctx.now, probe) {
+            self.try_to_open(ctx, stack, probe);
         }
-        self.find_losses(context, stack, probe);
+        self.find_losses(ctx, stack, probe);
         if !matches!(self.phase, Phase::Recovery { .. }) {
-            if !self.is_loss_evident() {
+            if self.flight.lost == 0 {
                 return Step::Done;
             }
-            self.enter_recovery(context.now, context.ece, stack, probe);
+            self.enter_recovery(ctx.now, ctx.ece, stack, probe);
         }
         Step::Continue
     }
@@ -122,56 +117,52 @@ impl Sender {
     /// retransmission is lost.
     pub(super) fn open_or_recover(
         &mut self,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> Step {
         if !stack.detection.uses_sack() {
-            if context.advanced {
+            if ctx.advanced {
                 self.flight.sacked = 0;
             }
-            self.add_duplicates(context, stack);
+            self.add_duplicates(ctx, stack);
         }
         if self.phase.name() <= PhaseName::Disorder {
-            self.try_undo_by_duplicates(context.now, probe);
+            self.try_undo_by_duplicates(ctx.now, probe);
         }
-        self.find_losses(context, stack, probe);
-        if !self.is_loss_evident() {
+        self.find_losses(ctx, stack, probe);
+        if self.flight.lost == 0 {
             if !matches!(self.phase, Phase::Loss { .. }) {
-                self.try_to_open(context, stack, probe);
+                self.try_to_open(ctx, stack, probe);
             }
             return Step::Done;
         }
-        self.enter_recovery(context.now, context.ece, stack, probe);
+        self.enter_recovery(ctx.now, ctx.ece, stack, probe);
         Step::Continue
-    }
-
-    fn is_loss_evident(&self) -> bool {
-        self.flight.lost > 0
     }
 
     /// Marks lost packets by the rule of the stack.
     pub(super) fn find_losses(
         &mut self,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
         if self.flight.out() == 0 {
             return;
         }
-        let now = context.now;
+        let now = ctx.now;
         match stack.detection {
-            Detection::DuplicateAcks => self.find_first_lost(now, context.advanced, probe),
+            Detection::DuplicateAcks => self.find_first_lost(now, ctx.advanced, probe),
             Detection::Sack { .. } => self.find_lost_below_sacked(now, probe),
             Detection::Rack { .. } => {
                 let window = self.reordering_window(stack);
                 let judgement = self.rack.judge(now, window, &mut self.flight, |start| {
                     probe.tcp(now, Event::Lost { start });
                 });
-                context.retransmission_lost |= judgement.retransmission_lost;
+                ctx.retransmission_lost |= judgement.retransmission_lost;
                 if let Some(wait) = judgement.wait {
-                    context.set_timer = false;
+                    ctx.set_timer = false;
                     self.arm_reordering(now, wait);
                 }
             }
@@ -270,9 +261,8 @@ impl Sender {
         if self.control.controls_window() || self.window.ssthresh >= INFINITE_SSTHRESH {
             return;
         }
-        let is_final =
-            matches!(self.phase, Phase::Cwr { .. }) || self.undo.is_some() || !stack.undo;
-        if is_final {
+        let applies = matches!(self.phase, Phase::Cwr { .. }) || self.undo.is_some() || !stack.undo;
+        if applies {
             self.window.cwnd = self.window.ssthresh;
         }
     }
@@ -300,47 +290,38 @@ impl Sender {
         self.set_phase(if missing { Phase::Disorder } else { Phase::Open }, now);
     }
 
-    fn try_to_open(&mut self, context: &AckContext, stack: &Stack, probe: &mut impl Probe) {
+    fn try_to_open(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) {
         if !self.any_retransmitted() {
             self.retransmitted_at = None;
         }
-        if context.ece {
-            self.enter_cwr(context.now, stack, probe);
+        if ctx.ece {
+            self.enter_cwr(ctx.now, stack, probe);
         }
         if !matches!(self.phase, Phase::Cwr { .. }) {
-            self.keep_open(context.now);
+            self.keep_open(ctx.now);
         }
     }
 
     /// RFC 8985, section 7.4: evaluates a tail loss probe.
-    pub(super) fn process_tail_probe(
-        &mut self,
-        context: &AckContext,
-        stack: &Stack,
-        probe: &mut impl Probe,
-    ) {
+    pub(super) fn check_tlp(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) {
         let Some(sent) = self.tail_probe.filter(|sent| self.una >= sent.high) else { return };
-        if !sent.retransmits || context.dsack_of_probe {
+        if !sent.retransmits || ctx.dsack_of_probe {
             self.tail_probe = None;
         } else if self.una > sent.high {
             // No duplicate was reported, so there was a loss, which the probe repaired.
-            probe.tcp(context.now, Event::ProbeRepaired);
+            probe.tcp(ctx.now, Event::ProbeRepaired);
             let (prr, high) = self.begin_reduction(stack);
-            self.set_phase(Phase::Cwr { prr, high }, context.now);
+            self.set_phase(Phase::Cwr { prr, high }, ctx.now);
             self.end_reduction(stack);
-            self.keep_open(context.now);
-        } else if !context.advanced
-            && !context.not_duplicate
-            && context.acked == 0
-            && !context.sacked
-        {
+            self.keep_open(ctx.now);
+        } else if !ctx.advanced && !ctx.not_duplicate && ctx.acked == 0 && !ctx.sacked {
             self.tail_probe = None;
         }
     }
 
     /// Whether the acknowledged packet was sent before the first retransmission: RFC 3522.
-    pub(super) fn original_was_late(&self, context: &AckContext) -> bool {
-        match (self.retransmitted_at, context.echo) {
+    pub(super) fn original_was_late(&self, ctx: &AckContext) -> bool {
+        match (self.retransmitted_at, ctx.echo) {
             // Cleared once all data is acknowledged; then it only matters whether any was
             // retransmitted.
             (None, _) => self.undo.is_some_and(|undo| undo.unreported == Unreported::NoneSent),
@@ -349,11 +330,11 @@ impl Sender {
         }
     }
 
-    pub(super) fn may_undo(&self, context: &AckContext) -> Option<UndoReason> {
+    pub(super) fn may_undo(&self, ctx: &AckContext) -> Option<UndoReason> {
         let undo = self.undo?;
         if undo.unreported == Unreported::Packets(0) {
             Some(UndoReason::Duplicates)
-        } else if self.original_was_late(context) {
+        } else if self.original_was_late(ctx) {
             Some(UndoReason::Timestamps)
         } else {
             None
@@ -390,13 +371,13 @@ impl Sender {
     /// section 3.2.
     pub(super) fn try_undo_recovery(
         &mut self,
-        context: &AckContext,
+        ctx: &AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> Step {
-        match self.may_undo(context) {
+        match self.may_undo(ctx) {
             Some(reason) => {
-                self.undo_reduction(context.now, reason, false, probe);
+                self.undo_reduction(ctx.now, reason, false, probe);
             }
             None => self.rack.on_recovered(false),
         }
@@ -426,24 +407,19 @@ impl Sender {
     }
 
     /// A partial acknowledgement of a delayed original: packets in flight may also be delayed.
-    fn try_undo_partial(
-        &mut self,
-        context: &AckContext,
-        stack: &Stack,
-        probe: &mut impl Probe,
-    ) -> Step {
-        if self.undo.is_none() || !self.original_was_late(context) {
+    fn undo_partial(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) -> Step {
+        if self.undo.is_none() || !self.original_was_late(ctx) {
             return Step::Continue;
         }
-        self.record_reordering(context.prior_una, stack);
+        self.record_reordering(ctx.prior_una, stack);
         if self.flight.retransmitted > 0 {
             return Step::Done;
         }
         if !self.any_retransmitted() {
             self.retransmitted_at = None;
         }
-        self.undo_reduction(context.now, UndoReason::Timestamps, true, probe);
-        self.keep_open(context.now);
+        self.undo_reduction(ctx.now, UndoReason::Timestamps, true, probe);
+        self.keep_open(ctx.now);
         Step::Continue
     }
 }

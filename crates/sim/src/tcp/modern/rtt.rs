@@ -156,11 +156,6 @@ impl RttEstimator {
     pub fn back_off(&mut self, stack: &Stack) {
         self.rto = (self.rto * 2).min(stack.max_rto);
     }
-
-    /// Restores the timeout before the back-off, if there was a sample.
-    pub fn end_back_off(&mut self, stack: &Stack) {
-        self.set_rto(stack);
-    }
 }
 
 /// Rounds a time up to whole ticks; `before` is the previous result. Usually the result differs by

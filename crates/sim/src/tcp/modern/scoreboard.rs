@@ -9,9 +9,9 @@ use super::stack::Stack;
 
 impl Sender {
     /// Processes the SACK blocks of an acknowledgement.
-    pub(super) fn process_sacks(&mut self, ack: &Ack, context: &mut AckContext, stack: &Stack) {
+    pub(super) fn process_sacks(&mut self, ack: &Ack, ctx: &mut AckContext, stack: &Stack) {
         let blocks = ack.sacks.as_slice();
-        let duplicate = self.duplicate_of(ack.ack, blocks, context, stack);
+        let duplicate = self.duplicate_of(ack.ack, blocks, ctx, stack);
         let mut order = [0_usize, 1, 2, 3];
         let order = &mut order[..blocks.len()];
         order.sort_unstable_by_key(|&index| blocks[index].start);
@@ -22,9 +22,9 @@ impl Sender {
                 continue;
             }
             if duplicate && index == 0 {
-                self.process_dsack(block, context, &mut reordered_from, stack);
+                self.process_dsack(block, ctx, &mut reordered_from, stack);
             } else if block.end > self.una {
-                self.process_block(block, context, &mut reordered_from, stack);
+                self.process_block(block, ctx, &mut reordered_from, stack);
             }
         }
         self.last_sacks = ack.sacks;
@@ -37,7 +37,7 @@ impl Sender {
         if duplicate {
             // Packets delivered twice have also left the path.
             let block = blocks[0];
-            if block.end <= context.prior_una {
+            if block.end <= ctx.prior_una {
                 if let Some(undo) = self.undo.as_mut().filter(|undo| block.end > undo.marker) {
                     undo.unreported.report(packets_of(block, stack));
                 }
@@ -51,7 +51,7 @@ impl Sender {
         &mut self,
         ack: u64,
         blocks: &[SackBlock],
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         stack: &Stack,
     ) -> bool {
         let Some(&first) = blocks.first() else { return false };
@@ -66,12 +66,12 @@ impl Sender {
         if self.counters.duplicates > self.counters.retransmitted {
             return false;
         }
-        context.dsack = true;
-        context.dsack_of_probe |= of_probe;
+        ctx.dsack = true;
+        ctx.dsack_of_probe |= of_probe;
         if !of_probe {
             self.rack.on_dsack();
         }
-        self.delivery.count(packets, context.ece);
+        self.delivery.count(packets, ctx.ece);
         true
     }
 
@@ -79,7 +79,7 @@ impl Sender {
     fn process_block(
         &mut self,
         block: SackBlock,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         reordered_from: &mut Option<u64>,
         stack: &Stack,
     ) {
@@ -89,19 +89,19 @@ impl Sender {
         }
         let known = before.iter().filter(|b| b.start < block.end && b.end > block.start);
         let Some(known) = known.max_by_key(|b| b.end - b.start).copied() else {
-            self.mark_block(block, context, reordered_from, stack);
+            self.mark_block(block, ctx, reordered_from, stack);
             return;
         };
         // A duplicate reported by the previous acknowledgement may not have been marked.
         if known.start < self.una {
-            self.mark_block(block, context, reordered_from, stack);
+            self.mark_block(block, ctx, reordered_from, stack);
             return;
         }
         let lower = SackBlock { start: block.start, end: known.start };
         let upper = SackBlock { start: known.end, end: block.end };
         for part in [lower, upper] {
             if part.start < part.end {
-                self.mark_block(part, context, reordered_from, stack);
+                self.mark_block(part, ctx, reordered_from, stack);
             }
         }
     }
@@ -109,30 +109,25 @@ impl Sender {
     fn mark_block(
         &mut self,
         block: SackBlock,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         reordered_from: &mut Option<u64>,
         stack: &Stack,
     ) {
         let mut number = self.flight.at_or_after(block.start, stack.mss);
         while number < self.flight.next() && self.flight.end_of(number) <= block.end {
             if !self.flight.packet(number).marks.any(Marks::SACKED) {
-                self.mark_packet(number, context, reordered_from);
+                self.mark_packet(number, ctx, reordered_from);
             }
             number += 1;
         }
     }
 
     /// Marks a packet that is SACKed for the first time.
-    fn mark_packet(
-        &mut self,
-        number: u32,
-        context: &mut AckContext,
-        reordered_from: &mut Option<u64>,
-    ) {
+    fn mark_packet(&mut self, number: u32, ctx: &mut AckContext, reordered_from: &mut Option<u64>) {
         let packet = *self.flight.packet(number);
         let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
         // With a gap, the echoed timestamp belongs to a packet before the gap, so it is not used.
-        self.rack.on_delivered(context.now, &packet, end, self.rtt.min(), false);
+        self.rack.on_delivered(ctx.now, &packet, end, self.rtt.min(), false);
         let marks = packet.marks;
         if marks.any(Marks::RETRANSMITTED) {
             // If the packet was not marked as lost, its retransmission is still in flight.
@@ -146,14 +141,14 @@ impl Sender {
                     let lowest = reordered_from.map_or(start, |from: u64| from.min(start));
                     *reordered_from = Some(lowest);
                 }
-                context.original_acked |= self.phase.high().is_some_and(|high| end <= high);
-                context.sacked_sent = widen(context.sacked_sent, packet.sent_at);
+                ctx.original_acked |= self.phase.high().is_some_and(|high| end <= high);
+                ctx.sacked_sent = widen(ctx.sacked_sent, packet.sent_at);
             }
             self.flight.clear_lost(number);
         }
-        context.sacked = true;
+        ctx.sacked = true;
         self.flight.mark_sacked(number);
-        self.delivery.count(1, context.ece);
+        self.delivery.count(1, ctx.ece);
         self.delivery.on_delivered(&packet, end);
     }
 
@@ -161,7 +156,7 @@ impl Sender {
     fn process_dsack(
         &mut self,
         block: SackBlock,
-        context: &mut AckContext,
+        ctx: &mut AckContext,
         reordered_from: &mut Option<u64>,
         stack: &Stack,
     ) {
@@ -182,7 +177,7 @@ impl Sender {
                 }
             }
             if !packet.marks.any(Marks::SACKED) {
-                self.mark_packet(number, context, reordered_from);
+                self.mark_packet(number, ctx, reordered_from);
             }
             self.flight.clear_retransmitted(number);
             number += 1;
@@ -214,8 +209,8 @@ impl Sender {
     }
 
     /// Without SACK: a duplicate acknowledgement means that some packet was delivered.
-    pub(super) fn add_duplicates(&mut self, context: &AckContext, stack: &Stack) {
-        let duplicates = context.duplicates();
+    pub(super) fn add_duplicates(&mut self, ctx: &AckContext, stack: &Stack) {
+        let duplicates = ctx.duplicates();
         if duplicates == 0 {
             return;
         }
@@ -223,18 +218,18 @@ impl Sender {
         self.flight.sacked += duplicates;
         self.limit_duplicates(0, stack);
         let delivered = self.flight.sacked.saturating_sub(before);
-        self.delivery.count(delivered, context.ece);
+        self.delivery.count(delivered, ctx.ece);
     }
 
     /// Without SACK: one acknowledged packet filled the hole, the others caused duplicates.
-    pub(super) fn remove_duplicates(&mut self, context: &mut AckContext, stack: &Stack) {
-        let acked = context.acked;
+    pub(super) fn remove_duplicates(&mut self, ctx: &mut AckContext, stack: &Stack) {
+        let acked = ctx.acked;
         let delivered = acked.saturating_sub(self.flight.sacked).max(1);
-        self.delivery.count(delivered, context.ece);
+        self.delivery.count(delivered, ctx.ece);
         self.flight.sacked = self.flight.sacked.saturating_sub(acked - 1);
         self.limit_duplicates(acked, stack);
-        if context.retransmission_acked {
-            context.original_acked = false;
+        if ctx.retransmission_acked {
+            ctx.original_acked = false;
         }
     }
 }

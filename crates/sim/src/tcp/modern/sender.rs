@@ -17,7 +17,7 @@ use super::event::{Event, Probe};
 use super::flight::Flight;
 use super::offload::Chunk;
 use super::pacing::Pacer;
-use super::phase::{Phase, RetransmittedAt, Undo};
+use super::phase::{Phase, Undo};
 use super::rack::Rack;
 use super::rtt::RttEstimator;
 use super::segment::SackBlocks;
@@ -126,7 +126,8 @@ pub struct Sender {
     pub(super) chronograph: Option<Box<Chronograph>>,
     pub(super) tail_probe: Option<TailProbe>,
     pub(super) delivery: DeliveryCounter,
-    pub(super) retransmitted_at: RetransmittedAt,
+    /// Send time of the first retransmission since the last one was acknowledged.
+    pub(super) retransmitted_at: Option<Nanos>,
     pub(super) phase: Phase,
     pub(super) burst_open: bool,
     /// Whether the next new packet carries CWR.

@@ -65,8 +65,7 @@ impl Sender {
         }
         let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
         if self.pacer.blocks(now) {
-            let waits = repairs || self.new_data(stack).is_ok();
-            self.pacer.set_waiting(waits);
+            self.wait_for_pace(repairs, stack);
             return None;
         }
         if repairs {
@@ -324,9 +323,9 @@ impl Sender {
         else {
             return None;
         };
-        let excluded = Marks::SACKED.union(Marks::LOST).union(Marks::RETRANSMITTED);
+        let known = Marks::SACKED.union(Marks::LOST).union(Marks::RETRANSMITTED);
         let below = self.flight.first()..self.flight.beyond_sacked();
-        if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(excluded)) {
+        if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(known)) {
             return Some(self.retransmit(now, number, stack));
         }
         if !rescue || self.rescued {
@@ -334,9 +333,8 @@ impl Sender {
         }
         self.rescued = true;
         let last = self.flight.at_or_after(high, stack.mss).checked_sub(1)?;
-        let is_missing =
-            last >= self.flight.first() && !self.flight.packet(last).marks.any(excluded);
-        is_missing.then(|| self.retransmit(now, last, stack))
+        let valid = last >= self.flight.first() && !self.flight.packet(last).marks.any(known);
+        valid.then(|| self.retransmit(now, last, stack))
     }
 
     /// Ends a burst: nothing more can be sent now.

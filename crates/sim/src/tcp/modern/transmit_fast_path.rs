@@ -111,7 +111,7 @@ impl Sender {
 
     /// The pacer allows no packet now: records whether a packet waits.
     #[inline(always)]
-    fn wait_for_pace(&mut self, repairs: bool, stack: &Stack) {
+    pub(super) fn wait_for_pace(&mut self, repairs: bool, stack: &Stack) {
         let waits = repairs || self.new_data(stack).is_ok();
         self.pacer.set_waiting(waits);
     }

@@ -76,12 +76,6 @@ impl CubicControl {
         }
     }
 
-    /// Whether HyStart has ended slow start.
-    #[must_use]
-    pub fn has_exited_slow_start(&self) -> bool {
-        self.exited_slow_start
-    }
-
     /// Rounds a time down to ticks of Linux's clock.
     fn ticks(&self, now: Nanos) -> Nanos {
         now / self.tick * self.tick

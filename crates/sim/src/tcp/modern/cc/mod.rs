@@ -352,7 +352,7 @@ impl AnyControl {
     /// See [`CongestionControl::on_ack`]; only for algorithms that set the window, others are
     /// compiled out.
     #[inline(always)]
-    pub fn set_window_by_control(&mut self, window: &mut Window, sample: &AckSample) {
+    pub fn set_window(&mut self, window: &mut Window, sample: &AckSample) {
         each!(self, control => if control.controls_window() { control.on_ack(window, sample) });
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tcp::modern::cc::path_model::{AckEpoch, burst_packets};
+use crate::tcp::modern::cc::path_model::{AckEpoch, chunk_packets};
 use crate::tcp::modern::packet::Packet;
 use crate::tcp::modern::sender::{Repair, Sender};
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
@@ -21,10 +21,10 @@ fn packets_inverts_bandwidth() {
 
 #[test]
 fn burst_is_data_of_a_millisecond() {
-    assert_eq!(burst_packets(100_000, 1448), 1);
-    assert_eq!(burst_packets(2_500_000, 1448), 2);
-    assert_eq!(burst_packets(12_500_000, 1448), 8);
-    assert_eq!(burst_packets(u64::MAX, 1448), 45);
+    assert_eq!(chunk_packets(100_000, 0, 1448), 1);
+    assert_eq!(chunk_packets(2_500_000, 0, 1448), 2);
+    assert_eq!(chunk_packets(12_500_000, 0, 1448), 8);
+    assert_eq!(chunk_packets(u64::MAX, 0, 1448), 45);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn linux_bbr_init_sets_min_rtt_from_handshake() {
     let queued = AckSample { rtt: Some(70 * MILLISECOND), ..AckSample::of(90 * MILLISECOND, 1, 9) };
     bbr.update_min_rtt(&mut window, &queued);
     let bw = bandwidth(10, 10 * MILLISECOND);
-    assert_eq!(bbr.inflight(bw, UNIT), 20 + 3 * bbr.burst().max(2));
+    assert_eq!(bbr.inflight(bw, UNIT), 20 + 3 * bbr.pace.burst().max(2));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn policed(bbr: &mut Bbr, lost: u32, rounds: std::ops::Range<u32>) {
     for round in rounds {
         let at = Nanos::from(round) * 10 * MILLISECOND;
         let totals = Totals { at, delivered: 256 * round, lost: lost * round };
-        bbr.watch_policer(&PolicerSample { totals, lost: lost > 0, app_limited: false });
+        bbr.watch_policer(&Sample { totals, lost: lost > 0, app_limited: false });
     }
 }
 

@@ -6,11 +6,6 @@ use crate::tcp::modern::phase::PhaseName;
 use crate::tcp::modern::window::Window;
 
 impl Bbr {
-    /// Packets per burst.
-    pub(super) fn burst(&self) -> u32 {
-        self.pace.burst()
-    }
-
     fn bdp(&self, bw: u64, gain: u64) -> u32 {
         self.min_rtt.map_or(INITIAL_CWND, |rtt| packets(bw, rtt, gain))
     }
@@ -18,7 +13,7 @@ impl Bbr {
     /// Adds room for three bursts, rounds up to an even number, and adds two packets in the phase
     /// with a raised rate.
     fn with_quantization(&self, cwnd: u32) -> u32 {
-        let cwnd = (cwnd + 3 * self.burst()).next_multiple_of(2);
+        let cwnd = (cwnd + 3 * self.pace.burst()).next_multiple_of(2);
         let raises = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
         cwnd + if raises { 2 } else { 0 }
     }

@@ -18,13 +18,12 @@ mod probe_rtt;
 mod startup;
 
 use self::aggregation::Aggregation;
-use self::policer::{Policer, PolicerSample};
+use self::policer::{Policer, Sample};
 use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
 use super::path_model::{
-    FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, RttProbe, SplitMix64, UNIT, bandwidth,
-    packets,
+    FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, Random, RttProbe, UNIT, bandwidth, packets,
 };
 use super::{AckSample, CongestionControl, PhaseChange, Totals, TransmitStart};
 use crate::clock::{Nanos, SECOND};
@@ -79,7 +78,7 @@ pub struct Bbr {
     saved_cwnd: u32,
     restarts_from_idle: bool,
     pace: Pace,
-    random: SplitMix64,
+    random: Random,
 }
 
 impl Bbr {
@@ -102,7 +101,7 @@ impl Bbr {
             saved_cwnd: 0,
             restarts_from_idle: false,
             pace: Pace::new(stack, HIGH_GAIN),
-            random: SplitMix64::new(seed),
+            random: Random::new(seed),
         }
     }
 
@@ -163,7 +162,7 @@ impl Bbr {
         }
         let totals = Totals { at: ack.now, delivered: ack.total_delivered, lost: ack.total_lost };
         let app_limited = ack.rate.app_limited;
-        self.watch_policer(&PolicerSample { totals, lost: ack.lost > 0, app_limited });
+        self.watch_policer(&Sample { totals, lost: ack.lost > 0, app_limited });
         let bw = bandwidth(rate.delivered, rate.interval);
         if !ack.rate.app_limited || bw >= self.max_bw() {
             self.bw.update(self.round, bw, BW_ROUNDS);
@@ -222,11 +221,7 @@ impl CongestionControl for Bbr {
             self.phase = PhaseName::Loss;
             self.full.forget_bandwidth();
             self.round_start = true;
-            self.watch_policer(&PolicerSample {
-                totals: change.totals,
-                lost: true,
-                app_limited: false,
-            });
+            self.watch_policer(&Sample { totals: change.totals, lost: true, app_limited: false });
         }
     }
 

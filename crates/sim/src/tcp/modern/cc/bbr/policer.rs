@@ -41,7 +41,7 @@ pub enum Policer {
 
 /// Input of the detection.
 #[derive(Clone, Copy, Debug)]
-pub struct PolicerSample {
+pub struct Sample {
     /// Totals of delivered and lost packets.
     pub totals: Totals,
     /// Whether a packet was detected as lost now.
@@ -50,7 +50,7 @@ pub struct PolicerSample {
     pub app_limited: bool,
 }
 
-impl PolicerSample {
+impl Sample {
     /// Rate since the start of the interval, if enough was lost. Linux's clock has milliseconds.
     fn rate_since(&self, from: &Totals) -> Option<u64> {
         let lost = u64::from(self.totals.lost.wrapping_sub(from.lost));
@@ -75,14 +75,14 @@ impl Policer {
 impl Bbr {
     /// Linux's `bbr_lt_bw_sampling`. Usually there is neither a policer nor a loss.
     #[inline(always)]
-    pub(super) fn watch_policer(&mut self, sample: &PolicerSample) {
+    pub(super) fn watch_policer(&mut self, sample: &Sample) {
         if sample.lost || !matches!(self.policer, Policer::Unseen) {
             self.sample_policer(sample);
         }
     }
 
     #[inline(never)]
-    fn sample_policer(&mut self, sample: &PolicerSample) {
+    fn sample_policer(&mut self, sample: &Sample) {
         let round = u32::from(self.round_start);
         match self.policer {
             Policer::Found { bandwidth, rounds } => {
@@ -107,13 +107,7 @@ impl Bbr {
         }
     }
 
-    fn sampled(
-        &self,
-        sample: &PolicerSample,
-        from: Totals,
-        rounds: u32,
-        before: Option<u64>,
-    ) -> Policer {
+    fn sampled(&self, sample: &Sample, from: Totals, rounds: u32, before: Option<u64>) -> Policer {
         if rounds > 4 * ROUNDS {
             return Policer::Unseen;
         }

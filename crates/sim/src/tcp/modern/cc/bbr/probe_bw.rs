@@ -43,7 +43,7 @@ impl Bbr {
     pub(super) fn packets_in_net(&self, ack: &AckSample, in_flight: u32) -> u32 {
         let wait = ack.pace_at.saturating_sub(ack.now);
         let delivered = packets(self.bandwidth(), wait, UNIT).saturating_sub(u32::from(wait > 0));
-        let burst = if self.pacing_gain() > UNIT { self.burst() } else { 0 };
+        let burst = if self.pacing_gain() > UNIT { self.pace.burst() } else { 0 };
         (in_flight + burst).saturating_sub(delivered)
     }
 }

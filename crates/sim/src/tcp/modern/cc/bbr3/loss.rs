@@ -2,7 +2,7 @@
 
 use super::super::path_model::UNIT;
 use super::super::{AckSample, LostPacket};
-use super::undo::EndedState;
+use super::undo::Ended;
 use super::{Bbr3, Delivery, Mode, reached};
 use crate::clock::Nanos;
 use crate::tcp::modern::window::Window;
@@ -121,7 +121,7 @@ impl Bbr3 {
             self.inflight_longterm = Some(safe.max(min));
         }
         if self.mode == Mode::Up {
-            self.undo.ended = Some(EndedState::Up);
+            self.undo.ended = Some(Ended::Up);
             self.start_down(now);
         }
     }

@@ -28,7 +28,7 @@ use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
 use super::path_model::{
-    AckEpoch, FullPipe, MaxFilter, Pace, RttProbe, SplitMix64, TwoCycles, UNIT, bandwidth,
+    AckEpoch, FullPipe, MaxFilter, Pace, Random, RttProbe, TwoCycles, UNIT, bandwidth,
 };
 use super::{AckSample, CongestionControl, LostPacket, PhaseChange, TransmitStart};
 use crate::clock::Nanos;
@@ -148,7 +148,7 @@ pub struct Bbr3 {
     uses_sack: bool,
     initial_window: u32,
     pace: Pace,
-    random: SplitMix64,
+    random: Random,
 }
 
 impl Bbr3 {
@@ -186,7 +186,7 @@ impl Bbr3 {
             uses_sack: stack.detection.uses_sack(),
             initial_window: stack.initial_window,
             pace: Pace::new(stack, STARTUP_GAIN),
-            random: SplitMix64::new(seed),
+            random: Random::new(seed),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::AckSample;
 use super::super::path_model::UNIT;
-use super::undo::EndedState;
+use super::undo::Ended;
 use super::{Bbr3, Mode};
 use crate::tcp::modern::phase::PhaseName;
 use crate::tcp::modern::window::Window;
@@ -25,7 +25,7 @@ impl Bbr3 {
     /// Section 5.3.1.3: a round of recovery has lost more than 2 %, in at least six ranges.
     fn check_startup_loss(&mut self, ack: &AckSample) {
         if self.mode == Mode::Startup && !self.full.reached() && self.is_startup_loss_high(ack) {
-            self.undo.ended = Some(EndedState::Startup);
+            self.undo.ended = Some(Ended::Startup);
             self.full.set_reached(true);
             let bdp = self.bdp(self.bw, UNIT);
             self.inflight_longterm = Some(bdp.max(self.latest.inflight));

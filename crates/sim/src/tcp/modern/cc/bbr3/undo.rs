@@ -6,7 +6,7 @@ use crate::tcp::modern::window::Window;
 
 /// Mode that was ended by losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndedState {
+pub enum Ended {
     /// Startup.
     Startup,
     /// A probe for bandwidth.
@@ -17,7 +17,7 @@ pub enum EndedState {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Undo {
     /// Mode that the losses ended.
-    pub(super) ended: Option<EndedState>,
+    pub(super) ended: Option<Ended>,
     short_term: ShortTerm,
     inflight_longterm: Option<u32>,
 }
@@ -49,13 +49,13 @@ impl Bbr3 {
         };
         self.inflight_longterm = wider(self.inflight_longterm, self.undo.inflight_longterm);
         match self.undo.ended.take() {
-            Some(EndedState::Startup) if self.mode != Mode::Startup => {
+            Some(Ended::Startup) if self.mode != Mode::Startup => {
                 self.full.set_reached(false);
                 if !self.is_probing_rtt() {
                     self.mode = Mode::Startup;
                 }
             }
-            Some(EndedState::Up) if self.mode != Mode::Up && !self.is_probing_rtt() => {
+            Some(Ended::Up) if self.mode != Mode::Up && !self.is_probing_rtt() => {
                 self.start_refill()
             }
             _ => (),

@@ -13,8 +13,8 @@ pub use aggregation::AckEpoch;
 pub use filter::{MaxFilter, TwoCycles};
 pub use full_pipe::FullPipe;
 pub use pace::{
-    BW_SHIFT, INITIAL_CWND, LARGEST_BURST, MIN_CWND, Pace, UNIT, bandwidth, burst_bytes,
-    burst_packets, carried, chunk_packets, packets,
+    BW_SHIFT, INITIAL_CWND, LARGEST_BURST, MIN_CWND, Pace, UNIT, bandwidth, burst_bytes, carried,
+    chunk_packets, packets,
 };
-pub use random::SplitMix64;
+pub use random::Random;
 pub use rtt_probe::RttProbe;

@@ -60,18 +60,12 @@ pub fn burst_bytes(rate: u64) -> u64 {
     (rate >> 10).min(LARGEST_BURST)
 }
 
-/// Packets per burst, as in Linux: the amount sent in about a millisecond, at least two packets, or
-/// one below 1.2 Mbit/s.
+/// Packets per burst, as in Linux: the data sent in about a millisecond plus `extra_bytes`, at least
+/// two packets, or one below 1.2 Mbit/s.
 #[must_use]
-pub fn burst_packets(rate: u64, mss: u32) -> u32 {
-    chunk_packets(rate, 0, mss)
-}
-
-/// Packets per burst that is `extra_bytes` larger.
-#[must_use]
-pub fn chunk_packets(rate: u64, more: u64, mss: u32) -> u32 {
+pub fn chunk_packets(rate: u64, extra_bytes: u64, mss: u32) -> u32 {
     let min = if rate < 1_200_000 / 8 { 1 } else { 2 };
-    let max = (burst_bytes(rate) + more).min(LARGEST_BURST) / u64::from(mss);
+    let max = (burst_bytes(rate) + extra_bytes).min(LARGEST_BURST) / u64::from(mss);
     (max as u32).clamp(min, 127)
 }
 
@@ -126,7 +120,7 @@ impl Pace {
     fn change(&mut self, rate: u64) {
         if rate != self.rate || self.burst == 0 {
             self.rate = rate;
-            self.burst = burst_packets(rate, self.mss);
+            self.burst = chunk_packets(rate, 0, self.mss);
         }
     }
 

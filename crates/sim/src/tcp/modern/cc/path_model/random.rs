@@ -2,9 +2,9 @@
 
 /// SplitMix64 generator.
 #[derive(Clone, Copy, Debug)]
-pub struct SplitMix64(u64);
+pub struct Random(u64);
 
-impl SplitMix64 {
+impl Random {
     /// Creates a generator from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
