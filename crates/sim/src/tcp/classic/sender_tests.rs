@@ -1118,12 +1118,12 @@ fn timeout_events_describe_sender_state() {
 struct FarEnd {
     held: BTreeSet<u32>,
     next: u32,
-    answers: VecDeque<(Nanos, u32)>,
+    acks: VecDeque<(Nanos, u32)>,
     lost: VecDeque<bool>,
 }
 
 impl FarEnd {
-    fn take(&mut self, now: Nanos, sent: Transmission) {
+    fn receive(&mut self, now: Nanos, sent: Transmission) {
         for (number, _) in sent.packets() {
             if self.lost.pop_front().unwrap_or(false) {
                 continue;
@@ -1132,7 +1132,7 @@ impl FarEnd {
             while self.held.contains(&self.next) {
                 self.next += 1;
             }
-            self.answers.push_back((now + 100 * MILLISECOND, self.next));
+            self.acks.push_back((now + 100 * MILLISECOND, self.next));
         }
     }
 }
@@ -1143,14 +1143,14 @@ fn timeouts_after_one_loss(tcp: &TcpConfig, size: u32) -> Vec<u32> {
         let mut far = FarEnd {
             held: BTreeSet::new(),
             next: 1,
-            answers: VecDeque::new(),
+            acks: VecDeque::new(),
             lost: (1..=size).map(|number| number == lost).collect(),
         };
         let mut sender = Sender::<Reno>::default();
         let mut record = Record::default();
-        far.take(0, sender.start(0, size, tcp, &mut record));
-        while let Some((now, ack)) = far.answers.pop_front() {
-            far.take(now, sender.on_ack(now, ack, tcp, &mut record));
+        far.receive(0, sender.start(0, size, tcp, &mut record));
+        while let Some((now, ack)) = far.acks.pop_front() {
+            far.receive(now, sender.on_ack(now, ack, tcp, &mut record));
         }
         !sender.finished()
     };
@@ -1218,7 +1218,7 @@ proptest! {
         let mut far = FarEnd {
             held: BTreeSet::new(),
             next: 1,
-            answers: VecDeque::new(),
+            acks: VecDeque::new(),
             lost: lost.into(),
         };
         let mut sender = Sender::<Reno>::default();
@@ -1232,7 +1232,7 @@ proptest! {
                 prop_assert!(number < sender.una + window);
                 prop_assert_eq!(once.insert(number), kind == Kind::Data);
             }
-            far.take(now, sent);
+            far.receive(now, sent);
             if sender.finished() {
                 break;
             }
@@ -1240,9 +1240,9 @@ proptest! {
             prop_assert!(sender.cc.cwnd() >= 1);
             prop_assert!(sender.cc.ssthresh() >= window.min(2));
             prop_assert!(sender.flight() > 0);
-            let answer = far.answers.front().copied().filter(|(at, _)| *at <= sender.deadline());
+            let answer = far.acks.front().copied().filter(|(at, _)| *at <= sender.deadline());
             if let Some((at, ack)) = answer {
-                far.answers.pop_front();
+                far.acks.pop_front();
                 now = at;
                 sent = sender.on_ack(now, ack, &tcp, &mut record);
             } else {

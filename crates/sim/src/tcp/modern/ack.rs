@@ -77,7 +77,7 @@ impl Sender {
         let alert = ctx.sacked || ctx.ece || ctx.dsack;
         let progresses = ctx.not_duplicate || ctx.acked > 0;
         if !progresses || alert || self.phase != Phase::Open {
-            self.judge(ctx, stack, probe);
+            self.update_phase(ctx, stack, probe);
         }
         if ctx.set_timer {
             self.arm_after_ack(ctx.now, stack);
@@ -99,7 +99,7 @@ impl Sender {
         }
         self.process_sacks(ack, ctx, stack);
         self.repair = Repair::Nothing;
-        self.judge(ctx, stack, probe);
+        self.update_phase(ctx, stack, probe);
         self.update_window(ctx, stack);
     }
 
@@ -107,7 +107,7 @@ impl Sender {
     #[cold]
     fn on_idle_ack(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
         if ctx.dsack {
-            self.judge(ctx, stack, probe);
+            self.update_phase(ctx, stack, probe);
         }
         let len = self.unsent().min(u64::from(stack.mss));
         if len == 0 && (self.fin_sent || !self.closed) {
@@ -287,8 +287,8 @@ impl Sender {
         let (lost, in_flight) = (self.newly_lost(ctx), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == Reduction::Proportional {
-                let progress = Progress { delivered, lost, in_flight, advanced: ctx.advanced };
-                prr.on_ack(&mut self.window, progress);
+                let has_delivery = Progress { delivered, lost, in_flight, advanced: ctx.advanced };
+                prr.on_ack(&mut self.window, has_delivery);
             }
         } else if self.may_grow(ctx, stack) {
             self.grow(ctx, stack);
@@ -368,7 +368,7 @@ impl Sender {
     /// Whether the window may grow: SACKed packets count only if reordering was observed.
     #[inline(always)]
     fn may_grow(&self, ctx: &AckContext, stack: &Stack) -> bool {
-        if self.reordering > stack.reordering.initial { ctx.progress() } else { ctx.acked > 0 }
+        if self.reordering > stack.reordering.initial { ctx.has_delivery() } else { ctx.acked > 0 }
     }
 
     /// Builds the sample for the congestion control; `rate` is empty if not yet known.

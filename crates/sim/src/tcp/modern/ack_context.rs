@@ -101,7 +101,7 @@ impl AckContext {
     }
 
     /// Whether any packet is delivered.
-    pub fn progress(&self) -> bool {
+    pub fn has_delivery(&self) -> bool {
         self.acked > 0 || self.sacked
     }
 

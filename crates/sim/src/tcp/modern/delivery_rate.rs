@@ -58,7 +58,7 @@ pub struct DeliveryCounter {
     /// The rate is limited by the application until this many packets are delivered.
     app_limited_until: Option<u32>,
     /// No rate is needed, so packets do not record times.
-    rough: bool,
+    skips_times: bool,
     newest: Option<Newest>,
 }
 
@@ -71,7 +71,7 @@ impl DeliveryCounter {
 
     /// Selects whether packets record the times needed for rate samples.
     pub fn record_times(&mut self, keep: bool) {
-        self.rough = !keep;
+        self.skips_times = !keep;
     }
 
     /// Records a sent packet; a new flight begins if nothing is outstanding.
@@ -82,7 +82,7 @@ impl DeliveryCounter {
             self.delivered_at = now;
         }
         packet.delivered = self.delivered;
-        if !self.rough {
+        if !self.skips_times {
             packet.set_times(self.first_sent_at, self.delivered_at);
         }
         packet.marks.set(Marks::APP_LIMITED, self.app_limited_until.is_some());

@@ -428,13 +428,13 @@ impl Flight {
     }
 
     /// Restarts the search for lost packets at the first packet.
-    pub fn repair_from_first(&mut self) {
+    pub fn restart_repair(&mut self) {
         self.repair_from = self.first;
     }
 
     /// First packet that is lost and not yet retransmitted.
     #[inline]
-    pub fn to_repair(&mut self) -> Option<u32> {
+    pub fn next_repair(&mut self) -> Option<u32> {
         let mut number = self.repair_from.max(self.first);
         while number < self.next {
             let marks = self.packet(number).marks;
@@ -521,9 +521,9 @@ mod tests {
         flight.mark_sacked(2);
         assert!(flight.mark_lost(1));
         assert!(!flight.mark_lost(1) && !flight.mark_lost(2));
-        assert_eq!(flight.to_repair(), Some(1));
+        assert_eq!(flight.next_repair(), Some(1));
         flight.retransmit(9, 1);
-        assert_eq!(flight.to_repair(), None);
+        assert_eq!(flight.next_repair(), None);
         assert_eq!(order(&flight), [0, 3, 4, 5, 1]);
         assert_eq!((flight.out(), flight.in_flight()), (6, 5));
         assert!(flight.mark_lost(1), "the retransmission is also lost");

@@ -259,7 +259,7 @@ impl PacketSender {
         }
         let wait = attempts.send(now);
         attempts.deadline = self.sender.clock.expiry(Span::new(now, wait));
-        Some(DataHeader::of_syn_ack(Timestamps { value: stamp(now), echo: self.echo }, tcp))
+        Some(DataHeader::new_syn_ack(Timestamps { value: stamp(now), echo: self.echo }, tcp))
     }
 
     /// A SYN-ACK timed out.
@@ -314,7 +314,7 @@ impl PacketReceiver {
         }
         let wait = attempts.send(now);
         attempts.deadline = clock.expiry(Span::new(now, wait));
-        *header = AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp);
+        *header = AckHeader::new_syn(stamp(now), attempts.sends == 1, tcp);
         Some(0)
     }
 

@@ -60,7 +60,7 @@ impl Sender {
                 probe.tcp(now, Event::Lost { start: self.flight.start_of(number) });
             }
         }
-        self.flight.repair_from_first();
+        self.flight.restart_repair();
     }
 
     /// The receiver has discarded SACKed data (RFC 2018, section 8): all packets are retransmitted

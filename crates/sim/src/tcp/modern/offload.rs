@@ -18,7 +18,7 @@ const WINDOW_PARTS: u32 = 3;
 /// A chunk waits for acknowledgements due within this time, for at most this time after the last
 /// packet.
 const MAX_DEFERRAL: Nanos = MILLISECOND;
-/// Chunks are larger by 64 KiB, halved per 512 us of the minimum round-trip time:
+/// Chunks are larger by 64 KiB, halved per 512 µs of the minimum round-trip time:
 /// `tcp_tso_rtt_log`.
 const SPAN_SHIFT: u32 = 9;
 

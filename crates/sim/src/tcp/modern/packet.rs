@@ -76,9 +76,9 @@ pub struct Packet {
     pub(super) start: u32,
     /// Packets delivered when this one was sent.
     pub delivered: u32,
-    /// Time since the first packet of its flight was sent.
+    /// Time from the first transmission of its flight to its own transmission.
     first_sent_before: u32,
-    /// Time since the last delivery.
+    /// Time from the last delivery to its own transmission.
     delivered_before: u32,
     pub(super) earlier: Link,
     pub(super) later: Link,

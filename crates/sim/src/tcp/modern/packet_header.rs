@@ -40,20 +40,20 @@ impl DataHeader {
     const PUSHED: u32 = 1 << 6;
 
     /// Marks the placeholder.
-    const NOTHING: u32 = 1 << 31;
+    const VACANT: u32 = 1 << 31;
 
     /// Placeholder for the header of a packet no longer in flight.
     pub(in crate::tcp) const GONE: Self =
-        Self { stamps: Timestamps { value: 0, echo: 0 }, start: 0, len: 0, marks: Self::NOTHING };
+        Self { stamps: Timestamps { value: 0, echo: 0 }, start: 0, len: 0, marks: Self::VACANT };
 
     /// Whether this is the placeholder.
     #[inline(always)]
     pub(in crate::tcp) fn is_gone(&self) -> bool {
-        self.has(Self::NOTHING)
+        self.has(Self::VACANT)
     }
 
     /// Header of a SYN-ACK.
-    pub(super) fn of_syn_ack(stamps: Timestamps, tcp: &ModernTcp) -> Self {
+    pub(super) fn new_syn_ack(stamps: Timestamps, tcp: &ModernTcp) -> Self {
         if tcp.stack.timestamps {
             Self { stamps, marks: Self::SHORT | Self::STAMPED, ..Self::default() }
         } else {
@@ -63,7 +63,7 @@ impl DataHeader {
 
     /// Header of a sent packet; `stamps` are used if the stack has timestamps.
     #[inline(always)]
-    pub(super) fn of(sent: &Transmit, stamps: Timestamps, tcp: &ModernTcp) -> Self {
+    pub(super) fn new(sent: &Transmit, stamps: Timestamps, tcp: &ModernTcp) -> Self {
         let mark = |is_set: bool, mark: u32| if is_set { mark } else { 0 };
         let marks = mark(tcp.stack.timestamps, Self::STAMPED)
             | mark(sent.fin, Self::LAST)
@@ -209,7 +209,7 @@ impl AckHeader {
     };
 
     /// Header of a SYN; only the first SYN offers ECN.
-    pub(super) fn of_syn(value: u32, first: bool, tcp: &ModernTcp) -> Self {
+    pub(super) fn new_syn(value: u32, first: bool, tcp: &ModernTcp) -> Self {
         let timestamps = tcp.stack.timestamps.then_some(Timestamps { value, echo: 0 });
         Self { timestamps, syn: true, ece: first && tcp.stack.ecn, ..Self::default() }
     }

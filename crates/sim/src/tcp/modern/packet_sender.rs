@@ -310,7 +310,7 @@ impl PacketSender {
             self.publish_window(now, tcp, probe);
         }
         let stamps = Timestamps { value: stamp(now), echo: self.echo };
-        let header = DataHeader::of(&first, stamps, tcp);
+        let header = DataHeader::new(&first, stamps, tcp);
         let number = first.number + 1;
         let first = PacketOut { number, kind: Kind::Data, header, short: None };
         Some(RunOut { first, packets, push, ends })
@@ -349,7 +349,7 @@ impl PacketSender {
             self.report_retransmission(now, probe);
         }
         let stamps = Timestamps { value: stamp(now), echo: self.echo };
-        let header = DataHeader::of(sent, stamps, tcp);
+        let header = DataHeader::new(sent, stamps, tcp);
         let number = if sent.len > 0 { sent.number + 1 } else { 0 };
         let short = header.is_short().then(|| tcp.length(sent.len));
         PacketOut { number, kind, header, short }

@@ -29,7 +29,7 @@ impl Sender {
 
     fn prefetch_repair(&self) -> u64 {
         let repaired = self.retransmitted_at.is_some() ^ self.undo.is_some();
-        u64::from(self.judged) ^ u64::from(repaired ^ self.last_sacks.is_empty())
+        u64::from(self.loss_checked) ^ u64::from(repaired ^ self.last_sacks.is_empty())
     }
 }
 

@@ -48,7 +48,7 @@ impl Default for Rack {
 
 /// Result of loss detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Judgement {
+pub struct LossReport {
     /// Whether a retransmission was lost.
     pub retransmission_lost: bool,
     /// Time until packets that may be reordered are considered lost.
@@ -91,7 +91,7 @@ impl Rack {
         }
     }
 
-    /// Requests loss detection at the next [`Self::judge`], even without further deliveries.
+    /// Requests loss detection at the next acknowledgement, even without further deliveries.
     pub fn request_judgement(&mut self) {
         self.advanced = true;
     }
@@ -116,15 +116,15 @@ impl Rack {
     }
 
     /// Detects losses if packets were delivered since the last call: RFC 8985, section 6.2, step 5.
-    pub fn judge(
+    pub fn detect_new(
         &mut self,
         now: Nanos,
         window: Nanos,
         flight: &mut Flight,
         lost: impl FnMut(u64),
-    ) -> Judgement {
+    ) -> LossReport {
         if !std::mem::take(&mut self.advanced) {
-            return Judgement::default();
+            return LossReport::default();
         }
         self.detect(now, window, flight, lost)
     }
@@ -136,8 +136,8 @@ impl Rack {
         window: Nanos,
         flight: &mut Flight,
         mut lost: impl FnMut(u64),
-    ) -> Judgement {
-        let mut judgement = Judgement::default();
+    ) -> LossReport {
+        let mut report = LossReport::default();
         let mut next = flight.oldest();
         while let Some(number) = next {
             next = flight.sent_after(number);
@@ -150,17 +150,17 @@ impl Rack {
                 break;
             }
             match self.remaining(now, &packet, window) {
-                Some(wait) => judgement.wait = judgement.wait.max(Some(wait)),
+                Some(wait) => report.wait = report.wait.max(Some(wait)),
                 None => {
                     if flight.mark_lost(number) {
-                        judgement.retransmission_lost |= in_flight_again;
+                        report.retransmission_lost |= in_flight_again;
                         lost(flight.start_of(number));
                     }
                     flight.unlink(number);
                 }
             }
         }
-        judgement
+        report
     }
 
     /// A DSACK shows that a retransmission was unnecessary.
@@ -222,8 +222,8 @@ mod tests {
         flight.mark_sacked(2);
         let window = rack.reordering_window(false, &rtt);
         assert_eq!(window, 25 * MILLISECOND);
-        let judgement = rack.judge(now, window, &mut flight, |_| panic!("only late"));
-        assert_eq!(judgement.wait, Some(24 * MILLISECOND), "for packet 1");
+        let report = rack.detect_new(now, window, &mut flight, |_| panic!("only late"));
+        assert_eq!(report.wait, Some(24 * MILLISECOND), "for packet 1");
         let later = now + 24 * MILLISECOND;
         let mut lost = vec![];
         rack.detect(later, window, &mut flight, |start| lost.push(start));

@@ -12,7 +12,7 @@ pub enum Outcome {
     /// Continues the in-order data.
     InOrder,
     /// Fills the beginning of a gap.
-    Fills,
+    FillsGap,
     /// Above a gap.
     Held,
     /// Above a gap, and completely held already.
@@ -173,7 +173,7 @@ impl Reassembly {
         }
         let next = self.next;
         self.recent = self.recent.as_slice().iter().filter(|b| b.start > next).copied().collect();
-        if fills { Outcome::Fills } else { Outcome::InOrder }
+        if fills { Outcome::FillsGap } else { Outcome::InOrder }
     }
 
     /// Merges the block with adjacent ones; it becomes the most recent one to report.
@@ -285,7 +285,7 @@ mod tests {
             assert_eq!(stream.insert(start, 1000, false, true), Outcome::Held);
             assert_eq!(report(&stream), blocks);
         }
-        assert_eq!(stream.insert(1, 1000, false, true), Outcome::Fills);
+        assert_eq!(stream.insert(1, 1000, false, true), Outcome::FillsGap);
         assert_eq!((stream.next(), report(&stream)), (5001, vec![(9001, 10001), (7001, 8001)]));
     }
 
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(stream.insert(3001, 1000, false, true), Outcome::AlreadyHeld);
         assert_eq!(report(&stream), [(3001, 4001), (3001, 4001)]);
         stream.clear_duplicate();
-        assert_eq!(stream.insert(501, 2000, false, true), Outcome::Fills);
+        assert_eq!(stream.insert(501, 2000, false, true), Outcome::FillsGap);
         assert_eq!((stream.next(), report(&stream)), (2501, vec![(501, 1001), (3001, 4001)]));
     }
 

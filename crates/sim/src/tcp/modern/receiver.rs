@@ -92,7 +92,7 @@ impl Receiver {
             acknowledged: start,
             read: start,
             allowed: start + stack.receiving.buffer,
-            due: Due::NOTHING,
+            due: Due::NONE,
             compressed: 0,
             uncompressed: 0,
             compressed_next: 0,
@@ -103,7 +103,7 @@ impl Receiver {
                 last_arrival: 0,
                 interactive: false,
                 pushed: false,
-                read: Due::NOTHING,
+                read: Due::NONE,
             },
             largest: 536,
             growth: stack.receiving.window_growth,
@@ -208,8 +208,8 @@ impl Receiver {
                 self.schedule(now, false, stack);
                 return false;
             }
-            Outcome::Fills if self.reassembly.is_in_order() => self.due = Due::NOW,
-            Outcome::InOrder | Outcome::Fills | Outcome::Held => (),
+            Outcome::FillsGap if self.reassembly.is_in_order() => self.due = Due::NOW,
+            Outcome::InOrder | Outcome::FillsGap | Outcome::Held => (),
         }
         self.take(now, &data, result == Outcome::Held, stack);
         if data.fin && self.at_end() && before != self.next() {
@@ -278,7 +278,7 @@ impl Receiver {
                 let full = self.next() - self.acknowledged > u64::from(self.largest);
                 if !in_order || full {
                     self.due = Due::NOW;
-                } else if self.due == Due::NOTHING {
+                } else if self.due == Due::NONE {
                     self.due = Due::at(now + timeout);
                 }
             }
@@ -428,13 +428,13 @@ impl Receiver {
         self.allowed = self.allowed.max(room);
         let ack = self.cumulative(stack);
         self.acknowledged = self.next();
-        if self.delay.quick > 0 && self.due != Due::NOTHING {
+        if self.delay.quick > 0 && self.due != Due::NONE {
             self.delay.quick -= 1;
             if self.delay.quick == 0 {
                 self.delay.ato = Some(MIN_DELAY);
             }
         }
-        self.due = Due::NOTHING;
+        self.due = Due::NONE;
         self.compressed = 0;
         self.compressed_until = None;
         self.delay.pushed = false;

@@ -39,7 +39,12 @@ impl Sender {
 
     /// Processes an acknowledgement that may change the phase.
     #[inline(never)]
-    pub(super) fn judge(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
+    pub(super) fn update_phase(
+        &mut self,
+        ctx: &mut AckContext,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
         if ctx.ece {
             self.prior_ssthresh = None;
         }
@@ -157,11 +162,11 @@ impl Sender {
             Detection::Sack { .. } => self.find_lost_below_sacked(now, probe),
             Detection::Rack { .. } => {
                 let window = self.reordering_window(stack);
-                let judgement = self.rack.judge(now, window, &mut self.flight, |start| {
+                let report = self.rack.detect_new(now, window, &mut self.flight, |start| {
                     probe.tcp(now, Event::Lost { start });
                 });
-                ctx.retransmission_lost |= judgement.retransmission_lost;
-                if let Some(wait) = judgement.wait {
+                ctx.retransmission_lost |= report.retransmission_lost;
+                if let Some(wait) = report.wait {
                     ctx.set_timer = false;
                     self.arm_reordering(now, wait);
                 }
@@ -204,13 +209,13 @@ impl Sender {
         }
         let known = Marks::SACKED.union(Marks::LOST);
         // Lower packets were checked by an earlier acknowledgement.
-        for lost in self.judged.max(self.flight.first())..number {
+        for lost in self.loss_checked.max(self.flight.first())..number {
             if !self.flight.packet(lost).marks.any(known) {
                 self.flight.mark_lost(lost);
                 probe.tcp(now, Event::Lost { start: self.flight.start_of(lost) });
             }
         }
-        self.judged = number;
+        self.loss_checked = number;
     }
 
     /// Begins fast recovery.

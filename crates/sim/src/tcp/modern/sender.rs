@@ -144,7 +144,7 @@ pub struct Sender {
     /// Byte after the last small packet.
     pub(super) small_end: u64,
     /// Packets before this one were already checked for loss: RFC 6675.
-    pub(super) judged: u32,
+    pub(super) loss_checked: u32,
     /// SACK blocks of the previous acknowledgement.
     pub(super) last_sacks: SackBlocks,
 }
@@ -183,7 +183,7 @@ impl Sender {
             last_sent: now,
             small_end: start,
             last_sacks: SackBlocks::default(),
-            judged: 0,
+            loss_checked: 0,
             rescued: false,
             burst_open: false,
             chunk: Chunk::default(),

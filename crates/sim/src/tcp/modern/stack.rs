@@ -294,7 +294,8 @@ impl Preset {
 }
 
 /// Linux advertises half of its buffer, and 5/8 once packets of 1500 bytes have arrived, which use
-/// 2304 bytes of memory. The buffer is 4 MiB, a typical `tcp_rmem` if the window must not limit.
+/// 2304 bytes of memory. The buffer is 4 MiB, a usual `tcp_rmem` for runs that the window must not
+/// limit.
 const WINDOW_GROWTH: u64 = (4 << 20) / 8;
 
 /// Linux 6 with the defaults of its settings.

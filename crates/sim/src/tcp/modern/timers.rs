@@ -177,7 +177,7 @@ impl Sender {
         let before = self.flight.in_flight();
         let lost_before = self.flight.lost_total;
         let window = self.reordering_window(stack);
-        let judgement = self.rack.detect(now, window, &mut self.flight, |start| {
+        let report = self.rack.detect(now, window, &mut self.flight, |start| {
             probe.tcp(now, Event::Lost { start });
         });
         if self.flight.in_flight() != before {
@@ -187,16 +187,16 @@ impl Sender {
                 if !self.control.controls_window() {
                     let in_flight = self.flight.in_flight();
                     let lost = (self.flight.lost_total - lost_before) as u32;
-                    let progress = Progress { delivered: 1, lost, in_flight, advanced: false };
+                    let has_delivery = Progress { delivered: 1, lost, in_flight, advanced: false };
                     if let Some(prr) = self.phase.prr_mut() {
-                        prr.on_ack(&mut self.window, progress);
+                        prr.on_ack(&mut self.window, has_delivery);
                     }
                 }
             }
             self.report_losses(now);
             self.repair = Repair::Lost;
         }
-        match judgement.wait {
+        match report.wait {
             Some(wait) => self.arm_reordering(now, wait),
             None => self.arm_retransmission(now),
         }

@@ -27,7 +27,7 @@ pub(super) struct NewData {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blocked {
     /// No data is available.
-    Nothing,
+    NoData,
     /// The receiver's window is full.
     ByReceiver,
     /// The packet is small, and another small packet is outstanding (Nagle).
@@ -69,7 +69,7 @@ impl Sender {
             return None;
         }
         if repairs {
-            if let Some(number) = self.flight.to_repair() {
+            if let Some(number) = self.flight.next_repair() {
                 return Some(self.retransmit(now, number, stack));
             }
         }
@@ -84,7 +84,7 @@ impl Sender {
             Err(_) => None,
         };
         if sent.is_none() && self.repair == Repair::UnlessNew && !self.burst_open {
-            return self.repair_for_want_of_new(now, stack);
+            return self.retransmit_without_new_data(now, stack);
         }
         sent
     }
@@ -92,12 +92,12 @@ impl Sender {
     /// Retransmits because no new data could be sent: RFC 5682, section 2.1, second half of step
     /// 2.b.
     #[cold]
-    fn repair_for_want_of_new(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
+    fn retransmit_without_new_data(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
         if let Phase::Loss { frto, .. } = &mut self.phase {
             *frto = false;
         }
         self.repair = Repair::Lost;
-        self.flight.to_repair().map(|number| self.retransmit(now, number, stack))
+        self.flight.next_repair().map(|number| self.retransmit(now, number, stack))
     }
 
     /// Whether a lost packet was not yet retransmitted. RFC 6675 may retransmit packets that are
@@ -109,18 +109,13 @@ impl Sender {
     }
 
     /// Whether the window allows new data. Without limited transmit (RFC 3042), SACKed packets
-    /// count as in flight until a loss is detected.
+    /// count as in flight until a loss is detected. With SACKed data above a hole, more than a
+    /// window can be outstanding, up to the size of the send buffer.
     #[inline(always)]
     pub(super) fn may_send_new(&self, stack: &Stack) -> bool {
         self.flight.out() < self.window.cwnd
             || (stack.limited_transmit || self.phase != Phase::Disorder)
-                && self.fits_send_buffer(stack)
-    }
-
-    /// Whether the send buffer has space: with SACKed data above a hole, more than a window can be
-    /// outstanding.
-    fn fits_send_buffer(&self, stack: &Stack) -> bool {
-        !stack.bounded_send_buffer || self.flight.out() < self.send_buffer(stack)
+                && (!stack.bounded_send_buffer || self.flight.out() < self.send_buffer(stack))
     }
 
     /// Size of the send buffer in packets. Linux's `tcp_sendmsg_locked` checks for space once per
@@ -146,7 +141,7 @@ impl Sender {
         let last = u64::from(len) == unsent;
         let fin = self.closed && last && !self.fin_sent;
         if len == 0 && !fin {
-            return Err(Blocked::Nothing);
+            return Err(Blocked::NoData);
         }
         if self.flight.end() + u64::from(len) > self.allowed {
             return Err(Blocked::ByReceiver);
@@ -229,7 +224,7 @@ impl Sender {
         }
         let sent = self.record_and_retransmit(now, number, stack);
         // Linux's `tcp_retransmit_skb`: a chunk consists of adjacent lost packets.
-        if self.pacer.is_on() && self.flight.to_repair() != Some(number + 1) {
+        if self.pacer.is_on() && self.flight.next_repair() != Some(number + 1) {
             self.pacer.end_burst();
         }
         if number == self.flight.first() && !matches!(self.timer, Timer::Reordering(_)) {

@@ -11,7 +11,7 @@ use crate::tcp::TcpConfig;
 pub struct Reno {
     cwnd: u32,
     ssthresh: u32,
-    counted: u32,
+    ack_count: u32,
     /// 1 if slow start continues at ssthresh itself, which RFC 5681 leaves open; otherwise 0.
     inclusive: u32,
 }
@@ -19,7 +19,7 @@ pub struct Reno {
 impl Reno {
     fn halve(&mut self, flight: u32) {
         self.ssthresh = (flight / 2).max(2);
-        self.counted = 0;
+        self.ack_count = 0;
     }
 }
 
@@ -28,14 +28,14 @@ impl CongestionControl for Reno {
         *self = Self {
             cwnd: tcp.initial_window,
             ssthresh: tcp.initial_ssthresh,
-            counted: 0,
+            ack_count: 0,
             inclusive: u32::from(tcp.slow_start_at_ssthresh),
         };
     }
 
     fn on_idle(&mut self, tcp: &TcpConfig) {
         self.cwnd = self.cwnd.min(tcp.initial_window);
-        self.counted = 0;
+        self.ack_count = 0;
     }
 
     #[inline]
@@ -59,9 +59,9 @@ impl CongestionControl for Reno {
             self.cwnd += 1;
             return;
         }
-        self.counted += 1;
-        if self.counted >= self.cwnd {
-            self.counted = 0;
+        self.ack_count += 1;
+        if self.ack_count >= self.cwnd {
+            self.ack_count = 0;
             self.cwnd += 1;
         }
     }
@@ -84,7 +84,7 @@ impl CongestionControl for Reno {
 
     fn on_recovered(&mut self) {
         self.cwnd = self.ssthresh;
-        self.counted = 0;
+        self.ack_count = 0;
         if self.inclusive == 1 {
             // The acknowledgement that ends recovery acknowledges new data, in slow start.
             self.on_ack();
@@ -96,6 +96,6 @@ impl CongestionControl for Reno {
             self.halve(flight);
         }
         self.cwnd = 1;
-        self.counted = 0;
+        self.ack_count = 0;
     }
 }

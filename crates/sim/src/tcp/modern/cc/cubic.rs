@@ -11,8 +11,8 @@ use crate::clock::{Nanos, SECOND};
 /// beta_cubic = 0.7 = 717/1024.
 const BETA: u32 = 717;
 const BETA_UNIT: u32 = 1024;
-/// Eight times 3 (1 + beta) / (1 - beta) / 9: the acknowledged packets that Reno needs per packet
-/// of the window and per packet of growth, from alpha_cubic of RFC 9438, section 4.3.
+/// 8 / alpha_cubic, where alpha_cubic = 3 (1 - beta) / (1 + beta): 1 / alpha_cubic acknowledged
+/// packets per packet of the window let Reno grow by one packet (RFC 9438, section 4.3).
 const RENO_SCALE: u32 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
 /// C = 0.4 = 410 / 2^10, in packets per second cubed.
 const CUBE_RTT_SCALE: u64 = 410;

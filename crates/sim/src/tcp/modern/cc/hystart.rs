@@ -9,7 +9,7 @@ use crate::clock::{Nanos, SECOND};
 const TRAIN_GAP: Nanos = 2 * MILLISECOND;
 /// Samples of a round before the one that is compared.
 const SAMPLES: u8 = 8;
-/// Bounds of the increase of the round-trip time that ends slow start, which is 1/8.
+/// Slow start ends when the round-trip time has increased by 1/8, limited to these bounds.
 const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MILLISECOND, 16 * MILLISECOND);
 /// Four times the largest packet that Linux passes to an interface, in bytes. Sending it may
 /// lengthen a train.

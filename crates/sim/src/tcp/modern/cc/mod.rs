@@ -220,7 +220,8 @@ pub trait CongestionControl {
         false
     }
 
-    /// Whether current rate samples are meaningless, because little is sent on purpose.
+    /// Whether BBR probes for the minimum round-trip time. Few packets are sent meanwhile, so rate
+    /// samples do not describe the path.
     #[inline(always)]
     fn is_probing_rtt(&self) -> bool {
         false

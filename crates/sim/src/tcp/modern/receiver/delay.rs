@@ -20,7 +20,7 @@ pub(super) struct Due(Nanos);
 
 impl Due {
     /// None is due.
-    pub const NOTHING: Self = Self(NEVER);
+    pub const NONE: Self = Self(NEVER);
     /// Due immediately.
     pub const NOW: Self = Self(0);
 
@@ -33,7 +33,7 @@ impl Due {
     /// The time, if it is neither immediate nor never.
     #[inline(always)]
     pub fn later(self) -> Option<Nanos> {
-        (self != Self::NOW && self != Self::NOTHING).then_some(self.0)
+        (self != Self::NOW && self != Self::NONE).then_some(self.0)
     }
 }
 
@@ -90,7 +90,7 @@ impl Receiver {
 
     /// Whether the due time is when the application reads.
     pub(super) fn is_read_pending(&self) -> bool {
-        let is_pending = self.delay.read != Due::NOTHING && self.delay.read != self.due;
+        let is_pending = self.delay.read != Due::NONE && self.delay.read != self.due;
         is_pending && self.due.later().is_some()
     }
 

@@ -246,7 +246,7 @@ impl CongestionControl for Bbr {
     }
 
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
-        self.full.look_from(0);
+        self.full.restart(0);
         self.policer = Policer::default();
         window.cwnd
     }

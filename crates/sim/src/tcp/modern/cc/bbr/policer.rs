@@ -117,7 +117,7 @@ impl Bbr {
         };
         if let Some(before) = before {
             let difference = bw.abs_diff(before);
-            let bytes = self.pace.of(difference, super::UNIT);
+            let bytes = self.pace.rate_for(difference, super::UNIT);
             if difference * RATIO <= before || bytes <= DIFFERENCE {
                 return Policer::Found { bandwidth: (bw + before) / 2, rounds: 0 };
             }

@@ -7,7 +7,8 @@ use crate::clock::Nanos;
 use crate::tcp::modern::window::Window;
 
 impl Bbr {
-    /// Whether current rate samples are meaningless, because little is sent on purpose.
+    /// Whether BBR probes for the minimum round-trip time. Few packets are sent meanwhile, so rate
+    /// samples do not describe the path.
     #[must_use]
     pub fn is_probing_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt(_))
@@ -28,8 +29,8 @@ impl Bbr {
             self.save_cwnd(window.cwnd);
         }
         if let Mode::ProbeRtt(mut probe) = self.mode {
-            let little = ack.in_flight <= MIN_CWND;
-            let begins = probe.on_ack(ack.now, little, self.round_start);
+            let within_limit = ack.in_flight <= MIN_CWND;
+            let begins = probe.on_ack(ack.now, within_limit, self.round_start);
             self.mode = Mode::ProbeRtt(probe);
             if begins {
                 self.round_end = ack.total_delivered;

@@ -92,7 +92,7 @@ impl Bbr3 {
     fn start_up(&mut self, window: &Window, delivery: Delivery) {
         self.feedback = Feedback::Starting;
         self.start_round();
-        self.full.look_from(delivery.bandwidth);
+        self.full.restart(delivery.bandwidth);
         self.mode = Mode::Up;
         self.raise_slope(window);
     }
@@ -118,10 +118,10 @@ impl Bbr3 {
         }
         if ack.fills_window && self.inflight_longterm.is_some_and(|max| window.cwnd >= max) {
             // The rate is limited by the bound, not by the path.
-            self.full.look_from(delivery.bandwidth);
+            self.full.restart(delivery.bandwidth);
             return false;
         }
-        self.full.is_now()
+        self.full.is_full()
     }
 
     /// Long-term bound minus headroom for other flows.

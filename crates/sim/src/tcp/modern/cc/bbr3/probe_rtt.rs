@@ -28,7 +28,8 @@ impl SmallestDelay {
 }
 
 impl Bbr3 {
-    /// Whether current rate samples are meaningless, because little is sent on purpose.
+    /// Whether BBR probes for the minimum round-trip time. Few packets are sent meanwhile, so rate
+    /// samples do not describe the path.
     #[must_use]
     pub fn is_probing_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt(_))
@@ -58,8 +59,8 @@ impl Bbr3 {
             self.start_round();
         }
         if let Mode::ProbeRtt(mut probe) = self.mode {
-            let little = ack.in_flight <= self.probe_rtt_cwnd();
-            let begins = probe.on_ack(ack.now, little, self.round_start);
+            let within_limit = ack.in_flight <= self.probe_rtt_cwnd();
+            let begins = probe.on_ack(ack.now, within_limit, self.round_start);
             self.mode = Mode::ProbeRtt(probe);
             if begins {
                 self.start_round();

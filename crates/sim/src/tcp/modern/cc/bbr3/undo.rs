@@ -41,7 +41,7 @@ impl Bbr3 {
     /// Section 5.5.11.2.
     pub(super) fn handle_spurious_loss(&mut self) {
         self.latest.loss_in_round = false;
-        self.full.look_from(0);
+        self.full.restart(0);
         let saved = self.undo.short_term;
         self.short_term = ShortTerm {
             bandwidth: wider(self.short_term.bandwidth, saved.bandwidth),

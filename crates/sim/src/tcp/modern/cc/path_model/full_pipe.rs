@@ -17,8 +17,8 @@ impl FullPipe {
         self.reached
     }
 
-    /// Whether the pipe was found full since the last restart of the detection.
-    pub fn is_now(&self) -> bool {
+    /// Whether the pipe became full since the last restart of the detection.
+    pub fn is_full(&self) -> bool {
         self.now
     }
 
@@ -28,7 +28,7 @@ impl FullPipe {
     }
 
     /// Restarts the detection at a given bandwidth.
-    pub fn look_from(&mut self, bandwidth: u64) {
+    pub fn restart(&mut self, bandwidth: u64) {
         *self = Self { bandwidth, rounds: 0, now: false, reached: self.reached };
     }
 
@@ -43,7 +43,7 @@ impl FullPipe {
             return;
         }
         if bandwidth >= self.bandwidth + self.bandwidth / 4 {
-            self.look_from(bandwidth);
+            self.restart(bandwidth);
             return;
         }
         self.rounds += 1;
@@ -64,8 +64,8 @@ mod tests {
             assert!(!full.reached());
         }
         full.on_round(195);
-        assert!(full.reached() && full.is_now());
-        full.look_from(100);
-        assert!(full.reached() && !full.is_now());
+        assert!(full.reached() && full.is_full());
+        full.restart(100);
+        assert!(full.reached() && !full.is_full());
     }
 }

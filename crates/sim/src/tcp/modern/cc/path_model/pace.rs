@@ -98,7 +98,7 @@ impl Pace {
             last: (0, 0),
             follows: 0,
         };
-        pace.change(pace.of_window(stack.initial_window, MILLISECOND));
+        pace.change(pace.rate_for_window(stack.initial_window, MILLISECOND));
         pace
     }
 
@@ -126,22 +126,22 @@ impl Pace {
 
     /// Converts a bandwidth to bytes per second, with the margin.
     #[must_use]
-    pub fn of(&self, bw: u64, gain: u64) -> u64 {
+    pub fn rate_for(&self, bw: u64, gain: u64) -> u64 {
         let bytes = u128::from(bw) * u128::from(self.mss) * u128::from(gain) / u128::from(UNIT);
         let with_margin = quotient(bytes * u128::from(100 - MARGIN), 100);
         ((with_margin * 1_000_000) >> BW_SHIFT) as u64
     }
 
     /// Rate of an initial window per `rtt`.
-    fn of_window(&self, cwnd: u32, rtt: Nanos) -> u64 {
-        self.of(bandwidth(cwnd, rtt.max(1000)), self.first_gain)
+    fn rate_for_window(&self, cwnd: u32, rtt: Nanos) -> u64 {
+        self.rate_for(bandwidth(cwnd, rtt.max(1000)), self.first_gain)
     }
 
     /// Sets the rate to one window per round-trip time at the first sample.
     pub fn init_from_rtt(&mut self, cwnd: u32, srtt: Option<Nanos>) {
         if let (false, Some(srtt)) = (self.has_seen_rtt, srtt) {
             self.has_seen_rtt = true;
-            self.change(self.of_window(cwnd, srtt));
+            self.change(self.rate_for_window(cwnd, srtt));
         }
     }
 
@@ -149,7 +149,7 @@ impl Pace {
     pub fn set(&mut self, bw: u64, gain: u64, full: bool) {
         if self.last != (bw, gain) {
             self.last = (bw, gain);
-            self.follows = self.of(bw, gain);
+            self.follows = self.rate_for(bw, gain);
         }
         if full || self.follows > self.rate {
             self.change(self.follows);

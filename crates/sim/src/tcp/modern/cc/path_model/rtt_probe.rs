@@ -21,11 +21,11 @@ pub enum RttProbe {
 }
 
 impl RttProbe {
-    /// An acknowledgement arrives; `little` if the packets in flight are within the limit. Returns
+    /// An acknowledgement arrives; `within_limit` if the packets in flight are within the limit. Returns
     /// whether holding begins, which starts a round.
-    pub fn on_ack(&mut self, now: Nanos, little: bool, round_start: bool) -> bool {
+    pub fn on_ack(&mut self, now: Nanos, within_limit: bool, round_start: bool) -> bool {
         match self {
-            Self::Emptying if little => {
+            Self::Emptying if within_limit => {
                 *self = Self::Holding { until: now + LENGTH, round_done: false };
                 true
             }
