@@ -279,16 +279,16 @@ impl Connection {
         let wait = attempts.send(now);
         attempts.deadline = now + self.stack.in_ticks(wait);
         let first = attempts.sends == 1;
-        let answers = self.state == State::SynReceived;
-        let (echo, scales) = (self.peer_stamp, !answers || self.negotiated.our_scale > 0);
-        let mut flags = Flags { syn: true, ack: answers, ..Flags::default() };
+        let is_answer = self.state == State::SynReceived;
+        let (echo, scales) = (self.peer_stamp, !is_answer || self.negotiated.our_scale > 0);
+        let mut flags = Flags { syn: true, ack: is_answer, ..Flags::default() };
         // RFC 3168, section 6.1.1.1; a retransmitted SYN does not offer ECN.
-        flags.ece = self.stack.ecn && (answers || first);
-        flags.cwr = flags.ece && !answers;
+        flags.ece = self.stack.ecn && (is_answer || first);
+        flags.cwr = flags.ece && !is_answer;
         self.ecn_offered |= flags.cwr;
         let stamps = Timestamps { value: stamp(now), echo: echo.unwrap_or(0) };
         Some(Segment {
-            ack: u64::from(answers),
+            ack: u64::from(is_answer),
             window: 65_535,
             flags,
             options: Options {

@@ -30,9 +30,10 @@ fn arrive(
     packet: &PacketOut,
     tcp: &ModernTcp,
 ) -> (bool, Option<(u32, AckHeader)>) {
-    let mut told = AckHeader::NONE;
-    let (distinct, ack) = receiver.on_data(RTT / 2, packet.number, &packet.header, tcp, &mut told);
-    (distinct, ack.map(|number| (number, told)))
+    let mut ack_header = AckHeader::NONE;
+    let (distinct, ack) =
+        receiver.on_data(RTT / 2, packet.number, &packet.header, tcp, &mut ack_header);
+    (distinct, ack.map(|number| (number, ack_header)))
 }
 
 /// Packet numbers and FIN flags.

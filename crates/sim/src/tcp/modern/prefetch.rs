@@ -16,8 +16,8 @@ impl Sender {
         let Self { rtt, delivery, pacer, control, flight, .. } = self;
         let bytes = self.una ^ flight.end() ^ rtt.rto() ^ rtt.deviation();
         let counts = flight.lost ^ self.window.cwnd ^ self.rack.reorderings ^ delivery.delivered;
-        let answers = u64::from(rtt.min().is_some() ^ pacer.is_on());
-        bytes ^ u64::from(counts) ^ answers ^ control.prefetch()
+        let flags = u64::from(rtt.min().is_some() ^ pacer.is_on());
+        bytes ^ u64::from(counts) ^ flags ^ control.prefetch()
     }
 
     /// Reads one word of each cache line that depends on the first ones: the first outstanding

@@ -102,29 +102,29 @@ mod tests {
     fn linux_hystart_delay_thresh_is_an_eighth_from_4_to_16_ms() {
         for (min, more) in [(8, 4), (40, 5), (64, 8), (120, 15), (400, 16)] {
             let (min, more) = (min * MILLISECOND, more * MILLISECOND);
-            let at = |rtt| ends_at(BY_DELAY, 16, (min, rtt, 3 * MILLISECOND), false);
-            assert_eq!(at(min + more), None);
+            let end = |rtt| ends_at(BY_DELAY, 16, (min, rtt, 3 * MILLISECOND), false);
+            assert_eq!(end(min + more), None);
             // The ninth acknowledgement of the round: it is compared after eight samples.
-            assert_eq!(at(min + more + 1), Some(9 * 3 * MILLISECOND));
+            assert_eq!(end(min + more + 1), Some(9 * 3 * MILLISECOND));
         }
     }
 
     #[test]
     fn linux_hystart_ack_delta_ends_train_and_paced_train_takes_one_rtt() {
         let min = 40 * MILLISECOND;
-        let at = |gap, paced| ends_at(BY_TRAIN, 16, (min, min, gap), paced);
-        assert_eq!(at(2 * MILLISECOND, false), Some(22 * MILLISECOND));
-        assert_eq!(at(2 * MILLISECOND, true), Some(42 * MILLISECOND));
-        assert_eq!(at(2 * MILLISECOND + 1, false), None);
+        let end = |gap, paced| ends_at(BY_TRAIN, 16, (min, min, gap), paced);
+        assert_eq!(end(2 * MILLISECOND, false), Some(22 * MILLISECOND));
+        assert_eq!(end(2 * MILLISECOND, true), Some(42 * MILLISECOND));
+        assert_eq!(end(2 * MILLISECOND + 1, false), None);
     }
 
     #[test]
     fn linux_hystart_low_window_is_16_packets() {
         let long = 40 * MILLISECOND;
-        let at = |rules, cwnd| ends_at(rules, cwnd, (long, 2 * long, 2 * MILLISECOND), false);
+        let end = |rules, cwnd| ends_at(rules, cwnd, (long, 2 * long, 2 * MILLISECOND), false);
         for rules in [BY_TRAIN, BY_DELAY] {
-            assert_eq!(at(rules, 15), None);
-            assert!(at(rules, 16).is_some());
+            assert_eq!(end(rules, 15), None);
+            assert!(end(rules, 16).is_some());
         }
     }
 }

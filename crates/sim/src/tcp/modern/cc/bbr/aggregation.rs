@@ -16,14 +16,14 @@ const MAX_TIME: Nanos = 100 * MILLISECOND;
 pub struct Aggregation {
     epoch: AckEpoch,
     extra: [u32; 2],
-    at: usize,
+    index: usize,
     rounds: u8,
 }
 
 impl Aggregation {
     /// Creates a filter with an epoch that begins now.
     pub fn new(now: Nanos) -> Self {
-        Self { epoch: AckEpoch::new(now), extra: [0; 2], at: 0, rounds: 0 }
+        Self { epoch: AckEpoch::new(now), extra: [0; 2], index: 0, rounds: 0 }
     }
 
     /// Starts a new epoch after an idle time.
@@ -40,12 +40,12 @@ impl Aggregation {
             self.rounds += 1;
             if self.rounds >= ROUNDS {
                 self.rounds = 0;
-                self.at = 1 - self.at;
-                self.extra[self.at] = 0;
+                self.index = 1 - self.index;
+                self.extra[self.index] = 0;
             }
         }
         let extra = self.epoch.extra(ack, bw, cwnd);
-        self.extra[self.at] = self.extra[self.at].max(extra);
+        self.extra[self.index] = self.extra[self.index].max(extra);
     }
 
     /// Additional packets of the window.
