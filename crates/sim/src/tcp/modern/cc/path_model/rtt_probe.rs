@@ -21,8 +21,8 @@ pub enum RttProbe {
 }
 
 impl RttProbe {
-    /// An acknowledgement arrives; `within_limit` if the packets in flight are within the limit. Returns
-    /// whether holding begins, which starts a round.
+    /// An acknowledgement arrives; `within_limit` if the packets in flight are within the limit of
+    /// the probe. Returns whether holding begins, which starts a round.
     pub fn on_ack(&mut self, now: Nanos, within_limit: bool, round_start: bool) -> bool {
         match self {
             Self::Emptying if within_limit => {
