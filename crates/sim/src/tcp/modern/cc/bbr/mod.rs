@@ -59,7 +59,8 @@ pub enum Mode {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mode: Mode,
-    bw: MaxFilter,
+    /// Maximum bandwidth of the last rounds.
+    max_bw: MaxFilter,
     min_rtt: Option<Nanos>,
     min_rtt_at: Nanos,
     /// Rounds so far.
@@ -87,7 +88,7 @@ impl Bbr {
     pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
         Self {
             mode: Mode::Startup,
-            bw: MaxFilter::default(),
+            max_bw: MaxFilter::default(),
             min_rtt: None,
             min_rtt_at: now,
             round: 0,
@@ -118,14 +119,9 @@ impl Bbr {
         self.mode
     }
 
-    /// Maximum bandwidth of the last rounds.
-    fn max_bw(&self) -> u64 {
-        self.bw.get()
-    }
-
     /// Bandwidth in use: the rate of a policer, if one was detected.
     fn bandwidth(&self) -> u64 {
-        self.policer.bandwidth().unwrap_or_else(|| self.max_bw())
+        self.policer.bandwidth().unwrap_or_else(|| self.max_bw.get())
     }
 
     fn pacing_gain(&self) -> u64 {
@@ -146,10 +142,6 @@ impl Bbr {
         }
     }
 
-    fn set_rate(&mut self, bw: u64, gain: u64) {
-        self.pace.set(bw, gain, self.full.reached());
-    }
-
     /// Updates rounds and bandwidth.
     fn update_bandwidth(&mut self, ack: &AckSample) {
         self.round_start = false;
@@ -164,8 +156,8 @@ impl Bbr {
         let app_limited = ack.rate.app_limited;
         self.watch_policer(&Sample { totals, lost: ack.lost > 0, app_limited });
         let bw = bandwidth(rate.delivered, rate.interval);
-        if !ack.rate.app_limited || bw >= self.max_bw() {
-            self.bw.update(self.round, bw, BW_ROUNDS);
+        if !ack.rate.app_limited || bw >= self.max_bw.get() {
+            self.max_bw.update(self.round, bw, BW_ROUNDS);
         }
     }
 
@@ -176,7 +168,7 @@ impl Bbr {
         self.aggregation.on_ack(ack, bw, self.round_start, window.cwnd);
         self.update_cycle(ack);
         if self.round_start && !ack.rate.app_limited {
-            self.full.on_round(self.bw.get());
+            self.full.on_round(self.max_bw.get());
         }
         self.check_drain(window, ack);
         self.update_min_rtt(window, ack);
@@ -205,7 +197,7 @@ impl CongestionControl for Bbr {
         self.update_model(window, sample);
         let bw = self.bandwidth();
         self.pace.init_from_rtt(window.cwnd, sample.srtt);
-        self.set_rate(bw, self.pacing_gain());
+        self.pace.set(bw, self.pacing_gain(), self.full.reached());
         self.set_cwnd(window, sample, bw);
     }
 
@@ -239,7 +231,7 @@ impl CongestionControl for Bbr {
         self.restarts_from_idle = true;
         self.aggregation = self.aggregation.restarted(now);
         match self.mode {
-            Mode::ProbeBw { .. } => self.set_rate(self.bandwidth(), UNIT),
+            Mode::ProbeBw { .. } => self.pace.set(self.bandwidth(), UNIT, self.full.reached()),
             Mode::ProbeRtt(_) => self.check_probe_rtt_done(window, now),
             Mode::Startup | Mode::Drain => (),
         }

@@ -31,7 +31,7 @@ impl Bbr {
             return full_length;
         }
         let in_flight = self.packets_in_net(ack, ack.prior_in_flight);
-        let bw = self.max_bw();
+        let bw = self.max_bw.get();
         if gain > UNIT {
             // Until the target is in flight, unless packets are lost.
             return full_length && (ack.lost > 0 || in_flight >= self.inflight(bw, gain));

@@ -8,10 +8,10 @@ impl Bbr {
     pub(super) fn check_drain(&mut self, window: &mut Window, ack: &AckSample) {
         if self.mode == Mode::Startup && self.full.reached() {
             self.mode = Mode::Drain;
-            window.ssthresh = self.inflight(self.max_bw(), UNIT);
+            window.ssthresh = self.inflight(self.max_bw.get(), UNIT);
         }
         if self.mode == Mode::Drain
-            && self.packets_in_net(ack, ack.in_flight) <= self.inflight(self.max_bw(), UNIT)
+            && self.packets_in_net(ack, ack.in_flight) <= self.inflight(self.max_bw.get(), UNIT)
         {
             self.enter_probe_bw(ack.now);
         }
