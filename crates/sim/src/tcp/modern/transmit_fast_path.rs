@@ -1,7 +1,7 @@
 //! Fast path: saves 11 % of the instructions of the bench row of a path of 10 Gbit/s.
 //!
-//! Bursts that are known at once: full packets of new data, or nothing at all. Most bursts are; the
-//! others are asked for packet by packet, in `transmit.rs`.
+//! Bursts that consist of full packets of new data, or of nothing, which is the common case. All
+//! other packets are sent one by one: see `transmit.rs`.
 
 use super::packet::{Marks, Packet};
 use super::segment::{Sending, Transmit};
@@ -11,24 +11,24 @@ use super::timers::Timer;
 use super::transmit::speculates;
 use crate::clock::Nanos;
 
-/// Full packets of new data that are sent one right after the other.
+/// Full packets of new data to send back to back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    /// The first one.
+    /// First packet.
     pub first: Transmit,
-    /// How many there are.
+    /// Number of packets.
     pub packets: u32,
-    /// Whether the last one is pushed.
+    /// Whether the last packet is pushed.
     pub push: bool,
-    /// Whether the burst ends with them.
+    /// Whether the burst ends with this run.
     pub ends: bool,
 }
 
 impl Sender {
-    /// What [`Sender::poll_transmit`] would say first so many times in a row, perhaps none, where all
-    /// of it is new, so that most of what is asked for each packet is asked once. [`None`] says
-    /// nothing; unless the burst ends with it, it is to be asked next. An application that is
-    /// `closing` does so when nothing more can be sent.
+    /// Sends a run of full packets of new data, possibly empty, with the same result as repeated
+    /// calls of [`Sender::poll_transmit`], but with one check per run for most conditions. Unless
+    /// the run ends the burst, and after [`None`], call that method next. A `closing` application
+    /// closes the stream when nothing more can be sent.
     #[inline(always)]
     pub(super) fn transmit_run(
         &mut self,
@@ -39,7 +39,7 @@ impl Sender {
         if self.forced.is_some() {
             return None;
         }
-        self.pacer.wait(false);
+        self.pacer.set_waiting(false);
         let full = self.flight.in_flight() >= self.window.cwnd;
         let (number, start) = (self.flight.next(), self.flight.end());
         let (packets, all) = if full {
@@ -61,7 +61,7 @@ impl Sender {
         if closes {
             self.close();
         }
-        // FIN may follow where there is room for it.
+        // FIN may follow if the window allows it.
         let ends = all && (!closes || self.flight.in_flight() >= self.window.cwnd);
         let (sending, len, ect) = (Sending::New, stack.mss, stack.ecn);
         let (fin, cwr) = (false, false);
@@ -69,10 +69,10 @@ impl Sender {
         Some(Run { first, packets, push, ends })
     }
 
-    /// Whether there is nothing to send, and no timer to set for it.
+    /// Whether there is nothing to send and no timer to set.
     #[inline(always)]
-    pub(super) fn rests(&mut self, stack: &Stack) -> bool {
-        let rests = self.is_all_sent()
+    pub(super) fn is_idle(&mut self, stack: &Stack) -> bool {
+        let is_idle = self.is_all_sent()
             && self.forced.is_none()
             && !self.burst_open
             && self.flight.out() > 0
@@ -80,19 +80,19 @@ impl Sender {
             && !self.repairs_first(stack)
             && !speculates(stack)
             && self.chronograph.is_none();
-        if rests {
-            self.pacer.wait(false);
+        if is_idle {
+            self.pacer.set_waiting(false);
         }
-        rests
+        is_idle
     }
 
-    /// Whether all that was written, and FIN after a close, has been sent.
+    /// Whether all written data, and FIN after a close, has been sent.
     #[inline(always)]
     fn is_all_sent(&self) -> bool {
         self.unsent() == 0 && (self.fin_sent || !self.closed)
     }
 
-    /// Whether something is retransmitted before anything else, or if there is nothing else.
+    /// Whether a retransmission precedes new data, or is sent if there is no new data.
     #[inline(always)]
     fn repairs_first(&self, stack: &Stack) -> bool {
         match self.repair {
@@ -102,27 +102,26 @@ impl Sender {
         }
     }
 
-    /// Whether new data is all that can be sent, and a full packet differs from the one before it in
-    /// its number alone.
+    /// Whether only new data can be sent, and full packets differ only in their numbers.
     #[inline(always)]
     fn sends_runs(&self, stack: &Stack) -> bool {
-        let says_more = stack.ecn && self.cwr_due;
-        !self.repairs_first(stack) && !says_more
+        let needs_cwr = stack.ecn && self.cwr_due;
+        !self.repairs_first(stack) && !needs_cwr
     }
 
-    /// Nothing can be sent before the pace allows it.
+    /// The pacer allows no packet now: records whether a packet waits.
     #[inline(always)]
-    fn wait_for_pace(&mut self, repairs: bool, stack: &Stack) {
-        let waits = repairs || self.fresh(stack).is_ok();
-        self.pacer.wait(waits);
+    pub(super) fn wait_for_pace(&mut self, repairs: bool, stack: &Stack) {
+        let waits = repairs || self.new_data(stack).is_ok();
+        self.pacer.set_waiting(waits);
     }
 
-    /// Sends full packets of the current chunk for which there is room: how many, and whether nothing
-    /// else can be sent.
+    /// Sends the full packets of the current chunk that the window allows; returns their number and
+    /// whether nothing else can be sent.
     #[inline(always)]
     fn push_run(&mut self, now: Nanos, stack: &Stack) -> (u32, bool) {
         let mss = u64::from(stack.mss);
-        // The last packet of a stream has FIN.
+        // The last packet of a stream carries FIN.
         let end = (self.written - u64::from(self.closed)).min(self.allowed);
         let full = self.flight.end() + mss <= end;
         let chunk = if full { self.chunk(now, stack) } else { 0 };
@@ -135,21 +134,21 @@ impl Sender {
         }
         let unpaced = self.pacer.unpaced(stack.mss);
         let paced = unpaced == 0;
-        let most = if paced { chunk } else { chunk.min(unpaced) };
+        let max = if paced { chunk } else { chunk.min(unpaced) };
         let mut packet = Packet::sent(now, Marks::default());
         self.delivery.on_sent(now, begins, &mut packet);
-        let fits = self.flight.end() + u64::from(most) * mss <= end
-            && self.flight.out() + most <= self.window.cwnd;
-        let packets = if fits && !paced && !self.control.hears_losses() {
-            self.flight.push_run(most, packet, stack.mss);
-            most
+        let fits = self.flight.end() + u64::from(max) * mss <= end
+            && self.flight.out() + max <= self.window.cwnd;
+        let packets = if fits && !paced && !self.control.has_loss_feedback() {
+            self.flight.push_run(max, packet, stack.mss);
+            max
         } else {
-            self.push_each(now, most, packet, end, stack)
+            self.push_each(now, max, packet, end, stack)
         };
         if packets > 0 {
-            self.note_run(now, packets, begins, paced);
+            self.record_run(now, packets, begins, paced);
         }
-        // One that governs may have changed the window as the flight began.
+        // A congestion control that sets the window may have changed it when the flight began.
         if self.flight.in_flight() >= self.window.cwnd {
             return (packets, true);
         }
@@ -160,17 +159,15 @@ impl Sender {
         (packets, self.is_all_sent() && !speculates(stack))
     }
 
-    /// Sends up to `most` packets before byte `end`, one by one: each of them may be the last that is
-    /// allowed.
-    fn push_each(&mut self, now: Nanos, most: u32, packet: Packet, end: u64, stack: &Stack) -> u32 {
+    /// Sends up to `max` packets before byte `end` one by one, since any of them may be the last
+    /// that is allowed.
+    fn push_each(&mut self, now: Nanos, max: u32, packet: Packet, end: u64, stack: &Stack) -> u32 {
         let (mss, paced) = (stack.mss, self.pacer.unpaced(stack.mss) == 0);
         let mut packets = 0;
-        while packets < most
-            && self.flight.end() + u64::from(mss) <= end
-            && self.may_send_new(stack)
+        while packets < max && self.flight.end() + u64::from(mss) <= end && self.may_send_new(stack)
         {
             let number = self.flight.push(packet, mss);
-            self.note_flight(number);
+            self.record_flight(number);
             packets += 1;
             if paced {
                 self.pacer.on_sent(now, mss, mss);
@@ -182,9 +179,9 @@ impl Sender {
         packets
     }
 
-    /// What follows from packets that are sent, once for all of a run.
+    /// Updates timers and counters, once for the whole run.
     #[inline(always)]
-    fn note_run(&mut self, now: Nanos, packets: u32, begins: bool, paced: bool) {
+    fn record_run(&mut self, now: Nanos, packets: u32, begins: bool, paced: bool) {
         if begins || matches!(self.timer, Timer::LossProbe(_)) {
             self.arm_retransmission(now);
         }

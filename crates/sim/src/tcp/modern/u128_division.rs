@@ -1,6 +1,6 @@
-//! Numbers of 128 bits, most of which have no more than 64.
+//! Division of 128-bit numbers, most of which fit into 64 bits.
 
-/// A quotient, rounded down. Dividing 128 bits takes many times as long as dividing 64.
+/// Returns the quotient, rounded down. A 128-bit division is many times slower than a 64-bit one.
 #[inline(always)]
 pub(super) fn quotient(dividend: u128, divisor: u64) -> u128 {
     match u64::try_from(dividend) {
@@ -14,9 +14,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_divisions_say_the_same() {
-        let most = u128::from(u64::MAX);
-        for dividend in [0, 1, 999, most - 1, most, most + 1, 1000 * most, u128::MAX] {
+    fn both_divisions_agree() {
+        let max = u128::from(u64::MAX);
+        for dividend in [0, 1, 999, max - 1, max, max + 1, 1000 * max, u128::MAX] {
             for divisor in [1, 7, 1000, u64::MAX] {
                 assert_eq!(quotient(dividend, divisor), dividend / u128::from(divisor));
             }

@@ -1,12 +1,12 @@
 //! Fast path: saves 13 % of the instructions of the bench row of `linux-cubic` on EVEN.
 //!
-//! The way of most acknowledgements: nothing is missing, and this one says of nothing that is. Each
-//! step is one of [`super::ack`]; those that would find nothing to do are left out, so that what
-//! was heard need not be kept together for them.
+//! Handles most acknowledgements: no packet is missing, and this acknowledgement reports no missing
+//! packets. Each step also exists in [`super::ack`]; steps without effect in this case are omitted,
+//! so fewer facts have to be collected.
 
+use super::ack_context::AckContext;
 use super::event::Probe;
-use super::heard::Heard;
-use super::in_order::Taken;
+use super::flight_fast_path::AckedPackets;
 use super::phase::Phase;
 use super::segment::Cumulative;
 use super::sender::{Repair, Sender};
@@ -14,50 +14,50 @@ use super::stack::{Detection, Stack};
 use crate::clock::Nanos;
 
 impl Sender {
-    /// Hears an acknowledgement that has no blocks, if it takes this way: says whether it does.
+    /// Processes an acknowledgement without SACK blocks; returns false if it needs the slow path.
     #[inline(always)]
-    pub(super) fn hear_plain(
+    pub(super) fn on_ack_fast_path(
         &mut self,
         now: Nanos,
         ack: &Cumulative,
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> bool {
-        if !self.is_plain(ack, stack) {
+        if !self.can_use_fast_path(ack, stack) {
             return false;
         }
-        let mut heard = Heard::begin_in_order(now, self);
-        let Some(taken) = self.flight.take_in_order(ack.ack) else { return false };
-        heard.echo = ack.echo;
-        heard.advanced = true;
+        let mut ctx = AckContext::begin_in_order(now, self);
+        let Some(acked) = self.flight.take_in_order(ack.ack) else { return false };
+        ctx.echo = ack.echo;
+        ctx.advanced = true;
         self.backoff = 0;
-        self.hear_window(ack, &mut heard);
+        self.update_peer_window(ack, &mut ctx);
         self.una = ack.ack;
-        self.hear_taken(&taken, &mut heard);
-        let prior = Some(taken.delivered);
-        heard.maybe_delayed = self.may_be_delayed(&heard, prior, stack);
-        self.hear_rtt(&mut heard, stack, probe);
-        self.tell_control(&heard, stack, probe);
+        self.process_acked(&acked, &mut ctx);
+        let prior = Some(acked.delivered);
+        ctx.maybe_delayed = self.may_be_late(&ctx, prior, stack);
+        self.update_rtt(&mut ctx, stack, probe);
+        self.report_rtt(&ctx, stack, probe);
         if matches!(stack.detection, Detection::Rack { static_window: false, .. }) {
             self.rack.adapt(self.delivery.delivered, prior);
         }
         self.repair = Repair::Nothing;
         self.arm_after_ack(now, stack);
-        if self.control.governs() {
-            let newest = self.flight.last_of(&taken);
-            self.govern(&heard, Some(&newest), stack);
+        if self.control.controls_window() {
+            let newest = self.flight.last_packet(&acked);
+            self.run_control(&ctx, Some(&newest), stack);
         } else {
-            self.pass_sample(&heard, Some(taken.sent.1));
-            self.grow(&heard, stack);
-            self.pace_by_window(&heard, stack);
+            self.end_without_sample(&ctx, Some(acked.sent.1));
+            self.grow(&ctx, stack);
+            self.pace_by_window(&ctx, stack);
         }
         true
     }
 
-    /// Whether an acknowledgement takes this way if it acknowledges a packet or more that were sent
-    /// once: packets in flight have been sent in their order. A probe of the tail may be among them.
+    /// Whether the fast path applies, provided that `ack` acknowledges at least one packet and all
+    /// acknowledged packets were sent once. One of them can be a tail loss probe.
     #[inline(always)]
-    fn is_plain(&self, ack: &Cumulative, stack: &Stack) -> bool {
+    fn can_use_fast_path(&self, ack: &Cumulative, stack: &Stack) -> bool {
         self.phase == Phase::Open
             && !(ack.ece && stack.ecn)
             && self.tail_probe.is_none_or(|probe| ack.ack < probe.high)
@@ -67,21 +67,21 @@ impl Sender {
             && ack.ack <= self.flight.end()
     }
 
-    /// Of packets that were sent once and in their order the last one says it all.
+    /// Updates counters for packets that were sent once and in order: the last packet suffices.
     #[inline(always)]
-    fn hear_taken(&mut self, taken: &Taken, heard: &mut Heard) {
-        heard.acked = taken.packets;
-        heard.acked_sent = Some(taken.sent);
-        self.delivery.count(taken.packets, false);
-        self.rack.on_delivered_once(heard.now, taken.sent.1, taken.end);
+    fn process_acked(&mut self, acked: &AckedPackets, ctx: &mut AckContext) {
+        ctx.acked = acked.packets;
+        ctx.acked_sent = Some(acked.sent);
+        self.delivery.count(acked.packets, false);
+        self.rack.on_delivered_once(ctx.now, acked.sent.1, acked.end);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::runs::Run;
     use super::super::segment::{Ack, SackBlock, SackBlocks, Timestamps, stamp};
     use super::super::stack::{MILLISECOND, Preset};
+    use super::super::transmit_fast_path::Run;
     use super::*;
     use proptest::prelude::*;
 
@@ -94,7 +94,7 @@ mod tests {
         sender
     }
 
-    /// Sends what may be sent, and says the numbers and the bytes of it.
+    /// Sends all allowed packets and returns their numbers and first bytes.
     fn send(sender: &mut Sender, now: Nanos, in_runs: bool, stack: &Stack) -> Vec<(u32, u64)> {
         if sender.deadline() <= now {
             sender.on_deadline(now, stack, &mut ());
@@ -103,8 +103,8 @@ mod tests {
         loop {
             let run = if in_runs { sender.transmit_run(now, &mut false, stack) } else { None };
             if let Some(Run { first, packets, ends, .. }) = run {
-                let start = |at| first.start + u64::from(at) * u64::from(first.len);
-                sent.extend((0..packets).map(|at| (first.number + at, start(at))));
+                let start = |n| first.start + u64::from(n) * u64::from(first.len);
+                sent.extend((0..packets).map(|n| (first.number + n, start(n))));
                 if ends {
                     return sent;
                 }
@@ -117,7 +117,8 @@ mod tests {
         }
     }
 
-    /// Acknowledges so many packets and perhaps some bytes, and has perhaps a packet beyond.
+    /// Acknowledges a number of packets, optionally part of the next one, and optionally a SACK
+    /// block.
     fn ack(sender: &Sender, now: Nanos, step: (u64, bool, bool), stack: &Stack) -> Ack {
         let mss = u64::from(stack.mss);
         let (packets, partly, gap) = step;
@@ -139,10 +140,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Both ways of an acknowledgement lead to the same sender, whatever came before, and so does
-        /// sending in runs or one by one.
+        /// Fast path and slow path produce the same sender state, and so do sending in runs and
+        /// sending packets one by one.
         #[test]
-        fn the_plain_way_is_the_long_way(
+        fn fast_path_equals_slow_path(
             preset in 0..Preset::ALL.len(),
             steps in prop::collection::vec(
                 (0_u64..60, 0_u64..4, prop::bool::weighted(0.1), prop::bool::weighted(0.2)),
@@ -150,16 +151,16 @@ mod tests {
             ),
         ) {
             let stack = Preset::ALL[preset].stack();
-            let (mut either, mut long) = (sender(&stack), sender(&stack));
+            let (mut fast, mut slow) = (sender(&stack), sender(&stack));
             let mut now = RTT;
             for (gap, packets, partly, sacks) in steps {
-                let sent = send(&mut either, now, true, &stack);
-                prop_assert_eq!(sent, send(&mut long, now, false, &stack));
+                let sent = send(&mut fast, now, true, &stack);
+                prop_assert_eq!(sent, send(&mut slow, now, false, &stack));
                 now += gap * MILLISECOND;
-                let ack = ack(&either, now, (packets, partly, sacks), &stack);
-                either.on_ack(now, &ack, &stack, &mut ());
-                long.on_any_ack(now, &ack, &stack, &mut ());
-                prop_assert_eq!(format!("{either:?}"), format!("{long:?}"));
+                let ack = ack(&fast, now, (packets, partly, sacks), &stack);
+                fast.on_ack(now, &ack, &stack, &mut ());
+                slow.on_ack_slow_path(now, &ack, &stack, &mut ());
+                prop_assert_eq!(format!("{fast:?}"), format!("{slow:?}"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a sender of today sends at a time: headers are kept, packets labelled.
+//! Sends a burst of a modern sender: stores headers and labels packets.
 
 use super::headers::Headers;
 use super::modern::{DataHeader, ModernTcp, PacketOut, PacketSender};
@@ -6,7 +6,7 @@ use crate::clock::Nanos;
 use crate::packet::Label;
 use crate::probe::TcpProbe;
 
-/// What is sent now, by whom and how.
+/// A burst to send now.
 pub(super) struct Burst<'a, P, F> {
     pub sender: &'a mut PacketSender,
     pub headers: &'a mut Headers<DataHeader>,
@@ -17,13 +17,13 @@ pub(super) struct Burst<'a, P, F> {
 }
 
 impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
-    /// Sends all of it: runs of full packets, and between them what is no run, one by one.
+    /// Sends runs of full packets, and all other packets one by one.
     #[inline(never)]
     pub(super) fn send_all(mut self) {
-        while !self.send_runs() && self.send_other() {}
+        while !self.send_runs() && self.send_single() {}
     }
 
-    /// Sends runs of full packets while there are any; says whether nothing else is to be sent now.
+    /// Sends all runs of full packets; returns true if nothing else can be sent now.
     #[inline(always)]
     fn send_runs(&mut self) -> bool {
         while let Some(run) = self.sender.poll_run(self.now, self.rules, self.probe) {
@@ -32,8 +32,8 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
                 if run.push && left == 0 {
                     packet.push();
                 }
-                (self.send)(packet.number, labelled(self.headers, &packet));
-                packet.go_on(self.rules.stack.mss);
+                (self.send)(packet.number, store_and_label(self.headers, &packet));
+                packet.advance(self.rules.stack.mss);
             }
             if run.ends || run.packets == 0 {
                 return run.ends;
@@ -42,20 +42,20 @@ impl<P: TcpProbe, F: FnMut(u32, Label)> Burst<'_, P, F> {
         false
     }
 
-    /// Sends whatever packet is next; says whether there is one.
+    /// Sends the next packet; returns false if there is none.
     #[inline(never)]
-    fn send_other(&mut self) -> bool {
+    fn send_single(&mut self) -> bool {
         let packet = self.sender.poll_transmit(self.now, self.rules, self.probe);
         if let Some(packet) = &packet {
-            (self.send)(packet.number, labelled(self.headers, packet));
+            (self.send)(packet.number, store_and_label(self.headers, packet));
         }
         packet.is_some()
     }
 }
 
-/// Keeps what a packet carries until it arrives, and labels it.
+/// Stores the packet's header and returns its label.
 #[inline(always)]
-pub(super) fn labelled(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
+pub(super) fn store_and_label(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
     let token = headers.push(packet.header);
     let label = match packet.short {
         Some(bytes) => Label::of_short(packet.kind, token, bytes),

@@ -1,60 +1,61 @@
-//! What one acknowledgement has said, as its parts are understood one after another.
+//! State of one acknowledgement while it is processed.
 
 use super::sender::Sender;
 use crate::clock::Nanos;
 
-/// Gathers it.
+/// Facts about the current acknowledgement, collected step by step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
-    /// When it came.
+pub(super) struct AckContext {
+    /// Arrival time.
     pub now: Nanos,
-    /// The first byte that was not acknowledged before.
+    /// First unacknowledged byte before this acknowledgement.
     pub prior_una: u64,
-    /// Packets out, in flight, delivered and lost before.
+    /// Packets outstanding, in flight, delivered and lost before.
     pub prior_out: u32,
     pub prior_in_flight: u32,
     pub prior_delivered: u32,
     pub prior_lost: u64,
-    /// Packets that the receiver held before.
+    /// SACKed packets before.
     pub prior_sacked: u32,
-    /// The byte after the highest packet that the receiver held before.
+    /// End of the highest SACKed packet before.
     pub prior_highest: u64,
-    /// Whether it acknowledges new data cumulatively.
+    /// Whether new data is acknowledged cumulatively.
     pub advanced: bool,
-    /// How many packets.
+    /// Packets acknowledged cumulatively.
     pub acked: u32,
-    /// Whether it carries data or opens the window: then it is no duplicate.
-    pub no_duplicate: bool,
-    /// Whether a packet is acknowledged by SACK for the first time.
+    /// Whether the packet carries data or opens the window, so it is not a duplicate.
+    pub not_duplicate: bool,
+    /// Whether a packet is SACKed for the first time.
     pub sacked: bool,
-    /// Whether it reports a duplicate, and whether that of a tail loss probe.
+    /// Whether a duplicate is reported (DSACK), and whether it is of a tail loss probe.
     pub dsack: bool,
     pub dsack_of_probe: bool,
     /// ECN echo.
     pub ece: bool,
-    /// Whether a packet of before the phase that was not retransmitted is acknowledged.
+    /// Whether a packet is acknowledged that was sent before the current phase and never
+    /// retransmitted.
     pub original_acked: bool,
     /// Whether a retransmitted packet is acknowledged cumulatively.
     pub retransmission_acked: bool,
-    /// Whether a retransmission was found lost.
+    /// Whether a retransmission was detected as lost.
     pub retransmission_lost: bool,
-    /// Whether the first packet not acknowledged is one that the receiver held.
+    /// Whether the first unacknowledged packet is marked as SACKed.
     pub reneged: bool,
-    /// Whether the timer is to be set anew.
+    /// Whether the timer must be set again.
     pub set_timer: bool,
-    /// When the first and the last packet that is acknowledged of either kind was sent.
+    /// Send times of the first and last packet acknowledged cumulatively, and by SACK.
     pub acked_sent: Option<(Nanos, Nanos)>,
     pub sacked_sent: Option<(Nanos, Nanos)>,
-    /// The round-trip time of the packet delivered last.
+    /// Round-trip time of the packet delivered last.
     pub rtt: Option<Nanos>,
-    /// Whether only one packet is acknowledged, perhaps late.
+    /// Whether only one packet is acknowledged, possibly by a delayed acknowledgement.
     pub maybe_delayed: bool,
-    /// The stamp that it echoes.
+    /// Echoed timestamp.
     pub echo: Option<u32>,
 }
 
-impl Heard {
-    /// Nothing yet.
+impl AckContext {
+    /// Initial state.
     #[inline(always)]
     pub fn begin(now: Nanos, sender: &Sender) -> Self {
         let flight = sender.flight();
@@ -66,7 +67,7 @@ impl Heard {
         }
     }
 
-    /// The same, where nothing is missing and nothing was retransmitted.
+    /// Initial state if no packet is missing and none was retransmitted.
     #[inline(always)]
     pub fn begin_in_order(now: Nanos, sender: &Sender) -> Self {
         let flight = sender.flight();
@@ -81,7 +82,7 @@ impl Heard {
             prior_highest: flight.first_byte,
             advanced: false,
             acked: 0,
-            no_duplicate: false,
+            not_duplicate: false,
             sacked: false,
             dsack: false,
             dsack_of_probe: false,
@@ -99,19 +100,19 @@ impl Heard {
         }
     }
 
-    /// Whether something was delivered.
-    pub fn progress(&self) -> bool {
+    /// Whether any packet is delivered.
+    pub fn has_delivery(&self) -> bool {
         self.acked > 0 || self.sacked
     }
 
-    /// How many duplicate acknowledgements it is.
+    /// Number of duplicate acknowledgements that this one counts for: 0 or 1.
     pub fn duplicates(&self) -> u32 {
-        let none = self.advanced || self.no_duplicate || self.acked > 0 || self.dsack;
-        u32::from(!none)
+        let is_new = self.advanced || self.not_duplicate || self.acked > 0 || self.dsack;
+        u32::from(!is_new)
     }
 }
 
-/// The span from the first to the last, with one more.
+/// Extends a span of send times by a later one.
 #[inline(always)]
 pub(super) fn widen(span: Option<(Nanos, Nanos)>, sent_at: Nanos) -> Option<(Nanos, Nanos)> {
     Some((span.map_or(sent_at, |(first, _)| first), sent_at))

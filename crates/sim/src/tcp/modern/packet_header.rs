@@ -1,58 +1,59 @@
-//! What packets carry beside their numbers: bytes, stamps, SACK blocks, ECN.
+//! Packet headers: bytes, timestamps, SACK blocks, ECN.
 
-use super::path::ModernTcp;
+use super::options::ModernTcp;
 use super::receiver::{Data, Ecn};
 use super::segment::{Ack, Cumulative, SackBlock, SackBlocks, Timestamps, Transmit};
 use crate::probe::Shown;
 use tcpcast_link::Ecn as Codepoint;
 use tcpcast_wire::{CWR, ECE, FIN, Options, PSH};
 
-/// The byte whose lower bits are `low` and that is next to `near`: windows are far below 2^31 bytes.
+/// Returns the byte with lower bits `low` that is closest to `near`: windows are far below 2^31
+/// bytes.
 #[inline(always)]
 fn byte_near(low: u32, near: u64) -> u64 {
     near.wrapping_add_signed(i64::from(low.wrapping_sub(near as u32) as i32))
 }
 
-/// What a data packet carries beside its number: five words, which are copied at once.
+/// Header of a data packet, in addition to its number: five words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DataHeader {
     stamps: Timestamps,
-    /// The lower bits of its first byte, and how many bytes there are.
+    /// Lower bits of the first byte's sequence number, and the number of bytes.
     start: u32,
     len: u32,
     marks: u32,
 }
 
 impl DataHeader {
-    /// It has stamps.
+    /// The header has timestamps.
     const STAMPED: u32 = 1;
-    /// It ends the stream.
+    /// The packet ends the stream (FIN).
     const LAST: u32 = 1 << 1;
-    /// A queue may mark the packet, and one on its way has.
+    /// The packet is ECN-capable; a queue has marked it.
     const CAPABLE: u32 = 1 << 2;
     const MARKED: u32 = 1 << 3;
-    /// The window was reduced.
+    /// Congestion window reduced (CWR).
     const REDUCED: u32 = 1 << 4;
-    /// It is shorter than others.
+    /// The packet is shorter than a full one.
     const SHORT: u32 = 1 << 5;
-    /// The receiver is to hand on what it has.
+    /// The packet is pushed (PSH).
     const PUSHED: u32 = 1 << 6;
 
-    /// No packet has it.
-    const NOTHING: u32 = 1 << 31;
+    /// Marks the placeholder.
+    const VACANT: u32 = 1 << 31;
 
-    /// That of a packet which is on its way no more.
+    /// Placeholder for the header of a packet no longer in flight.
     pub(in crate::tcp) const GONE: Self =
-        Self { stamps: Timestamps { value: 0, echo: 0 }, start: 0, len: 0, marks: Self::NOTHING };
+        Self { stamps: Timestamps { value: 0, echo: 0 }, start: 0, len: 0, marks: Self::VACANT };
 
-    /// Whether it is that.
+    /// Whether this is the placeholder.
     #[inline(always)]
     pub(in crate::tcp) fn is_gone(&self) -> bool {
-        self.has(Self::NOTHING)
+        self.has(Self::VACANT)
     }
 
-    /// That of SYN-ACK.
-    pub(super) fn of_syn_ack(stamps: Timestamps, tcp: &ModernTcp) -> Self {
+    /// Header of a SYN-ACK.
+    pub(super) fn new_syn_ack(stamps: Timestamps, tcp: &ModernTcp) -> Self {
         if tcp.stack.timestamps {
             Self { stamps, marks: Self::SHORT | Self::STAMPED, ..Self::default() }
         } else {
@@ -60,9 +61,9 @@ impl DataHeader {
         }
     }
 
-    /// That of a packet that is sent; `stamps` count where the stack has them.
+    /// Header of a sent packet; `stamps` are used if the stack has timestamps.
     #[inline(always)]
-    pub(super) fn of(sent: &Transmit, stamps: Timestamps, tcp: &ModernTcp) -> Self {
+    pub(super) fn new(sent: &Transmit, stamps: Timestamps, tcp: &ModernTcp) -> Self {
         let mark = |is_set: bool, mark: u32| if is_set { mark } else { 0 };
         let marks = mark(tcp.stack.timestamps, Self::STAMPED)
             | mark(sent.fin, Self::LAST)
@@ -73,13 +74,13 @@ impl DataHeader {
         Self { stamps, start: sent.start as u32, len: sent.len, marks }
     }
 
-    /// That of the packet behind one of so many bytes.
+    /// Advances the header to the next packet, `bytes` later.
     #[inline(always)]
-    pub(super) fn go_on(&mut self, bytes: u32) {
+    pub(super) fn advance(&mut self, bytes: u32) {
         self.start = self.start.wrapping_add(bytes);
     }
 
-    /// It is pushed.
+    /// Sets PSH.
     #[inline(always)]
     pub(super) fn push(&mut self) {
         self.marks |= Self::PUSHED;
@@ -90,19 +91,18 @@ impl DataHeader {
         self.marks & mark != 0
     }
 
-    /// Its stamps.
     #[inline(always)]
     pub(super) fn timestamps(&self) -> Option<Timestamps> {
         self.has(Self::STAMPED).then_some(self.stamps)
     }
 
-    /// Whether it ends the stream.
+    /// Whether the packet ends the stream.
     #[inline(always)]
     pub(super) fn is_fin(&self) -> bool {
         self.has(Self::LAST)
     }
 
-    /// The packet for a receiver that expects byte `next`.
+    /// Converts the header for a receiver that expects byte `next`.
     #[inline(always)]
     pub(super) fn data(&self, next: u64) -> Data {
         Data {
@@ -116,21 +116,21 @@ impl DataHeader {
         }
     }
 
-    /// Whether a queue may mark the packet: RFC 3168, section 6.1.
+    /// Whether the packet is ECN-capable: RFC 3168, section 6.1.
     #[inline(always)]
     #[must_use]
     pub fn is_capable(&self) -> bool {
         self.has(Self::CAPABLE)
     }
 
-    /// Whether it is shorter than others.
+    /// Whether the packet is shorter than a full one.
     #[inline(always)]
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.has(Self::SHORT)
     }
 
-    /// Its packet arrives, marked or not.
+    /// Records on arrival whether the packet was marked.
     #[inline(always)]
     pub fn arrive(&mut self, marked: bool) {
         if marked {
@@ -138,9 +138,9 @@ impl DataHeader {
         }
     }
 
-    /// A word of it.
+    /// Reads one word, to load its cache line.
     #[inline(always)]
-    pub(crate) fn fetch(&self) -> u64 {
+    pub(crate) fn prefetch(&self) -> u64 {
         u64::from(self.start)
     }
 
@@ -155,9 +155,9 @@ impl DataHeader {
         }
     }
 
-    /// As captures have it, with the codepoint that it has where it is captured.
+    /// Header as captures show it, with the ECN codepoint at the point of capture.
     #[must_use]
-    pub fn shown(&self, codepoint: Codepoint) -> Shown {
+    pub fn captured_header(&self, codepoint: Codepoint) -> Shown {
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         Shown {
             options: Options { timestamps: stamps(self.timestamps()), ..Options::default() },
@@ -175,78 +175,78 @@ fn stamps(timestamps: Option<Timestamps>) -> Option<(u32, u32)> {
     timestamps.map(|stamps| (stamps.value, stamps.echo))
 }
 
-/// What an acknowledgement carries beside the number that it expects.
+/// Header of an acknowledgement, in addition to the expected packet number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckHeader {
     window: u64,
     timestamps: Option<Timestamps>,
-    /// The lower bits of the byte that it expects.
+    /// Lower bits of the acknowledgement number.
     ack: u32,
-    /// Those of the first bytes of the blocks, and of the bytes after them; `blocks` of them count.
-    sacks: [(u32, u32); SackBlocks::MOST],
+    /// Lower bits of the start and end of each SACK block; only the first `blocks` are valid.
+    sacks: [(u32, u32); SackBlocks::MAX_BLOCKS],
     blocks: u8,
     ece: bool,
-    /// It is a SYN.
+    /// The packet is a SYN.
     pub(super) syn: bool,
-    /// Messages of the handshake that the client has sent with it or before.
+    /// Handshake messages that the client has sent so far, including this one.
     pub(super) messages: u8,
 }
 
 impl AckHeader {
-    /// The receiver sends no data: its sequence number stays.
+    /// Sequence number of acknowledgements, which is constant: the receiver sends no data.
     pub(super) const SEQ: u64 = 1;
 
-    /// That of nothing.
+    /// Empty header.
     pub(crate) const NONE: Self = Self {
         window: 0,
         timestamps: None,
         ack: 0,
-        sacks: [(0, 0); SackBlocks::MOST],
+        sacks: [(0, 0); SackBlocks::MAX_BLOCKS],
         blocks: 0,
         ece: false,
         syn: false,
         messages: 0,
     };
 
-    /// That of SYN; only the first one offers ECN.
-    pub(super) fn of_syn(value: u32, first: bool, tcp: &ModernTcp) -> Self {
+    /// Header of a SYN; only the first SYN offers ECN.
+    pub(super) fn new_syn(value: u32, first: bool, tcp: &ModernTcp) -> Self {
         let timestamps = tcp.stack.timestamps.then_some(Timestamps { value, echo: 0 });
         Self { timestamps, syn: true, ece: first && tcp.stack.ecn, ..Self::default() }
     }
 
-    /// The stamps it carries.
     #[inline(always)]
     pub(super) fn timestamps(&self) -> Option<Timestamps> {
         self.timestamps
     }
 
-    /// Becomes that of an acknowledgement without blocks, whose stamp is `value`.
+    /// Becomes the header of an acknowledgement without SACK blocks and with timestamp `value`.
     #[inline(always)]
-    pub(super) fn become_that_of(&mut self, told: &Cumulative, value: u32, messages: u8) {
-        self.window = told.window;
-        self.timestamps = told.echo.map(|echo| Timestamps { value, echo });
-        self.ack = told.ack as u32;
+    pub(super) fn set_cumulative(&mut self, ack: &Cumulative, value: u32, messages: u8) {
+        self.window = ack.window;
+        self.timestamps = ack.echo.map(|echo| Timestamps { value, echo });
+        self.ack = ack.ack as u32;
         self.blocks = 0;
-        self.ece = told.ece;
+        self.ece = ack.ece;
         self.syn = false;
         self.messages = messages;
     }
 
-    /// The blocks of one that had none.
+    /// Adds SACK blocks; the header must have none.
     pub(super) fn set_blocks(&mut self, blocks: &SackBlocks) {
-        for (place, block) in self.sacks.iter_mut().zip(blocks.as_slice()) {
-            *place = (block.start as u32, block.end as u32);
+        for (slot, block) in self.sacks.iter_mut().zip(blocks.as_slice()) {
+            *slot = (block.start as u32, block.end as u32);
             self.blocks += 1;
         }
     }
 
-    /// Whether it says what is held beyond.
+    /// Whether the header has SACK blocks.
     #[inline(always)]
     pub(super) fn has_blocks(&self) -> bool {
         self.blocks > 0
     }
 
-    /// The acknowledgement without its blocks for a sender whose first byte not acknowledged is `una`.
+    /// Converts the header without its SACK blocks, for a sender whose first unacknowledged byte is
+    /// `una`.
     #[inline(always)]
     pub(super) fn cumulative(&self, una: u64) -> Cumulative {
         Cumulative {
@@ -258,7 +258,7 @@ impl AckHeader {
         }
     }
 
-    /// The acknowledgement for such a sender.
+    /// Converts the header for a sender whose first unacknowledged byte is `una`.
     pub(super) fn ack(&self, una: u64) -> Ack {
         Ack {
             ack: byte_near(self.ack, una),
@@ -280,11 +280,11 @@ impl AckHeader {
         blocks.iter().map(block).collect()
     }
 
-    /// As captures have it, the sequence numbers of a stream that begins with 1.
+    /// Header as captures show it; sequence numbers start at 1.
     #[must_use]
-    pub fn shown(&self) -> Shown {
+    pub fn captured_header(&self) -> Shown {
         let timestamps = stamps(self.timestamps);
-        let mut sacks = [(0, 0); SackBlocks::MOST];
+        let mut sacks = [(0, 0); SackBlocks::MAX_BLOCKS];
         let blocks = usize::from(self.blocks);
         sacks[..blocks].copy_from_slice(&self.sacks[..blocks]);
         Shown {
@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_known_by_their_lower_bits() {
+    fn byte_near_restores_bytes_from_lower_bits() {
         let wraps = 1_u64 << 32;
         for near in [1, 5000, wraps - 1448, wraps + 1449, 7 * wraps] {
             for ahead in [-1448_i64, -1, 0, 1, 1448, 1 << 30] {

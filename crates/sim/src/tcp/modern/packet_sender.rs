@@ -1,49 +1,50 @@
-//! Both ends as a network of numbered packets drives them. It counts packets with data from 1, the
-//! ends count bytes from 1: what turns one into the other is here. Packets without data, SYN-ACK and
-//! FIN where it is alone, have number 0.
+//! Sending end for networks of numbered packets. The network counts packets with data from 1, the
+//! ends count bytes from 1, and this module converts between them. Packets without data (SYN-ACK,
+//! and a FIN sent separately) have number 0.
 
-use super::carried::{AckHeader, DataHeader};
 use super::event::{Event, Probe};
-use super::handshake::{Accepting, Handshake};
-use super::path::{ModernTcp, PacketOut, RunOut};
+use super::handshake::{Handshake, ServerHandshake};
+use super::options::ModernTcp;
+use super::packet_header::{AckHeader, DataHeader};
+use super::packet_out::{PacketOut, RunOut};
 use super::phase::PhaseName;
-use super::runs::Run;
 use super::segment::{Sending, Timestamps, Transmit, stamp};
 use super::sender::Sender;
+use super::transmit_fast_path::Run;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::traffic::FileSize;
 
-/// The sending end of a source.
+/// Sending end of a source.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct PacketSender {
-    /// The handshake, until the file begins.
-    pub(super) accepting: Option<Box<Accepting>>,
-    /// Packets that the application has written, and those of files that are acknowledged.
+    /// State of the handshake until the file begins.
+    pub(super) handshake: Option<Box<ServerHandshake>>,
+    /// Packets written by the application, and acknowledged packets of files.
     size: u32,
     acked: u32,
-    /// The newest stamp of the receiver.
+    /// Most recent timestamp of the receiver.
     pub(super) echo: u32,
-    /// The application closes the connection as soon as it has written.
+    /// The application closes the connection after writing.
     closing: bool,
     recovery: Recovery,
     pub(super) sender: Sender,
 }
 
-/// A fast recovery as probes hear of it.
+/// State of a fast recovery as reported to probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recovery {
     None,
-    /// It has begun, and its first retransmission is still to come.
+    /// Recovery has begun; its first retransmission was not yet sent.
     Begun,
     Repairing,
 }
 
 impl PacketSender {
-    /// Begins a connection that sends a file, with what follows from `seed`.
+    /// Starts a connection that sends a file; `seed` determines its random choices.
     pub fn start(
         now: Nanos,
         file: FileSize,
@@ -58,13 +59,13 @@ impl PacketSender {
             closing: false,
             echo: 0,
             recovery: Recovery::None,
-            accepting: None,
+            handshake: None,
         };
         end.open(now, file, seed, tcp, probe);
         end
     }
 
-    /// Begins another connection in the place of this one.
+    /// Starts a new connection in the same memory.
     pub fn restart(
         &mut self,
         now: Nanos,
@@ -73,10 +74,10 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) {
-        let Self { sender, size, acked, closing, echo, recovery, accepting } = self;
-        sender.renew(now, seed, &tcp.stack);
+        let Self { sender, size, acked, closing, echo, recovery, handshake } = self;
+        sender.restart(now, seed, &tcp.stack);
         (*size, *acked, *closing, *echo) = (0, 0, false, 0);
-        (*recovery, *accepting) = (Recovery::None, None);
+        (*recovery, *handshake) = (Recovery::None, None);
         self.open(now, file, seed, tcp, probe);
     }
 
@@ -95,9 +96,10 @@ impl PacketSender {
         self.write_file(now, file, tcp, probe);
     }
 
-    /// The application writes a file; where that is all that a connection is for, it then closes it.
+    /// The application writes a file, and closes the connection if it is used for one file only.
     ///
-    /// As Linux has it, FIN is on the last packet if that is not sent by then, and else alone.
+    /// As in Linux, FIN is set on the last packet if it has not been sent yet; otherwise FIN is
+    /// sent separately.
     pub fn write_file(
         &mut self,
         now: Nanos,
@@ -109,7 +111,7 @@ impl PacketSender {
         self.closing = tcp.closes;
     }
 
-    /// The application writes.
+    /// The application writes data.
     pub(super) fn write(
         &mut self,
         now: Nanos,
@@ -117,10 +119,10 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) {
-        // An endless flow, too, may begin after flights of TLS.
+        // An endless flow can also begin after flights of TLS.
         self.size = self.size.saturating_add(data.packets).min(u32::MAX - 1);
         let bytes = tcp.bytes(data.packets) - u64::from(data.lacking);
-        self.tell(probe, |sender, told| sender.write(now, bytes, &tcp.stack, told));
+        self.call(probe, |sender, probe| sender.write(now, bytes, &tcp.stack, probe));
     }
 
     /// Whether all data has been acknowledged.
@@ -130,50 +132,50 @@ impl PacketSender {
         self.sender.data_acknowledged() && !self.is_opening()
     }
 
-    /// Packets with data before the first that is not acknowledged, and before the next one.
+    /// Numbers of data packets acknowledged and sent.
     #[inline(always)]
     fn acked_and_sent(&self) -> (u32, u32) {
         let flight = self.sender.flight();
         (flight.first().min(self.size), flight.next().min(self.size))
     }
 
-    /// Whether the connection can go on with `more` packets.
+    /// Whether enough packet numbers are left to send `more` packets.
     #[must_use]
     pub fn has_numbers(&self, more: u32) -> bool {
         more < u32::MAX - 1 - self.size
     }
 
-    /// When its timer expires, `NEVER` if it is off.
+    /// Expiry of the timer, `NEVER` if it is off.
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
-        let opening = self.accepting.as_ref().and_then(|accepting| accepting.deadline());
+        let opening = self.handshake.as_ref().and_then(|handshake| handshake.deadline());
         opening.unwrap_or_else(|| self.sender.deadline())
     }
 
-    /// A time that is no later, which takes less to know.
+    /// Lower bound of the deadline, which is cheaper to compute.
     #[inline(always)]
     #[must_use]
     pub fn deadline_at_least(&self) -> Nanos {
-        let opening = self.accepting.as_ref().and_then(|accepting| accepting.deadline());
+        let opening = self.handshake.as_ref().and_then(|handshake| handshake.deadline());
         opening.unwrap_or_else(|| self.sender.deadline_at_least())
     }
 
-    /// When a packet that is paced may be sent, `NEVER` if none waits.
+    /// Time at which the pacer allows the next packet, `NEVER` if none waits.
     #[inline(always)]
     #[must_use]
     pub fn pace_at(&self) -> Nanos {
         self.sender.pace_at()
     }
 
-    /// Packets with data sent and not acknowledged.
+    /// Outstanding data packets.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         let (acked, sent) = self.acked_and_sent();
         sent - acked
     }
 
-    /// Packets of files acknowledged.
+    /// Acknowledged packets of files.
     #[must_use]
     pub fn acked(&self) -> u64 {
         u64::from(self.acked)
@@ -189,15 +191,16 @@ impl PacketSender {
         probe: &mut impl TcpProbe,
     ) {
         self.echo = header.timestamps().map_or(0, |stamps| stamps.value);
-        if (header.syn || self.is_opening()) && self.hear_opening(now, header, tcp, probe) {
+        if (header.syn || self.is_opening()) && self.on_opening_packet(now, header, tcp, probe) {
             return;
         }
         let (before, _) = self.acked_and_sent();
         let ack = header.cumulative(self.sender.una());
-        let plain = !header.has_blocks()
-            && self.tell(probe, |sender, told| sender.hear_plain(now, &ack, &tcp.stack, told));
-        if !plain {
-            self.on_any_ack(now, header, tcp, probe);
+        let is_handled = !header.has_blocks()
+            && self
+                .call(probe, |sender, probe| sender.on_ack_fast_path(now, &ack, &tcp.stack, probe));
+        if !is_handled {
+            self.on_ack_slow_path(now, header, tcp, probe);
         }
         let packets = self.acked_and_sent().0 - before;
         if packets > 0 && !self.is_opening() {
@@ -211,12 +214,12 @@ impl PacketSender {
             self.follow_recovery(now, probe);
         }
         if self.is_opening() {
-            self.hear_messages(now, header.messages, tcp, probe);
+            self.on_messages(now, header.messages, tcp, probe);
         }
     }
 
     #[inline(never)]
-    fn on_any_ack(
+    fn on_ack_slow_path(
         &mut self,
         now: Nanos,
         header: &AckHeader,
@@ -225,11 +228,11 @@ impl PacketSender {
     ) {
         let ack = header.ack(self.sender.una());
         if ack.ack <= self.sender.next() {
-            self.tell(probe, |sender, told| sender.on_any_ack(now, &ack, &tcp.stack, told));
+            self.call(probe, |sender, probe| sender.on_ack_slow_path(now, &ack, &tcp.stack, probe));
         }
     }
 
-    /// A recovery ends with its phase, however that ended, or with the file.
+    /// Ends the reported recovery when its phase ends, or with the file.
     fn follow_recovery(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         match self.sender.phase().name() {
             PhaseName::Recovery if !self.finished() => return,
@@ -244,13 +247,13 @@ impl PacketSender {
         if self.is_opening() && self.on_opening_timer(tcp) {
             return;
         }
-        self.tell(probe, |sender, told| sender.on_deadline(now, &tcp.stack, told));
+        self.call(probe, |sender, probe| sender.on_deadline(now, &tcp.stack, probe));
         if self.recovery != Recovery::None {
             self.follow_recovery(now, probe);
         }
     }
 
-    /// The next packet to send now; to be asked until there is none.
+    /// Returns the next packet to send now; call until [`None`].
     #[inline(always)]
     pub fn poll_transmit(
         &mut self,
@@ -264,7 +267,7 @@ impl PacketSender {
                 return Some(PacketOut { number: 0, kind: Kind::Data, header, short });
             }
         }
-        // It publishes nothing then but windows.
+        // The sender publishes only windows here.
         let sent = self.sender.poll_transmit(now, &tcp.stack, &mut ());
         let Some(sent) = sent.or_else(|| self.close(now, tcp)) else {
             self.publish_window(now, tcp, probe);
@@ -273,19 +276,24 @@ impl PacketSender {
         Some(self.packet(now, &sent, tcp, probe))
     }
 
-    /// Whether [`PacketSender::poll_transmit`] would say for sure that there is nothing to send.
+    /// Whether there is certainly nothing to send.
     #[inline(always)]
-    pub(crate) fn rests(&mut self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) -> bool {
-        let rests = !self.is_opening() && !self.closing && self.sender.rests(&tcp.stack);
-        if rests {
+    pub(crate) fn is_idle(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> bool {
+        let is_idle = !self.is_opening() && !self.closing && self.sender.is_idle(&tcp.stack);
+        if is_idle {
             self.publish_window(now, tcp, probe);
         }
-        rests
+        is_idle
     }
 
-    /// What [`PacketSender::poll_transmit`] would say first so many times in a row, perhaps none, each
-    /// time with the next number and the next bytes. Unless the burst ends with it, or where it is
-    /// [`None`], that is to be asked next.
+    /// Returns a run of packets with consecutive numbers, possibly empty, instead of repeated calls
+    /// of [`PacketSender::poll_transmit`]. Unless the run ends the burst, and after [`None`], call
+    /// that method next.
     #[inline(always)]
     pub(crate) fn poll_run(
         &mut self,
@@ -302,14 +310,13 @@ impl PacketSender {
             self.publish_window(now, tcp, probe);
         }
         let stamps = Timestamps { value: stamp(now), echo: self.echo };
-        let header = DataHeader::of(&first, stamps, tcp);
+        let header = DataHeader::new(&first, stamps, tcp);
         let number = first.number + 1;
         let first = PacketOut { number, kind: Kind::Data, header, short: None };
         Some(RunOut { first, packets, push, ends })
     }
 
-    /// What could be sent at once was sent as it was written: if the application has closed the
-    /// connection, FIN follows.
+    /// Sends FIN if the application has closed the connection and all data allowed was sent.
     #[inline(always)]
     fn close(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<Transmit> {
         if self.closing { self.poll_fin(now, tcp) } else { None }
@@ -322,7 +329,7 @@ impl PacketSender {
         self.sender.poll_transmit(now, &tcp.stack, &mut ())
     }
 
-    /// The packet as the network knows it.
+    /// Converts a packet for the network.
     #[inline(always)]
     fn packet(
         &mut self,
@@ -331,25 +338,26 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) -> PacketOut {
-        // The receiver reads at once, so that its window is never closed while nothing is out.
+        // The receiver reads immediately, so its window is never closed while nothing is
+        // outstanding.
         debug_assert!(sent.sending != Sending::WindowProbe);
         let kind = match sent.sending {
             Sending::New => Kind::Data,
             Sending::Retransmission | Sending::WindowProbe => Kind::Retransmission,
         };
         if kind == Kind::Retransmission {
-            self.note_retransmission(now, probe);
+            self.report_retransmission(now, probe);
         }
         let stamps = Timestamps { value: stamp(now), echo: self.echo };
-        let header = DataHeader::of(sent, stamps, tcp);
+        let header = DataHeader::new(sent, stamps, tcp);
         let number = if sent.len > 0 { sent.number + 1 } else { 0 };
         let short = header.is_short().then(|| tcp.length(sent.len));
         PacketOut { number, kind, header, short }
     }
 
-    /// The first retransmission of a recovery goes with its beginning.
+    /// Reports a retransmission, except for the first one of a recovery.
     #[inline]
-    fn note_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
+    fn report_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         match self.recovery {
             Recovery::None => (),
             Recovery::Begun => self.recovery = Recovery::Repairing,
@@ -370,40 +378,40 @@ impl PacketSender {
         probe.tcp(now, event);
     }
 
-    /// Asks the sender something, and passes on what it publishes.
+    /// Calls the sender with a probe that forwards its events.
     #[inline(always)]
-    fn tell<P: TcpProbe, T>(
+    fn call<P: TcpProbe, T>(
         &mut self,
         probe: &mut P,
-        ask: impl FnOnce(&mut Sender, &mut Told<'_, P>) -> T,
+        action: impl FnOnce(&mut Sender, &mut ProbeAdapter<'_, P>) -> T,
     ) -> T {
-        let told = &mut Told { probe, size: self.size, recovery: &mut self.recovery };
-        ask(&mut self.sender, told)
+        let adapter = &mut ProbeAdapter { probe, size: self.size, recovery: &mut self.recovery };
+        action(&mut self.sender, adapter)
     }
 }
 
-/// Passes on what a sender publishes, in packets.
-struct Told<'a, P> {
+/// Forwards the events of a sender, converted to packets.
+struct ProbeAdapter<'a, P> {
     probe: &'a mut P,
     size: u32,
     recovery: &'a mut Recovery,
 }
 
-impl<P: TcpProbe> Probe for Told<'_, P> {
+impl<P: TcpProbe> Probe for ProbeAdapter<'_, P> {
     #[inline(always)]
     fn tcp(&mut self, now: Nanos, event: Event) {
         match event {
             Event::RttSample { rtt } => self.probe.tcp(now, TcpEvent::RttSample { rtt }),
-            // The window is published when a burst has ended.
+            // The window is published at the end of a burst.
             Event::Window { .. } => (),
-            event => self.rare(now, event),
+            event => self.forward_rare(now, event),
         }
     }
 }
 
-impl<P: TcpProbe> Told<'_, P> {
+impl<P: TcpProbe> ProbeAdapter<'_, P> {
     #[inline(never)]
-    fn rare(&mut self, now: Nanos, event: Event) {
+    fn forward_rare(&mut self, now: Nanos, event: Event) {
         match event {
             Event::Recovery { window } => {
                 *self.recovery = Recovery::Begun;
@@ -439,7 +447,7 @@ impl<P: TcpProbe> Told<'_, P> {
             Event::Undone { after_timeout, .. } => {
                 self.probe.tcp(now, TcpEvent::Undone { after_timeout });
             }
-            // What a recovery was like follows from the phases.
+            // The end of a recovery is derived from phases.
             Event::Recovered
             | Event::CongestionEcho { .. }
             | Event::ProbeRepaired
@@ -452,12 +460,12 @@ impl<P: TcpProbe> Told<'_, P> {
     }
 }
 
-/// The handshake is over: it told the receiver's window, and perhaps a round-trip time.
+/// Establishes the connection with the receiver's window and, if measured, a round-trip time.
 pub(super) fn establish(sender: &mut Sender, now: Nanos, rtt: Option<Nanos>, tcp: &ModernTcp) {
     sender.establish(now, rtt, tcp.stack.receiving.buffer, &tcp.stack);
-    sender.heard_window_of(AckHeader::SEQ);
+    sender.set_window_seq(AckHeader::SEQ);
 }
 
 #[cfg(test)]
-#[path = "ends_tests.rs"]
+#[path = "packet_sender_tests.rs"]
 mod tests;

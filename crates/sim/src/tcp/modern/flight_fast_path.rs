@@ -1,54 +1,54 @@
-//! Packets that are acknowledged in the order in which they were sent, as most are.
+//! Bulk operations for packets that are sent and acknowledged in order, which is the common case.
 
 use super::flight::Flight;
 use super::packet::Packet;
 use crate::clock::Nanos;
 
-/// Packets that were taken together.
+/// Packets removed by one acknowledgement.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken {
-    /// How many.
+pub struct AckedPackets {
+    /// Number of packets.
     pub packets: u32,
-    /// When the first one was sent, and the last one.
+    /// Send times of the first and the last packet.
     pub sent: (Nanos, Nanos),
     /// Packets delivered when the last one was sent.
     pub delivered: u32,
-    /// The byte after it.
+    /// Byte after the last packet.
     pub end: u64,
-    /// Where it is, until another packet is sent.
-    place: usize,
+    /// Slot of the last packet, valid until another packet is sent.
+    slot: usize,
 }
 
 impl Flight {
-    /// Whether nothing is missing, and packets are in the order in which they were sent last.
+    /// Whether no packet is missing and all are in the order in which they were last sent.
     #[inline(always)]
     #[must_use]
     pub fn is_in_order(&self) -> bool {
         (self.sacked | self.lost | self.retransmitted) == 0 && self.in_order_from <= self.first
     }
 
-    /// The same as [`Flight::take_first`] for all packets that are acknowledged up to `una`, where
-    /// they are in order; [`None`] if there is none, or one of them was sent twice.
+    /// Removes all packets acknowledged up to `una`, like repeated [`Flight::take_first`], if
+    /// packets are in order; [`None`] if there are none, or if one of them was sent twice.
     #[inline(always)]
-    pub fn take_in_order(&mut self, una: u64) -> Option<Taken> {
+    pub fn take_in_order(&mut self, una: u64) -> Option<AckedPackets> {
         let probed = self.once_from > self.first && una >= self.start_of(self.once_from);
         if probed || self.first == self.next || una <= self.first_byte {
             return None;
         }
         let first_sent = self.packet(self.first).sent_at;
-        let (number, end) = if una == self.end { (self.next, una) } else { self.packet_with(una) };
+        let (number, end) = if una == self.end { (self.next, una) } else { self.find_packet(una) };
         if number == self.first {
             return None;
         }
-        let place = self.slot(number - 1);
-        let last = &self.slots[place];
+        let slot = self.slot(number - 1);
+        let last = &self.slots[slot];
         let (sent, delivered) = ((first_sent, last.sent_at), last.delivered);
         let packets = number - self.first;
         (self.first, self.first_byte) = (number, end);
-        Some(Taken { packets, sent, delivered, end, place })
+        Some(AckedPackets { packets, sent, delivered, end, slot })
     }
 
-    /// Appends packets of the same length that are sent together, the first of which is `packet`.
+    /// Appends a run of packets of the same length, starting with `packet`.
     #[inline(always)]
     pub fn push_run(&mut self, packets: u32, mut packet: Packet, len: u32) {
         while (self.out() + packets) as usize > self.slots.len() {
@@ -64,10 +64,10 @@ impl Flight {
         self.end += u64::from(packets) * u64::from(len);
     }
 
-    /// The packet that byte `byte` lies in and its first byte, looked for from the first on; it is one
-    /// that is out.
+    /// Returns the outstanding packet that contains `byte`, and its first byte; searches from the
+    /// first packet.
     #[inline(always)]
-    fn packet_with(&self, byte: u64) -> (u32, u64) {
+    fn find_packet(&self, byte: u64) -> (u32, u64) {
         let from = self.first_byte as u32;
         let ahead = (byte as u32).wrapping_sub(from);
         let (mut number, mut start) = (self.first, 0);
@@ -84,9 +84,9 @@ impl Flight {
         (number, self.first_byte + u64::from(start))
     }
 
-    /// The last one of packets that were just taken.
+    /// Returns the last of the packets that were just removed.
     #[inline(always)]
-    pub fn last_of(&self, taken: &Taken) -> Packet {
-        self.slots[taken.place]
+    pub fn last_packet(&self, acked: &AckedPackets) -> Packet {
+        self.slots[acked.slot]
     }
 }
