@@ -11,12 +11,12 @@ mod segment;
 
 pub use analysis::{
     Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
-    Evidence, Exchange, Failure, Fate, INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS,
+    Evidence, Exchange, Failure, FailureDetails, INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS,
     Limit, Limitation, Mark, Point, Retransmission, Round, RoundTrips, Side, SlowStart, Spurious,
     Stage,
 };
-pub use between::{Between, ClockOffset, Found, Passage};
+pub use between::{TapComparison, ClockOffset, Comparison, Passage};
 pub use connection::{Connections, Limits};
 pub use frame::Tunnels;
-pub use reader::{Damage, Fault, ReadError, Reader, Skip, Skipped, Stopped, Summary};
-pub use segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment};
+pub use reader::{Damage, DamageKind, ReadError, Reader, Skip, Skipped, Stopped, Summary};
+pub use segment::{Endpoint, Flags, MAX_SACK_BLOCKS, Nanos, Options, Segment};

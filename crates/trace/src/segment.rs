@@ -43,7 +43,7 @@ impl Flags {
 }
 
 /// The most SACK blocks that fit into the options.
-pub const MOST_SACK_BLOCKS: usize = 4;
+pub const MAX_SACK_BLOCKS: usize = 4;
 
 /// The TCP options that matter here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Options {
     /// SACK permitted, of a SYN.
     pub sack_permitted: bool,
     /// SACK blocks, left and right edge; the first `sack_blocks` of them.
-    pub sack: [(u32, u32); MOST_SACK_BLOCKS],
+    pub sack: [(u32, u32); MAX_SACK_BLOCKS],
     /// How many SACK blocks there are.
     pub sack_blocks: u8,
     /// Timestamps: value and echo reply.

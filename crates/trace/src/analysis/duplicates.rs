@@ -51,7 +51,7 @@ impl Recent {
 
 /// Whether a segment is the same packet as one like it that was captured at `since`. `usual`: it has happened in this
 /// direction before; `told`: identifications tell its packets apart.
-pub(crate) fn copies(segment: &Segment, since: Nanos, usual: bool, told: bool) -> bool {
+pub(crate) fn is_copy(segment: &Segment, since: Nanos, usual: bool, told: bool) -> bool {
     // A clock that was set back between two captures of one frame is known to happen.
     segment.time.abs_diff(since) < tolerance(segment, usual, told)
 }

@@ -8,7 +8,7 @@
 use std::mem::take;
 
 use super::flow::Flow;
-use super::journal::Budget;
+use super::direction_stats::EventQuota;
 use super::side::Tap;
 use crate::segment::{Nanos, Segment};
 
@@ -57,7 +57,7 @@ pub struct Exchange {
 
 /// State of a direction before a segment of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct FlowState {
     next: u64,
     acknowledged: u64,
     /// Last data sent, and the last acknowledgement of new data, if it came later.
@@ -67,26 +67,26 @@ pub(crate) struct Standing {
     heard: Nanos,
     retransmissions: u64,
     /// Nothing was in flight, after data had been.
-    rests: bool,
+    is_idle: bool,
 }
 
 impl Flow {
     #[inline(always)]
-    pub(crate) fn standing(&self) -> Standing {
-        Standing {
+    pub(crate) fn state(&self) -> FlowState {
+        FlowState {
             next: self.next,
             acknowledged: self.acknowledged,
             sent: self.last_sent,
             moved: self.last_data.unwrap_or(0),
-            heard: self.recovery.last_heard(),
+            heard: self.recovery.last_peer_time(),
             retransmissions: self.counts.retransmissions,
-            rests: self.rests(),
+            is_idle: self.is_idle(),
         }
     }
 
     /// Nothing is in flight, after data have been.
     #[inline(always)]
-    pub(crate) fn rests(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.next == self.acknowledged && self.last_sent > 0
     }
 
@@ -131,16 +131,16 @@ struct Tail {
 
 /// A data segment, and both directions after it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turned<'a> {
+pub(crate) struct DataEvent<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) from: usize,
-    pub(crate) before: &'a Standing,
+    pub(crate) before: &'a FlowState,
     pub(crate) flows: &'a [Flow; 2],
     pub(crate) tap: &'a Tap,
-    pub(crate) budget: &'a Budget,
+    pub(crate) quota: &'a EventQuota,
 }
 
-impl Turned<'_> {
+impl DataEvent<'_> {
     /// Round trip between the tap and an end.
     fn to(&self, end: usize) -> Nanos {
         self.tap.round_trip(end).unwrap_or(0)
@@ -173,7 +173,7 @@ impl Turned<'_> {
     /// that is a delayed acknowledgement: it left when the acknowledgement came. Nothing else was in flight.
     /// `bytes`: payload of the message, this segment included.
     fn held(&self, bytes: u64) -> Option<(Nanos, Nanos)> {
-        let Standing { sent, moved, .. } = *self.before;
+        let FlowState { sent, moved, .. } = *self.before;
         let flow = &self.flows[self.from];
         let since = self.segment.time.saturating_sub(moved);
         let prompt = since <= self.reaction() && since + REACTION >= self.to(self.from);
@@ -200,10 +200,10 @@ impl Turned<'_> {
 impl Exchanges {
     /// Both ends have sent data, or the client again after a pause. `before`: what stood before the current segment
     /// from the end `from`.
-    pub(crate) fn new(client: usize, most: usize, turned: &Turned<'_>) -> Box<Self> {
-        let flow = &turned.flows[client];
-        let sender = turned.from == client;
-        let sent = if sender { turned.before.sent } else { flow.last_sent };
+    pub(crate) fn new(client: usize, most: usize, event: &DataEvent<'_>) -> Box<Self> {
+        let flow = &event.flows[client];
+        let sender = event.from == client;
+        let sent = if sender { event.before.sent } else { flow.last_sent };
         let mut found = Box::new(Self {
             client,
             turn: Turn::NoRequest,
@@ -234,41 +234,41 @@ impl Exchanges {
 
     /// A data segment.
     #[inline]
-    pub(crate) fn read(&mut self, turned: &Turned<'_>) {
-        let flow = &turned.flows[turned.from];
-        let resent = flow.counts.retransmissions - turned.before.retransmissions;
-        if flow.next > turned.before.next {
-            if turned.from == self.client {
-                self.asks(turned);
+    pub(crate) fn read(&mut self, event: &DataEvent<'_>) {
+        let flow = &event.flows[event.from];
+        let resent = flow.counts.retransmissions - event.before.retransmissions;
+        if flow.next > event.before.next {
+            if event.from == self.client {
+                self.asks(event);
             } else {
-                self.responds(turned);
+                self.responds(event);
             }
-        } else if turned.before.acknowledged < turned.before.next {
-            self.repeats(turned, resent > 0);
+        } else if event.before.acknowledged < event.before.next {
+            self.repeats(event, resent > 0);
         }
         self.current.retransmissions += resent as u32;
     }
 
     /// New data of the client.
     #[inline]
-    fn asks(&mut self, turned: &Turned<'_>) {
+    fn asks(&mut self, event: &DataEvent<'_>) {
         if self.turn == Turn::Client {
-            self.holds(turned);
+            self.holds(event);
         } else {
-            self.begin(turned);
+            self.begin(event);
         }
-        self.asked = turned.segment.time;
+        self.asked = event.segment.time;
     }
 
     #[inline(never)]
-    fn begin(&mut self, turned: &Turned<'_>) {
+    fn begin(&mut self, event: &DataEvent<'_>) {
         // It had not received the whole response.
-        let overlaps = turned.flows[1 - self.client].outstanding() && self.turn == Turn::Server;
+        let overlaps = event.flows[1 - self.client].outstanding() && self.turn == Turn::Server;
         self.current.overlaps |= overlaps;
-        self.finish(turned.flows, turned.budget, u64::from(turned.segment.payload));
-        let server = &turned.flows[1 - self.client];
+        self.finish(event.flows, event.quota, u64::from(event.segment.payload));
+        let server = &event.flows[1 - self.client];
         self.current = Exchange {
-            time: turned.segment.time,
+            time: event.segment.time,
             overlaps,
             after_losses: server.counts.retransmissions > 0,
             ..Exchange::default()
@@ -278,29 +278,29 @@ impl Exchanges {
 
     /// New data of the server.
     #[inline]
-    fn responds(&mut self, turned: &Turned<'_>) {
-        let time = turned.segment.time;
+    fn responds(&mut self, event: &DataEvent<'_>) {
+        let time = event.segment.time;
         match self.turn {
             Turn::NoRequest => return,
-            Turn::Client => self.begin_response(turned),
+            Turn::Client => self.begin_response(event),
             Turn::Server => {
                 let gap = time.saturating_sub(self.answered);
-                if !self.holds(turned) && turned.unprompted(gap) {
-                    self.lags(turned, gap);
+                if !self.holds(event) && event.unprompted(gap) {
+                    self.lags(event, gap);
                 }
             }
         }
         self.answered = time;
-        self.tail = turned.tail();
+        self.tail = event.tail();
     }
 
     #[inline(never)]
-    fn begin_response(&mut self, turned: &Turned<'_>) {
-        let time = turned.segment.time;
+    fn begin_response(&mut self, event: &DataEvent<'_>) {
+        let time = event.segment.time;
         self.turn = Turn::Server;
         self.current.first_byte = time.saturating_sub(self.current.time);
         self.current.answer = time.saturating_sub(self.asked);
-        let early = turned.flows[self.client].outstanding();
+        let early = event.flows[self.client].outstanding();
         self.current.overlaps |= early;
         // The end of the response before is not known, either.
         if let Some(last) = self.kept.last_mut().filter(|_| early) {
@@ -310,15 +310,15 @@ impl Exchanges {
 
     /// Adds the time for which a segment within a message waited for an acknowledgement; whether it did.
     #[inline(always)]
-    fn holds(&mut self, turned: &Turned<'_>) -> bool {
+    fn holds(&mut self, event: &DataEvent<'_>) -> bool {
         // Bulk data are most often sent while others are in flight.
-        turned.before.rests && self.add_held(turned)
+        event.before.is_idle && self.add_held(event)
     }
 
     #[inline(never)]
-    fn add_held(&mut self, turned: &Turned<'_>) -> bool {
-        let all = turned.flows[turned.from].counts.unique_bytes;
-        let held = turned.held(all.saturating_sub(self.bytes[turned.from]));
+    fn add_held(&mut self, event: &DataEvent<'_>) -> bool {
+        let all = event.flows[event.from].counts.unique_bytes;
+        let held = event.held(all.saturating_sub(self.bytes[event.from]));
         let (whole, delayed) = held.unwrap_or_default();
         self.current.held = self.current.held.saturating_add(whole);
         self.current.delayed = self.current.delayed.saturating_add(delayed);
@@ -328,11 +328,11 @@ impl Exchanges {
     /// Neither an acknowledgement nor pacing explains a gap within the response: the server had nothing to send before,
     /// or its last packets were lost before the tap.
     #[inline(never)]
-    fn lags(&mut self, turned: &Turned<'_>, gap: Nanos) {
-        let round = turned.to(0).saturating_add(turned.to(1));
-        if !turned.full(self.tail) {
+    fn lags(&mut self, event: &DataEvent<'_>, gap: Nanos) {
+        let round = event.to(0).saturating_add(event.to(1));
+        if !event.full(self.tail) {
             self.current.pauses = self.current.pauses.saturating_add(gap);
-        } else if turned.to(turned.from) > AWAY && gap > round.saturating_mul(2) {
+        } else if event.to(event.from) > AWAY && gap > round.saturating_mul(2) {
             self.current.repair = self.current.repair.saturating_add(gap);
             self.current.retransmissions += 1;
         }
@@ -340,9 +340,9 @@ impl Exchanges {
 
     /// Data below the highest, while some were not acknowledged.
     #[inline(never)]
-    fn repeats(&mut self, turned: &Turned<'_>, resent: bool) {
-        let time = turned.segment.time;
-        let client = turned.from == self.client;
+    fn repeats(&mut self, event: &DataEvent<'_>, resent: bool) {
+        let time = event.segment.time;
+        let client = event.from == self.client;
         let last = match self.turn {
             Turn::Client if client => &mut self.asked,
             Turn::Server if !client => &mut self.answered,
@@ -355,7 +355,7 @@ impl Exchanges {
     }
 
     /// The exchange ends; `next`: payload of the client that already belongs to the next one.
-    fn finish(&mut self, flows: &[Flow; 2], budget: &Budget, next: u64) {
+    fn finish(&mut self, flows: &[Flow; 2], quota: &EventQuota, next: u64) {
         let mut all = [0, 1].map(|end: usize| flows[end].counts.unique_bytes);
         all[self.client] = all[self.client].saturating_sub(next);
         let [before, after] = [self.bytes, all];
@@ -370,7 +370,7 @@ impl Exchanges {
             found.response_bytes = after[server].saturating_sub(before[server]);
             found.last_byte = self.answered.saturating_sub(found.time);
         }
-        if self.kept.len() < self.most && budget.take() {
+        if self.kept.len() < self.most && quota.take() {
             self.kept.push(found);
         } else {
             self.omitted += 1;
@@ -388,8 +388,8 @@ impl Exchanges {
     }
 
     /// The exchanges in order, and the number of those beyond the limit.
-    pub(crate) fn report(mut self, flows: &[Flow; 2], budget: &Budget) -> (Vec<Exchange>, u64) {
-        self.finish(flows, budget, 0);
+    pub(crate) fn report(mut self, flows: &[Flow; 2], quota: &EventQuota) -> (Vec<Exchange>, u64) {
+        self.finish(flows, quota, 0);
         (self.kept, self.omitted)
     }
 }

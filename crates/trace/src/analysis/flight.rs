@@ -64,7 +64,7 @@ pub(super) struct Overlap {
 
 /// A segment as it is kept: it ends where the next begins.
 #[derive(Clone, Copy, Debug, Default)]
-struct Kept {
+struct StoredSegment {
     start: u64,
     first: Nanos,
     timestamp: u32,
@@ -76,7 +76,7 @@ struct Kept {
 const SACKED: u8 = 1;
 const CONTROL: u8 = 2;
 
-impl Kept {
+impl StoredSegment {
     fn of(sent: &Sent) -> Self {
         let Sent { start, first, timestamp, ip_id, sends, sacked, control, .. } = *sent;
         let marks = (u8::from(sacked) * SACKED) | (u8::from(control) * CONTROL);
@@ -108,7 +108,7 @@ impl Kept {
 /// The segments in flight. There are many for each connection that is followed: they are kept in little memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flight {
-    segments: VecDeque<Kept>,
+    segments: VecDeque<StoredSegment>,
     /// The first byte after them.
     end: u64,
     /// Where those begin that were sent more than once, and when they were last sent; in order.
@@ -116,14 +116,14 @@ pub(super) struct Flight {
 }
 
 /// More segments than this are not kept: acks are missing from such a capture.
-pub(super) const MOST_SEGMENTS: usize = 1 << 15;
+pub(super) const MAX_SEGMENTS: usize = 1 << 15;
 /// Room for so many is made at first.
 const LEAST: usize = 2;
 
 impl Flight {
     /// Fetches both ends of it from memory.
     #[inline]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let ends = [self.segments.front(), self.segments.back()];
         ends.iter().flatten().fold(0, |sum: u64, kept| sum.wrapping_add(kept.start))
     }
@@ -133,18 +133,18 @@ impl Flight {
     pub(super) fn append(&mut self, next: u64, sent: Sent) {
         let mut from = next;
         while from < sent.start {
-            self.push(Kept::hole(from, sent.first));
+            self.push(StoredSegment::hole(from, sent.first));
             from = sent.start.min(from + u64::from(u32::MAX));
         }
-        self.push(Kept::of(&sent));
+        self.push(StoredSegment::of(&sent));
         self.end = sent.end();
-        while self.segments.len() > MOST_SEGMENTS {
+        while self.segments.len() > MAX_SEGMENTS {
             self.pop();
         }
     }
 
     #[inline]
-    fn push(&mut self, kept: Kept) {
+    fn push(&mut self, kept: StoredSegment) {
         let room = self.segments.capacity();
         if self.segments.len() == room {
             // By half as many: most of them stay as long as they are.
@@ -156,7 +156,7 @@ impl Flight {
     /// What begins at `start` was in flight before anything was captured.
     pub(super) fn prepend(&mut self, start: u64, noticed: Nanos) {
         if self.segments.front().is_some_and(|first| first.start > start) {
-            self.segments.push_front(Kept::hole(start, noticed));
+            self.segments.push_front(StoredSegment::hole(start, noticed));
         }
     }
 
@@ -209,11 +209,11 @@ impl Flight {
             let time = self.repeated.get(after.wrapping_sub(1)).map_or(whole.first, |one| one.1);
             self.repeated.insert(after, (number, time));
         }
-        self.segments.insert(at + 1, Kept { start: number, ..whole });
+        self.segments.insert(at + 1, StoredSegment { start: number, ..whole });
     }
 
     /// A segment is sent once more at `time`; when it was last sent before.
-    fn repeat(&mut self, found: &Kept, time: Nanos) -> Nanos {
+    fn repeat(&mut self, found: &StoredSegment, time: Nanos) -> Nanos {
         let place = self.repeated.partition_point(|one| one.0 < found.start);
         if found.sends > 1 {
             return self
@@ -232,22 +232,22 @@ impl Flight {
         let end = hole_end.min(sent.end());
         let mut place = at;
         if hole.start < start {
-            self.segments[at] = Kept::hole(hole.start, hole.first);
+            self.segments[at] = StoredSegment::hole(hole.start, hole.first);
             place += 1;
-            self.segments.insert(place, Kept::default());
+            self.segments.insert(place, StoredSegment::default());
         }
         let sacked = hole.marks & SACKED;
-        let filled = Kept::of(&Sent { start, sacked: false, ..sent });
-        self.segments[place] = Kept { marks: filled.marks | sacked, ..filled };
+        let filled = StoredSegment::of(&Sent { start, sacked: false, ..sent });
+        self.segments[place] = StoredSegment { marks: filled.marks | sacked, ..filled };
         if end < hole_end {
-            self.segments.insert(place + 1, Kept::hole(end, hole.first));
+            self.segments.insert(place + 1, StoredSegment::hole(end, hole.first));
         }
         place + 1
     }
 
     /// Whether the oldest data below `to` were sent once, and SACK had not covered them.
     pub(super) fn oldest_is_alone(&self, to: u64) -> bool {
-        let data = |kept: &&Kept| kept.sends > 0 && kept.marks & CONTROL == 0;
+        let data = |kept: &&StoredSegment| kept.sends > 0 && kept.marks & CONTROL == 0;
         let mut below = self.segments.iter().take_while(|kept| kept.start < to);
         below.find(data).is_some_and(|kept| kept.sends == 1 && kept.marks & SACKED == 0)
     }
@@ -274,7 +274,7 @@ impl Flight {
     #[inline(never)]
     fn cut(&mut self, to: u64) -> Option<Sent> {
         let first = self.segments.front_mut()?;
-        let part = Kept { start: first.start, ..*first };
+        let part = StoredSegment { start: first.start, ..*first };
         first.start = to;
         let repeated = self.repeated.front_mut().filter(|one| one.0 == part.start);
         let last = repeated.map_or(part.first, |one| {

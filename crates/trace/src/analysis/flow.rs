@@ -1,17 +1,17 @@
 //! The data that one end sends.
 
 use super::flight::{Flight, Overlap, Sent};
-use super::journal::{Budget, Journal, Repeat};
-use super::recovery::{HANDSHAKE, Known, Recovery, Resent};
+use super::direction_stats::{EventQuota, DirectionStats, RetransmissionEvent};
+use super::recovery::{HANDSHAKE, SenderState, Recovery, Resent};
 use super::report::{Announced, Counts};
-use super::rounds::{New, Wait};
+use super::rounds::{NewData, Wait};
 use super::rtt::Estimate;
 use super::scoreboard::Scoreboard;
 use super::sequence::{earlier, first, unwrapped};
-use super::signs::Fresh;
-use super::strays::{MOST_WINDOW, Reach, Strays};
-use super::terms::Terms;
-use super::trail::Mark;
+use super::evidence::NewSegment;
+use super::out_of_window::{MAX_WINDOW, Reach, OutOfWindow};
+use super::negotiated::NegotiatedOptions;
+use super::sequence_plot::Mark;
 use crate::segment::{Flags, Nanos, Segment};
 
 /// A packet that comes so much later than its successor was not sent later.
@@ -23,14 +23,14 @@ const TRUSTED: i8 = 4;
 
 /// Facts about the connection that its data segments need.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outlook<'a> {
+pub(crate) struct ConnectionContext<'a> {
     /// Round trip between the tap and the end that sends the data; 0 if not known.
     pub(crate) near: Nanos,
     /// Losses and retransmissions kept one by one; and of all directions together.
-    pub(crate) most_events: usize,
-    pub(crate) budget: &'a Budget,
+    pub(crate) max_events: usize,
+    pub(crate) quota: &'a EventQuota,
     /// Points of the trail that are kept; 0 for none.
-    pub(crate) most_points: usize,
+    pub(crate) max_points: usize,
 }
 
 /// What was sent before the first acknowledgement of data.
@@ -46,7 +46,7 @@ pub(super) struct InitialWindow {
 pub(crate) struct Flow {
     pub(crate) counts: Counts,
     pub(crate) announced: Announced,
-    pub(crate) terms: Terms,
+    pub(crate) negotiated: NegotiatedOptions,
     /// Initial sequence number, of a SYN captured.
     pub(crate) isn: Option<u32>,
     /// The sequence space is known.
@@ -92,19 +92,19 @@ pub(crate) struct Flow {
     pub(super) flight_max: u64,
     pub(super) flight_sum: f64,
     /// Of its own numbers, and of those that acknowledge them.
-    strays: Strays,
+    sequence_window: OutOfWindow,
     /// The last segment that was too far away: its number and its payload.
     stray: (u32, u32),
-    pub(super) stray_acks: Strays,
+    pub(super) ack_window: OutOfWindow,
     /// Acknowledgements of its data that brought none.
     pub(super) bare_acks: u64,
-    pub(super) journal: Option<Box<Journal>>,
+    pub(super) stats: Option<Box<DirectionStats>>,
 }
 
 impl Flow {
     /// Fetches from memory what each segment changes, a word of each line of it; their sum says nothing.
     #[inline]
-    pub(crate) fn fetch(&self) -> u64 {
+    pub(crate) fn prefetch(&self) -> u64 {
         let words = [
             self.counts.packets,
             self.counts.duplicate_acks,
@@ -120,20 +120,20 @@ impl Flow {
 
     /// The same of what it points to.
     #[inline]
-    pub(crate) fn fetch_more(&self) -> u64 {
-        let journal = self.journal.as_ref().map_or(0, |journal| journal.fetch());
-        journal.wrapping_add(self.flight.fetch())
+    pub(crate) fn prefetch_second(&self) -> u64 {
+        let stats = self.stats.as_ref().map_or(0, |stats| stats.prefetch());
+        stats.wrapping_add(self.flight.prefetch())
     }
 
     /// The same of what that points to.
     #[inline]
-    pub(crate) fn fetch_most(&self) -> u64 {
-        self.journal.as_ref().map_or(0, |journal| journal.fetch_more())
+    pub(crate) fn prefetch_third(&self) -> u64 {
+        self.stats.as_ref().map_or(0, |stats| stats.prefetch_second())
     }
 
     /// A segment from the end whose data this is.
     #[inline]
-    pub(crate) fn sends(&mut self, segment: &Segment, outlook: &Outlook<'_>) {
+    pub(crate) fn on_segment(&mut self, segment: &Segment, context: &ConnectionContext<'_>) {
         self.count(segment);
         let flags = segment.flags;
         if flags.any(Flags::RST) {
@@ -149,19 +149,19 @@ impl Flow {
         let start = unwrapped(self.next, segment.sequence).wrapping_add(u64::from(syn));
         let occupies = segment.payload > 0 || flags.any(Flags::FIN);
         if occupies && !syn {
-            match self.strays.judge(segment.sequence, start, self.next) {
+            match self.sequence_window.check(segment.sequence, start, self.next) {
                 Reach::Within => {}
-                reach => return self.strayed(segment, reach, outlook),
+                reach => return self.on_out_of_window(segment, reach, context),
             }
         }
         if segment.payload > 0 {
-            self.data(segment, start, outlook);
+            self.data(segment, start, context);
         } else if !flags.any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
             let closed = self.window == 0 && self.counts.zero_windows > 0;
             if closed {
                 self.counts.zero_window_probes += 1;
             } else {
-                self.asks_for_life(segment.time);
+                self.on_keep_alive(segment.time);
             }
         }
         if flags.any(Flags::FIN) {
@@ -171,7 +171,7 @@ impl Flow {
 
     /// A segment of which the numbers are too far away: it counts, but says nothing, unless it is one of several.
     #[cold]
-    fn strayed(&mut self, segment: &Segment, reach: Reach, outlook: &Outlook<'_>) {
+    fn on_out_of_window(&mut self, segment: &Segment, reach: Reach, context: &ConnectionContext<'_>) {
         self.counts.out_of_window += 1;
         if reach == Reach::Moved {
             self.move_to(segment.sequence);
@@ -179,14 +179,14 @@ impl Flow {
             self.counts.unique_bytes +=
                 u64::from(if number == segment.sequence { 0 } else { payload });
             if segment.payload > 0 {
-                self.data(segment, self.next, outlook);
+                self.data(segment, self.next, context);
             }
             return;
         }
         self.stray = (segment.sequence, segment.payload);
         if segment.payload > 0 {
-            let packets = self.carries(segment, outlook);
-            self.note_data(segment, packets, (self.next - self.acknowledged).min(MOST_WINDOW));
+            let packets = self.carries(segment, context);
+            self.note_data(segment, packets, (self.next - self.acknowledged).min(MAX_WINDOW));
         }
     }
 
@@ -215,7 +215,7 @@ impl Flow {
 
     /// What the capture began with was not the oldest in flight: this is.
     pub(super) fn reach_back(&mut self, to: u64, now: Nanos) {
-        if to < self.origin && self.origin - to < MOST_WINDOW {
+        if to < self.origin && self.origin - to < MAX_WINDOW {
             self.flight.prepend(to, now);
             self.origin = to;
             self.acknowledged = to;
@@ -260,9 +260,9 @@ impl Flow {
     }
 
     #[inline]
-    fn data(&mut self, segment: &Segment, start: u64, outlook: &Outlook<'_>) {
+    fn data(&mut self, segment: &Segment, start: u64, context: &ConnectionContext<'_>) {
         let end = start + u64::from(segment.payload);
-        let packets = self.carries(segment, outlook);
+        let packets = self.carries(segment, context);
         if self.probes(segment, start, end) {
             self.note_data(segment, packets, self.next - self.acknowledged);
             return;
@@ -275,16 +275,16 @@ impl Flow {
         }
         let old = self.next;
         if end > old {
-            self.advance(segment, (start.max(old), end), packets, outlook);
+            self.advance(segment, (start.max(old), end), packets, context);
         }
         if start < old {
             let sent = stamp(segment, start, end.min(old));
             let overlap = self.overlap(sent);
             self.counts.unique_bytes += overlap.filled;
-            self.late(segment, stamp(segment, start, end), &overlap, packets, outlook);
+            self.late(segment, stamp(segment, start, end), &overlap, packets, context);
         }
         // More is not allowed: acknowledgements are missing.
-        let flight = (self.next - self.acknowledged).min(MOST_WINDOW);
+        let flight = (self.next - self.acknowledged).min(MAX_WINDOW);
         self.flight_max = self.flight_max.max(flight);
         self.flight_sum += flight as f64;
         if packets > 1 {
@@ -293,31 +293,31 @@ impl Flow {
             self.flight_sum += (packets - 1) as f64 * flight as f64 - (packets * others / 2) as f64;
         }
         self.note_data(segment, packets, flight);
-        if let Some(journal) = self.journal.as_mut().filter(|_| end > old) {
-            journal.mark(segment.time, Mark::Data, start.max(old), end);
+        if let Some(stats) = self.stats.as_mut().filter(|_| end > old) {
+            stats.mark(segment.time, Mark::Data, start.max(old), end);
         }
     }
 
     /// Counts data, whatever their numbers say; how many packets the frame stands for.
     #[inline]
-    fn carries(&mut self, segment: &Segment, outlook: &Outlook<'_>) -> u64 {
-        let packets = self.packets_in(segment, self.terms.mss);
+    fn carries(&mut self, segment: &Segment, context: &ConnectionContext<'_>) -> u64 {
+        let packets = self.packets_in(segment, self.negotiated.mss);
         self.counts.data_packets += packets;
         self.counts.bytes += u64::from(segment.payload);
         self.first_data.get_or_insert(segment.time);
         self.last_data = self.last_data.max(Some(segment.time));
-        let journal = || Journal::new(segment.time, outlook.most_events, outlook.most_points);
-        let journal = self.journal.get_or_insert_with(journal);
+        let stats = || DirectionStats::new(segment.time, context.max_events, context.max_points);
+        let stats = self.stats.get_or_insert_with(stats);
         if let Some((value, _)) = segment.options.timestamps {
-            journal.signs.stamped(segment.time, value, outlook.near);
+            stats.signs.stamped(segment.time, value, context.near);
         }
         packets
     }
 
     #[inline]
     fn note_data(&mut self, segment: &Segment, packets: u64, flight: u64) {
-        if let Some(journal) = &mut self.journal {
-            journal.data(segment.time, packets, segment.payload, flight);
+        if let Some(stats) = &mut self.stats {
+            stats.data(segment.time, packets, segment.payload, flight);
         }
     }
 
@@ -328,32 +328,32 @@ impl Flow {
         segment: &Segment,
         (start, end): (u64, u64),
         packets: u64,
-        outlook: &Outlook<'_>,
+        context: &ConnectionContext<'_>,
     ) {
         let sent = stamp(segment, start, end);
         let alone = self.next == self.acknowledged;
         self.recovery.sent_new(
             segment.time,
             alone,
-            !self.terms.lacks_sack && self.board.bytes() == 0,
+            !self.negotiated.lacks_sack && self.board.bytes() == 0,
         );
         // Only after a pause is it asked what was waited for.
         let wait = if alone { self.wait() } else { Wait::Open };
         // A window that is full ends with any segment: the sender may have more.
         let room = self.misread || end + u64::from(self.largest) <= self.edge;
         self.short = segment.payload != self.largest && segment.payload % self.largest.max(1) > 0
-            || self.terms.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
-        if let Some(journal) = &mut self.journal {
-            let (time, near, short) = (segment.time, outlook.near, self.short && room);
-            let (timed, heard) = (!self.recovery.fast(), self.recovery.last_heard());
-            journal.signs.sent_new(&Fresh { time, start, end, heard, near, short });
-            journal.rounds.sent_new(&New { time, end, alone, timed, wait, near });
+            || self.negotiated.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
+        if let Some(stats) = &mut self.stats {
+            let (time, near, short) = (segment.time, context.near, self.short && room);
+            let (timed, heard) = (!self.recovery.fast(), self.recovery.last_peer_time());
+            stats.signs.sent_new(&NewSegment { time, start, end, heard, near, short });
+            stats.rounds.sent_new(&NewData { time, end, alone, timed, wait, near });
         }
         self.flight.append(self.next, sent);
         // What was probed with before has been counted.
         self.counts.unique_bytes += end - start.max(self.probed.min(end));
         self.next = end;
-        self.misread |= self.terms.scale.is_none() && self.answered && end > self.edge;
+        self.misread |= self.negotiated.scale.is_none() && self.answered && end > self.edge;
         if sent.ip_id != 0 {
             let step = sent.ip_id.wrapping_sub(self.last_ip_id);
             let change = if (1..=1024).contains(&step) { 1 } else { -2 };
@@ -383,7 +383,7 @@ impl Flow {
         let idle = segment.time.saturating_sub(self.last_sent);
         let asks = one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
         if asks {
-            self.asks_for_life(segment.time);
+            self.on_keep_alive(segment.time);
         }
         self.last_sent = segment.time;
         asks
@@ -400,7 +400,7 @@ impl Flow {
         }
         if start < self.acknowledged {
             let end = end.min(self.acknowledged);
-            let late = self.journal.as_mut().map_or(0, |journal| journal.seen_late(start, end));
+            let late = self.stats.as_mut().map_or(0, |stats| stats.seen_late(start, end));
             self.counts.missing_bytes = self.counts.missing_bytes.saturating_sub(late);
             // Before the capture began nothing was seen.
             let before = self.origin.clamp(start, end) - start;
@@ -419,12 +419,12 @@ impl Flow {
         sent: Sent,
         overlap: &Overlap,
         packets: u64,
-        outlook: &Outlook<'_>,
+        context: &ConnectionContext<'_>,
     ) {
-        if overlap.seen == 0 && self.reordered(segment, overlap, outlook.near) {
+        if overlap.seen == 0 && self.reordered(segment, overlap, context.near) {
             self.counts.out_of_order += 1;
-            if let Some(journal) = &mut self.journal {
-                journal.mark(segment.time, Mark::Data, sent.start, sent.end());
+            if let Some(stats) = &mut self.stats {
+                stats.mark(segment.time, Mark::Data, sent.start, sent.end());
             }
             return;
         }
@@ -438,28 +438,28 @@ impl Flow {
             last_sent: overlap.last_sent,
             repeated: overlap.sends > 1,
         };
-        let known = Known {
+        let sender = SenderState {
             acknowledged: self.acknowledged,
             next: self.next,
-            sack: !self.terms.lacks_sack,
+            sack: !self.negotiated.lacks_sack,
             sacked_bytes: self.board.bytes(),
             estimate: &self.estimate,
-            near: outlook.near,
+            near: context.near,
         };
         let wait = self.wait();
         // What went with a SYN and was not taken goes once more with the handshake (RFC 7413): no loss.
         let opening =
             segment.flags.any(Flags::SYN) || sent.end() <= self.in_syn && !resent.repeated;
-        let verdict = if opening { HANDSHAKE } else { self.recovery.judge(&resent, &known) };
+        let verdict = if opening { HANDSHAKE } else { self.recovery.classify(&resent, &sender) };
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
-        if let Some(journal) = &mut self.journal {
+        if let Some(stats) = &mut self.stats {
             let (oldest, repeated) = (sent.start <= self.acknowledged && !opening, resent.repeated);
             let repeat =
-                Repeat { sent, packets, offset, verdict, next, duplicates, oldest, repeated };
-            journal.repeat(&repeat, outlook.budget);
+                RetransmissionEvent { sent, packets, offset, verdict, next, duplicates, oldest, repeated };
+            stats.repeat(&repeat, context.quota);
             let span = (sent.start, sent.end());
-            journal.rounds.sent_again(segment.time, span, packets, &verdict, wait);
+            stats.rounds.sent_again(segment.time, span, packets, &verdict, wait);
         }
     }
 

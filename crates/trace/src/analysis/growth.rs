@@ -1,18 +1,18 @@
 //! How the flight changes from round to round: whether it grows as in slow start, and by how much a recovery cuts it.
 
 use super::report::SlowStart;
-use super::rounds::{Parts, Round, Wait};
+use super::rounds::{TimeParts, Round, Wait};
 use crate::segment::Nanos;
 
 /// Slow start grows a flight by half in a round, at least, where every second segment is acknowledged
 /// (RFC 5681, section 3.1); less than this is none.
-const LEAST_GROWTH: f64 = 1.2;
+const MIN_GROWTH: f64 = 1.2;
 /// Rounds without growth that end a slow start.
 const STALLS: u8 = 2;
 /// After an idle time of one RTO, a sender restarts in slow start (RFC 5681, section 4.1).
 const LONG_PAUSE: Nanos = 300_000_000;
 /// More recoveries are not kept of a direction.
-const MOST_RECOVERIES: usize = 1024;
+const MAX_RECOVERIES: usize = 1024;
 /// A window is as large as a recovery left it until this part of the flight before is acknowledged.
 const SETTLED: u64 = 4;
 
@@ -36,7 +36,7 @@ impl Growth {
     /// A round is over: its rest was slow start, or not.
     pub(super) fn round(&mut self, round: &mut Round, acks: u32) {
         self.greatest = self.greatest.max(round.flight_bytes);
-        let Parts { application, receiver_window, closed, recovery, timeout, .. } = round.parts;
+        let TimeParts { application, receiver_window, closed, recovery, timeout, .. } = round.parts;
         let held = application + receiver_window + closed + recovery + timeout;
         if self.over {
             return;
@@ -45,7 +45,7 @@ impl Growth {
         if held > round.parts.all() / 2 {
             self.settle();
         } else {
-            let stalled = f64::from(round.flight_bytes) < LEAST_GROWTH * f64::from(self.last);
+            let stalled = f64::from(round.flight_bytes) < MIN_GROWTH * f64::from(self.last);
             self.stalls = if stalled { self.stalls + 1 } else { 0 };
             if stalled && self.last > 0 {
                 self.settle();
@@ -85,12 +85,12 @@ impl Growth {
         self.seen
     }
 
-    fn claim(&self, parts: &mut Parts) {
+    fn claim(&self, parts: &mut TimeParts) {
         parts.slow_start += std::mem::take(&mut parts.rest);
     }
 
     /// A loss ends it.
-    pub(super) fn loss(&mut self, parts: &mut Parts) {
+    pub(super) fn loss(&mut self, parts: &mut TimeParts) {
         if !self.over {
             self.claim(parts);
         }
@@ -99,7 +99,7 @@ impl Growth {
     }
 
     /// A timeout begins it anew, up to half of the flight (RFC 5681, equation 4).
-    pub(super) fn timeout(&mut self, flight: u32, parts: &mut Parts) {
+    pub(super) fn timeout(&mut self, flight: u32, parts: &mut TimeParts) {
         self.loss(parts);
         *self = Self {
             threshold: flight.max(self.last) / 2,
@@ -167,7 +167,7 @@ impl Reductions {
         if self.acked < self.before / SETTLED {
             return;
         }
-        if self.ratios.len() < MOST_RECOVERIES {
+        if self.ratios.len() < MAX_RECOVERIES {
             self.ratios.push((self.after as f64 / self.before as f64) as f32);
         }
         self.before = 0;

@@ -33,13 +33,13 @@ fn lower_edge(bucket: usize) -> f64 {
 impl Histogram {
     /// Fetches waiting values from memory.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         self.waits.into()
     }
 
     /// Fetches the count of one of the values that wait; the others are near it.
     #[inline(always)]
-    pub(super) fn fetch_more(&self) -> u64 {
+    pub(super) fn prefetch_second(&self) -> u64 {
         let place = usize::from(self.waiting[0].wrapping_sub(self.first));
         self.counts.get(place).map_or(0, |count| u64::from(*count))
     }

@@ -1,6 +1,6 @@
 //! Loss indications: by the better rule, which judges each retransmission, and by the paper's.
 
-use super::journal::Repeat;
+use super::direction_stats::RetransmissionEvent;
 use super::recovery::{Cause, DUPLICATE_THRESHOLD, Kind, Verdict};
 use crate::segment::Nanos;
 
@@ -63,14 +63,14 @@ pub(super) struct PaperRule {
 
 impl PaperRule {
     /// What a retransmission of the oldest segment indicates, if it is not part of a known indication.
-    pub(super) fn judge(&mut self, repeat: &Repeat) -> Option<Kind> {
+    pub(super) fn classify(&mut self, event: &RetransmissionEvent) -> Option<Kind> {
         // A fast retransmit is not repeated: the second time it was the timer.
-        let expired = self.fast && repeat.repeated;
-        if repeat.sent.start < self.recover && !expired {
+        let expired = self.fast && event.repeated;
+        if event.sent.start < self.recover && !expired {
             return None;
         }
-        self.recover = repeat.next;
-        self.fast = repeat.duplicates >= DUPLICATE_THRESHOLD && !expired;
+        self.recover = event.next;
+        self.fast = event.duplicates >= DUPLICATE_THRESHOLD && !expired;
         Some(if self.fast { Kind::Td } else { Kind::To })
     }
 }
@@ -128,10 +128,10 @@ mod tests {
     #[test]
     fn the_paper_asks_for_three_duplicates() {
         let mut rule = PaperRule::default();
-        let mut judge = |start, next, duplicates, repeated| {
+        let mut classify = |start, next, duplicates, repeated| {
             let sent = Sent { start, ..Sent::default() };
             let verdict = timeout(1);
-            rule.judge(&Repeat {
+            rule.classify(&RetransmissionEvent {
                 sent,
                 packets: 1,
                 offset: 0,
@@ -142,10 +142,10 @@ mod tests {
                 repeated,
             })
         };
-        assert_eq!(judge(10, 100, 3, false), Some(Kind::Td));
-        assert_eq!(judge(50, 110, 0, false), None);
-        assert_eq!(judge(50, 110, 9, true), Some(Kind::To));
-        assert_eq!(judge(50, 110, 9, true), None);
-        assert_eq!(judge(110, 200, 2, false), Some(Kind::To));
+        assert_eq!(classify(10, 100, 3, false), Some(Kind::Td));
+        assert_eq!(classify(50, 110, 0, false), None);
+        assert_eq!(classify(50, 110, 9, true), Some(Kind::To));
+        assert_eq!(classify(50, 110, 9, true), None);
+        assert_eq!(classify(110, 200, 2, false), Some(Kind::To));
     }
 }

@@ -7,7 +7,7 @@ use crate::segment::Nanos;
 pub const INTERVAL_S: u64 = 100;
 const LENGTH: Nanos = INTERVAL_S * 1_000_000_000;
 /// More are not kept of a direction: 4.7 days without a pause.
-const MOST_INTERVALS: usize = 4096;
+const MAX_INTERVALS: usize = 4096;
 
 /// What happened within 100 s. Intervals without a packet are left out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,7 +69,7 @@ impl Intervals {
 
     /// Fetches from memory what each packet changes.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         self.current.data_packets.wrapping_add(self.current.window_max_bytes).wrapping_add(self.end)
     }
 
@@ -87,10 +87,10 @@ impl Intervals {
         let index = time.saturating_sub(self.origin) / LENGTH;
         let had = self.end > 0;
         self.end = self.origin.saturating_add((index + 1).saturating_mul(LENGTH));
-        if had && self.earlier.len() < MOST_INTERVALS {
+        if had && self.earlier.len() < MAX_INTERVALS {
             self.earlier.push(std::mem::take(&mut self.current));
         }
-        if self.earlier.len() < MOST_INTERVALS {
+        if self.earlier.len() < MAX_INTERVALS {
             self.current.index = index;
         }
     }

@@ -2,9 +2,9 @@
 //! flow rates* (T-RAT), and Siekkinen et al., *A root cause analysis toolkit for TCP*.
 //!
 //! Waits of timers and of the application, closed windows and repairs are known by then ([`rounds`](super::rounds)).
-//! What is left of a round is judged by the path as it turned out: its least round-trip time and its greatest rate.
+//! What is left of a round is classify_limits by the path as it turned out: its least round-trip time and its greatest rate.
 
-use super::rounds::{Found, Round};
+use super::rounds::{RoundSummary, Round};
 use super::side::Side;
 use crate::segment::Nanos;
 
@@ -48,7 +48,7 @@ pub const LIMITS: [Limit; 9] = [
 /// A queue stands if the RTT is so much above its least.
 const STANDING: f64 = 1.1;
 /// And if so many full segments wait, at least.
-const LEAST_QUEUE: f64 = 2.0;
+const MIN_QUEUE: f64 = 2.0;
 /// For so many rounds, at least.
 const LASTING_ROUNDS: u64 = 3;
 /// A path is full from this share of its greatest rate on.
@@ -56,7 +56,7 @@ const FULL: f64 = 0.85;
 /// The greatest rate is this quantile of the rounds' rates: acknowledgements may arrive several at a time.
 const GREATEST: f64 = 0.9;
 /// Rounds with more than this share of repair or pause say nothing of the path's rate.
-const MOST_DISTURBED: f64 = 0.25;
+const MAX_DISTURBED: f64 = 0.25;
 /// Rounds through which a flight stays the same that a buffer limits: the congestion window grows by a segment
 /// in two, at least.
 const FLAT_ROUNDS: u64 = 6;
@@ -65,11 +65,11 @@ const FLAT: f64 = 0.05;
 /// CUBIC's window is flat for about so long around that of its last loss (RFC 9438, section 4.2: C = 0.4).
 const PLATEAU: Nanos = 4_000_000_000;
 /// The least RTT at a receiver's tap is shorter than this.
-const LEAST_PATH: Nanos = 1_000_000;
+const MIN_PATH: Nanos = 1_000_000;
 
 /// What is known of the path in the end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Path {
+pub(super) struct PathSummary {
     pub(super) side: Side,
     /// Round trip between the tap and the sender.
     pub(super) near: Option<Nanos>,
@@ -83,13 +83,13 @@ pub(super) struct Path {
     pub(super) misread: bool,
 }
 
-impl Path {
+impl PathSummary {
     /// Flights and rounds are the sender's.
     fn near_sender(&self) -> bool {
         let Some(least) = self.least else { return false };
         match self.side {
             Side::Sender => true,
-            Side::Unknown => self.near.is_some() || least >= LEAST_PATH,
+            Side::Unknown => self.near.is_some() || least >= MIN_PATH,
             Side::Receiver | Side::Middle => false,
         }
     }
@@ -123,7 +123,7 @@ pub struct Limitation {
 type Times = [Nanos; 9];
 
 /// What limited the transfer in all; says it of each round, too.
-pub(super) fn judged(found: &mut Found, path: &Path) -> Limitation {
+pub(super) fn classify_limits(found: &mut RoundSummary, path: &PathSummary) -> Limitation {
     let rows = &mut found.rows;
     if rows.is_empty() {
         return Limitation::default();
@@ -160,7 +160,7 @@ fn largest(times: &Times) -> Limit {
 }
 
 /// The time of a row by what it was spent on.
-fn spent(row: &Round, path: &Path) -> Times {
+fn spent(row: &Round, path: &PathSummary) -> Times {
     let parts = &row.parts;
     let mut times = Times::default();
     let known = path.near_sender();
@@ -191,14 +191,14 @@ fn spent(row: &Round, path: &Path) -> Times {
 }
 
 /// Finds the rows in which a queue stood while acknowledgements came at the greatest rate.
-fn fill(rows: &mut [Round], path: &Path) {
+fn fill(rows: &mut [Round], path: &PathSummary) {
     let least = path.least.unwrap_or(0) as f64;
     let stands = |row: &Round| row.rtt().is_some_and(|rtt| rtt >= STANDING * least);
     if rounds(rows.iter().filter(|row| stands(row))) < LASTING_ROUNDS {
         return;
     }
     let greatest = quantile(rows.iter().filter_map(rate).collect(), GREATEST).unwrap_or(0.0);
-    let queue = LEAST_QUEUE * f64::from(path.segment);
+    let queue = MIN_QUEUE * f64::from(path.segment);
     let mut before = false;
     for row in &mut *rows {
         if let Some(rtt) = row.rtt() {
@@ -231,12 +231,12 @@ fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
 fn rate(row: &Round) -> Option<f64> {
     let all = row.parts.all();
     let disturbed = row.parts.application + row.parts.recovery + row.parts.timeout;
-    let calm = all > 0 && disturbed as f64 <= MOST_DISTURBED * all as f64;
+    let calm = all > 0 && disturbed as f64 <= MAX_DISTURBED * all as f64;
     (calm && row.acked_bytes > 0).then(|| row.acked_bytes as f64 / all as f64)
 }
 
 /// Finds the rows in which the flight stayed the same for long below the receiver's window.
-fn flatten(rows: &mut [Round], path: &Path) {
+fn flatten(rows: &mut [Round], path: &PathSummary) {
     let mut lost = false;
     let mut from = 0;
     while from < rows.len() {
@@ -253,7 +253,7 @@ fn flatten(rows: &mut [Round], path: &Path) {
 }
 
 /// How many rows from the first on have nearly the same flight, and nothing else that limits them.
-fn stretch(rows: &[Round], path: &Path) -> usize {
+fn stretch(rows: &[Round], path: &PathSummary) -> usize {
     let segment = u64::from(path.segment);
     let calm = |row: &Round| {
         let room =
@@ -263,14 +263,14 @@ fn stretch(rows: &[Round], path: &Path) -> usize {
     };
     let (mut least, mut most) = (u32::MAX, 0);
     let alike = rows.iter().take_while(|row| {
-        (least, most) = (least.min(row.flight_least), most.max(row.flight_bytes));
+        (least, most) = (least.min(row.flight_min), most.max(row.flight_bytes));
         let spread = f64::from(most - least);
         calm(row) && spread <= f64::from(path.segment).max(FLAT * f64::from(most))
     });
     alike.count()
 }
 
-fn stays(run: &[Round], lost: bool, path: &Path) -> bool {
+fn stays(run: &[Round], lost: bool, path: &PathSummary) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
     let span: Nanos = run.iter().map(|row| row.parts.all()).sum();
     let grown = last.flight_bytes.saturating_sub(first.flight_bytes) > path.segment;

@@ -5,43 +5,43 @@
 //! What it keeps while the connection lives is bounded: the segments in flight, counts, and a few hundred
 //! recent events.
 
-mod answers;
+mod acknowledgements;
 mod duplicates;
 mod exchanges;
-mod fate;
+mod failure;
 mod flight;
 mod flow;
 mod growth;
 mod histogram;
 mod indications;
 mod intervals;
-mod journal;
+mod direction_stats;
 mod limits;
 mod numbering;
 mod offload;
 mod recovery;
 mod report;
 mod rounds;
-mod rows;
+mod packed_rounds;
 mod rtt;
 mod scoreboard;
 mod sequence;
 mod side;
-mod signs;
-mod strays;
-mod terms;
-mod trail;
+mod evidence;
+mod out_of_window;
+mod negotiated;
+mod sequence_plot;
 
-pub(crate) use duplicates::{Recent, SAME_IDS, copies};
-pub(crate) use exchanges::{Exchanges, Standing, Turned};
-pub(crate) use fate::{Ending, Seen};
-pub(crate) use flow::{Flow, Outlook};
-pub(crate) use journal::Budget;
+pub(crate) use duplicates::{Recent, SAME_IDS, is_copy};
+pub(crate) use exchanges::{Exchanges, FlowState, DataEvent};
+pub(crate) use failure::{EndTracker, ConnectionView};
+pub(crate) use flow::{Flow, ConnectionContext};
+pub(crate) use direction_stats::EventQuota;
 pub(crate) use side::Tap;
-pub(crate) use terms::Terms;
+pub(crate) use negotiated::NegotiatedOptions;
 
 pub use exchanges::Exchange;
-pub use fate::{Failure, Fate, Stage};
+pub use failure::{Failure, FailureDetails, Stage};
 pub use indications::{DEPTHS, Indication, Indications};
 pub use intervals::{INTERVAL_S, Interval};
 pub use limits::{LIMITS, Limit, Limitation};
@@ -53,5 +53,5 @@ pub use report::{
 pub use rounds::Round;
 pub use rtt::Durations;
 pub use side::Side;
-pub use signs::Evidence;
-pub use trail::{Mark, Point};
+pub use evidence::Evidence;
+pub use sequence_plot::{Mark, Point};

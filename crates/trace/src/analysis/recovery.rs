@@ -6,9 +6,9 @@ use crate::segment::Nanos;
 /// A sender answers an acknowledgement within this time. What it sends later, a timer sent, or its pacing.
 const PROMPT: Nanos = 3_000_000;
 /// The least that common stacks add to SRTT for their timer; reordering timers wait for less than an SRTT.
-const LEAST_VARIATION: f64 = 200e6;
+const MIN_VARIATION: f64 = 200e6;
 /// RFC 6298, (2.4), less what a tick may be early.
-const RFC_LEAST_TIMEOUT: Nanos = 900_000_000;
+const RFC_MIN_TIMEOUT: Nanos = 900_000_000;
 /// A timer may be a tick early by our estimate.
 const EARLY: f64 = 0.9;
 /// Duplicates that make a fast retransmit (RFC 5681, section 3.2).
@@ -66,9 +66,9 @@ pub(super) struct Resent {
     pub(super) repeated: bool,
 }
 
-/// What else is known of the direction.
+/// What else is sender of the direction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct SenderState<'a> {
     pub(super) acknowledged: u64,
     pub(super) next: u64,
     /// SACK was agreed on.
@@ -138,18 +138,18 @@ pub(super) struct Recovery {
 }
 
 /// So many of them are kept.
-const MOST_BEYOND: usize = 64;
+const MAX_BEYOND: usize = 64;
 
 impl Recovery {
     /// The peer has sent anything.
     #[inline(always)]
-    pub(super) fn heard(&mut self, time: Nanos) {
+    pub(super) fn on_peer_packet(&mut self, time: Nanos) {
         self.heard = Some(time);
     }
 
     /// When the peer's last packet was captured; 0 if none was.
     #[inline(always)]
-    pub(super) fn last_heard(&self) -> Nanos {
+    pub(super) fn last_peer_time(&self) -> Nanos {
         self.heard.unwrap_or(0)
     }
 
@@ -171,14 +171,14 @@ impl Recovery {
 
     /// A recovery may have ended with the acknowledgement that was heard at `time`: where something is still
     /// lost of what was sent in it, though retransmitted, another begins at once (as in Linux).
-    pub(super) fn begin_another(
+    pub(super) fn begin_next_recovery(
         &mut self,
         time: Nanos,
-        known: (u64, u64),
+        sender: (u64, u64),
         held: impl Fn(u64, u64) -> bool,
     ) -> Option<Verdict> {
         let cause = self.ended.take()?;
-        let (acknowledged, next) = known;
+        let (acknowledged, next) = sender;
         let lost = |&(start, end): &(u64, u64)| end > acknowledged && !held(start, end);
         let another = self.beyond.iter().any(lost);
         self.beyond.clear();
@@ -235,46 +235,46 @@ impl Recovery {
     }
 
     /// Why it was retransmitted, and the loss indication that follows.
-    pub(super) fn judge(&mut self, resent: &Resent, known: &Known<'_>) -> Verdict {
-        let idle = self.idle(resent, known);
-        let fast = self.answers_duplicates(resent, known);
-        self.at_sender |= fast && self.phase == Phase::Open && known.near == 0;
+    pub(super) fn classify(&mut self, resent: &Resent, sender: &SenderState<'_>) -> Verdict {
+        let idle = self.idle(resent, sender);
+        let fast = self.answers_duplicates(resent, sender);
+        self.at_sender |= fast && self.phase == Phase::Open && sender.near == 0;
         // What is sent for the third time answers no duplicate, even if one has just come; nor does what is
         // sent when there were fewer duplicates than it takes, or long after them.
-        let blind = known.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
-        let timer = resent.repeated || (blind && !fast) || self.timer_driven(resent, known);
+        let blind = sender.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
+        let timer = resent.repeated || (blind && !fast) || self.timer_driven(resent, sender);
         // Both at once is unlikely where the timer was never seen to run for so short a time.
         let doubtful = fast && idle < self.shortest / 2;
-        let cause = if timer && !doubtful { self.timer(resent, known, idle) } else { None };
-        let renewed = cause.is_none() && fast && self.begins_anew(resent, known);
+        let cause = if timer && !doubtful { self.timer(resent, sender, idle) } else { None };
+        let renewed = cause.is_none() && fast && self.begins_anew(resent, sender);
         self.waits |= renewed;
         let cause = match cause {
             None if renewed => Cause::Duplicates,
-            None => self.evidence(resent, known),
+            None => self.evidence(resent, sender),
             Some(cause) => cause,
         };
         let within = self.phase == Phase::Repair(Cause::Duplicates) && !renewed;
-        let next = resent.start <= known.acknowledged && resent.start >= self.went_back;
+        let next = resent.start <= sender.acknowledged && resent.start >= self.went_back;
         self.mends |= within && next && cause == Cause::Duplicates && resent.start < self.recover;
-        if matches!(cause, Cause::Timeout { .. }) && self.timer_driven(resent, known) {
+        if matches!(cause, Cause::Timeout { .. }) && self.timer_driven(resent, sender) {
             self.shortest = if self.shortest == 0 { idle } else { self.shortest.min(idle) };
         }
-        let indication = self.enter(cause, renewed, resent, known);
+        let indication = self.enter(cause, renewed, resent, sender);
         Verdict { cause, indication, waited: idle }
     }
 
     /// How long the timer has run: since it was last started anew, or the segment last sent (RFC 6298, section 5).
-    fn idle(&self, resent: &Resent, known: &Known<'_>) -> Nanos {
-        let run = |since| resent.time.saturating_sub(since).saturating_sub(known.near);
+    fn idle(&self, resent: &Resent, sender: &SenderState<'_>) -> Nanos {
+        let run = |since| resent.time.saturating_sub(since).saturating_sub(sender.near);
         let idle = run(self.restarted.max(resent.last_sent.unwrap_or(0)));
-        let timeout = known.estimate.timeout(0.0).unwrap_or(LEAST_VARIATION);
-        if (idle as f64) < EARLY * timeout && self.repeats_a_repair(resent, known) {
+        let timeout = sender.estimate.timeout(0.0).unwrap_or(MIN_VARIATION);
+        if (idle as f64) < EARLY * timeout && self.repeats_a_repair(resent, sender) {
             // RFC 6582, section 4: the patient variant does not start it anew for partial acknowledgements.
             return run(self.entered);
         }
         let since_progress = run(self.advanced.max(resent.last_sent.unwrap_or(0)));
-        let explained = idle as f64 >= EARLY * least_timeout(known);
-        if !explained && self.outlasts_sacks(resent, known, since_progress) {
+        let explained = idle as f64 >= EARLY * min_timeout(sender);
+        if !explained && self.outlasts_sacks(resent, sender, since_progress) {
             return since_progress;
         }
         idle
@@ -283,53 +283,53 @@ impl Recovery {
     /// The oldest segment was retransmitted in this recovery, and now again only after a timeout: its
     /// sender restarts the timer for new acknowledgements alone (RFC 6298, 5.3), not for SACK, and finds lost
     /// retransmissions in no other way (RFC 6675). RACK finds them within a round trip or two.
-    fn outlasts_sacks(&self, resent: &Resent, known: &Known<'_>, run: Nanos) -> bool {
+    fn outlasts_sacks(&self, resent: &Resent, sender: &SenderState<'_>, run: Nanos) -> bool {
         matches!(self.phase, Phase::Repair(Cause::Sack | Cause::Rack))
             && resent.repeated
-            && resent.start <= known.acknowledged
+            && resent.start <= sender.acknowledged
             && resent.last_sent.is_some_and(|sent| sent >= self.entered)
-            && known.estimate.timeout(LEAST_VARIATION).is_some_and(|rto| run as f64 >= EARLY * rto)
+            && sender.estimate.timeout(MIN_VARIATION).is_some_and(|rto| run as f64 >= EARLY * rto)
     }
 
     /// The oldest segment was retransmitted already since it became the oldest, and no SACK explains another time.
-    fn repeats_a_repair(&self, resent: &Resent, known: &Known<'_>) -> bool {
+    fn repeats_a_repair(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
         self.phase == Phase::Repair(Cause::Duplicates)
-            && known.sacked_bytes == 0
+            && sender.sacked_bytes == 0
             && resent.repeated
             && resent.last_sent.is_some_and(|sent| sent >= self.advanced)
     }
 
     /// The oldest segment follows at once on the duplicate that is one too many.
-    fn answers_duplicates(&self, resent: &Resent, known: &Known<'_>) -> bool {
+    fn answers_duplicates(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
         self.duplicates >= DUPLICATE_THRESHOLD
-            && resent.start <= known.acknowledged
-            && known.sacked_bytes == 0
-            && !self.repeats_a_repair(resent, known)
-            && (resent.time.saturating_sub(self.enough) <= known.near + known.near / 2 + PROMPT
-                || self.answers_a_later_duplicate(resent, known))
+            && resent.start <= sender.acknowledged
+            && sender.sacked_bytes == 0
+            && !self.repeats_a_repair(resent, sender)
+            && (resent.time.saturating_sub(self.enough) <= sender.near + sender.near / 2 + PROMPT
+                || self.answers_a_later_duplicate(resent, sender))
     }
 
     /// The threshold was more than three: Linux raises it when packets turn out to have been reordered. The oldest
     /// segment follows on one of the duplicates after the third. A timer that expires at that very moment would look
     /// the same; but duplicates end a round trip after the loss, and the timer is longer.
-    fn answers_a_later_duplicate(&self, resent: &Resent, known: &Known<'_>) -> bool {
+    fn answers_a_later_duplicate(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
         let since = resent.time.saturating_sub(self.repeated);
         self.duplicates > DUPLICATE_THRESHOLD
             && self.phase == Phase::Open
             && !resent.repeated
-            && known.near <= PROMPT
-            && since <= known.near + known.near / 2 + PROMPT
+            && sender.near <= PROMPT
+            && since <= sender.near + sender.near / 2 + PROMPT
     }
 
     /// A fast retransmit during what was taken for one recovery. RFC 5681's ends with its first new acknowledgement,
     /// so that three duplicates more begin another; RFC 6582's would have sent the segment on that acknowledgement.
-    fn begins_anew(&self, resent: &Resent, known: &Known<'_>) -> bool {
+    fn begins_anew(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
         // Several acknowledgements may be captured before the first of them is answered. Three duplicates at once
         // after a partial acknowledgement say nothing, unless the stack was seen to wait for them.
         let late = resent.time.saturating_sub(self.advanced) > PROMPT;
         let apart = late || (self.waits && self.duplicates == DUPLICATE_THRESHOLD);
         // Away from the sender, it has not heard yet what the tap has.
-        let heard = resent.time.saturating_sub(self.enough) + PROMPT >= known.near;
+        let heard = resent.time.saturating_sub(self.enough) + PROMPT >= sender.near;
         match self.phase {
             Phase::Open => false,
             // Duplicates of what was sent twice are ignored after a first timeout only.
@@ -345,51 +345,51 @@ impl Recovery {
 
     /// No sender without SACK retransmits its oldest segment without a new acknowledgement, unless a fast retransmit
     /// or the timer makes it do so. `idle`: how long the timer has run.
-    fn only_the_timer(&self, resent: &Resent, known: &Known<'_>, idle: Nanos) -> bool {
-        if !self.classic(resent, known)
-            || known.near > PROMPT
-            || self.answers_duplicates(resent, known)
+    fn only_the_timer(&self, resent: &Resent, sender: &SenderState<'_>, idle: Nanos) -> bool {
+        if !self.classic(resent, sender)
+            || sender.near > PROMPT
+            || self.answers_duplicates(resent, sender)
         {
             return false;
         }
-        let quiet = |since: Nanos| resent.time.saturating_sub(since) > known.near + PROMPT;
+        let quiet = |since: Nanos| resent.time.saturating_sub(since) > sender.near + PROMPT;
         let late =
-            known.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
+            sender.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
         let silent = quiet(self.advanced) && resent.last_sent.is_none_or(quiet);
-        let near = self.at_sender || known.near > 0;
+        let near = self.at_sender || sender.near > 0;
         // Linux waits for more duplicates where packets were reordered before.
-        let patient = self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, known);
+        let patient = self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, sender);
         let nothing_else = match self.phase {
             Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || near && !patient,
             Phase::Repair(Cause::AfterTimeout) => near && !patient,
             // Its pacing may put off what a partial acknowledgement asks for.
             Phase::Repair(_) => {
-                let round = known.estimate.smoothed().unwrap_or(0.0);
+                let round = sender.estimate.smoothed().unwrap_or(0.0);
                 near && !patient && !self.mends && idle as f64 >= round / 2.0
             }
         };
-        self.repeats_a_repair(resent, known) || silent && (late || nothing_else)
+        self.repeats_a_repair(resent, sender) || silent && (late || nothing_else)
     }
 
     /// The receiver sends no SACK, or nothing is explained by it.
-    fn classic(&self, resent: &Resent, known: &Known<'_>) -> bool {
-        let probe = resent.end >= known.next;
-        !self.blocks && !self.cut && (self.bare || !known.sack || !probe)
+    fn classic(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+        let probe = resent.end >= sender.next;
+        !self.blocks && !self.cut && (self.bare || !sender.sack || !probe)
     }
 
-    fn timer_driven(&self, resent: &Resent, known: &Known<'_>) -> bool {
+    fn timer_driven(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
         let heard = self.heard.or(resent.last_sent).unwrap_or(self.restarted);
         // Away from the sender, the round trip to it varies, too.
-        resent.time.saturating_sub(heard) > known.near.saturating_add(known.near / 2 + PROMPT)
+        resent.time.saturating_sub(heard) > sender.near.saturating_add(sender.near / 2 + PROMPT)
     }
 
     /// Which timer, if one can have expired.
-    fn timer(&mut self, resent: &Resent, known: &Known<'_>, idle: Nanos) -> Option<Cause> {
-        let head = resent.start <= known.acknowledged;
-        let tail = resent.end >= known.next;
-        let quiet = known.sacked_bytes == 0 && self.phase == Phase::Open && self.depth == 0;
-        if known.sack
-            && !self.classic(resent, known)
+    fn timer(&mut self, resent: &Resent, sender: &SenderState<'_>, idle: Nanos) -> Option<Cause> {
+        let head = resent.start <= sender.acknowledged;
+        let tail = resent.end >= sender.next;
+        let quiet = sender.sacked_bytes == 0 && self.phase == Phase::Open && self.depth == 0;
+        if sender.sack
+            && !self.classic(resent, sender)
             && tail
             && quiet
             && !self.probing
@@ -401,30 +401,30 @@ impl Recovery {
             }
             // One segment in flight: probe and retransmission look alike, but the probe comes first. Who waits
             // for less than RFC 6298's second and has SACK is taken to probe.
-            if self.probes || idle < RFC_LEAST_TIMEOUT {
+            if self.probes || idle < RFC_MIN_TIMEOUT {
                 return Some(Cause::TailLossProbe);
             }
         }
-        let expired = idle as f64 >= EARLY * least_timeout(known);
-        (head && (expired || self.only_the_timer(resent, known, idle))).then(|| {
+        let expired = idle as f64 >= EARLY * min_timeout(sender);
+        (head && (expired || self.only_the_timer(resent, sender, idle))).then(|| {
             self.depth = self.depth.saturating_add(1);
             Cause::Timeout { depth: self.depth }
         })
     }
 
     /// What made the sender retransmit without an RTO.
-    fn evidence(&mut self, resent: &Resent, known: &Known<'_>) -> Cause {
+    fn evidence(&mut self, resent: &Resent, sender: &SenderState<'_>) -> Cause {
         if let Phase::Repair(cause) = self.phase {
             if resent.start < self.recover {
                 return cause;
             }
         }
-        if known.sacked_bytes > 0 {
-            let late = self.timer_driven(resent, known);
+        if sender.sacked_bytes > 0 {
+            let late = self.timer_driven(resent, sender);
             self.probes |= late;
             return if late { Cause::Rack } else { Cause::Sack };
         }
-        if self.outrun_by_a_repair(resent, known) {
+        if self.outrun_by_a_repair(resent, sender) {
             return Cause::Rack;
         }
         // Who captured no acknowledgements cannot ask for duplicates.
@@ -434,13 +434,13 @@ impl Recovery {
 
     /// The acknowledgement of a recovery's last repair says that the oldest segment is lost, which was sent before
     /// that repair (RFC 8985, section 6.2).
-    fn outrun_by_a_repair(&self, resent: &Resent, known: &Known<'_>) -> bool {
-        let prompt = resent.time.saturating_sub(self.advanced) <= known.near + PROMPT;
-        known.sack
+    fn outrun_by_a_repair(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+        let prompt = resent.time.saturating_sub(self.advanced) <= sender.near + PROMPT;
+        sender.sack
             && self.blocks
             && prompt
             && self.phase == Phase::Open
-            && resent.start == known.acknowledged
+            && resent.start == sender.acknowledged
             && resent.last_sent.is_some_and(|sent| sent >= self.entered && sent < self.advanced)
     }
 
@@ -456,14 +456,14 @@ impl Recovery {
         cause: Cause,
         renewed: bool,
         resent: &Resent,
-        known: &Known<'_>,
+        sender: &SenderState<'_>,
     ) -> Option<Kind> {
         match cause {
             Cause::Timeout { depth } => {
                 self.beyond.clear();
                 self.phase = Phase::Repair(Cause::AfterTimeout);
-                self.recover = known.next;
-                self.went_back = known.next;
+                self.recover = sender.next;
+                self.went_back = sender.next;
                 (depth == 1).then_some(Kind::To)
             }
             Cause::TailLossProbe => {
@@ -477,11 +477,11 @@ impl Recovery {
                     self.beyond.clear();
                     self.entered = resent.time;
                     self.phase = Phase::Repair(cause);
-                    self.recover = known.next;
-                } else if resent.start >= self.recover && self.beyond.len() < MOST_BEYOND {
+                    self.recover = sender.next;
+                } else if resent.start >= self.recover && self.beyond.len() < MAX_BEYOND {
                     self.beyond.push((resent.start, resent.end));
                 }
-                (new && resent.end > known.acknowledged).then_some(Kind::Td)
+                (new && resent.end > sender.acknowledged).then_some(Kind::Td)
             }
             Cause::AfterTimeout | Cause::Unexplained => None,
         }
@@ -489,9 +489,9 @@ impl Recovery {
 }
 
 /// A retransmission timer is not shorter than this, ns. Any short timer of RACK or a probe is.
-fn least_timeout(known: &Known<'_>) -> f64 {
-    let near = known.near as f64;
-    let smoothed = known.estimate.smoothed().map(|smoothed| smoothed + near);
-    let least = smoothed.map_or(LEAST_VARIATION, |smoothed| smoothed.min(LEAST_VARIATION));
-    known.estimate.timeout(least).map_or(LEAST_VARIATION, |timeout| timeout + near)
+fn min_timeout(sender: &SenderState<'_>) -> f64 {
+    let near = sender.near as f64;
+    let smoothed = sender.estimate.smoothed().map(|smoothed| smoothed + near);
+    let least = smoothed.map_or(MIN_VARIATION, |smoothed| smoothed.min(MIN_VARIATION));
+    sender.estimate.timeout(least).map_or(MIN_VARIATION, |timeout| timeout + near)
 }

@@ -1,7 +1,7 @@
 //! What is said about a connection in the end.
 
 use super::exchanges::Exchange;
-use super::fate::Fate;
+use super::failure::FailureDetails;
 use super::indications::{Indication, Indications};
 use super::intervals::Interval;
 use super::limits::Limitation;
@@ -9,8 +9,8 @@ use super::recovery::Cause;
 use super::rounds::Round;
 use super::rtt::Durations;
 use super::side::Side;
-use super::signs::Evidence;
-use super::trail::Point;
+use super::evidence::Evidence;
+use super::sequence_plot::Point;
 use crate::segment::{Endpoint, Nanos};
 
 /// How a connection ended, as far as the capture shows.
@@ -45,7 +45,7 @@ pub struct ConnectionReport {
     /// From the SYN to the acknowledgement of its answer, s: the whole path, wherever the tap is.
     pub handshake_rtt_s: Option<f64>,
     /// How it failed, if it did.
-    pub fate: Option<Fate>,
+    pub failure_details: Option<FailureDetails>,
     /// Place in `directions` of the client: the opener or, without a SYN, the end with the higher port.
     pub client: usize,
     /// Requests and their responses in order, as many as are kept.
@@ -307,7 +307,7 @@ pub struct DirectionReport {
     /// Segments of the other end that the capture lacks, by their IP identifications; `None` if these do not count.
     pub missing_answers: Option<u64>,
     /// Points of a time-sequence plot, if they were asked for.
-    pub trail: Vec<Point>,
+    pub sequence_plot: Vec<Point>,
     /// How its window grew in slow start.
     pub slow_start: SlowStart,
     /// What limited it, and for how long.

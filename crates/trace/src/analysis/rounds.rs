@@ -8,7 +8,7 @@ use super::growth::{Growth, Reductions};
 use super::limits::Limit;
 use super::recovery::{Cause, Kind, Verdict};
 use super::report::SlowStart;
-use super::rows::Rows;
+use super::packed_rounds::PackedRounds;
 use super::rtt::Correlation;
 use crate::segment::Nanos;
 
@@ -42,7 +42,7 @@ impl Wait {
 
 /// Time by what it was spent on, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct TimeParts {
     pub(super) application: Nanos,
     pub(super) receiver_window: Nanos,
     /// The receiver's window was closed: it did not read.
@@ -54,7 +54,7 @@ pub(super) struct Parts {
     pub(super) rest: Nanos,
 }
 
-impl Parts {
+impl TimeParts {
     pub(super) fn all(&self) -> Nanos {
         let known = self.application + self.receiver_window + self.closed + self.slow_start;
         known + self.recovery + self.timeout + self.rest
@@ -83,7 +83,7 @@ pub struct Round {
     /// Newly acknowledged.
     pub acked_bytes: u64,
     /// From its beginning to that of the next.
-    pub(super) parts: Parts,
+    pub(super) parts: TimeParts,
     pub(super) rtt_sum: Nanos,
     pub(super) rtt_samples: u32,
     pub(super) rounds: u32,
@@ -92,7 +92,7 @@ pub struct Round {
     /// The most bytes in flight.
     pub flight_bytes: u32,
     /// Of several rounds, the same in that with the fewest.
-    pub(super) flight_least: u32,
+    pub(super) flight_min: u32,
     /// The receiver's largest window, bytes.
     pub window_bytes: u32,
     /// Time between new data within [`PROMPT`] of each other, µs: the sender was sending, and did not wait.
@@ -120,7 +120,7 @@ impl Round {
         self.acked_bytes += next.acked_bytes;
         self.retransmissions = self.retransmissions.saturating_add(next.retransmissions);
         self.flight_bytes = self.flight_bytes.max(next.flight_bytes);
-        self.flight_least = self.flight_least.min(next.flight_least);
+        self.flight_min = self.flight_min.min(next.flight_min);
         self.window_bytes = self.window_bytes.max(next.window_bytes);
         self.sending_us = self.sending_us.saturating_add(next.sending_us);
     }
@@ -143,9 +143,9 @@ impl Round {
     }
 }
 
-/// New data, as they were sent.
+/// NewData data, as they were sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct New {
+pub(super) struct NewData {
     pub(super) time: Nanos,
     pub(super) end: u64,
     /// Nothing was in flight.
@@ -157,7 +157,7 @@ pub(super) struct New {
     pub(super) near: Nanos,
 }
 
-impl New {
+impl NewData {
     /// They are what an acknowledgement at `time` let out.
     fn answers(&self, time: Nanos) -> bool {
         self.time.saturating_sub(time)
@@ -167,7 +167,7 @@ impl New {
 
 /// An acknowledgement of new data, with what was in flight until it came.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acked {
+pub(super) struct NewAck {
     pub(super) time: Nanos,
     pub(super) number: u64,
     pub(super) bytes: u64,
@@ -180,7 +180,7 @@ pub(super) struct Acked {
 
 /// Waits since new data were last sent, of which the next new data will say what they were.
 #[derive(Clone, Copy, Debug, Default)]
-struct Quiet {
+struct PendingWaits {
     short: Nanos,
     open: Nanos,
 }
@@ -202,7 +202,7 @@ pub(super) struct Rounds {
     timed: bool,
     /// Bytes in flight after the segments sent together with the timed one.
     transit: u64,
-    quiet: Quiet,
+    pending: PendingWaits,
     /// The receiver sent data since the last acknowledgement, or with it: perhaps a request.
     asked: bool,
     idle: Nanos,
@@ -213,22 +213,22 @@ pub(super) struct Rounds {
     acks: u32,
     pub(super) reductions: Reductions,
     correlation: Correlation,
-    rows: Rows,
+    rows: PackedRounds,
 }
 
 impl Rounds {
     /// Fetches from memory what most segments change.
     #[inline]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let words =
             [self.round.sent_bytes, self.round.parts.rest, self.mark, self.transit, self.samples];
         let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
-        sum.wrapping_add(self.rows.fetch())
+        sum.wrapping_add(self.rows.prefetch())
     }
 
-    /// New data are sent.
+    /// NewData data are sent.
     #[inline]
-    pub(super) fn sent_new(&mut self, new: &New) {
+    pub(super) fn sent_new(&mut self, new: &NewData) {
         let gap = new.time.saturating_sub(self.last_new);
         self.last_new = new.time;
         if gap <= PROMPT {
@@ -239,10 +239,10 @@ impl Rounds {
         } else if new.alone {
             self.after_pause(new);
         }
-        if self.quiet.short > 0 {
+        if self.pending.short > 0 {
             self.after_short(new);
         }
-        self.quiet.open = 0;
+        self.pending.open = 0;
         if self.waiting && (self.timed || !new.timed) {
             return;
         }
@@ -254,10 +254,10 @@ impl Rounds {
         self.next(new.time, new.end, new.timed);
     }
 
-    /// New data after a segment that was not full: what an acknowledgement without a request let out while others
+    /// NewData data after a segment that was not full: what an acknowledgement without a request let out while others
     /// were in flight, the application had written before.
-    fn after_short(&mut self, new: &New) {
-        let short = std::mem::take(&mut self.quiet.short);
+    fn after_short(&mut self, new: &NewData) {
+        let short = std::mem::take(&mut self.pending.short);
         // Away from the sender, all is acknowledged at the tap while acknowledgements are in flight to it.
         let alone = new.alone && new.near <= AWAY;
         if alone || self.asked || !new.answers(self.mark) {
@@ -268,7 +268,7 @@ impl Rounds {
     }
 
     /// The first data after all were acknowledged.
-    fn after_pause(&mut self, new: &New) {
+    fn after_pause(&mut self, new: &NewData) {
         let pause = new.time.saturating_sub(self.mark);
         if new.answers(self.mark) || new.wait.by_receiver() {
             self.account(new.time, new.wait);
@@ -276,7 +276,7 @@ impl Rounds {
         }
         // What was acknowledged meanwhile did not make it send: there was nothing.
         let parts = &mut self.round.parts;
-        let drained = self.quiet.open.min(parts.rest);
+        let drained = self.pending.open.min(parts.rest);
         parts.rest += new.near;
         parts.rest -= drained;
         parts.application += drained + (pause - new.near);
@@ -312,8 +312,8 @@ impl Rounds {
             self.growth.loss(&mut self.round.parts);
             self.reductions.begin(flight);
         }
-        self.round.parts.rest += self.quiet.short;
-        self.quiet = Quiet::default();
+        self.round.parts.rest += self.pending.short;
+        self.pending = PendingWaits::default();
         if !self.waiting {
             self.next(time, end, false);
         } else if start < self.target {
@@ -329,9 +329,9 @@ impl Rounds {
         self.round.flight_bytes = self.round.flight_bytes.max(small(flight));
     }
 
-    /// New data are acknowledged.
+    /// NewData data are acknowledged.
     #[inline]
-    pub(super) fn acked(&mut self, acked: &Acked) {
+    pub(super) fn acked(&mut self, acked: &NewAck) {
         self.account(acked.time, acked.wait);
         self.asked = acked.asks;
         self.round.acked_bytes += acked.bytes;
@@ -382,10 +382,10 @@ impl Rounds {
             Wait::Repair => parts.recovery += elapsed,
             Wait::Window => parts.receiver_window += elapsed,
             Wait::Closed => parts.closed += elapsed,
-            Wait::Short => self.quiet.short += elapsed,
+            Wait::Short => self.pending.short += elapsed,
             Wait::Open => {
                 parts.rest += elapsed;
-                self.quiet.open += elapsed;
+                self.pending.open += elapsed;
             }
         }
     }
@@ -410,22 +410,22 @@ impl Rounds {
 
     fn keep(&mut self) {
         self.growth.round(&mut self.round, std::mem::take(&mut self.acks));
-        self.round.flight_least = self.round.flight_bytes;
+        self.round.flight_min = self.round.flight_bytes;
         self.rows.keep(&self.round);
     }
 
     /// What there is in the end, at `time`.
-    pub(super) fn finish(&mut self, time: Nanos, wait: Wait) -> Found {
+    pub(super) fn finish(&mut self, time: Nanos, wait: Wait) -> RoundSummary {
         if self.round.rounds > 0 {
             self.account(time, wait);
             // Nothing came after: it did not wait for more data, but for what was out.
-            self.round.parts.rest += std::mem::take(&mut self.quiet.short);
+            self.round.parts.rest += std::mem::take(&mut self.pending.short);
             if self.waiting {
                 self.round.end = self.round.end.max(self.mark);
             }
             self.keep();
         }
-        Found {
+        RoundSummary {
             rows: std::mem::take(&mut self.rows).into_rounds(),
             idle: self.idle,
             samples: self.samples,
@@ -444,7 +444,7 @@ fn small(bytes: u64) -> u32 {
 
 /// The rounds of a direction, and what was summed over them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct RoundSummary {
     pub(super) rows: Vec<Round>,
     /// Time in which nothing was in flight and nothing was sent.
     pub(super) idle: Nanos,

@@ -9,7 +9,7 @@ use crate::segment::Nanos;
 const STRETCH: Nanos = 250_000_000;
 
 /// No receiver puts an acknowledgement off for longer, s (RFC 9293, section 3.8.6.3).
-const MOST_DELAYED_S: f64 = 0.5;
+const MAX_DELAYED_S: f64 = 0.5;
 
 /// The estimate of RFC 6298, section 2, without a least value, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +46,7 @@ impl Estimate {
 
 /// Mean, least, greatest and percentiles of samples.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spread {
+pub(super) struct SampleStats {
     samples: u64,
     /// Exact as far as it matters: a sample more or less changes the last of its 53 bits.
     sum: f64,
@@ -74,17 +74,17 @@ pub struct Durations {
     pub p99_s: f64,
 }
 
-impl Spread {
+impl SampleStats {
     /// Fetches it from memory.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
-        self.samples.wrapping_add(self.histogram.fetch())
+    pub(super) fn prefetch(&self) -> u64 {
+        self.samples.wrapping_add(self.histogram.prefetch())
     }
 
     /// The same of what it points to.
     #[inline(always)]
-    pub(super) fn fetch_more(&self) -> u64 {
-        self.histogram.fetch_more()
+    pub(super) fn prefetch_second(&self) -> u64 {
+        self.histogram.prefetch_second()
     }
 
     #[inline]
@@ -124,7 +124,7 @@ impl RoundTrips {
     /// acknowledgements that were captured brought data; those without are missing.
     pub(super) fn withhold_if_late(&mut self, handshake: Option<Nanos>) {
         let path = handshake.map_or(0.0, |whole| whole as f64 / 1e9);
-        if self.sender.is_some_and(|rtt| rtt.mean_s > path + MOST_DELAYED_S) {
+        if self.sender.is_some_and(|rtt| rtt.mean_s > path + MAX_DELAYED_S) {
             *self =
                 Self { tap_to_sender_s: self.tap_to_sender_s, withheld: true, ..Self::default() };
         }
@@ -145,7 +145,7 @@ pub(super) struct OverTime {
 impl OverTime {
     /// Fetches it from memory.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         self.end
     }
 

@@ -1,7 +1,7 @@
 //! What the receiver says it holds beyond the cumulative acknowledgement (SACK, RFC 2018).
 
 /// More stretches than this are not kept apart; a sender has no more either.
-const MOST_STRETCHES: usize = 256;
+const MAX_STRETCHES: usize = 256;
 
 /// What an acknowledgement says that was not known: all that is new lies in `from..to`, and all of the
 /// stretch that it belongs to is held now.
@@ -39,7 +39,7 @@ impl Scoreboard {
         let touched = self.stretches.get(first..after).unwrap_or_default();
         let known: u64 = touched.iter().map(|stretch| stretch.1 - stretch.0).sum();
         let (Some(lowest), Some(highest)) = (touched.first(), touched.last()) else {
-            if self.stretches.len() >= MOST_STRETCHES {
+            if self.stretches.len() >= MAX_STRETCHES {
                 return None;
             }
             self.stretches.insert(first, (left, right));

@@ -9,7 +9,7 @@ pub enum Side {
     Sender,
     /// At the receiver: data and acknowledgements say nothing of the path.
     Receiver,
-    /// Between the two.
+    /// TapComparison the two.
     Middle,
     /// The capture does not say.
     #[default]
@@ -19,7 +19,7 @@ pub enum Side {
 /// A tap is at an end that takes less than this share of the round trip.
 const NEAR_SHARE: f64 = 0.1;
 /// Round trips shorter than this are within a machine or a rack: both ends are near.
-const LEAST_ROUND_TRIP: Nanos = 50_000;
+const MIN_ROUND_TRIP: Nanos = 50_000;
 
 /// Round trips from the tap to both ends.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +102,7 @@ impl Tap {
         let away = [self.round_trip(1 - from), far].into_iter().flatten().min();
         let (Some(near), Some(away)) = (self.round_trip(from), away) else { return Side::Unknown };
         let whole = near.saturating_add(away);
-        if whole < LEAST_ROUND_TRIP {
+        if whole < MIN_ROUND_TRIP {
             return Side::Unknown;
         }
         match near as f64 / whole as f64 {

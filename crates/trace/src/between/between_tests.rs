@@ -24,21 +24,21 @@ impl Path {
 
     fn data(&mut self, tap: usize, ms: u64, number: u32) {
         let id = 1 + number as u16;
-        self.see(tap, ms, &segment(true, 1000 * number, 1000, id));
+        self.add(tap, ms, &segment(true, 1000 * number, 1000, id));
     }
 
     fn ack(&mut self, tap: usize, ms: u64, number: u32) {
-        self.see(tap, ms, &segment(false, 1000 * number, 0, 1 + number as u16));
+        self.add(tap, ms, &segment(false, 1000 * number, 0, 1 + number as u16));
     }
 
-    fn see(&mut self, tap: usize, ms: u64, segment: &Segment) {
+    fn add(&mut self, tap: usize, ms: u64, segment: &Segment) {
         let ahead = if tap == AFTER { self.ahead } else { 0 };
         let segment = Segment { time: (BEGIN + ms + ahead) * MS, ..*segment };
-        self.matching.see(tap, &segment, (tap == BEFORE).then_some(5));
+        self.matching.add(tap, &segment, (tap == BEFORE).then_some(5));
     }
 
     /// The data's passage, and what the clocks say.
-    fn end(mut self) -> (Passage, Found) {
+    fn end(mut self) -> (Passage, Comparison) {
         self.matching.ended = [true; 2];
         let found = self.matching.finish();
         let data = |passage: &&Passage| passage.source.port == 1;
@@ -84,7 +84,7 @@ fn what_never_comes_is_lost_and_the_rest_took_its_time() {
     let [least, mean, greatest] = data.transit_s.unwrap();
     assert!((least - 0.005).abs() < 1e-9 && (greatest - 0.006).abs() < 1e-9);
     assert!((mean - 0.0055).abs() < 1e-9, "{mean}");
-    assert_eq!((found.clocks.least_s, found.only_after), (None, 0));
+    assert_eq!((found.clocks.min_s, found.only_after), (None, 0));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn clocks_an_hour_apart_do_not_matter_but_are_told_of() {
     let acks = found.passages.iter().find(|passage| passage.source.port == 2).unwrap();
     assert!(!acks.forward);
     assert_eq!((acks.lost, acks.under_way), (0, 0));
-    let (least, most) = (found.clocks.least_s.unwrap(), found.clocks.most_s.unwrap());
+    let (least, most) = (found.clocks.min_s.unwrap(), found.clocks.max_s.unwrap());
     assert!((least - 3599.98).abs() < 1e-6 && (most - 3600.02).abs() < 1e-6, "{least} {most}");
 }
 
@@ -166,10 +166,10 @@ fn frames_captured_twice_are_one_packet_and_those_without_a_number_are_counted()
     path.data(BEFORE, 1, 0);
     path.data(AFTER, 5, 0);
     for ms in [10, 20, 30] {
-        path.see(BEFORE, ms, &segment(true, 7000, 0, 0));
+        path.add(BEFORE, ms, &segment(true, 7000, 0, 0));
     }
     for ms in [25, 35] {
-        path.see(AFTER, ms, &segment(true, 7000, 0, 0));
+        path.add(AFTER, ms, &segment(true, 7000, 0, 0));
     }
     path.data(BEFORE, 90, 9);
     path.data(AFTER, 95, 9);
@@ -182,11 +182,11 @@ fn a_connection_that_takes_another_way_is_no_loss() {
     let mut path = Path::new(0);
     let mut foreign = segment(true, 0, 9, 9);
     foreign.source.port = 3;
-    path.see(AFTER, 0, &foreign);
+    path.add(AFTER, 0, &foreign);
     for number in 0..10 {
         path.data(BEFORE, u64::from(number), number);
     }
-    path.see(AFTER, 5000, &Segment { ip_id: Some(10), ..foreign });
+    path.add(AFTER, 5000, &Segment { ip_id: Some(10), ..foreign });
     let (data, found) = path.end();
     assert_eq!((data.seen_before, data.matched, data.lost, data.transit_s), (10, 0, 0, None));
     assert_eq!(found.only_after, 1);
@@ -205,7 +205,7 @@ fn of_very_many_directions_the_busiest_are_compared_and_the_rest_counted() {
         probe.source.address = IpAddr::from((7 << 24 | (number >> 16)).to_be_bytes());
         probe.source.port = number as u16;
         probe.time = BEGIN * MS;
-        path.matching.see(BEFORE, &probe, Some(100 + u64::from(number)));
+        path.matching.add(BEFORE, &probe, Some(100 + u64::from(number)));
     }
     for number in 0..9 {
         path.data(AFTER, 5, number);

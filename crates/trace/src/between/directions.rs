@@ -7,9 +7,9 @@ use super::passage::Record;
 use crate::segment::{Endpoint, Segment};
 
 /// More directions than this are not kept; those with the fewest packets go first.
-const MOST: usize = 1 << 17;
+const MAX_DIRECTIONS: usize = 1 << 17;
 
-/// What is known of each direction, found by its place.
+/// What is known of each direction, found by its index.
 #[derive(Debug, Default)]
 pub(super) struct Directions {
     records: Vec<Record>,
@@ -22,45 +22,45 @@ pub(super) struct Directions {
 impl Directions {
     /// Whether there is no room for one more.
     pub(super) fn are_full(&self) -> bool {
-        self.records.len() >= MOST
+        self.records.len() >= MAX_DIRECTIONS
     }
 
-    /// Drops the half with the fewest packets, of equal ones those that came later; where each place is now.
+    /// Drops the half with the fewest packets, of equal ones those that came later; where each index is now.
     pub(super) fn thin_out(&mut self) -> Vec<Option<usize>> {
         let mut order: Vec<usize> = (0..self.records.len()).collect();
-        order.sort_by_key(|&place| std::cmp::Reverse(self.records[place].packets()));
+        order.sort_by_key(|&index| std::cmp::Reverse(self.records[index].packets()));
         let kept = order.len() / 2;
-        let mut places = vec![None; order.len()];
-        for &place in &order[..kept] {
-            places[place] = Some(place);
+        let mut indices = vec![None; order.len()];
+        for &index in &order[..kept] {
+            indices[index] = Some(index);
         }
-        for (now, place) in places.iter_mut().flatten().enumerate() {
-            *place = now;
+        for (now, index) in indices.iter_mut().flatten().enumerate() {
+            *index = now;
         }
         self.dropped += (order.len() - kept) as u64;
         let mut old = 0..;
-        self.records.retain(|_| old.next().is_some_and(|place| places[place].is_some()));
-        self.by_ends.retain(|_, place| match places[*place] {
+        self.records.retain(|_| old.next().is_some_and(|index| indices[index].is_some()));
+        self.by_ends.retain(|_, index| match indices[*index] {
             Some(now) => {
-                *place = now;
+                *index = now;
                 true
             }
             None => false,
         });
-        places
+        indices
     }
 
-    /// The place of the segment's direction; `connection` is its number where the tap knows it.
-    pub(super) fn place(&mut self, segment: &Segment, connection: Option<u64>) -> usize {
+    /// The index of the segment's direction; `connection` is its number where the tap knows it.
+    pub(super) fn find_or_insert(&mut self, segment: &Segment, connection: Option<u64>) -> usize {
         let ends = (segment.source, segment.destination);
-        if let Some(&place) = self.by_ends.get(&ends) {
-            let record = &mut self.records[place];
+        if let Some(&index) = self.by_ends.get(&ends) {
+            let record = &mut self.records[index];
             if connection.is_none() || record.connection == connection {
-                return place;
+                return index;
             }
             if record.connection.is_none() {
                 record.connection = connection;
-                return place;
+                return index;
             }
         }
         self.records.push(Record::new(connection, segment.source));
@@ -76,13 +76,13 @@ impl Directions {
 impl Index<usize> for Directions {
     type Output = Record;
 
-    fn index(&self, place: usize) -> &Record {
-        &self.records[place]
+    fn index(&self, index: usize) -> &Record {
+        &self.records[index]
     }
 }
 
 impl IndexMut<usize> for Directions {
-    fn index_mut(&mut self, place: usize) -> &mut Record {
-        &mut self.records[place]
+    fn index_mut(&mut self, index: usize) -> &mut Record {
+        &mut self.records[index]
     }
 }

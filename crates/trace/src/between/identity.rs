@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
 
 use super::{AFTER, BEFORE};
-use crate::analysis::{Recent, SAME_IDS, copies};
+use crate::analysis::{Recent, SAME_IDS, is_copy};
 use crate::segment::Segment;
 
 /// Matches packets.
@@ -51,7 +51,7 @@ impl Identities {
         let (last, same) = &mut self.ids[tap];
         let told = *same < SAME_IDS;
         let since = self.recent[tap].find(segment, ends, &self.marks);
-        let repeated = since.is_some_and(|since| copies(segment, since, self.repeats[tap], told));
+        let repeated = since.is_some_and(|since| is_copy(segment, since, self.repeats[tap], told));
         self.repeats[tap] |= repeated;
         if !repeated {
             let id = segment.ip_id.unwrap_or(0);

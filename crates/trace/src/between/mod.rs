@@ -33,7 +33,7 @@ pub(crate) const AFTER: usize = 1;
 /// Compares a second capture with the one whose connections are followed.
 ///
 /// The segments of the first are shown to [`before`](Self::before) one by one; the second is read as far as needed.
-pub struct Between<R: Read> {
+pub struct TapComparison<R: Read> {
     other: Reader<R>,
     /// What was read of the other capture and not yet looked at.
     ahead: VecDeque<Segment>,
@@ -43,7 +43,7 @@ pub struct Between<R: Read> {
     matching: Matching,
 }
 
-impl<R: Read> Between<R> {
+impl<R: Read> TapComparison<R> {
     /// `other` is the capture of the second tap.
     #[must_use]
     pub fn new(other: Reader<R>) -> Self {
@@ -64,7 +64,7 @@ impl<R: Read> Between<R> {
     }
 
     /// Both captures end: what was found, and how the reading of the second went. `interrupted`: it is not read on.
-    pub fn finish(mut self, interrupted: bool) -> (Found, Summary) {
+    pub fn finish(mut self, interrupted: bool) -> (Comparison, Summary) {
         if !self.compared {
             self.compare();
         }
@@ -100,7 +100,7 @@ impl<R: Read> Between<R> {
             }
             self.take_ahead();
         }
-        self.matching.see(BEFORE, segment, Some(connection));
+        self.matching.add(BEFORE, segment, Some(connection));
     }
 
     /// Makes sure that the next segment of the other capture is known, if there is one.
@@ -115,14 +115,14 @@ impl<R: Read> Between<R> {
 
     fn take_ahead(&mut self) {
         if let Some(segment) = self.ahead.pop_front() {
-            self.matching.see(AFTER, &segment, None);
+            self.matching.add(AFTER, &segment, None);
         }
     }
 }
 
 /// What was found at two taps.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct Comparison {
     /// Each direction of each connection that the first tap saw.
     pub passages: Vec<Passage>,
     /// Directions that only the second tap saw.
@@ -185,56 +185,56 @@ impl Matching {
     }
 
     /// A segment at a tap; of the first, with the number of its connection.
-    fn see(&mut self, tap: usize, segment: &Segment, connection: Option<u64>) {
+    fn add(&mut self, tap: usize, segment: &Segment, connection: Option<u64>) {
         self.first[tap].get_or_insert(segment.time);
         self.last[tap] = self.last[tap].max(segment.time);
         if self.identities.repeats(tap, segment) {
             return;
         }
         if self.records.are_full() {
-            let places = self.records.thin_out();
+            let indices = self.records.thin_out();
             for waiting in &mut self.waiting {
-                waiting.renumber(&places);
+                waiting.renumber(&indices);
             }
         }
-        let place = self.records.place(segment, connection);
+        let index = self.records.find_or_insert(segment, connection);
         let identity = self.identities.of(segment);
-        self.records[place].seen[tap] += 1;
+        self.records[index].seen[tap] += 1;
         match self.waiting[1 - tap].take(identity) {
             Some((time, other)) => {
                 let mut times = [segment.time; 2];
                 times[1 - tap] = time;
                 // The first tap knows which connection it is, should the ends have met again.
-                let known = if tap == BEFORE { place } else { other };
-                if known != place {
-                    self.records[place].seen[tap] -= 1;
+                let known = if tap == BEFORE { index } else { other };
+                if known != index {
+                    self.records[index].seen[tap] -= 1;
                     self.records[known].seen[tap] += 1;
                 }
                 self.records[known].matched(times);
             }
-            None => self.waiting[tap].put(identity, segment.time, place),
+            None => self.waiting[tap].insert(identity, segment.time, index),
         }
-        self.let_go(self.aligned(tap, segment.time) - i128::from(LONGEST));
+        self.expire(self.aligned(tap, segment.time) - i128::from(LONGEST));
     }
 
     /// What was seen before `until`, by the first tap's clock, waits no longer.
-    fn let_go(&mut self, until: i128) {
+    fn expire(&mut self, until: i128) {
         for tap in [BEFORE, AFTER] {
             let until = until + if tap == AFTER { self.offset } else { 0 };
-            while let Some((time, place)) = self.waiting[tap].leave(until) {
-                self.settle(tap, time, place, self.ended[1 - tap]);
+            while let Some((time, index)) = self.waiting[tap].take_expired(until) {
+                self.count_unmatched(tap, time, index, self.ended[1 - tap]);
             }
         }
     }
 
     /// A packet was seen at one tap only; `over`: the other capture has no more.
-    fn settle(&mut self, tap: usize, time: Nanos, place: usize, over: bool) {
+    fn count_unmatched(&mut self, tap: usize, time: Nanos, index: usize, over: bool) {
         let other = 1 - tap;
         let Some(first) = self.first[other] else {
-            self.records[place].apart[tap] += 1;
+            self.records[index].apart[tap] += 1;
             return;
         };
-        let record = &mut self.records[place];
+        let record = &mut self.records[index];
         let (soonest, latest) = record.expected(tap, time, self.offset);
         // Late by as much again as packets were ever late.
         let long_ago = latest + (latest - soonest) < i128::from(self.last[other]);
@@ -248,14 +248,14 @@ impl Matching {
         count[tap] += 1;
     }
 
-    fn finish(mut self) -> Found {
+    fn finish(mut self) -> Comparison {
         for tap in [BEFORE, AFTER] {
-            while let Some((time, place)) = self.waiting[tap].leave(i128::MAX) {
-                self.settle(tap, time, place, true);
+            while let Some((time, index)) = self.waiting[tap].take_expired(i128::MAX) {
+                self.count_unmatched(tap, time, index, true);
             }
         }
         let forgotten = self.waiting.iter().map(|waiting| waiting.forgotten).sum();
-        Found { forgotten, dropped: self.records.dropped, ..passage::report(self.records.all()) }
+        Comparison { forgotten, dropped: self.records.dropped, ..passage::report(self.records.all()) }
     }
 }
 

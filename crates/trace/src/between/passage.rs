@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{AFTER, BEFORE, Found};
+use super::{AFTER, BEFORE, Comparison};
 use crate::segment::{Endpoint, Nanos};
 
 /// What is counted while the captures are read. Counts and times come in pairs: of the first tap, of the second.
@@ -21,8 +21,8 @@ pub(super) struct Record {
     matches: u64,
     /// Time at the second tap less that at the first, ns.
     sum: i128,
-    least: i128,
-    greatest: i128,
+    min: i128,
+    max: i128,
     /// When the latest of those was here that were seen at both.
     latest: [Nanos; 2],
     /// By how much a packet was here before one that it came after at the other tap.
@@ -40,8 +40,8 @@ impl Record {
             apart: [0; 2],
             matches: 0,
             sum: 0,
-            least: i128::MAX,
-            greatest: i128::MIN,
+            min: i128::MAX,
+            max: i128::MIN,
             latest: [0; 2],
             disorder: [0; 2],
         }
@@ -57,8 +57,8 @@ impl Record {
         let difference = i128::from(times[AFTER]) - i128::from(times[BEFORE]);
         self.matches += 1;
         self.sum += difference;
-        self.least = self.least.min(difference);
-        self.greatest = self.greatest.max(difference);
+        self.min = self.min.min(difference);
+        self.max = self.max.max(difference);
         for tap in [BEFORE, AFTER] {
             self.disorder[tap] =
                 self.disorder[tap].max(self.latest[tap].saturating_sub(times[tap]));
@@ -66,19 +66,19 @@ impl Record {
         }
     }
 
-    /// Between when and when a packet of `time` at a tap is at the other, by that one's clock. `offset`: of the clocks,
+    /// TapComparison when and when a packet of `time` at a tap is at the other, by that one's clock. `offset`: of the clocks,
     /// where no packet of the direction has said more.
     pub(super) fn expected(&self, tap: usize, time: Nanos, offset: i128) -> (i128, i128) {
         let time = i128::from(time);
         match (self.matches, tap) {
             (0, BEFORE) => (time + offset, time + offset),
             (0, _) => (time - offset, time - offset),
-            (_, BEFORE) => (time + self.least, time + self.greatest),
-            (..) => (time - self.greatest, time - self.least),
+            (_, BEFORE) => (time + self.min, time + self.max),
+            (..) => (time - self.max, time - self.min),
         }
     }
 
-    /// Whether one that was here later has been seen at the other tap, and not only because packets change places.
+    /// Whether one that was here later has been seen at the other tap, and not only because packets change indices.
     pub(super) fn overtaken(&self, tap: usize, time: Nanos) -> bool {
         self.latest[tap] > time.saturating_add(self.disorder[tap])
     }
@@ -109,50 +109,50 @@ pub struct Passage {
     pub apart: u64,
     /// Packets seen at both taps.
     pub matched: u64,
-    /// Least, mean and greatest time from tap to tap by their clocks, s.
+    /// Least, mean and max time from tap to tap by their clocks, s.
     pub transit_s: Option<[f64; 3]>,
 }
 
 /// What packets say of the taps' clocks: no packet arrives before it has left.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockOffset {
-    /// The second clock is ahead of the first by at least this, s.
-    pub least_s: Option<f64>,
+    /// The second clock is ahead of the first by at min this, s.
+    pub min_s: Option<f64>,
     /// And by at most this, s.
-    pub most_s: Option<f64>,
+    pub max_s: Option<f64>,
 }
 
 /// What is said in the end.
-pub(super) fn report(records: &[Record]) -> Found {
+pub(super) fn report(records: &[Record]) -> Comparison {
     let mut sides: HashMap<u64, Vec<&Record>> = HashMap::new();
     for record in records {
         if let Some(connection) = record.connection {
             sides.entry(connection).or_default().push(record);
         }
     }
-    let mut found = Found::default();
-    let clocks = &mut found.clocks;
+    let mut comparison = Comparison::default();
+    let clocks = &mut comparison.clocks;
     for record in records {
         let Some(connection) = record.connection else {
-            found.only_after += u64::from(record.matches == 0);
+            comparison.only_after += u64::from(record.matches == 0);
             continue;
         };
         let other = sides[&connection].iter().find(|other| other.source != record.source);
-        let forward = goes_forward(record.mean(), other.and_then(|other| other.mean()));
+        let forward = is_forward(record.mean(), other.and_then(|other| other.mean()));
         if record.matches > 0 && forward {
-            let least = record.least as f64 / 1e9;
-            clocks.most_s = Some(clocks.most_s.map_or(least, |known| known.min(least)));
+            let min = record.min as f64 / 1e9;
+            clocks.max_s = Some(clocks.max_s.map_or(min, |known| known.min(min)));
         } else if record.matches > 0 {
-            let greatest = record.greatest as f64 / 1e9;
-            clocks.least_s = Some(clocks.least_s.map_or(greatest, |known| known.max(greatest)));
+            let max = record.max as f64 / 1e9;
+            clocks.min_s = Some(clocks.min_s.map_or(max, |known| known.max(max)));
         }
-        found.passages.push(passage(record, connection, forward));
+        comparison.passages.push(passage(record, connection, forward));
     }
-    found
+    comparison
 }
 
 /// Whichever order a direction has, the other has the reverse: the sooner one is later by the second clock.
-fn goes_forward(own: Option<f64>, other: Option<f64>) -> bool {
+fn is_forward(own: Option<f64>, other: Option<f64>) -> bool {
     match (own, other) {
         (Some(own), Some(other)) => own >= other,
         (Some(own), None) => own >= 0.0,
@@ -165,8 +165,8 @@ fn passage(record: &Record, connection: u64, forward: bool) -> Passage {
     let first = if forward { BEFORE } else { AFTER };
     let seconds = |nanos: i128| nanos as f64 / 1e9;
     let transit_s = record.mean().map(|mean| {
-        let [least, greatest] = [seconds(record.least), seconds(record.greatest)];
-        if forward { [least, mean / 1e9, greatest] } else { [-greatest, -mean / 1e9, -least] }
+        let [min, max] = [seconds(record.min), seconds(record.max)];
+        if forward { [min, mean / 1e9, max] } else { [-max, -mean / 1e9, -min] }
     });
     let known = record.matches > 0;
     let covered = |tap: usize| record.seen[tap] - record.apart[tap].min(record.seen[tap]);

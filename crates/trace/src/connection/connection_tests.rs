@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::analysis::{Cause, Counts, DirectionReport, End, Kind, Side};
-use crate::connection::{Connections, team};
+use crate::connection::{Connections, worker_pool};
 use crate::segment::{Endpoint, Options};
 
 const PACKET: u32 = 1000;
@@ -112,8 +112,8 @@ impl Trace {
     fn sack<const N: usize>(&mut self, ms: f64, n: u32, blocks: [(u32, u32); N]) {
         let mut ack = self.segment(ms, RECEIVER);
         let at = |n: u32| ack.acknowledgement.wrapping_add(n * PACKET);
-        for (place, (left, right)) in blocks.into_iter().enumerate() {
-            ack.options.sack[place] = (at(left), at(right));
+        for (slot, (left, right)) in blocks.into_iter().enumerate() {
+            ack.options.sack[slot] = (at(left), at(right));
         }
         ack.options.sack_blocks = N as u8;
         ack.acknowledgement = at(n);
@@ -517,7 +517,7 @@ fn idle_connections_make_room() {
         let mut segment = trace.segment(f64::from(port), SENDER);
         segment.source.port = port;
         trace.push(&segment);
-        assert!(trace.connections.here().index.len() <= 10);
+        assert!(trace.connections.table_mut().index.len() <= 10);
     }
     let gone = trace.connections.finished();
     assert_eq!(gone.len(), 90);
@@ -529,8 +529,8 @@ fn idle_connections_make_room() {
 #[test]
 fn events_of_all_connections_are_bounded_together() {
     let mut trace = Trace::new();
-    trace.connections.here().followers =
-        Followers::new(trace.connections.limits.events, Budget::new(5));
+    trace.connections.table_mut().analyzers =
+        Analyzers::new(trace.connections.limits.events, EventQuota::new(5));
     // Each has two retransmissions, of which the first is a loss indication.
     let lossy = |trace: &mut Trace, port: u16| {
         for (ms, n) in [(0.0, 0), (1.0, 1), (2000.0, 0), (2001.0, 1)] {
@@ -593,9 +593,9 @@ fn what_is_over_is_reported_while_the_capture_goes_on() {
 
 #[test]
 fn many_at_once_are_followed_like_one_after_the_other() {
-    let reports = |few: usize| {
+    let reports = |limit: usize| {
         let mut trace = Trace::new();
-        trace.connections.here().few = few;
+        trace.connections.table_mut().small_limit = limit;
         for n in 0..150 {
             for port in 0..50 {
                 let mut data = trace.packet(f64::from(n * 50 + u32::from(port)), n, 1);
@@ -640,8 +640,8 @@ prop_compose! {
         let mut segment = Trace::new().segment(0.0, from);
         let mut options = Options { timestamps, window_scale: scale, ..Options::default() };
         options.sack_blocks = blocks.len() as u8;
-        for (place, (left, length)) in blocks.into_iter().enumerate() {
-            options.sack[place] = (left, left.wrapping_add(length));
+        for (slot, (left, length)) in blocks.into_iter().enumerate() {
+            options.sack[slot] = (left, left.wrapping_add(length));
         }
         segment.source.port += port;
         segment.sequence = number;
@@ -692,9 +692,9 @@ proptest! {
     /// Segments that wait for others are followed in the same order.
     #[test]
     fn waiting_changes_nothing(segments in prop::collection::vec(anything(), 0..200)) {
-        let reports = |few: usize| {
+        let reports = |limit: usize| {
             let mut connections = Connections::new(Limits { connections: 2, events: 5, points: 0 });
-            connections.here().few = few;
+            connections.table_mut().small_limit = limit;
             let mut time = 0_u64;
             for (step, mut segment) in segments.clone() {
                 time = time.wrapping_add(step);
@@ -725,11 +725,11 @@ proptest! {
             let limits = Limits { connections: 2, events: 5, points: 8 };
             let mut connections = Connections::on_threads(limits, threads);
             connections.large = 40;
-            connections.here().few = few;
+            connections.table_mut().small_limit = few;
             if scarce {
-                // They come home on the way.
-                let budget = Budget::new(team::most_events(more.ilog2()) + 5);
-                connections.here().followers = Followers::new(limits.events, budget);
+                // They come local on the way.
+                let quota = EventQuota::new(worker_pool::max_events(more.ilog2()) + 5);
+                connections.table_mut().analyzers = Analyzers::new(limits.events, quota);
             }
             let mut time = 0_u64;
             for (step, mut segment) in segments.clone() {
@@ -989,8 +989,8 @@ fn one_packet_is_little_and_counts_like_any_other() {
         packets += connections.finished().iter().map(one_data_packet).sum::<u64>();
     }
     assert_eq!(connections.count(), 10_000);
-    assert!(connections.here().lanes.iter().all(|lane| lane.is(LONE)));
-    assert!(connections.here().lanes.len() <= most);
+    assert!(connections.table_mut().entries.iter().all(|entry| entry.has(SINGLE)));
+    assert!(connections.table_mut().entries.len() <= most);
     packets += connections.finish().map(|report| one_data_packet(&report)).sum::<u64>();
     assert_eq!(packets, 10_000);
 }

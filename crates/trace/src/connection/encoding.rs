@@ -9,7 +9,7 @@
 //! The number of the frame, the time to live and the addresses are left out.
 
 use crate::frame::BLANK;
-use crate::segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment};
+use crate::segment::{Endpoint, Flags, MAX_SACK_BLOCKS, Nanos, Options, Segment};
 
 /// No segment takes more bytes.
 pub(super) const LONGEST: usize = 80;
@@ -39,9 +39,9 @@ const SACK_PERMITTED: u8 = 0x20;
 const MSS: u8 = 0x40;
 const WINDOW_SCALE: u8 = 0x80;
 
-/// What the last segment from an end said.
+/// What the last segment from an end previous.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct Previous {
     /// The number of the next, if it continues the sequence.
     next: u32,
     acknowledgement: u32,
@@ -58,7 +58,7 @@ struct Said {
 /// Writes segments of a connection, one after the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Encoder {
-    said: [Said; 2],
+    previous: [Previous; 2],
 }
 
 /// The first so many bytes of two words count, the lowest first.
@@ -77,8 +77,8 @@ impl Short {
 
     /// Writes it down, with what does not count behind it.
     #[inline(always)]
-    pub(super) fn write_to(&self, room: &mut [u8; SHORT]) {
-        let (low, high) = room.split_at_mut(8);
+    pub(super) fn write_to(&self, buffer: &mut [u8; SHORT]) {
+        let (low, high) = buffer.split_at_mut(8);
         low.copy_from_slice(&self.words[0].to_le_bytes());
         high.copy_from_slice(&self.words[1].to_le_bytes());
     }
@@ -97,8 +97,8 @@ impl Long {
     }
 
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        if let Some(place) = self.bytes.get_mut(self.length..self.length + N) {
-            place.copy_from_slice(&bytes);
+        if let Some(slot) = self.bytes.get_mut(self.length..self.length + N) {
+            slot.copy_from_slice(&bytes);
             self.length += N;
         }
     }
@@ -112,12 +112,12 @@ impl Encoder {
     /// The next segment, if little differs; `last`: the latest time of those before it.
     #[inline(always)]
     pub(super) fn short(&mut self, segment: &Segment, from: usize, last: Nanos) -> Option<Short> {
-        self.said[from & 1].short(segment, from & 1, last)
+        self.previous[from & 1].short(segment, from & 1, last)
     }
 
     /// The next segment, whatever it says.
     pub(super) fn long(&mut self, segment: &Segment, from: usize) -> Long {
-        self.said[from & 1].long(segment, from & 1)
+        self.previous[from & 1].long(segment, from & 1)
     }
 
     /// Adds the next segment to bytes.
@@ -132,17 +132,17 @@ impl Encoder {
         let Some(short) = self.short(segment, from, last) else {
             return bytes.extend_from_slice(self.long(segment, from).bytes());
         };
-        let mut room = [0; SHORT];
-        short.write_to(&mut room);
+        let mut buffer = [0; SHORT];
+        short.write_to(&mut buffer);
         // So many as are known beforehand are copied at once; those that do not count go again.
         let length = bytes.len() + short.len();
-        bytes.extend_from_slice(&room);
+        bytes.extend_from_slice(&buffer);
         bytes.truncate(length);
     }
 }
 
-impl Said {
-    /// What differs, and its length, if it is little; then it is said.
+impl Previous {
+    /// What differs, and its length, if it is little; then it is previous.
     #[inline(always)]
     fn short(&mut self, segment: &Segment, from: usize, last: Nanos) -> Option<Short> {
         let elapsed = segment.time.wrapping_sub(last);
@@ -181,7 +181,7 @@ impl Said {
         Some(Short { words: [low, high], length })
     }
 
-    /// All that a segment says; then it is said.
+    /// All that a segment says; then it is previous.
     #[inline(never)]
     fn long(&mut self, segment: &Segment, from: usize) -> Long {
         let (value, echo) = segment.options.timestamps.unwrap_or((self.value, self.echo));
@@ -233,7 +233,7 @@ fn marks(segment: &Segment) -> u8 {
 
 fn write_more(entry: &mut Long, segment: &Segment) {
     let Options { mss, window_scale, sack_permitted, sack, sack_blocks, cut, .. } = segment.options;
-    let blocks = usize::from(sack_blocks).min(MOST_SACK_BLOCKS);
+    let blocks = usize::from(sack_blocks).min(MAX_SACK_BLOCKS);
     let mark = |has, mark| if has { mark } else { 0 };
     let has = blocks as u8
         | mark(cut, CUT)
@@ -262,7 +262,7 @@ pub(super) fn read(
     let [first, second] = ends;
     let mut decoder = Decoder {
         bytes,
-        said: [Said::default(); 2],
+        previous: [Previous::default(); 2],
         segments: [
             Segment { source: first, destination: second, ..BLANK },
             Segment { source: second, destination: first, ..BLANK },
@@ -284,7 +284,7 @@ pub(super) fn read(
 /// Reads what an encoder wrote since it was new.
 struct Decoder<'a> {
     bytes: &'a [u8],
-    said: [Said; 2],
+    previous: [Previous; 2],
     /// The last from each end.
     segments: [Segment; 2],
 }
@@ -299,24 +299,24 @@ impl Decoder<'_> {
         };
         let word = u128::from_le_bytes(word);
         let (low, high) = (word as u64, (word >> 64) as u64);
-        let (said, segment) = (&mut self.said[from], &mut self.segments[from]);
+        let (previous, segment) = (&mut self.previous[from], &mut self.segments[from]);
         segment.time = last.wrapping_add(low >> 8 & 0xffff_ffff);
         segment.flags = Flags(low as u8 >> FLAGS);
         let more = (low >> 40) as u16;
         segment.acknowledgement = segment.acknowledgement.wrapping_add(more.into());
-        said.value = said.value.wrapping_add((word >> 56) as u32 & 0xffff);
-        said.echo = said.echo.wrapping_add((high >> 8) as u32 & 0xffff);
-        said.ip_id = said.ip_id.wrapping_add((high >> 24) as u16 & 0xff);
+        previous.value = previous.value.wrapping_add((word >> 56) as u32 & 0xffff);
+        previous.echo = previous.echo.wrapping_add((high >> 8) as u32 & 0xffff);
+        previous.ip_id = previous.ip_id.wrapping_add((high >> 24) as u16 & 0xff);
         segment.sequence = segment.sequence.wrapping_add(segment.payload);
         let length = if low as u8 & DIFFERS != 0 {
             segment.window = (high >> 32) as u16;
             segment.payload = (high >> 48) as u32;
-            segment.ip_bytes = segment.payload.wrapping_add(said.headers.into());
+            segment.ip_bytes = segment.payload.wrapping_add(previous.headers.into());
             SHORT
         } else {
             SHORTEST
         };
-        said.fill(segment);
+        previous.fill(segment);
         self.bytes = self.bytes.get(length..).unwrap_or_default();
     }
 
@@ -354,8 +354,8 @@ impl Decoder<'_> {
         if marks & MORE != 0 {
             self.more(&mut segment);
         }
-        self.said[from] = Said { value, echo, ip_id, headers, marks, ..Said::default() };
-        self.said[from].fill(&mut segment);
+        self.previous[from] = Previous { value, echo, ip_id, headers, marks, ..Previous::default() };
+        self.previous[from].fill(&mut segment);
         self.segments[from] = segment;
     }
 
@@ -382,14 +382,14 @@ impl Decoder<'_> {
         options.sack_permitted = has & SACK_PERMITTED != 0;
         options.mss = (has & MSS != 0).then(|| u16::from_le_bytes(self.take()));
         options.window_scale = (has & WINDOW_SCALE != 0).then(|| self.take::<1>()[0]);
-        options.sack_blocks = (has & BLOCKS).min(MOST_SACK_BLOCKS as u8);
+        options.sack_blocks = (has & BLOCKS).min(MAX_SACK_BLOCKS as u8);
         for block in &mut options.sack[..usize::from(options.sack_blocks)] {
             *block = (self.take_word(), self.take_word());
         }
     }
 }
 
-impl Said {
+impl Previous {
     /// Writes what a segment may have or not.
     #[inline(always)]
     fn fill(&self, segment: &mut Segment) {
@@ -412,7 +412,7 @@ mod tests {
     prop_compose! {
         fn options()(
             timestamps in prop::option::of((number(), number())),
-            sack in prop::collection::vec((number(), number()), 0..=MOST_SACK_BLOCKS),
+            sack in prop::collection::vec((number(), number()), 0..=MAX_SACK_BLOCKS),
             mss in prop::option::weighted(0.2, any::<u16>()),
             window_scale in prop::option::weighted(0.2, 0_u8..15),
             sack_permitted in prop::bool::weighted(0.2),

@@ -1,18 +1,18 @@
 //! Connections: what finds them, and what follows them.
 
-mod apart;
+mod table_thread;
 mod batch;
 mod encoding;
-mod follower;
-mod followers;
-mod live;
+mod analyzer;
+mod analyzers;
+mod state;
 mod table;
-mod team;
+mod worker_pool;
 mod worker;
 
 use std::thread::available_parallelism;
 
-use apart::Apart;
+use table_thread::TableThread;
 use table::{TOGETHER, Table};
 
 use crate::analysis::ConnectionReport;
@@ -21,8 +21,8 @@ use crate::segment::Segment;
 /// Segments after which a capture is large enough for threads: a megabyte or so.
 const LARGE: u64 = 1 << 14;
 /// More threads than this have nothing to do: one reads, one finds, one follows.
-const MOST_THREADS: usize = 2;
-/// Segments that go together to a table that is apart.
+const MAX_THREADS: usize = 2;
+/// Segments that go together to a table that is thread.
 const BATCH: usize = 1024;
 
 /// How much is kept.
@@ -51,17 +51,17 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Connections {
     limits: Limits,
-    /// Unless it is apart.
+    /// Unless it is thread.
     table: Option<Table>,
-    apart: Option<Apart>,
+    table_thread: Option<TableThread>,
     /// Segments that the table has not seen.
-    ahead: Vec<Segment>,
+    pending: Vec<Segment>,
     threads: usize,
     /// From so many segments on, threads are started.
     large: u64,
     pushed: u64,
     /// Reports that came back with the table.
-    found: Vec<ConnectionReport>,
+    reports: Vec<ConnectionReport>,
 }
 
 impl Default for Connections {
@@ -75,7 +75,7 @@ impl Connections {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let others = available_parallelism().map_or(0, |all| all.get() - 1);
-        Self::on_threads(limits, others.min(MOST_THREADS))
+        Self::on_threads(limits, others.min(MAX_THREADS))
     }
 
     /// The same with so many threads beside the caller's; 0 for none.
@@ -84,12 +84,12 @@ impl Connections {
         Self {
             limits,
             table: Some(Table::new(limits)),
-            apart: None,
-            ahead: Vec::new(),
+            table_thread: None,
+            pending: Vec::new(),
             threads,
             large: LARGE,
             pushed: 0,
-            found: Vec::new(),
+            reports: Vec::new(),
         }
     }
 
@@ -98,11 +98,11 @@ impl Connections {
     pub fn push(&mut self, segment: &Segment) {
         match &mut self.table {
             Some(table) if table.is_small() => _ = table.push(segment),
-            _ => self.put_off(segment),
+            _ => self.buffer(segment),
         }
         self.pushed += 1;
         if self.pushed == self.large {
-            self.part();
+            self.start_threads();
         }
     }
 
@@ -112,84 +112,84 @@ impl Connections {
         self.pushed += 1;
         let large = self.pushed == self.large;
         let threads = self.threads;
-        let table = self.here();
+        let table = self.table_mut();
         if large && table.is_small() {
-            table.part(threads);
+            table.start_threads(threads);
         }
         table.push(segment)
     }
 
     /// Connections that were followed.
     pub fn count(&mut self) -> u64 {
-        self.here().count()
+        self.table_mut().count()
     }
 
     /// Takes the reports of connections that have ended since the last call; those that threads still work at come
     /// with a later one.
     pub fn finished(&mut self) -> Vec<ConnectionReport> {
-        let mut found = std::mem::take(&mut self.found);
-        found.append(&mut match &mut self.apart {
-            Some(apart) => apart.finished(),
-            None => self.here().finished(),
+        let mut reports = std::mem::take(&mut self.reports);
+        reports.append(&mut match &mut self.table_thread {
+            Some(thread) => thread.finished(),
+            None => self.table_mut().finished(),
         });
-        found
+        reports
     }
 
     /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
     /// their first segments. Each connection goes as its report is made.
     pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
-        self.here();
+        self.table_mut();
         let threads = if self.pushed >= self.large { self.threads } else { 0 };
-        self.found
+        self.reports
             .into_iter()
             .chain(self.table.into_iter().flat_map(move |table| table.finish(threads)))
     }
 
     /// Where connections are many, several segments go to the table together.
     #[inline]
-    fn put_off(&mut self, segment: &Segment) {
-        self.ahead.push(*segment);
-        if self.ahead.len() >= if self.apart.is_some() { BATCH } else { TOGETHER } {
-            self.catch_up();
+    fn buffer(&mut self, segment: &Segment) {
+        self.pending.push(*segment);
+        if self.pending.len() >= if self.table_thread.is_some() { BATCH } else { TOGETHER } {
+            self.flush();
         }
     }
 
     /// The table sees what was put off.
     #[inline(never)]
-    fn catch_up(&mut self) {
-        if let Some(apart) = &self.apart {
-            self.ahead = apart.push_all(std::mem::take(&mut self.ahead));
+    fn flush(&mut self) {
+        if let Some(thread) = &self.table_thread {
+            self.pending = thread.push_all(std::mem::take(&mut self.pending));
         } else if let Some(table) = &mut self.table {
-            table.push_all(&self.ahead);
-            self.ahead.clear();
+            table.push_all(&self.pending);
+            self.pending.clear();
         }
     }
 
     /// The capture is large: from now on the table is on a thread of its own. If there is one more, that follows the
     /// connections where they are few; where they are many, to find them takes most of the time.
     #[cold]
-    fn part(&mut self) {
+    fn start_threads(&mut self) {
         let threads = self.threads;
-        let table = self.here();
+        let table = self.table_mut();
         if threads == 0 {
             return;
         }
         if table.is_small() {
-            table.part(threads - 1);
+            table.start_threads(threads - 1);
         }
-        self.apart = Apart::take(&mut self.table);
+        self.table_thread = TableThread::take(&mut self.table);
     }
 
     /// The table, which comes back, and has seen all.
     #[inline]
-    fn here(&mut self) -> &mut Table {
-        if !self.ahead.is_empty() {
-            self.catch_up();
+    fn table_mut(&mut self) -> &mut Table {
+        if !self.pending.is_empty() {
+            self.flush();
         }
-        if let Some(apart) = self.apart.take() {
-            let (table, found) = apart.dissolve();
+        if let Some(thread) = self.table_thread.take() {
+            let (table, reports) = thread.dissolve();
             self.table = table;
-            self.found.extend(found);
+            self.reports.extend(reports);
         }
         self.table.get_or_insert_with(|| Table::new(self.limits))
     }

@@ -23,17 +23,17 @@ pub(super) trait Work: Send + 'static {
 }
 
 /// Reports, or what a thread panicked with.
-pub(super) type Found<R> = Result<Vec<R>, Box<dyn Any + Send>>;
+pub(super) type WorkerResult<R> = Result<Vec<R>, Box<dyn Any + Send>>;
 
 /// The reports; of a thread that panicked, the same panic.
-pub(super) fn reports<R>(found: Found<R>) -> Vec<R> {
-    found.unwrap_or_else(|panic| resume_unwind(panic))
+pub(super) fn reports<R>(results: WorkerResult<R>) -> Vec<R> {
+    results.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// A thread that works.
 #[derive(Debug)]
 pub(super) struct Worker<W: Work> {
-    hand: SyncSender<W>,
+    state: SyncSender<W>,
     batches: SyncSender<W::Batch>,
     /// Batches that are done, to be filled again.
     spare: Receiver<W::Batch>,
@@ -41,25 +41,25 @@ pub(super) struct Worker<W: Work> {
 }
 
 impl<W: Work> Worker<W> {
-    /// Starts a thread, if there is one to be had; its reports go to `found`.
-    pub(super) fn start(name: &str, found: Sender<Found<W::Report>>) -> Option<Self> {
-        let (hand, taken) = sync_channel(1);
+    /// Starts a thread, if there is one to be had; its reports go to `results`.
+    pub(super) fn start(name: &str, results: Sender<WorkerResult<W::Report>>) -> Option<Self> {
+        let (state, taken) = sync_channel(1);
         let (batches, queue) = sync_channel(QUEUED);
         let (emptied, spare) = channel();
-        let work = move || work(taken.recv().ok()?, &queue, &emptied, &found);
+        let work = move || work(taken.recv().ok()?, &queue, &emptied, &results);
         let thread = Builder::new().name(name.to_owned()).spawn(work).ok()?;
-        Some(Self { hand, batches, spare, thread })
+        Some(Self { state, batches, spare, thread })
     }
 
     /// Hands over what it works with, once, before the first batch.
-    pub(super) fn hand(&self, work: W) {
+    pub(super) fn set_state(&self, work: W) {
         // It waits for nothing else: the channel is open.
-        let _ = self.hand.send(work);
+        let _ = self.state.send(work);
     }
 
     /// Tells it what a batch says; an empty one to be filled.
     #[inline(never)]
-    pub(super) fn tell(&self, batch: W::Batch) -> W::Batch {
+    pub(super) fn submit(&self, batch: W::Batch) -> W::Batch {
         // If nobody takes it any more, the thread has said why.
         let _ = self.batches.send(batch);
         self.spare.try_recv().unwrap_or_default()
@@ -67,8 +67,8 @@ impl<W: Work> Worker<W> {
 
     /// The thread ends, when it has done all; what it worked with, unless it panicked.
     pub(super) fn end(self) -> Option<W> {
-        let Self { hand, batches, thread, .. } = self;
-        drop((hand, batches));
+        let Self { state, batches, thread, .. } = self;
+        drop((state, batches));
         thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
@@ -78,7 +78,7 @@ fn work<W: Work>(
     mut worker: W,
     queue: &Receiver<W::Batch>,
     emptied: &Sender<W::Batch>,
-    sender: &Sender<Found<W::Report>>,
+    sender: &Sender<WorkerResult<W::Report>>,
 ) -> Option<W> {
     let all = AssertUnwindSafe(|| {
         let mut batches = Vec::with_capacity(QUEUED);
@@ -86,11 +86,11 @@ fn work<W: Work>(
             // All that wait at once: who waits for room is woken once for several.
             batches.extend(iter::once(first).chain(queue.try_iter().take(QUEUED - 1)));
             for mut batch in batches.drain(..) {
-                let found = worker.work(&mut batch);
+                let results = worker.work(&mut batch);
                 // It is filled again, or not.
                 let _ = emptied.send(batch);
                 // Nobody listens any more if the whole was given up.
-                if !found.is_empty() && sender.send(Ok(found)).is_err() {
+                if !results.is_empty() && sender.send(Ok(results)).is_err() {
                     return;
                 }
             }

@@ -1,7 +1,7 @@
 //! IPv4 and IPv6, down to TCP, or to what else they carry.
 
 use super::link::Version;
-use super::{long, tcp, word};
+use super::{u32_at, tcp, u16_at};
 use crate::reader::Skip;
 use crate::segment::Segment;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,12 +16,12 @@ pub(super) struct Length {
     /// Bytes that were on the wire from here on, as the capture says; they count where IP itself does not say.
     pub(super) original: u32,
     /// The link leaves room for no more.
-    pub(super) most: usize,
+    pub(super) max: usize,
 }
 
 impl Length {
     fn bounded(self, total: u32) -> u32 {
-        u32::try_from(self.most).map_or(total, |most| total.min(most))
+        u32::try_from(self.max).map_or(total, |max| total.min(max))
     }
 }
 
@@ -50,7 +50,7 @@ fn version_4(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(),
         return Err(Skip::Cut);
     };
     let header_length = usize::from(header[0] & 0xf) * 4;
-    let total = match word(header, 2) {
+    let total = match u16_at(header, 2) {
         // BIG TCP, or a super-segment not yet cut: longer than the field can say.
         0 => length.original,
         total => length.bounded(u32::from(total)),
@@ -61,16 +61,16 @@ fn version_4(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(),
     if header[9] != TCP {
         return Err(Skip::NotTcp);
     }
-    let fragment = word(header, 6);
+    let fragment = u16_at(header, 6);
     if fragment & 0x1fff != 0 {
         return Err(Skip::Fragment);
     }
     segment.fragment = fragment & 0x2000 != 0;
-    segment.ip_id = Some(word(header, 4));
+    segment.ip_id = Some(u16_at(header, 4));
     segment.ecn = header[1] & 3;
     segment.ttl = header[8];
     segment.ip_bytes = total;
-    let address = |at: usize| IpAddr::V4(Ipv4Addr::from(long(header, at)));
+    let address = |at: usize| IpAddr::V4(Ipv4Addr::from(u32_at(header, at)));
     segment.source.address = address(12);
     segment.destination.address = address(16);
     // What follows the packet is padding of the link.
@@ -104,7 +104,7 @@ fn version_6(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(),
 
 /// What an IP packet carries, other than TCP.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Carried<'a> {
+pub(super) struct IpPayload<'a> {
     /// Its number, as in the IP header.
     pub(super) protocol: u8,
     /// As far as they were kept.
@@ -119,11 +119,11 @@ pub(super) struct Carried<'a> {
 
 /// What a packet carries that [`dissect`] found no TCP in. Of one in fragments the first has its beginning, and the
 /// others are not asked.
-pub(super) fn carried(
+pub(super) fn payload(
     version: Version,
     packet: &[u8],
     length: Length,
-) -> Result<Carried<'_>, Skip> {
+) -> Result<IpPayload<'_>, Skip> {
     let (at, total, protocol, fragment) = match (packet.first_chunk::<40>(), packet) {
         (Some(header), _) if version == Version::Six || header[0] >> 4 == 6 => {
             let mut walk = Walk::new(header, length);
@@ -133,14 +133,14 @@ pub(super) fn carried(
             (walk.at, walk.total, walk.next, walk.fragment)
         }
         (_, [first, ..]) if first >> 4 == 4 && packet.len() >= 20 => {
-            let total = match word(packet, 2) {
+            let total = match u16_at(packet, 2) {
                 0 => length.original,
                 total => length.bounded(u32::from(total)),
             };
-            if word(packet, 6) & 0x1fff != 0 {
+            if u16_at(packet, 6) & 0x1fff != 0 {
                 return Err(Skip::NotTcp);
             }
-            let fragment = word(packet, 6) & 0x2000 != 0;
+            let fragment = u16_at(packet, 6) & 0x2000 != 0;
             (usize::from(first & 0xf) * 4, total, packet[9], fragment)
         }
         _ => return Err(Skip::Cut),
@@ -148,7 +148,7 @@ pub(super) fn carried(
     let left = total.checked_sub(at as u32).ok_or(Skip::Broken)?;
     let kept = &packet[..packet.len().min(total as usize)];
     let bytes = kept.get(at..).ok_or(Skip::Cut)?;
-    Ok(Carried { protocol, bytes, length: left, total, fragment })
+    Ok(IpPayload { protocol, bytes, length: left, total, fragment })
 }
 
 fn address_6(bytes: &[u8]) -> IpAddr {
@@ -173,11 +173,11 @@ impl Walk {
         Self {
             next: header[6],
             at: 40,
-            total: match word(header, 4) {
+            total: match u16_at(header, 4) {
                 0 => length.original.max(40),
                 payload => length.bounded(40 + u32::from(payload)),
             },
-            jumbo: word(header, 4) == 0,
+            jumbo: u16_at(header, 4) == 0,
             fragment: false,
         }
     }
@@ -200,7 +200,7 @@ impl Walk {
             self.hop_by_hop(&header[2..])?;
         }
         if self.next == 44 {
-            let fragment = word(header, 2);
+            let fragment = u16_at(header, 2);
             if fragment & 0xfff8 != 0 {
                 return Err(if header[0] == TCP { Skip::Fragment } else { Skip::NotTcp });
             }
@@ -223,7 +223,7 @@ impl Walk {
                 [0, rest @ ..] => options = rest,
                 [JUMBO, 4, rest @ ..] if rest.len() >= 4 => {
                     // Only a host makes such packets of its own, and knows how long they are.
-                    let total = u64::from(long(rest, 0)) + 40;
+                    let total = u64::from(u32_at(rest, 0)) + 40;
                     if total > u64::from(self.total) {
                         return Err(Skip::Broken);
                     }

@@ -1,6 +1,6 @@
 //! From the link to the IP header: one step for each header.
 
-use super::{long, word};
+use super::{u32_at, u16_at};
 use crate::reader::Skip;
 
 /// How the frames of an interface begin, by its LINKTYPE number.
@@ -80,16 +80,16 @@ impl Link {
     /// Number of the interface in the header of a frame.
     #[cold]
     pub(crate) fn interface(self, frame: &[u8]) -> Option<u32> {
-        frame.get(4..8).filter(|_| self.has_interface()).map(|four| long(four, 0))
+        frame.get(4..8).filter(|_| self.has_interface()).map(|four| u32_at(four, 0))
     }
 }
 
-/// The IP packet in a frame: the version that the link says, its bytes and more, and the most that it can have,
+/// The IP packet in a frame: the version that the link says, its bytes and more, and the max that it can have,
 /// as far as the link says.
 #[inline(always)]
 pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8], usize), Skip> {
     match link {
-        Link::Known(skipped, layer) => climb(layer, after(frame, skipped)?),
+        Link::Known(skipped, layer) => find_ip(layer, after(frame, skipped)?),
         Link::Unknown(_) => Err(Skip::UnknownLink),
         Link::Undescribed => Err(Skip::Broken),
     }
@@ -97,7 +97,7 @@ pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8],
 
 /// The same from a layer on that begins with these bytes.
 #[inline(always)]
-pub(super) fn climb(mut layer: Layer, from: &[u8]) -> Result<(Version, &[u8], usize), Skip> {
+pub(super) fn find_ip(mut layer: Layer, from: &[u8]) -> Result<(Version, &[u8], usize), Skip> {
     let (mut rest, mut end) = (from, usize::MAX);
     // Every step leaves bytes behind or comes nearer to IP, so that this ends.
     loop {
@@ -106,31 +106,31 @@ pub(super) fn climb(mut layer: Layer, from: &[u8]) -> Result<(Version, &[u8], us
             Layer::Typed(kind) => typed(kind, rest)?,
             Layer::Ip(version) => {
                 // A session that claims fewer bytes than its own header.
-                let most = end.checked_sub(from.len() - rest.len()).ok_or(Skip::Broken)?;
-                return Ok((version, rest, most));
+                let max = end.checked_sub(from.len() - rest.len()).ok_or(Skip::Broken)?;
+                return Ok((version, rest, max));
             }
             Layer::Pppoe => {
-                let (next, inside, length) = pppoe(rest)?;
-                end = from.len() - inside.len() + length;
-                (next, inside)
+                let (next, inner, length) = pppoe(rest)?;
+                end = from.len() - inner.len() + length;
+                (next, inner)
             }
-            other => seldom(other, rest)?,
+            other => rare_step(other, rest)?,
         };
     }
 }
 
-/// Steps that most frames do not need.
+/// Steps that max frames do not need.
 #[inline(never)]
-fn seldom(layer: Layer, rest: &[u8]) -> Step<'_> {
+fn rare_step(layer: Layer, rest: &[u8]) -> Step<'_> {
     match layer {
-        Layer::Type => Ok((Layer::Typed(word(head(rest, 2)?, 0)), &rest[2..])),
-        Layer::Cooked2 => Ok((Layer::Typed(word(head(rest, 20)?, 0)), &rest[20..])),
+        Layer::Type => Ok((Layer::Typed(u16_at(head(rest, 2)?, 0)), &rest[2..])),
+        Layer::Cooked2 => Ok((Layer::Typed(u16_at(head(rest, 20)?, 0)), &rest[20..])),
         Layer::Llc => llc(rest),
         Layer::PppFraming => ppp_framing(rest),
         Layer::Ppp => ppp(rest),
         Layer::Mpls => mpls(rest),
         Layer::Family => family(rest),
-        Layer::Infiniband => Ok((Layer::Typed(word(head(rest, 4)?, 0)), &rest[4..])),
+        Layer::Infiniband => Ok((Layer::Typed(u16_at(head(rest, 4)?, 0)), &rest[4..])),
         Layer::Ethernet | Layer::Typed(_) | Layer::Pppoe | Layer::Ip(_) => Ok((layer, rest)),
     }
 }
@@ -149,7 +149,7 @@ pub(super) fn after(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
 
 #[inline(always)]
 fn ethernet(rest: &[u8]) -> Step<'_> {
-    Ok((Layer::Typed(word(head(rest, 14)?, 12)), &rest[14..]))
+    Ok((Layer::Typed(u16_at(head(rest, 14)?, 12)), &rest[14..]))
 }
 
 #[inline(always)]
@@ -159,7 +159,7 @@ fn typed(kind: u16, rest: &[u8]) -> Step<'_> {
         0x86dd => Ok((Layer::Ip(Version::Six), rest)),
         // Customer and service tags, and what service tags were before IEEE 802.1ad.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => {
-            Ok((Layer::Typed(word(head(rest, 4)?, 2)), &rest[4..]))
+            Ok((Layer::Typed(u16_at(head(rest, 4)?, 2)), &rest[4..]))
         }
         0x8847 | 0x8848 => Ok((Layer::Mpls, rest)),
         0x8864 => Ok((Layer::Pppoe, rest)),
@@ -173,7 +173,7 @@ fn llc(rest: &[u8]) -> Step<'_> {
     match head(rest, 3)? {
         // SNAP, with the organisation that takes the types of Ethernet.
         [0xaa, 0xaa, 3] => match head(rest, 8)?[3..6] {
-            [0, 0, 0] | [0, 0, 0xf8] => Ok((Layer::Typed(word(rest, 6)), &rest[8..])),
+            [0, 0, 0] | [0, 0, 0xf8] => Ok((Layer::Typed(u16_at(rest, 6)), &rest[8..])),
             _ => Err(Skip::NotIp),
         },
         [6, 6, 3] => Ok((Layer::Ip(Version::Four), &rest[3..])),
@@ -194,7 +194,7 @@ fn ppp(rest: &[u8]) -> Step<'_> {
     // The upper byte may be left out if it is zero; the lower is odd (RFC 1661, section 2).
     let (protocol, rest) = match *rest {
         [first, ..] if first & 1 == 1 => (u16::from(first), &rest[1..]),
-        _ => (word(head(rest, 2)?, 0), &rest[2..]),
+        _ => (u16_at(head(rest, 2)?, 0), &rest[2..]),
     };
     match protocol {
         0x0021 => Ok((Layer::Ip(Version::Four), rest)),
@@ -217,7 +217,7 @@ fn pppoe(rest: &[u8]) -> Result<(Layer, &[u8], usize), Skip> {
 fn mpls(mut rest: &[u8]) -> Step<'_> {
     const BOTTOM: u32 = 0x100;
     loop {
-        let label = long(head(rest, 4)?, 0);
+        let label = u32_at(head(rest, 4)?, 0);
         rest = &rest[4..];
         if label & BOTTOM != 0 {
             break;
@@ -234,7 +234,7 @@ fn mpls(mut rest: &[u8]) -> Step<'_> {
 }
 
 fn family(rest: &[u8]) -> Step<'_> {
-    let value = long(head(rest, 4)?, 0);
+    let value = u32_at(head(rest, 4)?, 0);
     // In the byte order of the machine that captured: the one in which it is small.
     let version = match value.min(value.swap_bytes()) {
         2 => Version::Four,

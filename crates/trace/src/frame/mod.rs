@@ -42,7 +42,7 @@ const NO_OPTIONS: Options = Options {
     mss: None,
     window_scale: None,
     sack_permitted: false,
-    sack: [(0, 0); crate::segment::MOST_SACK_BLOCKS],
+    sack: [(0, 0); crate::segment::MAX_SACK_BLOCKS],
     sack_blocks: 0,
     timestamps: None,
     cut: false,
@@ -57,9 +57,9 @@ pub(crate) fn dissect(
     original: u32,
     segment: &mut Segment,
 ) -> Result<(u32, Tunnels), Skip> {
-    let (version, packet, most) = link::network_layer(link, frame)?;
+    let (version, packet, max) = link::network_layer(link, frame)?;
     let before = (frame.len() - packet.len()) as u32;
-    let length = ip::Length { original: original.saturating_sub(before), most };
+    let length = ip::Length { original: original.saturating_sub(before), max };
     let (bytes, tunnels) = match ip::dissect(version, packet, length, segment) {
         Ok(()) => (segment.ip_bytes, Tunnels::default()),
         Err(Skip::NotTcp) => tunnel::dissect(version, packet, length, segment)?,
@@ -70,12 +70,12 @@ pub(crate) fn dissect(
 
 /// Two bytes in network order.
 #[inline(always)]
-fn word(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+fn u16_at(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_be_bytes([bytes[offset], bytes[offset + 1]])
 }
 
 /// Four bytes in network order.
 #[inline(always)]
-fn long(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_be_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
 }

@@ -1,7 +1,7 @@
 //! TCP options: what is left of them, and what is wrong with them.
 
-use super::{NO_OPTIONS, long, word};
-use crate::segment::{MOST_SACK_BLOCKS, Options};
+use super::{NO_OPTIONS, u32_at, u16_at};
+use crate::segment::{MAX_SACK_BLOCKS, Options};
 
 const END: u8 = 0;
 const NOTHING: u8 = 1;
@@ -12,7 +12,7 @@ const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
 /// RFC 7323, section 2.3.
-const MOST_SHIFT: u8 = 14;
+const MAX_SHIFT: u8 = 14;
 
 /// Reads what was `kept` of `length` bytes of options; three kinds count in a SYN only.
 #[inline(always)]
@@ -22,7 +22,7 @@ pub(super) fn read(kept: &[u8], length: usize, syn: bool) -> Options {
         [] if length == 0 => {}
         // As nearly all stacks send it when there is nothing else (RFC 7323, appendix A).
         [NOTHING, NOTHING, TIMESTAMPS, 10, values @ ..] if kept.len() == 12 && length == 12 => {
-            options.timestamps = Some((long(values, 0), long(values, 4)));
+            options.timestamps = Some((u32_at(values, 0), u32_at(values, 4)));
         }
         _ => any(&mut options, kept, length, syn),
     }
@@ -57,22 +57,22 @@ fn any(options: &mut Options, kept: &[u8], length: usize, syn: bool) {
 /// Takes one option in; false if its size is not what it must be.
 fn one(options: &mut Options, kind: u8, value: &[u8], syn: bool) -> bool {
     match (kind, value.len()) {
-        (MSS, 2) => options.mss = syn.then(|| word(value, 0)).or(options.mss),
+        (MSS, 2) => options.mss = syn.then(|| u16_at(value, 0)).or(options.mss),
         (WINDOW_SCALE, 1) => {
-            let shift = value[0].min(MOST_SHIFT);
+            let shift = value[0].min(MAX_SHIFT);
             options.window_scale = syn.then_some(shift).or(options.window_scale);
         }
         (SACK_PERMITTED, 0) => options.sack_permitted |= syn,
         (SACK, size) => {
-            let blocks = value.chunks_exact(8).take(MOST_SACK_BLOCKS);
+            let blocks = value.chunks_exact(8).take(MAX_SACK_BLOCKS);
             options.sack_blocks = 0;
             for (place, block) in options.sack.iter_mut().zip(blocks) {
-                *place = (long(block, 0), long(block, 4));
+                *place = (u32_at(block, 0), u32_at(block, 4));
                 options.sack_blocks += 1;
             }
             return size % 8 == 0;
         }
-        (TIMESTAMPS, 8) => options.timestamps = Some((long(value, 0), long(value, 4))),
+        (TIMESTAMPS, 8) => options.timestamps = Some((u32_at(value, 0), u32_at(value, 4))),
         (MSS | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS, _) => return false,
         _ => {}
     }

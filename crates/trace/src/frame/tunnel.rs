@@ -5,14 +5,14 @@
 
 use std::fmt;
 
-use super::ip::{self, Carried, Length};
-use super::link::{Layer, Version, after, climb, head};
-use super::{long, word};
+use super::ip::{self, IpPayload, Length};
+use super::link::{Layer, Version, after, find_ip, head};
+use super::{u32_at, u16_at};
 use crate::reader::Skip;
 use crate::segment::Segment;
 
 /// Tunnels in each other; more are taken for nonsense.
-const MOST_NESTED: usize = 8;
+const MAX_NESTED: usize = 8;
 /// Ethernet in GRE (RFC 1701), as NVGRE has it, too (RFC 7637).
 const ETHERNET_BRIDGED: u16 = 0x6558;
 
@@ -72,7 +72,7 @@ impl fmt::Display for Tunnels {
 }
 
 /// What is in a tunnel.
-struct Inside<'a> {
+struct Inner<'a> {
     kind: Kind,
     layer: Layer,
     bytes: &'a [u8],
@@ -81,7 +81,7 @@ struct Inside<'a> {
 }
 
 /// What an opened tunnel leads to, or why it is none.
-type Opened<'a> = Result<Inside<'a>, Skip>;
+type Opened<'a> = Result<Inner<'a>, Skip>;
 
 /// Fills in what headers say of the TCP segment within the tunnels of a packet that has none itself. Returns the bytes
 /// of the outermost packet.
@@ -92,18 +92,18 @@ pub(super) fn dissect(
     length: Length,
     segment: &mut Segment,
 ) -> Result<(u32, Tunnels), Skip> {
-    let mut outer = ip::carried(version, packet, length)?;
+    let mut outer = ip::payload(version, packet, length)?;
     let (total, mut tunnels, mut fragment) = (outer.total, Tunnels::default(), false);
-    for _ in 0..MOST_NESTED {
-        let inside = open(&outer)?;
-        tunnels.add(inside.kind);
+    for _ in 0..MAX_NESTED {
+        let inner = open(&outer)?;
+        tunnels.add(inner.kind);
         fragment |= outer.fragment;
-        let (version, packet, length) = unwrap(&outer, &inside)?;
+        let (version, packet, length) = unwrap(&outer, &inner)?;
         match ip::dissect(version, packet, length, segment) {
-            Err(Skip::NotTcp) => outer = ip::carried(version, packet, length)?,
+            Err(Skip::NotTcp) => outer = ip::payload(version, packet, length)?,
             Err(Skip::NotIp) => return Err(Skip::NotTcp),
             Err(other) => return Err(other),
-            Ok(()) if !fragment && !inside.mirrored && exceeds(segment, length) => {
+            Ok(()) if !fragment && !inner.mirrored && exceeds(segment, length) => {
                 return Err(Skip::Broken);
             }
             Ok(()) => {
@@ -117,16 +117,16 @@ pub(super) fn dissect(
 
 /// The packet within, and how long it can be.
 fn unwrap<'a>(
-    outer: &Carried<'_>,
-    inside: &Inside<'a>,
+    outer: &IpPayload<'_>,
+    inner: &Inner<'a>,
 ) -> Result<(Version, &'a [u8], Length), Skip> {
-    let found = climb(inside.layer, inside.bytes);
-    let (version, packet, most) = found.map_err(|reason| match reason {
+    let found = find_ip(inner.layer, inner.bytes);
+    let (version, packet, max) = found.map_err(|reason| match reason {
         Skip::NotIp => Skip::NotTcp,
         other => other,
     })?;
     let before = (outer.bytes.len() - packet.len()) as u32;
-    Ok((version, packet, Length { original: outer.length.saturating_sub(before), most }))
+    Ok((version, packet, Length { original: outer.length.saturating_sub(before), max }))
 }
 
 /// The packet says that it is longer than the one that it is in.
@@ -134,7 +134,7 @@ fn exceeds(segment: &Segment, length: Length) -> bool {
     segment.ip_bytes > length.original
 }
 
-fn open<'a>(outer: &Carried<'a>) -> Opened<'a> {
+fn open<'a>(outer: &IpPayload<'a>) -> Opened<'a> {
     let bytes = outer.bytes;
     match outer.protocol {
         4 => Ok(plain(Kind::IpInIp, Layer::Ip(Version::Four), bytes)),
@@ -150,13 +150,13 @@ fn open<'a>(outer: &Carried<'a>) -> Opened<'a> {
     }
 }
 
-fn plain(kind: Kind, layer: Layer, bytes: &[u8]) -> Inside<'_> {
-    Inside { kind, layer, bytes, mirrored: false }
+fn plain(kind: Kind, layer: Layer, bytes: &[u8]) -> Inner<'_> {
+    Inner { kind, layer, bytes, mirrored: false }
 }
 
 /// RFC 2784 with the key and the sequence number of RFC 2890; version 1 is PPTP's (RFC 2637).
 fn gre(bytes: &[u8]) -> Opened<'_> {
-    let (flags, protocol) = (word(head(bytes, 4)?, 0), word(bytes, 2));
+    let (flags, protocol) = (u16_at(head(bytes, 4)?, 0), u16_at(bytes, 2));
     let field = |bit: u16| if flags & bit != 0 { 4 } else { 0 };
     let (checksum, routing, key, sequence) = (0x8000, 0x4000, 0x2000, 0x1000);
     match (flags & 7, protocol) {
@@ -193,12 +193,12 @@ fn gre(bytes: &[u8]) -> Opened<'_> {
 
 fn mirrored(bytes: &[u8], header: usize) -> Opened<'_> {
     let bytes = after(bytes, header)?;
-    Ok(Inside { kind: Kind::Erspan, layer: Layer::Ethernet, bytes, mirrored: true })
+    Ok(Inner { kind: Kind::Erspan, layer: Layer::Ethernet, bytes, mirrored: true })
 }
 
 /// By the port that it is sent to.
-fn udp<'a>(outer: &Carried<'a>) -> Opened<'a> {
-    let port = word(head(outer.bytes, 8)?, 2);
+fn udp<'a>(outer: &IpPayload<'a>) -> Opened<'a> {
+    let port = u16_at(head(outer.bytes, 8)?, 2);
     let tunnel = match port {
         // 8472: what Linux took before the number was assigned.
         4789 | 8472 => vxlan,
@@ -208,7 +208,7 @@ fn udp<'a>(outer: &Carried<'a>) -> Opened<'a> {
         6635 => mpls,
         _ => return Err(Skip::NotTcp),
     };
-    let length = u32::from(word(outer.bytes, 4));
+    let length = u32::from(u16_at(outer.bytes, 4));
     // 0 where the packet is longer than the field can say.
     if length != 0 && (length < 8 || length > outer.length) && !outer.fragment {
         return Err(Skip::NotTcp);
@@ -246,7 +246,7 @@ fn geneve(bytes: &[u8]) -> Opened<'_> {
         return Err(Skip::NotTcp);
     }
     let options = usize::from(header[0] & 0x3f) * 4;
-    let layer = match word(header, 2) {
+    let layer = match u16_at(header, 2) {
         ETHERNET_BRIDGED => Layer::Ethernet,
         kind @ (0x0800 | 0x86dd) => Layer::Typed(kind),
         _ => return Err(Skip::NotTcp),
@@ -279,7 +279,7 @@ fn gtp(bytes: &[u8]) -> Opened<'_> {
 
 /// RFC 7510.
 fn mpls(bytes: &[u8]) -> Opened<'_> {
-    match long(head(bytes, 4)?, 0) {
+    match u32_at(head(bytes, 4)?, 0) {
         0 => Err(Skip::NotTcp),
         _ => Ok(plain(Kind::Mpls, Layer::Mpls, bytes)),
     }

@@ -12,9 +12,9 @@ const SILENT: Nanos = 1_000_000_000;
 /// Interfaces share the load if one segment in so many on another interface was new.
 const SHARED: u64 = 4;
 /// Directions that are remembered; then all are forgotten.
-const MOST_DIRECTIONS: usize = 1 << 16;
+const MAX_DIRECTIONS: usize = 1 << 16;
 /// Numbers of interfaces that are kept for the warning.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 #[derive(Debug)]
 struct Tap {
@@ -63,7 +63,7 @@ pub(super) struct Interfaces {
 impl Interfaces {
     /// Whether the segment is a copy on another interface.
     pub(super) fn is_copy(&mut self, segment: &Segment, interface: u32) -> bool {
-        if self.taps.len() >= MOST_DIRECTIONS {
+        if self.taps.len() >= MAX_DIRECTIONS {
             self.taps.clear();
         }
         let direction = (segment.source, segment.destination);
@@ -72,7 +72,7 @@ impl Interfaces {
         let tap = self.taps.entry(direction).or_insert(first);
         let silent = segment.time.saturating_sub(tap.last) > SILENT;
         if tap.interface != interface && !silent && tap.has_carried(numbers) {
-            if self.others.len() < MOST_NAMED && self.others.insert(interface) {
+            if self.others.len() < MAX_NAMED && self.others.insert(interface) {
                 let numbers: Vec<_> = self.others.iter().map(ToString::to_string).collect();
                 self.left_out = numbers.join(", ");
             }

@@ -6,13 +6,13 @@ mod clock;
 mod interfaces;
 mod pcap;
 mod pcapng;
-mod repeats;
+mod repetition;
 mod source;
 mod summary;
 mod zstandard;
 
 pub use source::Stopped;
-pub use summary::{Damage, Fault, Skip, Skipped, Summary};
+pub use summary::{Damage, DamageKind, Skip, Skipped, Summary};
 
 use crate::frame::{self, Link, Tunnels};
 use crate::segment::{Nanos, Segment};
@@ -20,7 +20,7 @@ use buffer::Buffer;
 use interfaces::Interfaces;
 use pcap::Pcap;
 use pcapng::Pcapng;
-use repeats::{LONG_STEP, Repeats};
+use repetition::{LONG_STEP, Repeats};
 use source::Source;
 use std::fs::File;
 use std::io::{self, Read};
@@ -39,7 +39,7 @@ struct Frame {
     /// Where its bytes begin and end in what is held.
     from: usize,
     to: usize,
-    /// Bytes of the whole record.
+    /// Bytes of the complete record.
     length: u64,
 }
 
@@ -48,7 +48,7 @@ enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
     /// It is over, or what follows cannot be understood.
-    Over,
+    Ended,
 }
 
 /// Why a stream cannot be read as a capture at all.
@@ -102,8 +102,8 @@ impl<R: Read> Reader<R> {
     /// The stream cannot be read, or is no capture.
     pub fn new(stream: R) -> Result<Self, ReadError> {
         let mut buffer = Buffer::new(Source::new(stream)?);
-        let whole = buffer.ensure(4);
-        let Some(&magic) = buffer.view().first_chunk::<4>().filter(|_| whole) else {
+        let complete = buffer.ensure(4);
+        let Some(&magic) = buffer.view().first_chunk::<4>().filter(|_| complete) else {
             return Err(match buffer.take_error() {
                 Some(error) => error.into(),
                 None if buffer.view().is_empty() => ReadError::Empty,
@@ -116,12 +116,12 @@ impl<R: Read> Reader<R> {
         } else if let Some(kind) = Pcap::recognise(magic) {
             Pcap::open(kind, &mut buffer, &mut summary).map(Format::Pcap)
         } else {
-            return Err(ReadError::Unrecognised(likeness(magic)));
+            return Err(ReadError::Unrecognised(describe_magic(magic)));
         };
         let segment = frame::BLANK;
         let mut reader = Self {
             buffer,
-            format: Format::Over,
+            format: Format::Ended,
             last: 0,
             back: None,
             repeats: Repeats::default(),
@@ -132,7 +132,7 @@ impl<R: Read> Reader<R> {
         };
         match format {
             Ok(format) => reader.format = format,
-            Err(fault) => reader.stop(fault),
+            Err(damage) => reader.stop(damage),
         }
         Ok(reader)
     }
@@ -142,19 +142,19 @@ impl<R: Read> Reader<R> {
     pub fn next_segment(&mut self) -> Option<&Segment> {
         while let Some(frame) = self.next_frame() {
             self.summary.frames += 1;
-            self.look_at_time(frame.time);
+            self.check_time(frame.time);
             let result = self.dissect(&frame);
             if !self.buffer.skip(frame.length) {
-                self.stop(Fault::RecordCut);
+                self.stop(DamageKind::RecordCut);
             }
             match result {
                 Ok(()) if self.repeats.is_copy(&self.segment, self.back.is_some()) => {
                     self.back = None;
                     self.summary.skipped.repeated += 1;
                 }
-                Ok(()) if self.summary.has_interfaces && self.is_elsewhere() => {}
+                Ok(()) if self.summary.has_interfaces && self.is_interface_copy() => {}
                 Ok(()) => {
-                    self.step_back();
+                    self.confirm_step_back();
                     self.summary.segments += 1;
                     return Some(&self.segment);
                 }
@@ -183,7 +183,7 @@ impl<R: Read> Reader<R> {
         let next = match &mut self.format {
             Format::Pcap(pcap) => pcap.next(&mut self.buffer),
             Format::Pcapng(pcapng) => pcapng.next(&mut self.buffer, &mut self.summary),
-            Format::Over => return None,
+            Format::Ended => return None,
         };
         match next {
             Ok(Some(frame)) => Some(frame),
@@ -191,8 +191,8 @@ impl<R: Read> Reader<R> {
                 self.finish();
                 None
             }
-            Err(fault) => {
-                self.stop(fault);
+            Err(damage) => {
+                self.stop(damage);
                 None
             }
         }
@@ -212,7 +212,7 @@ impl<R: Read> Reader<R> {
         if frame.original < frame.kept.max(needed) {
             self.summary.wrong_lengths += 1;
         }
-        if result.is_ok() && !self.repeats.following() {
+        if result.is_ok() && !self.repeats.is_skipping() {
             self.summary.first_fragments += u64::from(segment.fragment);
             self.summary.cut_options += u64::from(segment.options.cut);
             if !tunnels.is_empty() {
@@ -225,7 +225,7 @@ impl<R: Read> Reader<R> {
 
     /// The last segment is a copy on another interface than its direction's.
     #[cold]
-    fn is_elsewhere(&mut self) -> bool {
+    fn is_interface_copy(&mut self) -> bool {
         let Some(interface) = self.interface else { return false };
         let copy = self.interfaces.is_copy(&self.segment, interface);
         if copy {
@@ -239,26 +239,26 @@ impl<R: Read> Reader<R> {
     }
 
     #[inline(always)]
-    fn look_at_time(&mut self, time: Nanos) {
+    fn check_time(&mut self, time: Nanos) {
         if time < self.last {
-            self.steps_back(self.last - time);
+            self.on_step_back(self.last - time);
         }
         self.last = time;
     }
 
     #[cold]
-    fn steps_back(&mut self, by: Nanos) {
-        if by < LONG_STEP && !self.repeats.following() {
+    fn on_step_back(&mut self, by: Nanos) {
+        if by < LONG_STEP && !self.repeats.is_skipping() {
             self.summary.note_back(by);
-        } else if !self.repeats.following() {
-            self.step_back();
+        } else if !self.repeats.is_skipping() {
+            self.confirm_step_back();
             self.back = Some(by);
         }
     }
 
     /// The last long step back led to no copy.
     #[inline(always)]
-    fn step_back(&mut self) {
+    fn confirm_step_back(&mut self) {
         if let Some(by) = self.back.take() {
             self.summary.note_back(by);
         }
@@ -275,32 +275,32 @@ impl<R: Read> Reader<R> {
     /// The stream is over, or its source has failed just between two records.
     #[cold]
     fn finish(&mut self) {
-        self.step_back();
-        self.format = Format::Over;
+        self.confirm_step_back();
+        self.format = Format::Ended;
         if let Some(error) = self.buffer.take_error().filter(|error| !source::is_stopped(error)) {
-            self.summary.note(self.buffer.mark(), Fault::Source(error.to_string()));
+            self.summary.note(self.buffer.mark(), DamageKind::Source(error.to_string()));
         }
     }
 
     /// Nothing more can be understood. What is cut is cut by the source's failure, if it failed.
     #[cold]
-    fn stop(&mut self, fault: Fault) {
-        self.step_back();
-        self.format = Format::Over;
-        let error = match fault {
-            Fault::HeaderCut | Fault::RecordCut => self.buffer.take_error(),
+    fn stop(&mut self, damage: DamageKind) {
+        self.confirm_step_back();
+        self.format = Format::Ended;
+        let error = match damage {
+            DamageKind::HeaderCut | DamageKind::RecordCut => self.buffer.take_error(),
             _ => None,
         };
         if error.as_ref().is_some_and(source::is_stopped) {
             return;
         }
-        let fault = error.map_or(fault, |error| Fault::Source(error.to_string()));
-        self.summary.note(self.buffer.mark(), fault);
+        let damage = error.map_or(damage, |error| DamageKind::Source(error.to_string()));
+        self.summary.note(self.buffer.mark(), damage);
     }
 }
 
 /// What a file that is no capture of ours begins like.
-fn likeness(magic: [u8; 4]) -> &'static str {
+fn describe_magic(magic: [u8; 4]) -> &'static str {
     match &magic {
         b"snoo" => "snoop's; editcap converts it",
         b"btsn" => "a Bluetooth capture",

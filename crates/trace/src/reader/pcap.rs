@@ -6,7 +6,7 @@
 use super::Frame;
 use super::buffer::{Buffer, CAPACITY};
 use super::bytes::ByteOrder;
-use super::summary::{Fault, Summary};
+use super::summary::{DamageKind, Summary};
 use crate::frame::Link;
 use std::io::Read;
 
@@ -20,7 +20,7 @@ const LINK_BITS: u32 = 0x03ff_ffff;
 /// No frame is longer, unless the file's header says that it keeps more.
 const LONGEST: u32 = 1 << 20;
 /// No header may say more than this: it is the most that any capture library keeps.
-const MOST_KEPT: u32 = 128 << 20;
+const MAX_KEPT: u32 = 128 << 20;
 
 /// In which fields of a record its two lengths stand.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +58,9 @@ impl Pcap {
         (order, magic): (ByteOrder, u32),
         buffer: &mut Buffer<R>,
         summary: &mut Summary,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, DamageKind> {
         if !buffer.ensure(FILE_HEADER) {
-            return Err(Fault::HeaderCut);
+            return Err(DamageKind::HeaderCut);
         }
         let header = buffer.view();
         let version = (order.u16(header, 4), order.u16(header, 6));
@@ -74,13 +74,13 @@ impl Pcap {
                 (2, 0..3) | (543, 0) => Lengths::KeptLast,
                 _ => Lengths::KeptFirst,
             },
-            longest: snaplen.clamp(LONGEST, MOST_KEPT),
+            longest: snaplen.clamp(LONGEST, MAX_KEPT),
             link: Link::of(order.u32(header, 20) & LINK_BITS),
         };
         summary.has_interfaces |= pcap.link.has_interface();
         if !matches!(version, (2, _) | (543, 0)) {
             // The magic number is right, so that records are tried all the same.
-            summary.note(0, Fault::Version(version.0, version.1));
+            summary.note(0, DamageKind::Version(version.0, version.1));
         }
         buffer.skip(FILE_HEADER as u64);
         Ok(pcap)
@@ -88,13 +88,13 @@ impl Pcap {
 
     /// The next frame; it is left to the caller to skip it.
     #[inline(always)]
-    pub(super) fn next<R: Read>(&self, buffer: &mut Buffer<R>) -> Result<Option<Frame>, Fault> {
+    pub(super) fn next<R: Read>(&self, buffer: &mut Buffer<R>) -> Result<Option<Frame>, DamageKind> {
         buffer.set_mark();
         if !buffer.ensure(self.record_header) {
-            return if buffer.view().is_empty() { Ok(None) } else { Err(Fault::HeaderCut) };
+            return if buffer.view().is_empty() { Ok(None) } else { Err(DamageKind::HeaderCut) };
         }
         let Some(header) = buffer.view().first_chunk::<16>() else {
-            return Err(Fault::HeaderCut);
+            return Err(DamageKind::HeaderCut);
         };
         let seconds = u64::from(self.order.u32(header, 0)) * 1_000_000_000;
         let time = seconds + u64::from(self.order.u32(header, 4)) * self.unit;
@@ -106,7 +106,7 @@ impl Pcap {
             Lengths::SmallerIsKept => (first.min(second), first.max(second)),
         };
         if kept > self.longest {
-            return Err(Fault::Length(kept));
+            return Err(DamageKind::Length(kept));
         }
         let length = self.record_header + kept as usize;
         // A record cut by the end of the file is seen as far as it goes.

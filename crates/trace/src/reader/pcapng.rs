@@ -6,7 +6,7 @@ use super::Frame;
 use super::buffer::{Buffer, CAPACITY};
 use super::bytes::ByteOrder;
 use super::clock::{Clock, LATEST};
-use super::summary::{Fault, Summary};
+use super::summary::{DamageKind, Summary};
 use crate::frame::Link;
 use crate::segment::Nanos;
 use std::io::Read;
@@ -29,7 +29,7 @@ const OPTION_OFFSET: u16 = 14;
 const OPTION_DROPPED: u16 = 5;
 
 /// Interfaces of a section at most, so that a file cannot make memory grow.
-const MOST_INTERFACES: usize = 65_536;
+const MAX_INTERFACES: usize = 65_536;
 
 #[derive(Clone, Copy, Debug)]
 struct Interface {
@@ -68,12 +68,12 @@ impl Pcapng {
         &mut self,
         buffer: &mut Buffer<R>,
         summary: &mut Summary,
-    ) -> Result<Option<Frame>, Fault> {
+    ) -> Result<Option<Frame>, DamageKind> {
         loop {
             buffer.set_mark();
             self.at = buffer.mark();
             if !buffer.ensure(BLOCK_FRAMING) {
-                return if buffer.view().is_empty() { Ok(None) } else { Err(Fault::HeaderCut) };
+                return if buffer.view().is_empty() { Ok(None) } else { Err(DamageKind::HeaderCut) };
             }
             let kind = self.order.u32(buffer.view(), 0);
             if kind == SECTION {
@@ -85,17 +85,17 @@ impl Pcapng {
                 return Ok(Some(frame));
             }
             if !buffer.skip(u64::from(length)) {
-                return Err(Fault::RecordCut);
+                return Err(DamageKind::RecordCut);
             }
         }
     }
 
     /// The body of the block of `length` bytes, as far as it is held.
     #[inline(always)]
-    fn body<'a, R: Read>(&self, length: u32, buffer: &'a mut Buffer<R>) -> Result<&'a [u8], Fault> {
+    fn body<'a, R: Read>(&self, length: u32, buffer: &'a mut Buffer<R>) -> Result<&'a [u8], DamageKind> {
         let size = length as usize;
         if size < BLOCK_FRAMING || size % 4 != 0 {
-            return Err(Fault::BlockLength(length));
+            return Err(DamageKind::BlockLength(length));
         }
         let end = size - 4;
         if !buffer.ensure(size.min(CAPACITY)) || size > CAPACITY {
@@ -105,7 +105,7 @@ impl Pcapng {
         // The length at the end is looked at before anything in the block is believed.
         match self.order.u32(buffer.view(), end) {
             trailer if trailer == length => Ok(&buffer.view()[BLOCK_HEADER..end]),
-            trailer => Err(Fault::Trailer(length, trailer)),
+            trailer => Err(DamageKind::Trailer(length, trailer)),
         }
     }
 
@@ -116,7 +116,7 @@ impl Pcapng {
         length: u32,
         body: &[u8],
         summary: &mut Summary,
-    ) -> Result<Option<Frame>, Fault> {
+    ) -> Result<Option<Frame>, DamageKind> {
         // What the block's own length leaves to it, however little of it is there.
         let room = length as usize - BLOCK_FRAMING;
         let needed = match kind {
@@ -127,10 +127,10 @@ impl Pcapng {
             _ => return Ok(None),
         };
         if room < needed {
-            return Err(Fault::BlockShort(kind));
+            return Err(DamageKind::BlockShort(kind));
         }
         if body.len() < needed {
-            return Err(Fault::RecordCut);
+            return Err(DamageKind::RecordCut);
         }
         let packet = match kind {
             PACKET | OLD_PACKET => self.packet(kind, body),
@@ -143,32 +143,32 @@ impl Pcapng {
             }
         };
         if packet.kept as usize > room - packet.from {
-            return Err(Fault::BlockShort(kind));
+            return Err(DamageKind::BlockShort(kind));
         }
         Ok(Some(self.frame(&packet, length, body.len(), summary)))
     }
 
-    fn section(&mut self, body: &[u8]) -> Result<(), Fault> {
+    fn section(&mut self, body: &[u8]) -> Result<(), DamageKind> {
         self.interfaces.clear();
         let (major, minor) = (self.order.u16(body, 4), self.order.u16(body, 6));
-        if major == 1 { Ok(()) } else { Err(Fault::Version(major, minor)) }
+        if major == 1 { Ok(()) } else { Err(DamageKind::Version(major, minor)) }
     }
 
-    fn interface(&mut self, body: &[u8], summary: &mut Summary) -> Result<(), Fault> {
-        if self.interfaces.len() == MOST_INTERFACES {
-            return Err(Fault::Interfaces(MOST_INTERFACES));
+    fn interface(&mut self, body: &[u8], summary: &mut Summary) -> Result<(), DamageKind> {
+        if self.interfaces.len() == MAX_INTERFACES {
+            return Err(DamageKind::Interfaces(MAX_INTERFACES));
         }
         let (mut resolution, mut offset) = (6, 0);
-        let whole = self.options(&body[8..], |kind, value| match (kind, value.len()) {
+        let complete = self.options(&body[8..], |kind, value| match (kind, value.len()) {
             (OPTION_RESOLUTION, 1..) => resolution = value[0],
             (OPTION_OFFSET, 8..) => offset = self.order.u64(value, 0) as i64,
             _ => {}
         });
-        if !whole {
-            summary.note(self.at, Fault::Option);
+        if !complete {
+            summary.note(self.at, DamageKind::Option);
         }
         let clock = Clock::new(resolution, offset).unwrap_or_else(|| {
-            summary.note(self.at, Fault::Resolution(resolution));
+            summary.note(self.at, DamageKind::Resolution(resolution));
             Clock::MICROSECONDS
         });
         let link = Link::of(u32::from(self.order.u16(body, 0)));
@@ -186,13 +186,13 @@ impl Pcapng {
         let interface = self.order.u32(body, 0) as usize;
         let mut dropped = None;
         let options = body.get(12..).unwrap_or_default();
-        let whole = self.options(options, |kind, value| {
+        let complete = self.options(options, |kind, value| {
             if kind == OPTION_DROPPED && value.len() >= 8 {
                 dropped = Some(self.order.u64(value, 0));
             }
         });
-        if !whole {
-            summary.note(self.at, Fault::Option);
+        if !complete {
+            summary.note(self.at, DamageKind::Option);
         }
         if let (Some(interface), Some(dropped)) = (self.interfaces.get_mut(interface), dropped) {
             let more = dropped.saturating_sub(interface.dropped);
@@ -257,7 +257,7 @@ impl Pcapng {
                 interface.link
             }
             None => {
-                summary.note(self.at, Fault::Interface(packet.interface));
+                summary.note(self.at, DamageKind::Interface(packet.interface));
                 Link::Undescribed
             }
         };
@@ -275,10 +275,10 @@ impl Pcapng {
 }
 
 /// The byte order of the section that begins here.
-fn byte_order(block: &[u8]) -> Result<ByteOrder, Fault> {
+fn byte_order(block: &[u8]) -> Result<ByteOrder, DamageKind> {
     match (ByteOrder::Little.u32(block, 8), ByteOrder::Big.u32(block, 8)) {
         (BYTE_ORDER_MAGIC, _) => Ok(ByteOrder::Little),
         (_, BYTE_ORDER_MAGIC) => Ok(ByteOrder::Big),
-        (_, other) => Err(Fault::ByteOrder(other)),
+        (_, other) => Err(DamageKind::ByteOrder(other)),
     }
 }

@@ -64,7 +64,7 @@ impl Skipped {
 
 /// What is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum DamageKind {
     /// The end came within the header of the file, of a record or of a block.
     #[error("the file ends within a header")]
     HeaderCut,
@@ -106,20 +106,20 @@ pub enum Fault {
     Interfaces(usize),
 }
 
-/// A fault, and where it is.
+/// A kind, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("after frame {frame}, at byte {at}: {fault}")]
+#[error("after frame {frame}, at byte {at}: {kind}")]
 pub struct Damage {
-    /// Byte at which the record with the fault begins, of the data without compression.
+    /// Byte at which the record with the kind begins, of the data without compression.
     pub at: u64,
     /// Frames before it.
     pub frame: u64,
     /// What is wrong.
-    pub fault: Fault,
+    pub kind: DamageKind,
 }
 
 /// Faults that are kept word for word; the others are counted.
-const MOST_DAMAGE: usize = 16;
+const MAX_DAMAGE: usize = 16;
 
 /// What a reader has seen so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -173,46 +173,46 @@ impl Summary {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.damage.iter().map(ToString::to_string).collect();
-        let mut say = |count: u64, what: &str| {
+        let mut warn = |count: u64, what: &str| {
             if count > 0 {
                 lines.push(counted(count, what));
             }
         };
-        say(self.more_damage, "further faults in the file");
-        say(self.dropped, "frames lost by the capture itself");
-        say(self.skipped.broken, "frames left out: their headers contradict each other");
-        say(self.skipped.cut, "frames left out: too little of them was kept");
-        say(self.skipped.fragments, "fragments left out: only the first has a TCP header");
-        say(
+        warn(self.more_damage, "further faults in the file");
+        warn(self.dropped, "frames lost by the capture itself");
+        warn(self.skipped.broken, "frames left out: their headers contradict each other");
+        warn(self.skipped.cut, "frames left out: too little of them was kept");
+        warn(self.skipped.fragments, "fragments left out: only the first has a TCP header");
+        warn(
             self.skipped.repeated,
             "segments that the file has twice, one after the other as before: it was joined to a copy of \
              itself; counted once",
         );
         let interfaces = &self.other_interfaces;
-        say(
+        warn(
             self.skipped.other_interface,
             &format!("segments left out: forwarded to another interface ({interfaces}), read once"),
         );
-        say(
+        warn(
             self.tunnelled,
             &format!("segments read inside tunnels ({}): addresses are those inside", self.tunnels),
         );
-        say(
+        warn(
             self.cut_options,
             "segments with options cut or malformed: SACK and more may be missing; capture 128 bytes of each \
              (tcpdump -s 128)",
         );
-        say(self.wrong_lengths, "frames longer than the capture says: the IP length was taken");
-        say(
+        warn(self.wrong_lengths, "frames longer than the capture says: the IP length was taken");
+        warn(
             self.too_late,
             "frames stamped after the year 2262: that year was taken; the clock or the resolution of the \
              capture's interface is wrong",
         );
-        say(self.untimed, "frames without time stamp: that of the frame before was taken");
+        warn(self.untimed, "frames without time stamp: that of the frame before was taken");
         if self.backwards > 0 {
-            let most = self.longest_back as f64 / 1e6;
+            let max_ms = self.longest_back as f64 / 1e6;
             let times = counted(self.backwards, "times");
-            lines.push(format!("time goes back {times}, by up to {most} ms"));
+            lines.push(format!("time goes back {times}, by up to {max_ms} ms"));
         }
         if let Some(kind) = self.unknown_link {
             let count = self.skipped.unknown_link;
@@ -231,9 +231,9 @@ impl Summary {
         self.longest_back = self.longest_back.max(by);
     }
 
-    pub(super) fn note(&mut self, at: u64, fault: Fault) {
-        if self.damage.len() < MOST_DAMAGE {
-            self.damage.push(Damage { at, frame: self.frames, fault });
+    pub(super) fn note(&mut self, at: u64, kind: DamageKind) {
+        if self.damage.len() < MAX_DAMAGE {
+            self.damage.push(Damage { at, frame: self.frames, kind });
         } else {
             self.more_damage += 1;
         }

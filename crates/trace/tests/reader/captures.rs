@@ -27,7 +27,7 @@ fn read(path: &Path) -> (Vec<Segment>, Summary) {
     (segments, summary)
 }
 
-/// Rows of a table with some columns quoted, by the names in its first line.
+/// PackedRounds of a table with some columns quoted, by the names in its first line.
 fn table(path: &Path) -> Vec<BTreeMap<String, String>> {
     let text = fs::read_to_string(path).unwrap();
     let mut lines = text.lines().map(|line| {
@@ -131,7 +131,7 @@ fn outcome(path: &Path) -> String {
         Ok(reader) => {
             let summary = reader.for_each(|_| {});
             assert_eq!(summary.frames, summary.segments + summary.skipped.total());
-            let damage = summary.damage.first().map(|damage| damage.fault.to_string());
+            let damage = summary.damage.first().map(|damage| damage.kind.to_string());
             let Summary { frames, segments, .. } = summary;
             format!("{frames} {segments} {}", damage.unwrap_or_default()).trim().into()
         }

@@ -2,7 +2,7 @@
 
 use crate::writing::*;
 use std::io::{self, Read};
-use tcpcast_trace::{Fault, Reader, Summary};
+use tcpcast_trace::{DamageKind, Reader, Summary};
 
 const RAW: u32 = 101;
 
@@ -20,11 +20,11 @@ fn classic(count: u32) -> Vec<u8> {
 }
 
 /// Requires that `count` packets are read, and then just this fault found.
-fn ends_by(bytes: &[u8], count: u32, fault: &Fault) -> Summary {
+fn ends_by(bytes: &[u8], count: u32, fault: &DamageKind) -> Summary {
     let (segments, summary) = read(bytes);
     assert_packets(&segments, count);
     assert_eq!(summary.damage.len(), 1, "{summary:?}");
-    assert_eq!(&summary.damage[0].fault, fault);
+    assert_eq!(&summary.damage[0].kind, fault);
     assert!(summary.is_damaged());
     summary
 }
@@ -49,13 +49,13 @@ fn a_file_may_end_anywhere() {
 #[test]
 fn a_record_cut_in_its_payload_counts() {
     let bytes = classic(3);
-    let summary = ends_by(&bytes[..bytes.len() - 20], 3, &Fault::RecordCut);
+    let summary = ends_by(&bytes[..bytes.len() - 20], 3, &DamageKind::RecordCut);
     assert_eq!((summary.damage[0].at, summary.damage[0].frame), (24 + 2 * 1516, 3));
     assert_eq!(
         summary.damage[0].to_string(),
         "after frame 3, at byte 3056: the file ends within a record"
     );
-    ends_by(&bytes[..24 + 1516 + 7], 1, &Fault::HeaderCut);
+    ends_by(&bytes[..24 + 1516 + 7], 1, &DamageKind::HeaderCut);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_length_that_cannot_be_ends_a_file() {
     let third = [&[0; 8][..], &[0xff; 8]].concat();
     bytes.extend(third);
     bytes.extend([0; 4000]);
-    ends_by(&bytes, 2, &Fault::Length(u32::MAX));
+    ends_by(&bytes, 2, &DamageKind::Length(u32::MAX));
 }
 
 #[test]
@@ -73,13 +73,13 @@ fn a_declared_length_sets_no_memory_aside() {
     bytes[16..20].fill(0xff); // it keeps up to 4 GiB of each, says the header
     let claimed = (100_u32 << 20).to_le_bytes();
     bytes.extend([[0; 4], [0; 4], claimed, claimed].concat());
-    ends_by(&bytes, 1, &Fault::RecordCut);
+    ends_by(&bytes, 1, &DamageKind::RecordCut);
     let mut bytes = next_generation(1);
     bytes.extend(6_u32.to_le_bytes());
     bytes.extend(0xffff_fffc_u32.to_le_bytes());
     bytes.extend([0; 40]);
     let (_, summary) = read(&bytes);
-    assert_eq!(summary.damage[0].fault, Fault::RecordCut);
+    assert_eq!(summary.damage[0].kind, DamageKind::RecordCut);
 }
 
 #[test]
@@ -88,20 +88,20 @@ fn blocks_that_contradict_themselves() {
         let mut bytes = next_generation(2);
         let third = [6_u32.to_le_bytes(), u32::to_le_bytes(length), [0; 4]].concat();
         bytes.extend(third);
-        ends_by(&bytes, 2, &Fault::BlockLength(length));
+        ends_by(&bytes, 2, &DamageKind::BlockLength(length));
     }
     let mut bytes = next_generation(2);
     let end = bytes.len() - 4;
     bytes[end] = 0x63;
-    ends_by(&bytes, 1, &Fault::Trailer(1532, 0x0563));
+    ends_by(&bytes, 1, &DamageKind::Trailer(1532, 0x0563));
     let mut bytes = next_generation(1);
     bytes.extend(block(LITTLE, 6, &[0; 16]));
-    ends_by(&bytes, 1, &Fault::BlockShort(6));
+    ends_by(&bytes, 1, &DamageKind::BlockShort(6));
     let mut bytes = next_generation(1);
     let mut lying = packet_block(LITTLE, 0, micros(1), &packet(1));
     lying[20..24].copy_from_slice(&1501_u32.to_le_bytes());
     bytes.extend(lying);
-    ends_by(&bytes, 1, &Fault::BlockShort(6));
+    ends_by(&bytes, 1, &DamageKind::BlockShort(6));
 }
 
 #[test]
@@ -110,12 +110,12 @@ fn sections_that_cannot_be() {
     let mut second = section(LITTLE);
     second[8] = 0;
     bytes.extend(&second);
-    ends_by(&bytes, 1, &Fault::ByteOrder(0x003c_2b1a));
+    ends_by(&bytes, 1, &DamageKind::ByteOrder(0x003c_2b1a));
     let mut bytes = next_generation(1);
     let mut second = section(LITTLE);
     second[12] = 2;
     bytes.extend(&second);
-    ends_by(&bytes, 1, &Fault::Version(2, 0));
+    ends_by(&bytes, 1, &DamageKind::Version(2, 0));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_frame_of_an_interface_that_is_not_there_is_left_out() {
     bytes.extend(packet_block(LITTLE, 0, micros(1), &packet(1)));
     let (segments, summary) = read(&bytes);
     assert_eq!((segments.len(), summary.skipped.broken), (1, 1));
-    assert_eq!(summary.damage[0].fault, Fault::Interface(1));
+    assert_eq!(summary.damage[0].kind, DamageKind::Interface(1));
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn an_interface_that_is_wrong_is_read_as_far_as_it_goes() {
     let mut bytes = section(LITTLE);
     bytes.extend(interface(LITTLE, RAW as u16, &[2, 0, 99, 0]));
     bytes.extend(packet_block(LITTLE, 0, micros(0), &packet(0)));
-    ends_by(&bytes, 1, &Fault::Option);
+    ends_by(&bytes, 1, &DamageKind::Option);
     let mut bytes = section(LITTLE);
     bytes.extend(interface(LITTLE, RAW as u16, &option(LITTLE, 9, &[40])));
     bytes.extend(packet_block(LITTLE, 0, micros(0), &packet(0)));
-    ends_by(&bytes, 1, &Fault::Resolution(40));
+    ends_by(&bytes, 1, &DamageKind::Resolution(40));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn interfaces_and_faults_without_end_take_no_memory() {
     for _ in 0..70_000 {
         bytes.extend(interface(LITTLE, RAW as u16, &[]));
     }
-    ends_by(&bytes, 0, &Fault::Interfaces(65_536));
+    ends_by(&bytes, 0, &DamageKind::Interfaces(65_536));
     let mut bytes = section(LITTLE);
     for number in 0..1000 {
         bytes.extend(packet_block(LITTLE, 5, micros(number), &[]));
@@ -160,7 +160,7 @@ fn interfaces_and_faults_without_end_take_no_memory() {
 fn another_version_is_tried_and_told() {
     let mut bytes = classic(2);
     (bytes[4], bytes[6]) = (9, 9);
-    ends_by(&bytes, 2, &Fault::Version(9, 9));
+    ends_by(&bytes, 2, &DamageKind::Version(9, 9));
 }
 
 #[test]
@@ -186,18 +186,18 @@ fn a_stream_that_fails_gives_what_came_before() {
         let stream = bytes[..end].chain(Failing);
         let summary = Reader::new(stream).unwrap().for_each(|_| {});
         assert_eq!(summary.segments, 2);
-        assert_eq!(summary.damage[0].fault, Fault::Source("the disk is gone".into()));
+        assert_eq!(summary.damage[0].kind, DamageKind::Source("the disk is gone".into()));
     }
     assert!(Reader::new(Failing).is_err());
 }
 
 /// How many segments a stream gives, and its fault.
-fn count(bytes: &[u8]) -> (u64, Option<Fault>) {
+fn count(bytes: &[u8]) -> (u64, Option<DamageKind>) {
     let Ok(reader) = Reader::new(bytes) else {
         return (0, None);
     };
     let summary = reader.for_each(|_| {});
-    (summary.segments, summary.damage.first().map(|damage| damage.fault.clone()))
+    (summary.segments, summary.damage.first().map(|damage| damage.kind.clone()))
 }
 
 #[test]
@@ -205,13 +205,13 @@ fn compressed_data_may_be_cut_or_wrong() {
     let gzip = include_bytes!("../data/transfer.pcap.gz");
     let (segments, fault) = count(&gzip[..gzip.len() / 2]);
     assert!((60..240).contains(&segments), "{segments}");
-    assert!(matches!(fault, Some(Fault::Source(_))), "{fault:?}");
+    assert!(matches!(fault, Some(DamageKind::Source(_))), "{fault:?}");
     let mut wrong = gzip.to_vec();
     let at = gzip.len() - 6; // in the checksum
     wrong[at] ^= 1;
     let (segments, fault) = count(&wrong);
     assert_eq!(segments, 240);
-    assert!(matches!(fault, Some(Fault::Source(_))), "{fault:?}");
+    assert!(matches!(fault, Some(DamageKind::Source(_))), "{fault:?}");
 }
 
 #[test]
@@ -222,13 +222,13 @@ fn what_came_before_the_damage_of_zstd_is_not_lost() {
     assert_eq!(count(&whole), (400, None));
     let (segments, fault) = count(&whole[..whole.len() - 20]);
     assert!((300..400).contains(&segments), "{segments}");
-    assert_eq!(fault, Some(Fault::Source("zstd: the data end early".into())));
+    assert_eq!(fault, Some(DamageKind::Source("zstd: the data end early".into())));
     let mut wrong = whole.clone();
     let at = blocks(&whole)[3];
     wrong[at] |= 6; // a kind of block that there is not
     let (segments, fault) = count(&wrong);
     assert_eq!(segments, (3 * 128 * 1024 - 24) / 1516 + 1);
-    assert!(matches!(fault, Some(Fault::Source(_))), "{fault:?}");
+    assert!(matches!(fault, Some(DamageKind::Source(_))), "{fault:?}");
     let mut wrong = include_bytes!("../data/transfer.pcap.zst").to_vec();
     *wrong.last_mut().unwrap() ^= 1; // in the checksum
     let (segments, fault) = count(&wrong);

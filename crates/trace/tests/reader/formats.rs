@@ -4,7 +4,7 @@ use crate::writing::*;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Read, Write};
-use tcpcast_trace::{Fault, ReadError, Reader, Segment};
+use tcpcast_trace::{DamageKind, ReadError, Reader, Segment};
 
 const RAW: u32 = 101;
 
@@ -263,5 +263,5 @@ fn a_header_alone_is_an_empty_capture() {
     assert!(segments.is_empty() && !summary.is_damaged());
     assert_eq!(summary.warnings(), ["no TCP segment among 0 frames"]);
     let (_, summary) = read(&pcap(RAW, &[])[..23]);
-    assert_eq!(summary.damage[0].fault, Fault::HeaderCut);
+    assert_eq!(summary.damage[0].kind, DamageKind::HeaderCut);
 }

@@ -6,6 +6,6 @@ mod formats;
 mod links;
 mod packets;
 mod properties;
-mod repeats;
+mod repetition;
 mod tunnels;
 mod writing;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use tcpcast_trace::{
-    ConnectionReport, Connections, Endpoint, Exchange, Failure, Fate, Flags, Options, Segment,
+    ConnectionReport, Connections, Endpoint, Exchange, Failure, FailureDetails, Flags, Options, Segment,
     Stage,
 };
 
@@ -236,8 +236,8 @@ fn a_gap_after_a_full_segment_is_a_lost_tail() {
     assert_eq!((only.pauses, only.retransmissions), (0, 1));
 }
 
-fn fate(talk: Talk) -> Fate {
-    talk.report().fate.expect("it failed")
+fn failure(talk: Talk) -> FailureDetails {
+    talk.report().failure_details.expect("it failed")
 }
 
 fn silent_talk() -> Talk {
@@ -250,7 +250,7 @@ fn syns_without_an_answer() {
     for at in [0.0, 1000.0, 3000.0] {
         talk.segment(at, CLIENT, Flags::SYN, 0, 1000, 0);
     }
-    let found = fate(talk);
+    let found = failure(talk);
     assert_eq!((found.failure, found.by, found.tries), (Failure::Unanswered, SERVER, 3));
     assert_near(found.waited, 3000.0);
 }
@@ -260,7 +260,7 @@ fn a_rst_for_a_syn_is_a_refusal() {
     let mut talk = silent_talk();
     talk.segment(0.0, CLIENT, Flags::SYN, 0, 1000, 0);
     talk.segment(30.0, SERVER, Flags::RST | Flags::ACK, 0, 0, 1001);
-    let found = fate(talk);
+    let found = failure(talk);
     assert_eq!((found.failure, found.by), (Failure::Refused, SERVER));
     assert_eq!(found.stage, Stage::Handshake);
     assert_near(found.waited, 30.0);
@@ -273,7 +273,7 @@ fn a_syn_ack_without_an_acknowledgement_is_half_open() {
     for at in [1.0, 1001.0] {
         talk.segment(at, SERVER, Flags::SYN | Flags::ACK, 0, 5000, 1001);
     }
-    let found = fate(talk);
+    let found = failure(talk);
     assert_eq!((found.failure, found.by, found.tries), (Failure::HalfOpen, CLIENT, 2));
 }
 
@@ -303,7 +303,7 @@ fn a_rst_has_a_side_and_a_stage() {
         let mut talk = Talk::new([0.0, 30.0]);
         step(&mut talk);
         talk.flags(500.0, by, Flags::RST, 0);
-        let found = fate(talk);
+        let found = failure(talk);
         assert_eq!((found.failure, found.by, found.stage), (Failure::Reset, by, stage));
     }
 }
@@ -316,7 +316,7 @@ fn a_reset_request_says_how_long_the_connection_was_idle() {
     talk.ack(131.0, CLIENT);
     talk.data(60_131.0, CLIENT, 200);
     talk.flags(60_161.0, SERVER, Flags::RST, 0);
-    assert_near(fate(talk).waited, 60_000.0);
+    assert_near(failure(talk).waited, 60_000.0);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn a_peer_that_answers_nothing_is_silent() {
     for time in [730.0, 1200.0, 2100.0] {
         talk.segment(time, CLIENT, Flags::ACK, 200, at, ack);
     }
-    let found = fate(talk);
+    let found = failure(talk);
     assert_eq!((found.failure, found.by, found.tries), (Failure::Silent, SERVER, 4));
     assert_eq!(found.stage, Stage::InRequest);
     assert_near(found.waited, 2100.0 - 730.0);
@@ -344,7 +344,7 @@ fn a_connection_that_closes_has_not_failed() {
     talk.flags(132.0, CLIENT, Flags::FIN | Flags::ACK, 0);
     talk.flags(162.0, SERVER, Flags::FIN | Flags::ACK, 0);
     talk.flags(163.0, CLIENT, Flags::RST, 0);
-    assert_eq!(talk.report().fate, None);
+    assert_eq!(talk.report().failure_details, None);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn keepalives_are_answered_or_not() {
         }
     }
     let report = talk.report();
-    let silent = report.fate.expect("the server is silent");
+    let silent = report.failure_details.expect("the server is silent");
     assert_eq!((silent.failure, silent.by, silent.stage), (Failure::Silent, SERVER, Stage::Idle));
     let client = &report.directions[0];
     assert_eq!((client.counts.keep_alives, client.counts.keep_alives_unanswered), (4, 2));

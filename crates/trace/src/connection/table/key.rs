@@ -39,7 +39,7 @@ impl Key {
 
     #[inline(never)]
     fn long(segment: &Segment) -> (Self, bool) {
-        let (a, b) = (plain(&segment.source), plain(&segment.destination));
+        let (a, b) = (address_and_port(&segment.source), address_and_port(&segment.destination));
         let high = a > b;
         let (low, other) = if high { (b, a) } else { (a, b) };
         let v6 = segment.source.address.is_ipv6();
@@ -67,7 +67,7 @@ fn halves(address: u128) -> [u64; 2] {
 }
 
 #[inline]
-fn plain(end: &Endpoint) -> (u128, u16) {
+fn address_and_port(end: &Endpoint) -> (u128, u16) {
     let address = match end.address {
         IpAddr::V4(address) => u128::from(u32::from(address)),
         IpAddr::V6(address) => u128::from(address),

@@ -1,10 +1,10 @@
 //! Where connections are many, what their segments said waits until there are some hundred of a connection, or it
 //! ends: what is known of thousands of connections does not fit into a processor's caches, and following a segment
-//! fetches some thirty lines of it from memory. Those of a hundred at once fetch hardly more. Most connections of
+//! fetches some thirty lines of it from memory. Those of a hundred at once prefetch hardly more. Most connections of
 //! most captures are shorter than that: they are followed at one go, and take a kilobyte until then.
 
 use crate::connection::encoding::{Encoder, LONGEST, SHORT, Short};
-use crate::connection::follower::FETCHED;
+use crate::connection::analyzer::PREFETCHED;
 use crate::segment::{Nanos, Segment};
 
 /// Memory is taken by so many bytes.
@@ -13,9 +13,9 @@ const LINE: usize = 64;
 /// What often comes next: an acknowledgement and what it lets out.
 const NEXT: usize = 3 * SHORT - 1;
 /// From so many bytes on it is time to follow them.
-const ENOUGH: usize = 28 * LINE;
+const DUE_BYTES: usize = 28 * LINE;
 /// More than this does not wait.
-pub(in crate::connection) const MOST: usize = 32 * LINE;
+pub(in crate::connection) const MAX_BYTES: usize = 32 * LINE;
 /// Chunks are made so many at a time.
 const SLAB: usize = 64;
 /// No chunk.
@@ -66,7 +66,7 @@ impl Log {
 
 /// What becomes of a log by one segment more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Length {
+pub(super) enum LogState {
     Short,
     /// It is time to follow it: it has just become so.
     Due,
@@ -88,21 +88,21 @@ impl Chunks {
             self.after.extend((1..SLAB as u32).map(|next| first + next).chain([NONE]));
             self.free = first;
         }
-        let place = self.free;
-        self.free = std::mem::replace(&mut self.after[place as usize], NONE);
-        place
+        let index = self.free;
+        self.free = std::mem::replace(&mut self.after[index as usize], NONE);
+        index
     }
 
     #[inline(always)]
-    fn get(&self, place: u32) -> Option<&[u8; CHUNK]> {
-        let place = place as usize;
-        self.slabs.get(place / SLAB).map(|slab| &slab[place % SLAB].0)
+    fn get(&self, index: u32) -> Option<&[u8; CHUNK]> {
+        let index = index as usize;
+        self.slabs.get(index / SLAB).map(|slab| &slab[index % SLAB].0)
     }
 
     #[inline(always)]
-    fn get_mut(&mut self, place: u32) -> Option<&mut [u8; CHUNK]> {
-        let place = place as usize;
-        self.slabs.get_mut(place / SLAB).map(|slab| &mut slab[place % SLAB].0)
+    fn get_mut(&mut self, index: u32) -> Option<&mut [u8; CHUNK]> {
+        let index = index as usize;
+        self.slabs.get_mut(index / SLAB).map(|slab| &mut slab[index % SLAB].0)
     }
 
     /// Writes a segment into a log; `last`: the latest time of those before it.
@@ -113,7 +113,7 @@ impl Chunks {
         segment: &Segment,
         from: usize,
         last: Nanos,
-    ) -> Length {
+    ) -> LogState {
         let before = log.bytes();
         let used = before % CHUNK;
         let length = before
@@ -131,9 +131,9 @@ impl Chunks {
             };
         log.bytes = length as u16;
         match length {
-            _ if length + LONGEST > MOST => Length::Full,
-            _ if before < ENOUGH && length >= ENOUGH => Length::Due,
-            _ => Length::Short,
+            _ if length + LONGEST > MAX_BYTES => LogState::Full,
+            _ if before < DUE_BYTES && length >= DUE_BYTES => LogState::Due,
+            _ => LogState::Short,
         }
     }
 
@@ -174,37 +174,37 @@ impl Chunks {
     /// Takes what waits; it waits no longer.
     pub(super) fn release(&mut self, log: &mut Log, bytes: &mut Vec<u8>) {
         let mut left = log.bytes();
-        let mut place = std::mem::take(log).first;
+        let mut index = std::mem::take(log).first;
         while left > 0 {
-            let Some(chunk) = self.get(place) else { return };
+            let Some(chunk) = self.get(index) else { return };
             let count = left.min(CHUNK);
             bytes.extend_from_slice(&chunk[..count]);
             left -= count;
-            let free = std::mem::replace(&mut self.free, place);
-            place = std::mem::replace(&mut self.after[place as usize], free);
+            let free = std::mem::replace(&mut self.free, index);
+            index = std::mem::replace(&mut self.after[index as usize], free);
         }
     }
 
     /// Fetches from memory where the next few segments go; what comes of it says nothing.
     #[inline]
-    pub(super) fn fetch_next(&self, log: &Log) -> u64 {
+    pub(super) fn prefetch_next(&self, log: &Log) -> u64 {
         let Some(chunk) = self.get(log.latest) else { return 0 };
         let next = log.bytes() % CHUNK;
         u64::from(chunk[next]) + u64::from(chunk[(next + NEXT).min(CHUNK - 1)])
     }
 
-    /// The same of what waits in several logs, of each a chunk by turns: where a chunk's successor is, has to be
+    /// The same of what waits in several logs, of each a chunk by lifecycle: where a chunk's successor is, has to be
     /// fetched as well.
-    pub(super) fn fetch<'a>(&self, logs: impl Iterator<Item = &'a Log>) -> u64 {
-        let mut places = [NONE; FETCHED];
-        places.iter_mut().zip(logs).for_each(|(place, log)| *place = log.first);
+    pub(super) fn prefetch<'a>(&self, logs: impl Iterator<Item = &'a Log>) -> u64 {
+        let mut indices = [NONE; PREFETCHED];
+        indices.iter_mut().zip(logs).for_each(|(index, log)| *index = log.first);
         let mut sum = 0;
-        for _ in 0..MOST / CHUNK {
-            for place in &mut places {
-                if let Some(chunk) = self.get(*place) {
+        for _ in 0..MAX_BYTES / CHUNK {
+            for index in &mut indices {
+                if let Some(chunk) = self.get(*index) {
                     let lines = chunk.iter().step_by(LINE);
                     sum = lines.fold(sum, |sum, byte| sum + u64::from(*byte));
-                    *place = self.after[*place as usize];
+                    *index = self.after[*index as usize];
                 }
             }
         }
@@ -230,15 +230,15 @@ mod tests {
                 let segment = Segment { acknowledgement, ..BLANK };
                 expected.push(segment);
                 let length = chunks.add(log, &segment, 0, 0);
-                if release == 0 || length == Length::Full {
+                if release == 0 || length == LogState::Full {
                     let (mut bytes, mut found) = (Vec::new(), Vec::new());
                     chunks.release(log, &mut bytes);
-                    prop_assert!(bytes.len() <= MOST);
+                    prop_assert!(bytes.len() <= MAX_BYTES);
                     read(&bytes, 0, [BLANK.source; 2], |segment| found.push(*segment));
                     prop_assert_eq!(&found, &std::mem::take(expected));
                 }
             }
-            prop_assert!(chunks.after.len() <= (logs.len() * MOST / CHUNK).next_multiple_of(SLAB));
+            prop_assert!(chunks.after.len() <= (logs.len() * MAX_BYTES / CHUNK).next_multiple_of(SLAB));
         }
     }
 }

@@ -4,12 +4,12 @@
 use crate::analysis::End;
 use crate::segment::{Flags, Nanos, Segment};
 
-/// What turns a connection.
-pub(super) const TURNS: u8 = Flags::SYN | Flags::FIN | Flags::RST;
+/// What lifecycle a connection.
+pub(super) const LIFECYCLE_FLAGS: u8 = Flags::SYN | Flags::FIN | Flags::RST;
 
 /// What they have said so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct LifecycleState {
     /// Initial sequence numbers, of SYNs captured.
     isn: [Option<u32>; 2],
     finished: [bool; 2],
@@ -23,12 +23,12 @@ pub(super) struct Turns {
     pub(super) copies: [u64; 2],
 }
 
-impl Turns {
+impl LifecycleState {
     /// What the first segment of a connection says.
     pub(super) fn new(first: &Segment) -> Self {
-        let mut turns = Self { frame: first.frame, time: first.time, ..Self::default() };
-        turns.read(first, 0);
-        turns
+        let mut lifecycle = Self { frame: first.frame, time: first.time, ..Self::default() };
+        lifecycle.read(first, 0);
+        lifecycle
     }
 
     /// Reads a segment from the end `from`; all others than those that turn it say nothing.
@@ -47,13 +47,13 @@ impl Turns {
     }
 
     /// Nothing more is expected of it.
-    pub(super) fn over(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.end != End::Open
     }
 
     /// Whether a SYN of the end `from`, which has `talked` before or not, opens another connection.
-    pub(super) fn reopened_by(&self, syn: &Segment, from: usize, talked: bool) -> bool {
+    pub(super) fn opens_new(&self, syn: &Segment, from: usize, talked: bool) -> bool {
         let another = self.isn[from].map_or(talked, |isn| isn != syn.sequence);
-        another && (!syn.flags.any(Flags::ACK) || self.over())
+        another && (!syn.flags.any(Flags::ACK) || self.has_ended())
     }
 }

@@ -47,7 +47,7 @@ pub enum Stage {
 
 /// How and when a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fate {
+pub struct FailureDetails {
     /// Kind of failure.
     pub failure: Failure,
     /// Place of the end that answered with a RST, or that did not answer, in the report's directions.
@@ -63,7 +63,7 @@ pub struct Fate {
 
 /// A RST: which end sent it, how far the connection had come, and for how long it had been quiet.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
+struct ResetInfo {
     by: usize,
     stage: Stage,
     quiet: Nanos,
@@ -71,15 +71,15 @@ struct Cut {
 
 /// The end of a connection so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct EndTracker {
     fin: bool,
     /// The first RST.
-    cut: Option<Box<Cut>>,
+    reset: Option<Box<ResetInfo>>,
 }
 
 /// A connection before its FIN or RST, or at the end of the capture.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct ConnectionView<'a> {
     pub(crate) flows: &'a [Flow; 2],
     pub(crate) exchanges: Option<&'a Exchanges>,
     pub(crate) opener: Option<usize>,
@@ -101,12 +101,12 @@ impl Flow {
     /// Transmissions of the last data since the other end was last heard, and the time from the first retransmission
     /// to the last; none if all is acknowledged.
     fn unanswered(&self) -> (u64, Nanos) {
-        let heard = self.recovery.last_heard();
-        let Some(journal) = self.journal.as_ref().filter(|_| self.acknowledged < self.next) else {
+        let heard = self.recovery.last_peer_time();
+        let Some(stats) = self.stats.as_ref().filter(|_| self.acknowledged < self.next) else {
             return (0, 0);
         };
-        let offset = journal.retransmitted.last().map(|again| again.offset);
-        let since = journal.retransmitted.iter().rev().take_while(|again| again.time > heard);
+        let offset = stats.retransmitted.last().map(|again| again.offset);
+        let since = stats.retransmitted.iter().rev().take_while(|again| again.time > heard);
         let mut same = since.filter(|again| Some(again.offset) == offset);
         let Some(last) = same.next() else { return (0, 0) };
         let (count, first) = same.fold((2, last.time), |(count, _), again| (count + 1, again.time));
@@ -115,25 +115,25 @@ impl Flow {
 
     /// A keepalive probe (RFC 9293, section 3.8.4).
     #[cold]
-    pub(super) fn asks_for_life(&mut self, time: Nanos) {
+    pub(super) fn on_keep_alive(&mut self, time: Nanos) {
         self.counts.keep_alives += 1;
-        self.counts.keep_alives_unanswered = self.ignored_asks();
+        self.counts.keep_alives_unanswered = self.unanswered_keep_alives();
         self.asked = true;
         self.last_sent = time;
     }
 
     /// Whether the last keepalive probe has no answer yet.
     fn ignored(&self) -> bool {
-        self.asked && self.next == self.acknowledged && self.recovery.last_heard() < self.last_sent
+        self.asked && self.next == self.acknowledged && self.recovery.last_peer_time() < self.last_sent
     }
 
     /// Keepalive probes without an answer.
-    pub(crate) fn ignored_asks(&self) -> u64 {
+    pub(crate) fn unanswered_keep_alives(&self) -> u64 {
         self.counts.keep_alives_unanswered + u64::from(self.ignored())
     }
 }
 
-impl Seen<'_> {
+impl ConnectionView<'_> {
     fn stage(&self, fin: bool) -> Stage {
         let opener = self.opener.map(|end| &self.flows[end]);
         let shaking = opener.is_some_and(|flow| flow.counts.packets == 0 || flow.only_syns());
@@ -152,13 +152,13 @@ impl Seen<'_> {
     }
 
     /// An end that does not answer data of the other one.
-    fn silent(&self) -> Option<Fate> {
+    fn silent(&self) -> Option<FailureDetails> {
         self.ignored().or_else(|| {
             (0..2).find_map(|end| {
                 let (tries, waited) = self.flows[end].unanswered();
                 let spoke = self.flows[1 - end].counts.packets > 0;
                 let stage = self.stage(false);
-                (spoke && tries > SILENT).then_some(Fate {
+                (spoke && tries > SILENT).then_some(FailureDetails {
                     failure: Failure::Silent,
                     by: 1 - end,
                     stage,
@@ -170,22 +170,22 @@ impl Seen<'_> {
     }
 
     /// An end that does not answer keepalive probes.
-    fn ignored(&self) -> Option<Fate> {
+    fn ignored(&self) -> Option<FailureDetails> {
         (0..2).find_map(|end| {
             let flow = &self.flows[end];
-            let (tries, waited) = (flow.ignored_asks(), flow.last_sent);
-            (flow.ignored() && tries >= IGNORED).then_some(Fate {
+            let (tries, waited) = (flow.unanswered_keep_alives(), flow.last_sent);
+            (flow.ignored() && tries >= IGNORED).then_some(FailureDetails {
                 failure: Failure::Silent,
                 by: 1 - end,
                 stage: Stage::Idle,
                 tries,
-                waited: waited.saturating_sub(flow.recovery.last_heard()),
+                waited: waited.saturating_sub(flow.recovery.last_peer_time()),
             })
         })
     }
 
     /// A handshake that was not completed.
-    fn handshake(&self, stage: Stage) -> Option<Fate> {
+    fn handshake(&self, stage: Stage) -> Option<FailureDetails> {
         let opener = self.opener?;
         let [asks, answers] = [opener, 1 - opener].map(|end| &self.flows[end]);
         let silent = asks.only_syns() && answers.counts.packets == 0;
@@ -195,37 +195,37 @@ impl Seen<'_> {
             (_, true) => (Failure::HalfOpen, opener, answers.syns()),
             _ => return None,
         };
-        Some(Fate { failure, by, stage, tries, waited: self.last.saturating_sub(self.first) })
+        Some(FailureDetails { failure, by, stage, tries, waited: self.last.saturating_sub(self.first) })
     }
 }
 
-impl Ending {
+impl EndTracker {
     /// A FIN or RST from the end `from`.
     #[cold]
-    pub(crate) fn read(&mut self, segment: &Segment, from: usize, seen: &Seen<'_>) {
-        if segment.flags.any(Flags::RST) && self.cut.is_none() {
-            let stage = seen.stage(self.fin);
-            let idle = seen.exchanges.map(Exchanges::idle).filter(|_| stage == Stage::InRequest);
-            let quiet = idle.unwrap_or(segment.time.saturating_sub(seen.last));
-            self.cut = Some(Box::new(Cut { by: from, stage, quiet }));
+    pub(crate) fn read(&mut self, segment: &Segment, from: usize, view: &ConnectionView<'_>) {
+        if segment.flags.any(Flags::RST) && self.reset.is_none() {
+            let stage = view.stage(self.fin);
+            let idle = view.exchanges.map(Exchanges::idle).filter(|_| stage == Stage::InRequest);
+            let quiet = idle.unwrap_or(segment.time.saturating_sub(view.last));
+            self.reset = Some(Box::new(ResetInfo { by: from, stage, quiet }));
         }
         self.fin |= segment.flags.any(Flags::FIN);
     }
 
     /// How the connection failed, if it did.
-    pub(crate) fn fate(&self, end: End, seen: &Seen<'_>) -> Option<Fate> {
-        if let Some(silent) = seen.silent() {
+    pub(crate) fn failure(&self, end: End, view: &ConnectionView<'_>) -> Option<FailureDetails> {
+        if let Some(silent) = view.silent() {
             return Some(silent);
         }
-        match self.cut.as_deref().filter(|_| end == End::Reset) {
-            Some(&Cut { by, stage, quiet }) => {
-                let opener = seen.opener.filter(|_| stage == Stage::Handshake);
-                let refused = opener.is_some_and(|end| by != end && seen.flows[by].isn.is_none());
+        match self.reset.as_deref().filter(|_| end == End::Reset) {
+            Some(&ResetInfo { by, stage, quiet }) => {
+                let opener = view.opener.filter(|_| stage == Stage::Handshake);
+                let refused = opener.is_some_and(|end| by != end && view.flows[by].isn.is_none());
                 let failure = if refused { Failure::Refused } else { Failure::Reset };
-                let tries = opener.map_or(0, |end| seen.flows[end].syns());
-                Some(Fate { failure, by, stage, tries, waited: quiet })
+                let tries = opener.map_or(0, |end| view.flows[end].syns());
+                Some(FailureDetails { failure, by, stage, tries, waited: quiet })
             }
-            None => seen.handshake(Stage::Handshake),
+            None => view.handshake(Stage::Handshake),
         }
     }
 }

@@ -10,25 +10,25 @@ use super::intervals::{Interval, Intervals};
 use super::numbering::Numbering;
 use super::recovery::{Cause, Verdict};
 use super::report::{Causes, Retransmission, RoundTrips, Spurious};
-use super::rounds::{Found, Rounds};
-use super::rtt::{OverTime, Spread};
+use super::rounds::{RoundSummary, Rounds};
+use super::rtt::{OverTime, SampleStats};
 use super::sequence::earlier;
-use super::signs::Signs;
-use super::trail::{Mark, Trail};
+use super::evidence::EvidenceSums;
+use super::sequence_plot::{Mark, SequencePlot};
 use crate::segment::Nanos;
 
 /// Retransmissions that a DSACK or an echoed timestamp may still call needless.
-const MOST_RECENT: usize = 64;
+const MAX_RECENT: usize = 64;
 /// Stretches acknowledged unseen that may still be captured late.
-const MOST_UNSEEN: usize = 16;
+const MAX_UNSEEN: usize = 16;
 
 /// How many more events may be kept one by one, of all directions together.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct EventQuota {
     left: AtomicUsize,
 }
 
-impl Budget {
+impl EventQuota {
     pub(crate) fn new(most: usize) -> Self {
         Self { left: AtomicUsize::new(most) }
     }
@@ -63,16 +63,16 @@ struct Pending {
 
 /// What is kept.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Journal {
+pub(super) struct DirectionStats {
     pub(super) intervals: Intervals,
-    pub(super) karn: Spread,
+    pub(super) karn: SampleStats,
     /// The greatest of those samples of acknowledgements of several segments, which no receiver delays.
-    pub(super) longest_of_several: Option<Nanos>,
-    pub(super) sender: Spread,
+    pub(super) max_undelayed: Option<Nanos>,
+    pub(super) sender: SampleStats,
     over_time: OverTime,
-    pub(super) timestamps: Spread,
+    pub(super) timestamps: SampleStats,
     pub(super) rounds: Rounds,
-    pub(super) signs: Signs,
+    pub(super) signs: EvidenceSums,
     pub(super) answers: Numbering,
     pub(super) indications: Indications,
     paper: PaperRule,
@@ -84,14 +84,14 @@ pub(super) struct Journal {
     pub(super) loss_times: Vec<Indication>,
     pub(super) retransmitted: Vec<Retransmission>,
     pub(super) omitted: u64,
-    most_events: usize,
+    max_events: usize,
     /// Only where somebody asked for it.
-    pub(super) trail: Option<Trail>,
+    pub(super) plot: Option<SequencePlot>,
 }
 
 /// A retransmission and all that was found out about it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Repeat {
+pub(super) struct RetransmissionEvent {
     pub(super) sent: Sent,
     /// Packets that it stands for: several for an aggregated frame.
     pub(super) packets: u64,
@@ -106,52 +106,52 @@ pub(super) struct Repeat {
     pub(super) repeated: bool,
 }
 
-impl Journal {
+impl DirectionStats {
     /// In its place from the beginning: there is one for each direction with data, and it is large.
-    pub(super) fn new(origin: Nanos, most_events: usize, most_points: usize) -> Box<Self> {
-        let mut journal = Box::<Self>::default();
-        journal.intervals.begin(origin);
-        journal.most_events = most_events;
-        journal.trail = (most_points > 0).then(|| Trail::new(most_points));
-        journal
+    pub(super) fn new(origin: Nanos, max_events: usize, max_points: usize) -> Box<Self> {
+        let mut stats = Box::<Self>::default();
+        stats.intervals.begin(origin);
+        stats.max_events = max_events;
+        stats.plot = (max_points > 0).then(|| SequencePlot::new(max_points));
+        stats
     }
 
     /// Fetches from memory what most segments change.
     #[inline]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let spreads = [&self.karn, &self.sender, &self.timestamps];
-        let spreads = spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.fetch()));
-        let others = self.over_time.fetch().wrapping_add(self.intervals.fetch());
-        spreads.wrapping_add(others).wrapping_add(self.rounds.fetch())
+        let spreads = spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.prefetch()));
+        let others = self.over_time.prefetch().wrapping_add(self.intervals.prefetch());
+        spreads.wrapping_add(others).wrapping_add(self.rounds.prefetch())
     }
 
     /// The same of what that points to.
     #[inline]
-    pub(super) fn fetch_more(&self) -> u64 {
+    pub(super) fn prefetch_second(&self) -> u64 {
         let spreads = [&self.karn, &self.sender, &self.timestamps];
-        spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.fetch_more()))
+        spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.prefetch_second()))
     }
 
     /// A recovery began that no retransmission begins.
-    pub(super) fn recovers_again(&mut self, time: Nanos, verdict: &Verdict, budget: &Budget) {
+    pub(super) fn on_new_recovery(&mut self, time: Nanos, verdict: &Verdict, quota: &EventQuota) {
         self.indications.add(verdict);
         self.intervals.sequence_at(time, true).add(verdict);
-        self.indicates(time, verdict, budget);
+        self.indicates(time, verdict, quota);
     }
 
-    fn indicates(&mut self, time: Nanos, verdict: &Verdict, budget: &Budget) {
+    fn indicates(&mut self, time: Nanos, verdict: &Verdict, quota: &EventQuota) {
         if let Some(kind) = verdict.indication {
             let indication = Indication { time, kind };
-            let room = self.loss_times.len() < self.most_events && budget.take();
+            let room = self.loss_times.len() < self.max_events && quota.take();
             keep(&mut self.loss_times, indication, room, &mut self.omitted);
         }
     }
 
-    /// A point of the trail, if one is drawn.
+    /// A point of the plot, if one is drawn.
     #[inline(always)]
     pub(super) fn mark(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {
-        if let Some(trail) = &mut self.trail {
-            trail.add(time, mark, start, end);
+        if let Some(plot) = &mut self.plot {
+            plot.add(time, mark, start, end);
         }
     }
 
@@ -175,13 +175,13 @@ impl Journal {
     }
 
     /// A retransmission.
-    pub(super) fn repeat(&mut self, repeat: &Repeat, budget: &Budget) {
-        let Repeat { sent, packets, verdict, .. } = *repeat;
+    pub(super) fn repeat(&mut self, event: &RetransmissionEvent, quota: &EventQuota) {
+        let RetransmissionEvent { sent, packets, verdict, .. } = *event;
         let time = sent.last;
         self.causes.add(verdict.cause, packets);
-        self.mark(time, Mark::Again(verdict.cause), sent.start, sent.end());
+        self.mark(time, Mark::Retransmission(verdict.cause), sent.start, sent.end());
         self.t0.add(&verdict);
-        let paper = if repeat.oldest { self.paper.judge(repeat) } else { None };
+        let paper = if event.oldest { self.paper.classify(event) } else { None };
         self.indications.add(&verdict);
         self.indications.add_paper(paper);
         let interval = self.intervals.at(time);
@@ -189,17 +189,17 @@ impl Journal {
         interval.indications.add_paper(paper);
         let first = !matches!(verdict.cause, Cause::Timeout { depth } if depth > 1);
         self.intervals.sequence_at(time, first).add(&verdict);
-        self.indicates(time, &verdict, budget);
+        self.indicates(time, &verdict, quota);
         let kept = Retransmission {
             time,
-            offset: repeat.offset,
+            offset: event.offset,
             bytes: sent.length,
             cause: verdict.cause,
             spurious: false,
         };
-        let room = self.retransmitted.len() < self.most_events && budget.take();
+        let room = self.retransmitted.len() < self.max_events && quota.take();
         let kept = keep(&mut self.retransmitted, kept, room, &mut self.omitted);
-        if self.recent.len() == MOST_RECENT {
+        if self.recent.len() == MAX_RECENT {
             self.recent.pop_front();
         }
         let (start, end, timestamp) = (sent.start, sent.end(), sent.timestamp);
@@ -207,13 +207,13 @@ impl Journal {
     }
 
     /// The receiver says that `[left, right)` came twice.
-    pub(super) fn came_twice(&mut self, left: u64, right: u64) {
+    pub(super) fn on_dsack(&mut self, left: u64, right: u64) {
         let mut known = false;
         for place in 0..self.recent.len() {
             let pending = self.recent[place];
             if pending.start < right && pending.end > left {
                 known = true;
-                self.spurious.dsack += u64::from(self.needless(place));
+                self.spurious.dsack += u64::from(self.mark_spurious(place));
             }
         }
         self.spurious.unexplained_dsack += u64::from(!known);
@@ -226,12 +226,12 @@ impl Journal {
         let Some(place) = place else { return };
         let pending = self.recent[place];
         if pending.end <= to && pending.timestamp != 0 && earlier(echo, pending.timestamp) {
-            self.spurious.eifel += u64::from(self.needless(place));
+            self.spurious.eifel += u64::from(self.mark_spurious(place));
         }
     }
 
     /// Marks it; whether it is new.
-    fn needless(&mut self, place: usize) -> bool {
+    fn mark_spurious(&mut self, place: usize) -> bool {
         let pending = &mut self.recent[place];
         let new = !pending.spurious;
         pending.spurious = true;
@@ -242,7 +242,7 @@ impl Journal {
     }
 
     /// Numbers before now say nothing any more; they begin anew at `at`.
-    pub(super) fn forget_numbers(&mut self, at: u64) {
+    pub(super) fn reset_sequence(&mut self, at: u64) {
         self.recent.clear();
         self.unseen.clear();
         self.paper = PaperRule::default();
@@ -255,7 +255,7 @@ impl Journal {
             latest.1 = to;
             return;
         }
-        if self.unseen.len() == MOST_UNSEEN {
+        if self.unseen.len() == MAX_UNSEEN {
             self.unseen.pop_front();
         }
         self.unseen.push_back((from, to));
@@ -274,18 +274,18 @@ impl Journal {
             bytes += after - first;
             rest.extend([(from, first), (after, to)].into_iter().filter(|part| part.0 < part.1));
         }
-        rest.truncate(MOST_UNSEEN);
+        rest.truncate(MAX_UNSEEN);
         self.unseen = rest;
         bytes
     }
 }
 
-impl Journal {
+impl DirectionStats {
     /// What is said of round trips in the end; `near`: the least between the tap and the sender.
-    pub(super) fn round_trips(&mut self, near: Option<Nanos>, rounds: &Found) -> RoundTrips {
+    pub(super) fn round_trips(&mut self, near: Option<Nanos>, rounds: &RoundSummary) -> RoundTrips {
         RoundTrips {
             karn: take(&mut self.karn).report(),
-            undelayed_max_s: self.longest_of_several.map(|longest| longest as f64 / 1e9),
+            undelayed_max_s: self.max_undelayed.map(|longest| longest as f64 / 1e9),
             sender: take(&mut self.sender).report(),
             over_time_s: self.over_time.mean_s(),
             timestamps: take(&mut self.timestamps).report(),

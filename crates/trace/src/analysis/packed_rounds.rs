@@ -1,15 +1,15 @@
 //! Rounds that are over, in a third of the memory: of long transfers most of what is kept.
 
-use super::rounds::{Parts, Round};
+use super::rounds::{TimeParts, Round};
 
 /// More are not kept of a direction: beyond, neighbours become one.
-const MOST_ROUNDS: usize = 2048;
+const MAX_ROUNDS: usize = 2048;
 /// Bytes that memory is taken for at first: a few rounds.
 const LEAST: usize = 128;
 
 /// Rounds in order, or several that follow each other as one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct PackedRounds {
     /// Numbers of seven bits a byte, the lowest first; all but the last byte of a number have the eighth bit.
     packed: Vec<u8>,
     count: usize,
@@ -21,10 +21,10 @@ pub(super) struct Rows {
     open: Option<Box<Round>>,
 }
 
-impl Rows {
+impl PackedRounds {
     /// Fetches from memory where the next goes.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         self.packed.last().copied().unwrap_or(0).into()
     }
 
@@ -36,7 +36,7 @@ impl Rows {
                 open
             }
             None => {
-                if self.count == MOST_ROUNDS {
+                if self.count == MAX_ROUNDS {
                     self.halve();
                 }
                 if self.stride == 0 {
@@ -67,7 +67,7 @@ impl Rows {
     fn pack(&mut self, row: &Round) {
         let numbers = numbers(row, self.time);
         (self.time, self.count) = (row.time, self.count + 1);
-        let mut bytes = [0; NUMBERS * MOST_BYTES];
+        let mut bytes = [0; NUMBERS * MAX_BYTES];
         let mut length = 0;
         for mut number in numbers {
             while number >= 0x80 {
@@ -101,7 +101,7 @@ impl Rows {
 
 const NUMBERS: usize = 19;
 /// Of seven bits each, a number takes so many at most.
-const MOST_BYTES: usize = 10;
+const MAX_BYTES: usize = 10;
 /// Unit in which the time of sending is kept, µs.
 const SENDING_UNIT: u32 = 128;
 
@@ -126,7 +126,7 @@ fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
         row.rounds.into(),
         row.retransmissions.into(),
         row.flight_bytes.into(),
-        row.flight_bytes.wrapping_sub(row.flight_least).into(),
+        row.flight_bytes.wrapping_sub(row.flight_min).into(),
         row.window_bytes.into(),
         (row.sending_us / SENDING_UNIT).into(),
     ]
@@ -144,7 +144,7 @@ fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
         end: time.wrapping_add(lasted),
         sent_bytes,
         acked_bytes,
-        parts: Parts {
+        parts: TimeParts {
             application,
             receiver_window,
             closed,
@@ -158,7 +158,7 @@ fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
         rounds: rounds as u32,
         retransmissions: retransmissions as u32,
         flight_bytes: flight as u32,
-        flight_least: (flight as u32).wrapping_sub(least as u32),
+        flight_min: (flight as u32).wrapping_sub(least as u32),
         window_bytes: window as u32,
         sending_us: (sending as u32).wrapping_mul(SENDING_UNIT),
         ..Round::default()
@@ -202,7 +202,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_packed_is_unpacked(rounds in prop::collection::vec(anything(), 0..40)) {
-            let mut rows = Rows::default();
+            let mut rows = PackedRounds::default();
             rounds.iter().for_each(|round| rows.keep(round));
             prop_assert_eq!(rows.into_rounds(), rounds);
         }
@@ -212,11 +212,11 @@ mod tests {
     fn neighbours_become_one_when_there_are_many() {
         let round =
             |n: u64| Round { time: n, end: n + 1, sent_bytes: 1, rounds: 1, ..Round::default() };
-        let mut rows = Rows::default();
-        (0..5 * MOST_ROUNDS as u64 + 3).for_each(|n| rows.keep(&round(n)));
+        let mut rows = PackedRounds::default();
+        (0..5 * MAX_ROUNDS as u64 + 3).for_each(|n| rows.keep(&round(n)));
         let found = rows.into_rounds();
         // Of eight each, and three are left.
-        assert_eq!(found.len(), 5 * MOST_ROUNDS / 8 + 1);
+        assert_eq!(found.len(), 5 * MAX_ROUNDS / 8 + 1);
         for (n, row) in found.iter().enumerate() {
             let rounds = if n + 1 == found.len() { 3 } else { 8 };
             assert_eq!(

@@ -1,8 +1,8 @@
 //! A connection while it lives.
 
 use crate::analysis::{
-    Budget, ConnectionReport, DirectionReport, End, Ending, Exchanges, Fate, Flow, Outlook, Seen,
-    Standing, Tap, Terms, Turned,
+    EventQuota, ConnectionReport, DirectionReport, End, EndTracker, Exchanges, FailureDetails, Flow, ConnectionContext, ConnectionView,
+    FlowState, Tap, NegotiatedOptions, DataEvent,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -28,24 +28,24 @@ pub(super) struct Connection {
     tap: Tap,
     /// Who opened it, if that was captured.
     opener: Option<usize>,
-    ending: Ending,
+    end_tracker: EndTracker,
     /// Only with data in both directions.
     exchanges: Option<Box<Exchanges>>,
     /// Events that are kept one by one of a direction.
-    most_events: usize,
+    max_events: usize,
 }
 
 impl Connection {
-    pub(super) fn new(beginning: Beginning, most_events: usize) -> Self {
+    pub(super) fn new(beginning: Beginning, max_events: usize) -> Self {
         Self {
             beginning,
             last: beginning.time,
             flows: [Flow::default(), Flow::default()],
             tap: Tap::default(),
             opener: None,
-            ending: Ending::default(),
+            end_tracker: EndTracker::default(),
             exchanges: None,
-            most_events,
+            max_events,
         }
     }
 
@@ -61,21 +61,21 @@ impl Connection {
 
     /// Fetches from memory what the next segments change; what comes of it says nothing.
     #[inline]
-    pub(super) fn fetch(&self) -> u64 {
-        let flows = self.flows[0].fetch().wrapping_add(self.flows[1].fetch());
+    pub(super) fn prefetch(&self) -> u64 {
+        let flows = self.flows[0].prefetch().wrapping_add(self.flows[1].prefetch());
         flows.wrapping_add(self.last).wrapping_add(self.tap.round_trip(0).unwrap_or(0))
     }
 
     /// The same of what the former points to.
     #[inline]
-    pub(super) fn fetch_more(&self) -> u64 {
-        self.flows[0].fetch_more().wrapping_add(self.flows[1].fetch_more())
+    pub(super) fn prefetch_second(&self) -> u64 {
+        self.flows[0].prefetch_second().wrapping_add(self.flows[1].prefetch_second())
     }
 
     /// The same of what that points to.
     #[inline]
-    pub(super) fn fetch_most(&self) -> u64 {
-        self.flows[0].fetch_most().wrapping_add(self.flows[1].fetch_most())
+    pub(super) fn prefetch_third(&self) -> u64 {
+        self.flows[0].prefetch_third().wrapping_add(self.flows[1].prefetch_third())
     }
 
     /// Which end sent it. (One end talking to itself is taken for the first.)
@@ -86,24 +86,24 @@ impl Connection {
 
     /// The next segment of it.
     #[inline]
-    pub(super) fn push(&mut self, segment: &Segment, budget: &Budget) {
+    pub(super) fn push(&mut self, segment: &Segment, quota: &EventQuota) {
         let from = self.from(segment);
         if segment.flags.any(Flags::FIN | Flags::RST) {
             self.end_by(segment, from);
         }
         self.last = self.last.max(segment.time);
         self.tap.read(segment, from);
-        self.flows[1 - from].hears(segment, budget);
-        let before = self.exchanges_data(segment, from).then(|| self.flows[from].standing());
-        let outlook = Outlook {
+        self.flows[1 - from].on_peer_segment(segment, quota);
+        let before = self.exchanges_data(segment, from).then(|| self.flows[from].state());
+        let context = ConnectionContext {
             near: self.tap.round_trip(from).unwrap_or(0),
-            most_events: self.most_events,
-            budget,
-            most_points: self.beginning.points,
+            max_events: self.max_events,
+            quota,
+            max_points: self.beginning.points,
         };
-        self.flows[from].sends(segment, &outlook);
+        self.flows[from].on_segment(segment, &context);
         if let Some(before) = before {
-            self.exchange(segment, from, &before, budget);
+            self.exchange(segment, from, &before, quota);
         }
         if segment.flags.any(Flags::SYN) {
             self.open_by(segment, from);
@@ -115,14 +115,14 @@ impl Connection {
         let opener = if syn.flags.any(Flags::ACK) { 1 - from } else { from };
         self.opener.get_or_insert(opener);
         let [first, second] = &mut self.flows;
-        (first.terms, second.terms) = (Terms::of(first, second), Terms::of(second, first));
+        (first.negotiated, second.negotiated) = (NegotiatedOptions::of(first, second), NegotiatedOptions::of(second, first));
     }
 
     #[cold]
     fn end_by(&mut self, segment: &Segment, from: usize) {
-        let mut ending = std::mem::take(&mut self.ending);
-        ending.read(segment, from, &self.seen());
-        self.ending = ending;
+        let mut end_tracker = std::mem::take(&mut self.end_tracker);
+        end_tracker.read(segment, from, &self.view());
+        self.end_tracker = end_tracker;
     }
 
     /// The opener or, without a SYN, the end with the higher port.
@@ -131,8 +131,8 @@ impl Connection {
         self.opener.unwrap_or(usize::from(second.port > first.port))
     }
 
-    fn seen(&self) -> Seen<'_> {
-        Seen {
+    fn view(&self) -> ConnectionView<'_> {
+        ConnectionView {
             flows: &self.flows,
             exchanges: self.exchanges.as_deref(),
             opener: self.opener,
@@ -146,16 +146,16 @@ impl Connection {
     #[inline(always)]
     fn exchanges_data(&self, segment: &Segment, from: usize) -> bool {
         let both = || self.flows[1 - from].counts.data_packets > 0;
-        segment.payload > 0 && (self.exchanges.is_some() || both() || self.flows[from].rests())
+        segment.payload > 0 && (self.exchanges.is_some() || both() || self.flows[from].is_idle())
     }
 
     #[inline]
-    fn exchange(&mut self, segment: &Segment, from: usize, before: &Standing, budget: &Budget) {
+    fn exchange(&mut self, segment: &Segment, from: usize, before: &FlowState, quota: &EventQuota) {
         let client = self.client();
-        let turned = Turned { segment, from, before, flows: &self.flows, tap: &self.tap, budget };
-        let most = self.most_events;
-        let known = || Exchanges::new(client, most, &turned);
-        self.exchanges.get_or_insert_with(known).read(&turned);
+        let event = DataEvent { segment, from, before, flows: &self.flows, tap: &self.tap, quota };
+        let most = self.max_events;
+        let known = || Exchanges::new(client, most, &event);
+        self.exchanges.get_or_insert_with(known).read(&event);
     }
 
     /// What is said of it, now that it has come to this end. `copies`: frames captured twice, from each end.
@@ -163,26 +163,26 @@ impl Connection {
         mut self: Box<Self>,
         end: End,
         copies: [u64; 2],
-        budget: &Budget,
+        quota: &EventQuota,
     ) -> ConnectionReport {
-        let (fate, swaps) = (self.ending.fate(end, &self.seen()), self.opener == Some(1));
+        let (failure, swaps) = (self.end_tracker.failure(end, &self.view()), self.opener == Some(1));
         let client = self.client() ^ usize::from(swaps);
         let (exchanges, omitted_exchanges) = self
             .exchanges
             .take()
-            .map_or_else(Default::default, |found| found.report(&self.flows, budget));
+            .map_or_else(Default::default, |found| found.report(&self.flows, quota));
         let Self { beginning, flows: [first, second], tap, last, .. } = &mut *self;
         let [a, b] = beginning.ends;
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
         for flow in [&mut *first, &mut *second] {
-            flow.counts.keep_alives_unanswered = flow.ignored_asks();
+            flow.counts.keep_alives_unanswered = flow.unanswered_keep_alives();
         }
         let syn_captured = first.isn.is_some() || second.isn.is_some();
         let mut directions = Box::new([first.report(a, b, tap, 0), second.report(b, a, tap, 1)]);
         let kept = |direction: &DirectionReport| {
             direction.loss_times.len() + direction.retransmitted.len()
         };
-        budget.release(directions.iter().map(kept).sum::<usize>() + exchanges.len());
+        quota.release(directions.iter().map(kept).sum::<usize>() + exchanges.len());
         if swaps {
             directions.swap(0, 1);
         }
@@ -194,7 +194,8 @@ impl Connection {
             syn_captured,
             end,
             handshake_rtt_s: tap.handshake().map(|whole| whole as f64 / 1e9),
-            fate: fate.map(|fate| Fate { by: fate.by ^ usize::from(swaps), ..fate }),
+            failure_details: failure
+                .map(|failure| FailureDetails { by: failure.by ^ usize::from(swaps), ..failure }),
             client,
             exchanges,
             omitted_exchanges,

@@ -3,7 +3,7 @@
 use super::recovery::Cause;
 use crate::segment::Nanos;
 
-/// What a point of a trail shows.
+/// What a point of a plot shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Bytes sent for the first time, or captured out of order.
@@ -15,7 +15,7 @@ pub enum Mark {
     /// The receiver holds these bytes (SACK).
     Sack,
     /// Retransmitted bytes, and why.
-    Again(Cause),
+    Retransmission(Cause),
 }
 
 impl Mark {
@@ -26,7 +26,7 @@ impl Mark {
             Self::Ack => 1,
             Self::Window => 2,
             Self::Sack => 3,
-            Self::Again(_) => AGAIN,
+            Self::Retransmission(_) => AGAIN,
         }
     }
 }
@@ -36,7 +36,7 @@ const KINDS: usize = 5;
 /// As long as more than this share of the points is of other kinds, retransmissions are not thinned.
 const OTHERS: usize = 4;
 
-/// A point of a trail. Bytes count from the first of the direction.
+/// A point of a plot. Bytes count from the first of the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// When it was captured.
@@ -51,7 +51,7 @@ pub struct Point {
 
 /// The points of a direction so far. Of each kind every first, second, fourth, ... is kept.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trail {
+pub(super) struct SequencePlot {
     most: usize,
     points: Vec<Point>,
     /// How many of a kind were there, as powers of two one of how many is kept, and how many are.
@@ -60,8 +60,8 @@ pub(super) struct Trail {
     kept: [usize; KINDS],
 }
 
-impl Trail {
-    /// A trail of at most `most` points, or one of each kind if that is more.
+impl SequencePlot {
+    /// A plot of at most `most` points, or one of each kind if that is more.
     pub(super) fn new(most: usize) -> Self {
         Self { most: most.max(KINDS), ..Self::default() }
     }
@@ -113,15 +113,15 @@ mod tests {
 
     #[test]
     fn retransmissions_are_kept_when_others_are_thinned() {
-        let mut trail = Trail::new(100);
+        let mut plot = SequencePlot::new(100);
         for at in 0..10_000 {
-            trail.add(at, Mark::Data, at, at + 1);
-            trail.add(at, Mark::Ack, at, at + 1);
+            plot.add(at, Mark::Data, at, at + 1);
+            plot.add(at, Mark::Ack, at, at + 1);
             if at % 250 == 0 {
-                trail.add(at, Mark::Again(Cause::Sack), at, at + 1);
+                plot.add(at, Mark::Retransmission(Cause::Sack), at, at + 1);
             }
         }
-        let points = trail.into_points(5);
+        let points = plot.into_points(5);
         let count = |kind| points.iter().filter(|point| point.mark.kind() == kind).count();
         assert!(points.len() <= 100 && points.len() > 50, "{}", points.len());
         assert_eq!(count(AGAIN), 40);
@@ -133,15 +133,15 @@ mod tests {
         /// However many of each kind there are: in order, not too many, each kind evenly.
         #[test]
         fn what_is_left_is_every_so_manyth(most in 1_usize..60, kinds in prop::collection::vec(0_usize..5, 0..800)) {
-            let marks = [Mark::Data, Mark::Ack, Mark::Window, Mark::Sack, Mark::Again(Cause::Rack)];
-            let mut trail = Trail::new(most);
+            let marks = [Mark::Data, Mark::Ack, Mark::Window, Mark::Sack, Mark::Retransmission(Cause::Rack)];
+            let mut plot = SequencePlot::new(most);
             let mut numbers = [0; KINDS];
             for kind in kinds {
-                trail.add(0, marks[kind], numbers[kind], 0);
+                plot.add(0, marks[kind], numbers[kind], 0);
                 numbers[kind] += 1;
             }
-            let thinned = trail.thinned;
-            let points = trail.into_points(0);
+            let thinned = plot.thinned;
+            let points = plot.into_points(0);
             prop_assert!(points.len() <= most.max(KINDS));
             for kind in 0..KINDS {
                 let left: Vec<_> =

@@ -5,7 +5,7 @@ use super::report::Announced;
 
 /// Options that both SYNs agreed on for a direction. They change only with a SYN.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Terms {
+pub(crate) struct NegotiatedOptions {
     /// Shift of the windows that answer; `None` if the capture lacks the SYNs.
     pub(super) scale: Option<u8>,
     /// One end does not support SACK.
@@ -14,8 +14,8 @@ pub(crate) struct Terms {
     pub(super) mss: Option<u16>,
 }
 
-impl Terms {
-    /// The terms for data from `own` to `peer`.
+impl NegotiatedOptions {
+    /// The negotiated for data from `own` to `peer`.
     pub(crate) fn of(own: &Flow, peer: &Flow) -> Self {
         let (sends, takes) = (&own.announced, &peer.announced);
         let (syn, answer) = (own.isn.is_some(), peer.isn.is_some());

@@ -8,9 +8,9 @@ use crate::segment::{Nanos, Segment};
 /// Steps back that are shorter come from clocks and queues.
 pub(super) const LONG_STEP: Nanos = 100_000_000;
 /// Segments whose marks are kept; what comes after them is taken for a copy if they all were one.
-const MOST_MARKS: usize = 1 << 20;
+const MAX_MARKS: usize = 1 << 20;
 /// Steps back after which no more are looked into: such a file is in no order at all.
-const MOST_SEARCHES: u32 = 64;
+const MAX_SEARCHES: u32 = 64;
 
 /// What has been read, in short.
 #[derive(Debug, Default)]
@@ -26,37 +26,37 @@ pub(super) struct Repeats {
 impl Repeats {
     /// Copies are being left out.
     #[inline(always)]
-    pub(super) fn following(&self) -> bool {
+    pub(super) fn is_skipping(&self) -> bool {
         self.next.is_some()
     }
 
     /// Notes a segment; whether it is a copy. `back`: time has stepped back before it.
     #[inline(always)]
     pub(super) fn is_copy(&mut self, segment: &Segment, back: bool) -> bool {
-        if (self.next.is_some() || back) && self.look(segment) {
+        if (self.next.is_some() || back) && self.matches_earlier(segment) {
             return true;
         }
         self.latest = self.latest.max(segment.time);
-        if self.marks.len() < MOST_MARKS {
+        if self.marks.len() < MAX_MARKS {
             self.marks.push(mark(segment));
         }
         false
     }
 
     #[cold]
-    fn look(&mut self, segment: &Segment) -> bool {
+    fn matches_earlier(&mut self, segment: &Segment) -> bool {
         let mark = mark(segment);
         if let Some(next) = self.next {
             let known = self.marks.get(next);
             // Beyond the marks time has to do.
-            let beyond = next >= MOST_MARKS && segment.time <= self.latest;
+            let beyond = next >= MAX_MARKS && segment.time <= self.latest;
             if known == Some(&mark) || beyond {
                 self.next = Some(next + 1);
                 return true;
             }
         }
         self.next = None;
-        if self.searches < MOST_SEARCHES && segment.time <= self.latest {
+        if self.searches < MAX_SEARCHES && segment.time <= self.latest {
             self.searches += 1;
             self.next = self.marks.iter().position(|known| *known == mark).map(|place| place + 1);
         }

@@ -4,19 +4,19 @@ use std::mem::take;
 
 use super::flight::Sent;
 use super::flow::Flow;
-use super::journal::{Budget, Journal};
-use super::limits::{Limitation, Path, judged};
+use super::direction_stats::{EventQuota, DirectionStats};
+use super::limits::{Limitation, PathSummary, classify_limits};
 use super::report::DirectionReport;
-use super::rounds::{Acked, Wait};
+use super::rounds::{NewAck, Wait};
 use super::sequence::{first, unwrapped};
 use super::side::{Side, Tap};
-use super::strays::Reach;
-use super::trail::Mark;
+use super::out_of_window::Reach;
+use super::sequence_plot::Mark;
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
 /// What an acknowledgement took out of the flight.
 #[derive(Clone, Copy, Debug, Default)]
-struct Taken {
+struct AckedData {
     packets: u64,
     /// When the newest segment was first sent.
     newest: Option<Nanos>,
@@ -34,25 +34,25 @@ struct Taken {
 impl Flow {
     /// A segment from the end that takes the data.
     #[inline]
-    pub(crate) fn hears(&mut self, segment: &Segment, budget: &Budget) {
-        self.recovery.heard(segment.time);
+    pub(crate) fn on_peer_segment(&mut self, segment: &Segment, quota: &EventQuota) {
+        self.recovery.on_peer_packet(segment.time);
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
             return;
         }
         if !self.begun {
             self.begin(first(segment.acknowledgement));
         }
-        if let Some(journal) = &mut self.journal {
-            journal.answers.read(segment);
+        if let Some(stats) = &mut self.stats {
+            stats.answers.read(segment);
         }
         let number = unwrapped(self.next, segment.acknowledgement);
         if !self.anchored {
             self.anchored = true;
             self.reach_back(number, segment.time);
         }
-        match self.stray_acks.judge(segment.acknowledgement, number, self.next) {
+        match self.ack_window.check(segment.acknowledgement, number, self.next) {
             Reach::Within => {}
-            reach => return self.hears_astray(segment, reach),
+            reach => return self.on_out_of_window_ack(segment, reach),
         }
         let window = self.announced_window(segment);
         let same = window == self.window;
@@ -68,7 +68,7 @@ impl Flow {
         if advances {
             sample = self.acknowledge(segment, number, wait);
         } else {
-            self.hears_again(segment, wait);
+            self.on_no_new_ack(segment, wait);
         }
         let options = &segment.options;
         if options.sack_blocks > 0 {
@@ -77,13 +77,13 @@ impl Flow {
             sample = sample.or(sacked);
         }
         if advances {
-            self.begin_another(segment.time, budget);
+            self.begin_next_recovery(segment.time, quota);
         }
         if let Some(since) = sample {
             let sample = segment.time.saturating_sub(since);
             self.estimate.add(sample);
-            if let Some(journal) = &mut self.journal {
-                journal.round_trip(segment.time, sample);
+            if let Some(stats) = &mut self.stats {
+                stats.round_trip(segment.time, sample);
             }
         }
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
@@ -94,14 +94,14 @@ impl Flow {
 
     /// Nothing new is acknowledged; `wait`: what the sender waited for until now.
     #[inline]
-    fn hears_again(&mut self, segment: &Segment, wait: Wait) {
+    fn on_no_new_ack(&mut self, segment: &Segment, wait: Wait) {
         let opens = wait.by_receiver() && !self.wait().by_receiver();
-        let Some(journal) = &mut self.journal else { return };
+        let Some(stats) = &mut self.stats else { return };
         if segment.payload > 0 {
-            journal.rounds.asked();
+            stats.rounds.asked();
         }
         if opens {
-            journal.rounds.opened(segment.time, wait);
+            stats.rounds.opened(segment.time, wait);
         }
     }
 
@@ -109,8 +109,8 @@ impl Flow {
     #[inline]
     fn duplicate(&mut self, segment: &Segment) {
         if self.recovery.duplicates == 0 {
-            if let Some(journal) = &mut self.journal {
-                journal.rounds.reductions.duplicate(self.next - self.acknowledged);
+            if let Some(stats) = &mut self.stats {
+                stats.rounds.reductions.duplicate(self.next - self.acknowledged);
             }
         }
         self.recovery.duplicate(segment.time, segment.options.cut);
@@ -126,19 +126,19 @@ impl Flow {
 
     /// The acknowledgement may have ended a recovery, and another have begun.
     #[inline]
-    fn begin_another(&mut self, time: Nanos, budget: &Budget) {
+    fn begin_next_recovery(&mut self, time: Nanos, quota: &EventQuota) {
         let (known, board) = ((self.acknowledged, self.next), &self.board);
         let begun =
-            self.recovery.begin_another(time, known, |left, right| board.holds(left, right));
-        if let (Some(verdict), Some(journal)) = (begun, &mut self.journal) {
-            journal.recovers_again(time, &verdict, budget);
+            self.recovery.begin_next_recovery(time, known, |left, right| board.holds(left, right));
+        if let (Some(verdict), Some(stats)) = (begun, &mut self.stats) {
+            stats.on_new_recovery(time, &verdict, quota);
         }
     }
 
     #[inline]
     fn announced_window(&mut self, segment: &Segment) -> u64 {
-        let shift = if segment.flags.any(Flags::SYN) { 0 } else { self.terms.scale.unwrap_or(0) };
-        self.unscaled = self.terms.scale.is_none();
+        let shift = if segment.flags.any(Flags::SYN) { 0 } else { self.negotiated.scale.unwrap_or(0) };
+        self.unscaled = self.negotiated.scale.is_none();
         u64::from(segment.window) << shift.min(14)
     }
 
@@ -154,11 +154,11 @@ impl Flow {
         }
         let raised = number.saturating_add(window) > self.edge;
         self.edge = self.edge.max(number.saturating_add(window));
-        if let Some(journal) = &mut self.journal {
+        if let Some(stats) = &mut self.stats {
             if raised {
-                journal.mark(segment.time, Mark::Window, number, self.edge);
+                stats.mark(segment.time, Mark::Window, number, self.edge);
             }
-            let interval = journal.intervals.at(segment.time);
+            let interval = stats.intervals.at(segment.time);
             interval.window_max_bytes = interval.window_max_bytes.max(window);
         }
     }
@@ -181,8 +181,8 @@ impl Flow {
         let mut taken = self.take(number, echo);
         taken.unseen |= beyond;
         self.acknowledged = number;
-        if let Some(journal) = &mut self.journal {
-            journal.mark(segment.time, Mark::Ack, from, number);
+        if let Some(stats) = &mut self.stats {
+            stats.mark(segment.time, Mark::Ack, from, number);
         }
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
@@ -192,16 +192,16 @@ impl Flow {
         self.counts.acknowledged_packets += taken.packets;
         self.initial.over = true;
         self.last_data = self.last_data.max(Some(segment.time));
-        let journal = self.journal.as_mut()?;
+        let stats = self.stats.as_mut()?;
         let (time, bytes, window) = (segment.time, number - from, self.window);
         let asks = segment.payload > 0;
-        journal.rounds.acked(&Acked { time, number, bytes, asks, flight, window, wait });
+        stats.rounds.acked(&NewAck { time, number, bytes, asks, flight, window, wait });
         if let Some(since) = taken.echoed {
-            journal.timestamps.add(segment.time.saturating_sub(since));
+            stats.timestamps.add(segment.time.saturating_sub(since));
         }
         if taken.ambiguous {
             if let Some(echo) = echo {
-                journal.echoed(from, number, echo);
+                stats.echoed(from, number, echo);
             }
             return None;
         }
@@ -210,16 +210,16 @@ impl Flow {
         }
         if let Some(since) = taken.newest {
             let sample = segment.time.saturating_sub(since);
-            journal.karn.add(sample);
+            stats.karn.add(sample);
             if taken.packets > 1 {
-                journal.longest_of_several = journal.longest_of_several.max(Some(sample));
+                stats.max_undelayed = stats.max_undelayed.max(Some(sample));
             }
         }
         taken.oldest
     }
 
-    fn take(&mut self, number: u64, echo: Option<u32>) -> Taken {
-        let (mut taken, mut hole, mut held) = (Taken::default(), false, false);
+    fn take(&mut self, number: u64, echo: Option<u32>) -> AckedData {
+        let (mut taken, mut hole, mut held) = (AckedData::default(), false, false);
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
                 self.miss(sent.start, sent.end());
@@ -247,7 +247,7 @@ impl Flow {
 
     /// Notes when an acknowledged segment, or a part of an aggregated frame, was sent.
     #[inline(always)]
-    fn note_taken(&mut self, taken: &mut Taken, sent: &Sent, echo: Option<u32>) {
+    fn note_taken(&mut self, taken: &mut AckedData, sent: &Sent, echo: Option<u32>) {
         taken.unseen = sent.first < self.latest;
         self.latest = self.latest.max(sent.first);
         taken.newest = Some(sent.first);
@@ -263,8 +263,8 @@ impl Flow {
     /// `[from, to)` was received, but not captured.
     fn miss(&mut self, from: u64, to: u64) {
         self.counts.missing_bytes += to - from;
-        if let Some(journal) = self.journal.as_mut().filter(|_| to > from) {
-            journal.unseen(from, to);
+        if let Some(stats) = self.stats.as_mut().filter(|_| to > from) {
+            stats.unseen(from, to);
         }
     }
 
@@ -285,8 +285,8 @@ impl Flow {
             let twice = right <= number
                 || options.sack.get(1..count).unwrap_or_default().iter().map(block).any(within);
             if place == 0 && twice {
-                if let Some(journal) = &mut self.journal {
-                    journal.came_twice(left, right);
+                if let Some(stats) = &mut self.stats {
+                    stats.on_dsack(left, right);
                 }
             }
             if left < self.acknowledged || right > self.next {
@@ -294,8 +294,8 @@ impl Flow {
             }
             let Some(gain) = self.board.add(left, right) else { continue };
             fresh = true;
-            if let Some(journal) = &mut self.journal {
-                journal.mark(segment.time, Mark::Sack, gain.from, gain.to);
+            if let Some(stats) = &mut self.stats {
+                stats.mark(segment.time, Mark::Sack, gain.from, gain.to);
             }
             self.flight.mark_sacked(gain, self.largest, |sent| {
                 oldest = Some(oldest.map_or(sent, |least: Nanos| least.min(sent)));
@@ -335,34 +335,34 @@ impl Flow {
     ) -> DirectionReport {
         // At the receiver, acknowledgements pass before the rest of the initial window has arrived.
         let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.over);
-        let mut blank = None::<Journal>;
-        let journal = self.journal.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
-        let least = journal.sender.least();
+        let mut blank = None::<DirectionStats>;
+        let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
+        let least = stats.sender.least();
         let side = tap.side(from, least);
-        let mut found = journal.rounds.finish(self.last_data.unwrap_or(0), wait);
-        let mut rtt = journal.round_trips(tap.round_trip(from), &found);
+        let mut found = stats.rounds.finish(self.last_data.unwrap_or(0), wait);
+        let mut rtt = stats.round_trips(tap.round_trip(from), &found);
         if self.bare_acks == 0 {
             rtt.withhold_if_late(tap.handshake());
         }
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
         let (near, segment, misread) = (tap.round_trip(from), self.largest, self.misread);
-        let path = Path { side, near, least, lossless, segment, misread };
+        let path = PathSummary { side, near, least, lossless, segment, misread };
         let answered = self.answered || self.counts.acks > 0;
-        let limitation = if answered { judged(&mut found, &path) } else { Limitation::default() };
+        let limitation = if answered { classify_limits(&mut found, &path) } else { Limitation::default() };
         let whole_start = starts && side != Side::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
-        let trail = journal.trail.take().map(|trail| trail.into_points(origin));
+        let plot = stats.plot.take().map(|plot| plot.into_points(origin));
         DirectionReport {
             source,
             destination,
             side,
             counts: self.counts,
             announced: self.announced,
-            causes: journal.causes,
-            spurious: journal.spurious,
-            indications: journal.indications,
-            t0_s: journal.t0.mean_s(),
+            causes: stats.causes,
+            spurious: stats.spurious,
+            indications: stats.indications,
+            t0_s: stats.t0.mean_s(),
             rtt,
             segment_bytes: self.largest,
             initial_window_bytes: whole_start.then_some(self.initial.bytes),
@@ -373,15 +373,15 @@ impl Flow {
             window_unscaled: self.unscaled,
             first_data: self.first_data,
             last_data: self.last_data,
-            intervals: take(&mut journal.intervals).into_list(),
-            loss_times: take(&mut journal.loss_times),
-            retransmitted: take(&mut journal.retransmitted),
-            omitted: journal.omitted,
-            missing_answers: journal.answers.missing(),
-            trail: trail.unwrap_or_default(),
+            intervals: take(&mut stats.intervals).into_list(),
+            loss_times: take(&mut stats.loss_times),
+            retransmitted: take(&mut stats.retransmitted),
+            omitted: stats.omitted,
+            missing_answers: stats.answers.missing(),
+            sequence_plot: plot.unwrap_or_default(),
             slow_start: found.slow_start,
             limitation,
-            evidence: journal.signs.report(),
+            evidence: stats.signs.report(),
             rounds: found.rows,
         }
     }

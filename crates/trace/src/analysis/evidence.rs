@@ -1,4 +1,4 @@
-//! Signs of the cause that single packets show: data that no acknowledgement triggered, even gaps between them, and
+//! EvidenceSums of the cause that single packets show: data that no acknowledgement triggered, even gaps between them, and
 //! the delay of timestamps at a receiver.
 
 use super::rounds::AWAY;
@@ -14,7 +14,7 @@ const TICK: i64 = 1_000_000;
 /// A clock whose rate differs by more has another tick.
 const CLOCK_TOLERANCE: f64 = 0.01;
 /// No queue grows by more than this share of the time.
-const MOST_GROWN: f64 = 0.2;
+const MAX_GROWN: f64 = 0.2;
 /// The least delay is measured again after this time, as clocks drift.
 const STRETCH: Nanos = 60_000_000_000;
 /// Two clocks drift apart by at most 100 ppm: in a stretch by this time.
@@ -22,7 +22,7 @@ const DRIFT: i64 = 6_000_000;
 
 /// Sums over the new data of a direction.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Signs {
+pub(super) struct EvidenceSums {
     unprompted_bytes: u64,
     short_segments: u64,
     /// Time of the last new data.
@@ -38,7 +38,7 @@ pub(super) struct Signs {
 
 /// New data, as they were sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fresh {
+pub(super) struct NewSegment {
     pub(super) time: Nanos,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -50,9 +50,9 @@ pub(super) struct Fresh {
     pub(super) short: bool,
 }
 
-impl Signs {
+impl EvidenceSums {
     #[inline]
-    pub(super) fn sent_new(&mut self, fresh: &Fresh) {
+    pub(super) fn sent_new(&mut self, fresh: &NewSegment) {
         let begins = fresh.time.saturating_sub(self.last) > BURST;
         self.last = fresh.time;
         self.short_segments += u64::from(fresh.short);
@@ -163,7 +163,7 @@ impl Clock {
         let mean = (self.sum / self.count.max(1) as f64 - TICK as f64 / 2.0).max(0.0);
         // A queue that grows to the end shifts the rate by twice its mean.
         let off = (ticked as f64 - elapsed).abs();
-        let tick = off <= 2.0 * mean + CLOCK_TOLERANCE * elapsed && off <= MOST_GROWN * elapsed;
+        let tick = off <= 2.0 * mean + CLOCK_TOLERANCE * elapsed && off <= MAX_GROWN * elapsed;
         (elapsed > 0.0 && tick).then_some(mean / 1e9)
     }
 }
@@ -187,14 +187,14 @@ pub struct Evidence {
 mod tests {
     use super::*;
 
-    fn sent(signs: &mut Signs, time: Nanos, start: u64, bytes: u64, heard: Nanos) {
+    fn sent(signs: &mut EvidenceSums, time: Nanos, start: u64, bytes: u64, heard: Nanos) {
         let (end, near, short) = (start + bytes, 0, bytes < 1000);
-        signs.sent_new(&Fresh { time, start, end, heard, near, short });
+        signs.sent_new(&NewSegment { time, start, end, heard, near, short });
     }
 
     #[test]
     fn even_gaps_have_no_variation() {
-        let mut signs = Signs::default();
+        let mut signs = EvidenceSums::default();
         for n in 1..=100 {
             sent(&mut signs, n * 6_000_000, 2000 * n, 1000, 0);
             sent(&mut signs, n * 6_000_000 + 10_000, 2000 * n + 1000, 1000, 0);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn data_after_an_acknowledgement_are_prompted() {
-        let mut signs = Signs::default();
+        let mut signs = EvidenceSums::default();
         for n in 1..10 {
             sent(&mut signs, n * 10_000_000, 1000 * n, 900, n * 10_000_000 - 1_000_000);
         }
@@ -217,23 +217,23 @@ mod tests {
 
     #[test]
     fn timestamps_show_the_queue_before_a_receiver() {
-        let mut signs = Signs::default();
+        let mut signs = EvidenceSums::default();
         for n in 0..1000_u32 {
             let queued = if n < 500 { 0 } else { 20_000_000 };
             signs.stamped(u64::from(n) * 5_000_000 + queued, 5 * n, 40_000_000);
         }
         assert!(signs.report().queue_s.is_some_and(|queue| (queue - 0.0095).abs() < 1e-6));
-        let mut coarse = Signs::default();
+        let mut coarse = EvidenceSums::default();
         (0..1000_u32).for_each(|n| coarse.stamped(u64::from(n) * 5_000_000, n / 2, 40_000_000));
         assert_eq!(coarse.report().queue_s, None);
-        assert_eq!(Signs::default().report().queue_s, None);
+        assert_eq!(EvidenceSums::default().report().queue_s, None);
     }
 
     #[test]
     fn clocks_that_drift_make_no_queue() {
         // 50 ppm in an hour are 180 ms.
-        let mut drifting = Signs::default();
-        let mut queued = Signs::default();
+        let mut drifting = EvidenceSums::default();
+        let mut queued = EvidenceSums::default();
         for n in 0..36_000_u64 {
             let (value, time) = ((100 * n) as u32, n * 100_005_000);
             drifting.stamped(time, value, 40_000_000);

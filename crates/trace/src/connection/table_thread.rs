@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use super::table::Table;
-use super::worker::{Found, Work, Worker, reports};
+use super::worker::{WorkerResult, Work, Worker, reports};
 use crate::analysis::ConnectionReport;
 use crate::segment::Segment;
 
@@ -20,34 +20,34 @@ impl Work for Table {
 
 /// A table that is not here.
 #[derive(Debug)]
-pub(super) struct Apart {
+pub(super) struct TableThread {
     worker: Worker<Table>,
-    found: Receiver<Found<ConnectionReport>>,
+    results: Receiver<WorkerResult<ConnectionReport>>,
 }
 
-impl Apart {
+impl TableThread {
     /// A thread, if there is one to be had, for the table that it takes from here.
     pub(super) fn take(table: &mut Option<Table>) -> Option<Self> {
-        let (sender, found) = channel();
+        let (sender, results) = channel();
         let worker = Worker::start("table", sender)?;
-        worker.hand(table.take()?);
-        Some(Self { worker, found })
+        worker.set_state(table.take()?);
+        Some(Self { worker, results })
     }
 
     /// The next segments of the capture; room for more.
     #[inline]
     pub(super) fn push_all(&self, segments: Vec<Segment>) -> Vec<Segment> {
-        self.worker.tell(segments)
+        self.worker.submit(segments)
     }
 
     /// Reports that have come.
     pub(super) fn finished(&mut self) -> Vec<ConnectionReport> {
-        self.found.try_iter().flat_map(reports).collect()
+        self.results.try_iter().flat_map(reports).collect()
     }
 
     /// The thread ends; the table, and the reports that are left.
     pub(super) fn dissolve(self) -> (Option<Table>, Vec<ConnectionReport>) {
         let table = self.worker.end();
-        (table, self.found.try_iter().flat_map(reports).collect())
+        (table, self.results.try_iter().flat_map(reports).collect())
     }
 }

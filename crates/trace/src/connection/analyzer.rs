@@ -1,0 +1,121 @@
+//! Who follows connections, by their slots: at local, or on a thread of its own ([`pool`](super::pool)) its share.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use super::batch::{Batch, Step};
+use super::encoding::read;
+use super::state::{Beginning, Connection};
+use crate::analysis::{EventQuota, ConnectionReport, End};
+use crate::segment::Segment;
+
+/// Connections that are fetched together.
+pub(super) const PREFETCHED: usize = 16;
+
+/// Connections by slot. It is told what its connections are to follow, in the order of the capture.
+#[derive(Debug)]
+pub(super) struct Analyzer {
+    connections: Vec<Option<Box<Connection>>>,
+    /// Events kept of a direction, and those that may still be kept of all.
+    events: usize,
+    quota: Arc<EventQuota>,
+}
+
+impl Analyzer {
+    pub(super) fn new(events: usize, quota: Arc<EventQuota>) -> Self {
+        Self { connections: Vec::new(), events, quota }
+    }
+
+    /// Begins to follow the connection of a slot.
+    pub(super) fn begin(&mut self, slot: usize, beginning: &Beginning) {
+        if slot >= self.connections.len() {
+            self.connections.resize_with(slot + 1, || None);
+        }
+        self.connections[slot] = Some(Box::new(Connection::new(*beginning, self.events)));
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, slot: usize, segment: &Segment) {
+        if let Some(Some(connection)) = self.connections.get_mut(slot) {
+            connection.push(segment, &self.quota);
+        }
+    }
+
+    /// Follows what a log of a slot says.
+    #[inline]
+    pub(super) fn analyze_log(&mut self, slot: usize, log: &[u8]) {
+        if let Some(Some(connection)) = self.connections.get_mut(slot) {
+            let (last, ends) = (connection.last(), connection.ends());
+            read(log, last, ends, |segment| connection.push(segment, &self.quota));
+        }
+    }
+
+    /// What is said of the connection of a slot, which goes.
+    pub(super) fn end(
+        &mut self,
+        slot: usize,
+        end: End,
+        copies: [u64; 2],
+    ) -> Option<ConnectionReport> {
+        let connection = self.connections.get_mut(slot)?.take()?;
+        Some(connection.report(end, copies, &self.quota))
+    }
+
+    /// Fetches from memory what will change at these slots, a few.
+    pub(super) fn prefetch(&self, slots: impl Iterator<Item = usize> + Clone) {
+        let connections = || slots.clone().filter_map(|slot| self.connections.get(slot)?.as_deref());
+        black_box(connections().map(Connection::prefetch).fold(0, u64::wrapping_add));
+        black_box(connections().map(Connection::prefetch_second).fold(0, u64::wrapping_add));
+        black_box(connections().map(Connection::prefetch_third).fold(0, u64::wrapping_add));
+    }
+
+    /// Does what a batch says; the reports of connections that end, by their turn.
+    pub(super) fn run(&mut self, batch: &Batch) -> Vec<(u64, ConnectionReport)> {
+        let mut reports = Vec::new();
+        let (mut beginnings, mut logs) = (batch.beginnings.iter(), batch.logs.as_slice());
+        for steps in batch.steps.chunks(PREFETCHED) {
+            self.prefetch(steps.iter().map(|step| step.0));
+            for &(slot, step) in steps {
+                match step {
+                    Step::Begin => {
+                        let beginning = beginnings.next();
+                        beginning.into_iter().for_each(|beginning| self.begin(slot, beginning));
+                    }
+                    Step::Log { bytes } => {
+                        let (log, rest) = logs.split_at(bytes);
+                        logs = rest;
+                        self.analyze_log(slot, log);
+                    }
+                    Step::End { turn, end, copies } => {
+                        let report = self.end(slot, end, copies);
+                        reports.extend(report.map(|report| (turn, report)));
+                    }
+                }
+            }
+        }
+        reports
+    }
+
+    /// Parts with connections: two to the power of `shift` analyzers, each with its share of the slots.
+    pub(super) fn split(&mut self, shift: u32) -> Vec<Self> {
+        let part = || Self::new(self.events, Arc::clone(&self.quota));
+        let mut parts: Vec<_> = (0..1 << shift).map(|_| part()).collect();
+        for (slot, connection) in self.connections.drain(..).enumerate() {
+            parts[slot & ((1 << shift) - 1)].connections.push(connection);
+        }
+        parts
+    }
+
+    /// Takes back what it has parted with.
+    pub(super) fn join(&mut self, parts: Vec<Self>, shift: u32) {
+        for (share, part) in parts.into_iter().enumerate() {
+            for (slot, connection) in part.connections.into_iter().enumerate() {
+                let slot = (slot << shift) + share;
+                if slot >= self.connections.len() {
+                    self.connections.resize_with(slot + 1, || None);
+                }
+                self.connections[slot] = connection;
+            }
+        }
+    }
+}
