@@ -1,4 +1,4 @@
-//! What the other end answers: acknowledgements, SACK, windows; and the report that comes of it all.
+//! Analysis of the acknowledgements, SACK blocks and windows of a direction, and its final report.
 
 use std::mem::take;
 
@@ -14,36 +14,36 @@ use super::out_of_window::Reach;
 use super::sequence_plot::Mark;
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
-/// What an acknowledgement took out of the flight.
+/// Segments acknowledged by one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct AckedData {
     packets: u64,
-    /// When the newest segment was first sent.
+    /// First send time of the newest segment.
     newest: Option<Nanos>,
-    /// When the oldest was first sent that SACK had not covered.
+    /// First send time of the oldest segment that SACK had not covered.
     oldest: Option<Nanos>,
-    /// When the segment was sent whose timestamp is echoed.
+    /// Send time of the segment whose timestamp is echoed.
     echoed: Option<Nanos>,
-    /// One of them was sent more than once.
+    /// True if one of the segments was sent more than once.
     ambiguous: bool,
-    /// The segment with the newest bytes was not captured, or after newer ones: it was
-    /// retransmitted, and its first transmission not captured.
+    /// True if the segment with the newest bytes was not captured, or after newer segments, so it
+    /// was retransmitted and its first transmission not captured.
     unseen: bool,
 }
 
 impl Flow {
-    /// A segment from the end that takes the data.
+    /// Processes a segment from the receiver of the data.
     #[inline]
     pub(crate) fn on_peer_segment(&mut self, segment: &Segment, quota: &EventQuota) {
         self.recovery.on_peer_packet(segment.time);
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
             return;
         }
-        if !self.begun {
+        if !self.initialised {
             self.begin(first(segment.acknowledgement));
         }
         if let Some(stats) = &mut self.stats {
-            stats.answers.read(segment);
+            stats.ack_ids.read(segment);
         }
         let number = unwrapped(self.next, segment.acknowledgement);
         if !self.anchored {
@@ -57,10 +57,10 @@ impl Flow {
         let window = self.announced_window(segment);
         let same = window == self.window;
         let advances = number > self.acknowledged;
-        // What it waited for until now: this acknowledgement may end that.
+        // Reason for waiting so far, which this acknowledgement may remove.
         let wait = if advances || !same { self.wait() } else { Wait::Open };
         if !advances && window > self.window {
-            self.note_update(segment, number);
+            self.count_window_update(segment, number);
         }
         self.note_window(segment, number, window);
         let mut sample = None;
@@ -72,7 +72,7 @@ impl Flow {
         }
         let options = &segment.options;
         if options.sack_blocks > 0 {
-            self.recovery.has_blocks();
+            self.recovery.on_sack_blocks();
             let sacked = self.sack(segment, number);
             sample = sample.or(sacked);
         }
@@ -92,20 +92,20 @@ impl Flow {
         }
     }
 
-    /// Nothing new is acknowledged; `wait`: what the sender waited for until now.
+    /// Processes an acknowledgement of no new data. `wait`: reason for waiting so far.
     #[inline]
     fn on_no_new_ack(&mut self, segment: &Segment, wait: Wait) {
-        let opens = wait.by_receiver() && !self.wait().by_receiver();
+        let opens = wait.is_by_receiver() && !self.wait().is_by_receiver();
         let Some(stats) = &mut self.stats else { return };
         if segment.payload > 0 {
-            stats.rounds.asked();
+            stats.rounds.on_peer_data();
         }
         if opens {
             stats.rounds.opened(segment.time, wait);
         }
     }
 
-    /// The last acknowledgement comes once more.
+    /// Counts a duplicate acknowledgement.
     #[inline]
     fn duplicate(&mut self, segment: &Segment) {
         if self.recovery.duplicates == 0 {
@@ -117,19 +117,20 @@ impl Flow {
         self.counts.duplicate_acks += 1;
     }
 
-    /// A window is larger than the last, and nothing new is acknowledged.
-    fn note_update(&mut self, segment: &Segment, number: u64) {
+    /// Counts a window update without new acknowledged data.
+    fn count_window_update(&mut self, segment: &Segment, number: u64) {
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         let update = self.answered && bare && number == self.acknowledged;
         self.counts.window_updates += u64::from(update);
     }
 
-    /// The acknowledgement may have ended a recovery, and another have begun.
+    /// Starts another recovery if the acknowledgement ended one while retransmitted data are still
+    /// missing.
     #[inline]
     fn begin_next_recovery(&mut self, time: Nanos, quota: &EventQuota) {
-        let (known, board) = ((self.acknowledged, self.next), &self.board);
+        let (range, board) = ((self.acknowledged, self.next), &self.board);
         let begun =
-            self.recovery.begin_next_recovery(time, known, |left, right| board.holds(left, right));
+            self.recovery.begin_next_recovery(time, range, |left, right| board.holds(left, right));
         if let (Some(verdict), Some(stats)) = (begun, &mut self.stats) {
             stats.on_new_recovery(time, &verdict, quota);
         }
@@ -163,22 +164,23 @@ impl Flow {
         }
     }
 
-    /// New data are acknowledged up to `number`; when the sample began that a sender would take.
+    /// Processes an acknowledgement of new data up to `number`. Returns the start of the sender's
+    /// RTT sample, if any.
     fn acknowledge(&mut self, segment: &Segment, number: u64, wait: Wait) -> Option<Nanos> {
         let from = self.acknowledged;
         let flight = self.next - from;
         let beyond = number > self.next;
         if beyond {
             let seen = self.next.max(self.probed).min(number);
-            self.miss(seen, number);
+            self.count_missing(seen, number);
             self.next = number;
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
-        // Later data had come before it, and nobody sent it again.
-        if self.board.bytes() > 0 && !beyond && self.flight.oldest_is_alone(number) {
+        // The segment arrived after later data, but was not retransmitted.
+        if self.board.bytes() > 0 && !beyond && self.flight.oldest_was_late(number) {
             self.counts.late_packets += 1;
         }
-        let mut taken = self.take(number, echo);
+        let mut taken = self.take_acknowledged(number, echo);
         taken.unseen |= beyond;
         self.acknowledged = number;
         if let Some(stats) = &mut self.stats {
@@ -190,12 +192,12 @@ impl Flow {
         self.counts.acks += 1;
         self.bare_acks += u64::from(segment.payload == 0);
         self.counts.acknowledged_packets += taken.packets;
-        self.initial.over = true;
+        self.initial.complete = true;
         self.last_data = self.last_data.max(Some(segment.time));
         let stats = self.stats.as_mut()?;
         let (time, bytes, window) = (segment.time, number - from, self.window);
-        let asks = segment.payload > 0;
-        stats.rounds.acked(&NewAck { time, number, bytes, asks, flight, window, wait });
+        let has_data = segment.payload > 0;
+        stats.rounds.acked(&NewAck { time, number, bytes, has_data, flight, window, wait });
         if let Some(since) = taken.echoed {
             stats.timestamps.add(segment.time.saturating_sub(since));
         }
@@ -218,11 +220,11 @@ impl Flow {
         taken.oldest
     }
 
-    fn take(&mut self, number: u64, echo: Option<u32>) -> AckedData {
+    fn take_acknowledged(&mut self, number: u64, echo: Option<u32>) -> AckedData {
         let (mut taken, mut hole, mut held) = (AckedData::default(), false, false);
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
-                self.miss(sent.start, sent.end());
+                self.count_missing(sent.start, sent.end());
                 (hole, taken.unseen) = (true, true);
                 continue;
             }
@@ -234,20 +236,21 @@ impl Flow {
                 false => 1,
             };
             held |= sent.sacked;
-            self.note_taken(&mut taken, &sent, echo);
+            self.add_times(&mut taken, &sent, echo);
         }
         if let Some(part) = self.flight.take_part(number).filter(|part| part.sends > 0) {
             taken.packets += u64::from(part.length / self.largest.max(1));
-            self.note_taken(&mut taken, &part, echo);
+            self.add_times(&mut taken, &part, echo);
         }
-        // The receiver lacked it, too. What filled it, nobody saw: the acknowledgement answers that.
+        // The receiver also lacked the hole, and the segment that filled it was not captured: the
+        // acknowledgement answers that segment.
         taken.unseen |= hole && (held || self.recovery.duplicates > 0);
         taken
     }
 
-    /// Notes when an acknowledged segment, or a part of an aggregated frame, was sent.
+    /// Adds the send times of an acknowledged segment or part of an aggregated frame.
     #[inline(always)]
-    fn note_taken(&mut self, taken: &mut AckedData, sent: &Sent, echo: Option<u32>) {
+    fn add_times(&mut self, taken: &mut AckedData, sent: &Sent, echo: Option<u32>) {
         taken.unseen = sent.first < self.latest;
         self.latest = self.latest.max(sent.first);
         taken.newest = Some(sent.first);
@@ -260,15 +263,15 @@ impl Flow {
         }
     }
 
-    /// `[from, to)` was received, but not captured.
-    fn miss(&mut self, from: u64, to: u64) {
+    /// Counts `[from, to)` as received, but not captured.
+    fn count_missing(&mut self, from: u64, to: u64) {
         self.counts.missing_bytes += to - from;
         if let Some(stats) = self.stats.as_mut().filter(|_| to > from) {
             stats.unseen(from, to);
         }
     }
 
-    /// Reads the SACK blocks; when the oldest segment was sent that they tell of for the first time.
+    /// Processes the SACK blocks. Returns the send time of the oldest newly covered segment.
     fn sack(&mut self, segment: &Segment, number: u64) -> Option<Nanos> {
         let options = &segment.options;
         let count = usize::from(options.sack_blocks).min(options.sack.len());
@@ -280,7 +283,8 @@ impl Flow {
             if left >= right {
                 continue;
             }
-            // RFC 2883: the first block tells of what came twice if the others, or the number, cover it.
+            // RFC 2883: the first block is a DSACK if another block or the acknowledgement number
+            // covers it.
             let within = |(l, r): (u64, u64)| l <= left && right <= r && (l, r) != (left, right);
             let twice = right <= number
                 || options.sack.get(1..count).unwrap_or_default().iter().map(block).any(within);
@@ -298,7 +302,7 @@ impl Flow {
                 stats.mark(segment.time, Mark::Sack, gain.from, gain.to);
             }
             self.flight.mark_sacked(gain, self.largest, |sent| {
-                oldest = Some(oldest.map_or(sent, |least: Nanos| least.min(sent)));
+                oldest = Some(oldest.map_or(sent, |min: Nanos| min.min(sent)));
             });
         }
         if fresh {
@@ -307,12 +311,12 @@ impl Flow {
         oldest
     }
 
-    /// What keeps the sender from sending more.
+    /// Returns the reason why the sender does not send more.
     #[inline]
     pub(super) fn wait(&self) -> Wait {
         let beyond = !self.misread && self.edge < self.next + u64::from(self.largest);
         let full = self.answered && (self.window == 0 || beyond);
-        if self.recovery.repairs() {
+        if self.recovery.is_active() {
             Wait::Repair
         } else if full && self.window < u64::from(self.largest) {
             Wait::Closed
@@ -325,7 +329,7 @@ impl Flow {
         }
     }
 
-    /// What is said of this direction in the end.
+    /// Returns the report of this direction.
     pub(crate) fn report(
         &mut self,
         source: Endpoint,
@@ -333,23 +337,23 @@ impl Flow {
         tap: &Tap,
         from: usize,
     ) -> DirectionReport {
-        // At the receiver, acknowledgements pass before the rest of the initial window has arrived.
-        let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.over);
+        // At a receiver, acknowledgements may precede the rest of the initial window.
+        let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.complete);
         let mut blank = None::<DirectionStats>;
         let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
-        let least = stats.sender.least();
-        let side = tap.side(from, least);
-        let mut found = stats.rounds.finish(self.last_data.unwrap_or(0), wait);
-        let mut rtt = stats.round_trips(tap.round_trip(from), &found);
+        let min_rtt = stats.sender.min();
+        let side = tap.side(from, min_rtt);
+        let mut summary = stats.rounds.finish(self.last_data.unwrap_or(0), wait);
+        let mut rtt = stats.round_trips(tap.round_trip(from), &summary);
         if self.bare_acks == 0 {
             rtt.withhold_if_late(tap.handshake());
         }
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
         let (near, segment, misread) = (tap.round_trip(from), self.largest, self.misread);
-        let path = PathSummary { side, near, least, lossless, segment, misread };
+        let path = PathSummary { side, near, min_rtt, lossless, segment, misread };
         let answered = self.answered || self.counts.acks > 0;
-        let limitation = if answered { classify_limits(&mut found, &path) } else { Limitation::default() };
-        let whole_start = starts && side != Side::Receiver;
+        let limitation = if answered { classify_limits(&mut summary, &path) } else { Limitation::default() };
+        let complete_start = starts && side != Side::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
         let plot = stats.plot.take().map(|plot| plot.into_points(origin));
@@ -365,24 +369,24 @@ impl Flow {
             t0_s: stats.t0.mean_s(),
             rtt,
             segment_bytes: self.largest,
-            initial_window_bytes: whole_start.then_some(self.initial.bytes),
-            initial_window_packets: whole_start.then_some(self.initial.packets),
+            initial_window_bytes: complete_start.then_some(self.initial.bytes),
+            initial_window_packets: complete_start.then_some(self.initial.packets),
             flight_max_bytes: if answered { self.flight_max } else { 0 },
             flight_mean_bytes: answered.then(|| self.flight_sum / packets),
             window_max_bytes: self.window_max,
             window_unscaled: self.unscaled,
             first_data: self.first_data,
             last_data: self.last_data,
-            intervals: take(&mut stats.intervals).into_list(),
+            intervals: take(&mut stats.intervals).into_vec(),
             loss_times: take(&mut stats.loss_times),
             retransmitted: take(&mut stats.retransmitted),
             omitted: stats.omitted,
-            missing_answers: stats.answers.missing(),
+            missing_answers: stats.ack_ids.missing(),
             sequence_plot: plot.unwrap_or_default(),
-            slow_start: found.slow_start,
+            slow_start: summary.slow_start,
             limitation,
             evidence: stats.signs.report(),
-            rounds: found.rows,
+            rounds: summary.rows,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept of a direction that carries data: sums, distributions, and the latest events.
+//! Statistics of a direction with data: sums, distributions and recent events.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -17,63 +17,63 @@ use super::evidence::EvidenceSums;
 use super::sequence_plot::{Mark, SequencePlot};
 use crate::segment::Nanos;
 
-/// Retransmissions that a DSACK or an echoed timestamp may still call needless.
+/// Number of recent retransmissions that a DSACK or echoed timestamp may still prove unnecessary.
 const MAX_RECENT: usize = 64;
-/// Stretches acknowledged unseen that may still be captured late.
+/// Number of ranges that were acknowledged before they were captured, and may still be captured.
 const MAX_UNSEEN: usize = 16;
 
-/// How many more events may be kept one by one, of all directions together.
+/// Number of events that may still be listed for all directions together.
 #[derive(Debug)]
 pub(crate) struct EventQuota {
     left: AtomicUsize,
 }
 
 impl EventQuota {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { left: AtomicUsize::new(most) }
+    pub(crate) fn new(events: usize) -> Self {
+        Self { left: AtomicUsize::new(events) }
     }
 
-    /// Grants one more, if there is one.
+    /// Takes one event from the quota, if any is left.
     pub(super) fn take(&self) -> bool {
         let less = |left: usize| left.checked_sub(1);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// So many are not kept any longer.
+    /// Returns `count` events to the quota.
     pub(crate) fn release(&self, count: usize) {
         self.left.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How many more may be kept.
+    /// Number of events left.
     pub(crate) fn left(&self) -> usize {
         self.left.load(Ordering::Relaxed)
     }
 }
 
-/// A retransmission whose last word is not spoken.
+/// A recent retransmission that may still prove unnecessary.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     start: u64,
     end: u64,
     timestamp: u32,
     spurious: bool,
-    /// Its place in the list of those kept.
+    /// Index in `retransmitted`, if listed.
     kept: Option<usize>,
 }
 
-/// What is kept.
+/// Statistics of a direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DirectionStats {
     pub(super) intervals: Intervals,
     pub(super) karn: SampleStats,
-    /// The greatest of those samples of acknowledgements of several segments, which no receiver delays.
+    /// Largest RTT sample of acknowledgements of several segments, which receivers do not delay.
     pub(super) max_undelayed: Option<Nanos>,
     pub(super) sender: SampleStats,
     over_time: OverTime,
     pub(super) timestamps: SampleStats,
     pub(super) rounds: Rounds,
     pub(super) signs: EvidenceSums,
-    pub(super) answers: Numbering,
+    pub(super) ack_ids: Numbering,
     pub(super) indications: Indications,
     paper: PaperRule,
     pub(super) t0: FirstTimeout,
@@ -85,29 +85,29 @@ pub(super) struct DirectionStats {
     pub(super) retransmitted: Vec<Retransmission>,
     pub(super) omitted: u64,
     max_events: usize,
-    /// Only where somebody asked for it.
+    /// Only if requested.
     pub(super) plot: Option<SequencePlot>,
 }
 
-/// A retransmission and all that was found out about it.
+/// A classified retransmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RetransmissionEvent {
     pub(super) sent: Sent,
-    /// Packets that it stands for: several for an aggregated frame.
+    /// Number of packets in the frame, more than one if aggregated.
     pub(super) packets: u64,
-    /// Bytes of the direction before it.
+    /// Offset of the first byte in the direction.
     pub(super) offset: u64,
     pub(super) verdict: Verdict,
     pub(super) next: u64,
     pub(super) duplicates: u32,
-    /// It is the oldest segment in flight.
+    /// True for the oldest segment in flight.
     pub(super) oldest: bool,
-    /// It had been retransmitted before.
+    /// True if the segment was retransmitted before.
     pub(super) repeated: bool,
 }
 
 impl DirectionStats {
-    /// In its place from the beginning: there is one for each direction with data, and it is large.
+    /// Boxed, because it is large and exists once per direction with data.
     pub(super) fn new(origin: Nanos, max_events: usize, max_points: usize) -> Box<Self> {
         let mut stats = Box::<Self>::default();
         stats.intervals.begin(origin);
@@ -116,7 +116,7 @@ impl DirectionStats {
         stats
     }
 
-    /// Fetches from memory what most segments change.
+    /// Prefetches the fields that most segments change.
     #[inline]
     pub(super) fn prefetch(&self) -> u64 {
         let spreads = [&self.karn, &self.sender, &self.timestamps];
@@ -125,21 +125,21 @@ impl DirectionStats {
         spreads.wrapping_add(others).wrapping_add(self.rounds.prefetch())
     }
 
-    /// The same of what that points to.
+    /// Prefetches the objects that these fields point to.
     #[inline]
     pub(super) fn prefetch_second(&self) -> u64 {
         let spreads = [&self.karn, &self.sender, &self.timestamps];
         spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.prefetch_second()))
     }
 
-    /// A recovery began that no retransmission begins.
+    /// Counts a recovery that begins without a retransmission.
     pub(super) fn on_new_recovery(&mut self, time: Nanos, verdict: &Verdict, quota: &EventQuota) {
         self.indications.add(verdict);
         self.intervals.sequence_at(time, true).add(verdict);
-        self.indicates(time, verdict, quota);
+        self.add_indication(time, verdict, quota);
     }
 
-    fn indicates(&mut self, time: Nanos, verdict: &Verdict, quota: &EventQuota) {
+    fn add_indication(&mut self, time: Nanos, verdict: &Verdict, quota: &EventQuota) {
         if let Some(kind) = verdict.indication {
             let indication = Indication { time, kind };
             let room = self.loss_times.len() < self.max_events && quota.take();
@@ -147,7 +147,7 @@ impl DirectionStats {
         }
     }
 
-    /// A point of the plot, if one is drawn.
+    /// Adds a point to the sequence plot, if requested.
     #[inline(always)]
     pub(super) fn mark(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {
         if let Some(plot) = &mut self.plot {
@@ -155,7 +155,7 @@ impl DirectionStats {
         }
     }
 
-    /// A sample of the round trip as the sender takes it.
+    /// Adds an RTT sample as the sender measures it.
     pub(super) fn round_trip(&mut self, time: Nanos, sample: Nanos) {
         self.sender.add(sample);
         self.over_time.add(time, sample);
@@ -164,7 +164,7 @@ impl DirectionStats {
         interval.rtt_sum_s += sample as f64 / 1e9;
     }
 
-    /// A frame of data packets; `flight` bytes are out with it.
+    /// Adds a frame of data packets. `flight`: bytes in flight, including the frame.
     #[inline]
     pub(super) fn data(&mut self, time: Nanos, packets: u64, bytes: u32, flight: u64) {
         let interval: &mut Interval = self.intervals.at(time);
@@ -174,8 +174,8 @@ impl DirectionStats {
         self.rounds.data(bytes, flight);
     }
 
-    /// A retransmission.
-    pub(super) fn repeat(&mut self, event: &RetransmissionEvent, quota: &EventQuota) {
+    /// Adds a retransmission.
+    pub(super) fn retransmission(&mut self, event: &RetransmissionEvent, quota: &EventQuota) {
         let RetransmissionEvent { sent, packets, verdict, .. } = *event;
         let time = sent.last;
         self.causes.add(verdict.cause, packets);
@@ -189,7 +189,7 @@ impl DirectionStats {
         interval.indications.add_paper(paper);
         let first = !matches!(verdict.cause, Cause::Timeout { depth } if depth > 1);
         self.intervals.sequence_at(time, first).add(&verdict);
-        self.indicates(time, &verdict, quota);
+        self.add_indication(time, &verdict, quota);
         let kept = Retransmission {
             time,
             offset: event.offset,
@@ -206,33 +206,33 @@ impl DirectionStats {
         self.recent.push_back(Pending { start, end, timestamp, spurious: false, kept });
     }
 
-    /// The receiver says that `[left, right)` came twice.
+    /// Counts a DSACK block for `[left, right)`.
     pub(super) fn on_dsack(&mut self, left: u64, right: u64) {
         let mut known = false;
-        for place in 0..self.recent.len() {
-            let pending = self.recent[place];
+        for index in 0..self.recent.len() {
+            let pending = self.recent[index];
             if pending.start < right && pending.end > left {
                 known = true;
-                self.spurious.dsack += u64::from(self.mark_spurious(place));
+                self.spurious.dsack += u64::from(self.mark_spurious(index));
             }
         }
         self.spurious.unexplained_dsack += u64::from(!known);
     }
 
-    /// `[from, to)` is acknowledged, and the acknowledgement echoes `echo`: an older timestamp than that of the
-    /// retransmission at its head answers the original (RFC 3522).
+    /// Checks an acknowledgement of `[from, to)` with the timestamp `echo`: if that is older than
+    /// the timestamp of the retransmission at `from`, it acknowledges the original (RFC 3522).
     pub(super) fn echoed(&mut self, from: u64, to: u64, echo: u32) {
-        let place = self.recent.iter().position(|pending| pending.start == from);
-        let Some(place) = place else { return };
-        let pending = self.recent[place];
+        let index = self.recent.iter().position(|pending| pending.start == from);
+        let Some(index) = index else { return };
+        let pending = self.recent[index];
         if pending.end <= to && pending.timestamp != 0 && earlier(echo, pending.timestamp) {
-            self.spurious.eifel += u64::from(self.mark_spurious(place));
+            self.spurious.eifel += u64::from(self.mark_spurious(index));
         }
     }
 
-    /// Marks it; whether it is new.
-    fn mark_spurious(&mut self, place: usize) -> bool {
-        let pending = &mut self.recent[place];
+    /// Marks a retransmission as spurious. Returns false if it already was.
+    fn mark_spurious(&mut self, index: usize) -> bool {
+        let pending = &mut self.recent[index];
         let new = !pending.spurious;
         pending.spurious = true;
         if let Some(kept) = pending.kept.and_then(|kept| self.retransmitted.get_mut(kept)) {
@@ -241,15 +241,15 @@ impl DirectionStats {
         new
     }
 
-    /// Numbers before now say nothing any more; they begin anew at `at`.
-    pub(super) fn reset_sequence(&mut self, at: u64) {
+    /// Forgets sequence numbers; the new sequence space starts at `start`.
+    pub(super) fn reset_sequence(&mut self, start: u64) {
         self.recent.clear();
         self.unseen.clear();
         self.paper = PaperRule::default();
-        self.rounds.move_to(at);
+        self.rounds.move_to(start);
     }
 
-    /// `[from, to)` was acknowledged though it was not captured.
+    /// Stores that `[from, to)` was acknowledged, but not captured.
     pub(super) fn unseen(&mut self, from: u64, to: u64) {
         if let Some(latest) = self.unseen.back_mut().filter(|latest| latest.1 == from) {
             latest.1 = to;
@@ -261,7 +261,8 @@ impl DirectionStats {
         self.unseen.push_back((from, to));
     }
 
-    /// How many bytes of `[start, end)` were acknowledged unseen; they are seen now.
+    /// Removes `[start, end)`, now captured, from the unseen ranges and returns the number of
+    /// removed bytes.
     pub(super) fn seen_late(&mut self, start: u64, end: u64) -> u64 {
         let mut bytes = 0;
         let mut rest = VecDeque::with_capacity(self.unseen.len() + 1);
@@ -281,7 +282,7 @@ impl DirectionStats {
 }
 
 impl DirectionStats {
-    /// What is said of round trips in the end; `near`: the least between the tap and the sender.
+    /// Returns the RTT report. `near`: minimum round-trip time between the tap and the sender.
     pub(super) fn round_trips(&mut self, near: Option<Nanos>, rounds: &RoundSummary) -> RoundTrips {
         RoundTrips {
             karn: take(&mut self.karn).report(),
@@ -298,7 +299,7 @@ impl DirectionStats {
     }
 }
 
-/// Appends if there is room; where it is now.
+/// Appends `item` if there is room, and returns its index.
 fn keep<T>(list: &mut Vec<T>, item: T, room: bool, omitted: &mut u64) -> Option<usize> {
     if !room {
         *omitted += 1;

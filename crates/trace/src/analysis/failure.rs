@@ -1,43 +1,43 @@
-//! Connections that failed: SYNs without an answer, refusals, resets, handshakes that were not completed, and peers
-//! that fell silent.
+//! Failed connections: unanswered or refused SYNs, resets, incomplete handshakes, and peers that
+//! stopped responding.
 
 use super::exchanges::Exchanges;
 use super::flow::Flow;
 use super::report::End;
 use crate::segment::{Flags, Nanos, Segment};
 
-/// More transmissions without any answer mean that the other end is silent: a tail-loss probe and a timeout may be two
-/// losses.
-const SILENT: u64 = 3;
+/// Maximum number of unanswered transmissions of a live peer: a tail-loss probe and a timeout may
+/// be two losses.
+const MAX_UNANSWERED: u64 = 3;
 
-/// From this number of keepalive probes without an answer on, the other end is silent.
-const IGNORED: u64 = 2;
+/// Number of unanswered keepalive probes from which the peer counts as silent.
+const MIN_UNANSWERED_PROBES: u64 = 2;
 
-/// How a connection failed.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No SYN was answered.
     Unanswered,
     /// A RST answered the SYN.
     Refused,
-    /// The SYN was answered, but the handshake was not completed.
+    /// The SYN was answered, but the handshake not completed.
     HalfOpen,
-    /// A RST ended it.
+    /// A RST ended the connection.
     Reset,
-    /// One end did not acknowledge data of the other one at all, until the capture or the sender gave up.
+    /// One end stopped acknowledging until the end of the capture or of the sender's retries.
     Silent,
 }
 
-/// How far a connection had come.
+/// State of a connection when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The handshake had not ended.
+    /// The handshake was not complete.
     Handshake,
     /// No data had been sent.
     BeforeData,
-    /// Data of the client had no response.
+    /// Data of the client had no response yet.
     InRequest,
-    /// Data of the server were not all acknowledged.
+    /// Data of the server were not completely acknowledged.
     InResponse,
     /// All data were acknowledged.
     Idle,
@@ -50,26 +50,27 @@ pub enum Stage {
 pub struct FailureDetails {
     /// Kind of failure.
     pub failure: Failure,
-    /// Place of the end that answered with a RST, or that did not answer, in the report's directions.
+    /// Index in the report's directions of the end that sent the RST or did not answer.
     pub by: usize,
-    /// How far the connection had come.
+    /// State of the connection.
     pub stage: Stage,
-    /// How often the other end tried: SYNs, SYN-ACKs, transmissions or probes without an answer; 0 for a RST.
+    /// Number of tries of the other end: SYNs, SYN-ACKs, transmissions or probes without an answer;
+    /// 0 for a RST.
     pub tries: u64,
-    /// From the first try to the last, or for data from the first retransmission, ns; for a RST, how long the connection was quiet before it, or before the
-    /// request that it answers.
+    /// Time from the first to the last try or, for data, from the first retransmission, ns. For a
+    /// RST: idle time before it, or before the request that it answers.
     pub waited: Nanos,
 }
 
-/// A RST: which end sent it, how far the connection had come, and for how long it had been quiet.
+/// A RST: its sender, the state of the connection, and the idle time before it.
 #[derive(Clone, Copy, Debug)]
 struct ResetInfo {
     by: usize,
     stage: Stage,
-    quiet: Nanos,
+    idle: Nanos,
 }
 
-/// The end of a connection so far.
+/// FINs and RSTs of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EndTracker {
     fin: bool,
@@ -77,7 +78,7 @@ pub(crate) struct EndTracker {
     reset: Option<Box<ResetInfo>>,
 }
 
-/// A connection before its FIN or RST, or at the end of the capture.
+/// State of a connection before its FIN or RST, or at the end of the capture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionView<'a> {
     pub(crate) flows: &'a [Flow; 2],
@@ -89,7 +90,7 @@ pub(crate) struct ConnectionView<'a> {
 }
 
 impl Flow {
-    /// It has sent its SYN, and nothing else.
+    /// True if the end sent a SYN and nothing else.
     fn only_syns(&self) -> bool {
         self.isn.is_some() && self.counts.packets == self.syns()
     }
@@ -98,67 +99,67 @@ impl Flow {
         1 + self.counts.syn_retransmissions
     }
 
-    /// Transmissions of the last data since the other end was last heard, and the time from the first retransmission
-    /// to the last; none if all is acknowledged.
+    /// Number of transmissions of the last data since the last packet of the other end, and the
+    /// time from the first to the last retransmission; 0 if all data are acknowledged.
     fn unanswered(&self) -> (u64, Nanos) {
-        let heard = self.recovery.last_peer_time();
+        let peer_time = self.recovery.last_peer_time();
         let Some(stats) = self.stats.as_ref().filter(|_| self.acknowledged < self.next) else {
             return (0, 0);
         };
-        let offset = stats.retransmitted.last().map(|again| again.offset);
-        let since = stats.retransmitted.iter().rev().take_while(|again| again.time > heard);
-        let mut same = since.filter(|again| Some(again.offset) == offset);
+        let offset = stats.retransmitted.last().map(|event| event.offset);
+        let since = stats.retransmitted.iter().rev().take_while(|event| event.time > peer_time);
+        let mut same = since.filter(|event| Some(event.offset) == offset);
         let Some(last) = same.next() else { return (0, 0) };
-        let (count, first) = same.fold((2, last.time), |(count, _), again| (count + 1, again.time));
+        let (count, first) = same.fold((2, last.time), |(count, _), event| (count + 1, event.time));
         (count, last.time.saturating_sub(first))
     }
 
-    /// A keepalive probe (RFC 9293, section 3.8.4).
+    /// Processes a keepalive probe (RFC 9293, section 3.8.4).
     #[cold]
     pub(super) fn on_keep_alive(&mut self, time: Nanos) {
         self.counts.keep_alives += 1;
         self.counts.keep_alives_unanswered = self.unanswered_keep_alives();
-        self.asked = true;
+        self.keep_alive_sent = true;
         self.last_sent = time;
     }
 
     /// Whether the last keepalive probe has no answer yet.
-    fn ignored(&self) -> bool {
-        self.asked && self.next == self.acknowledged && self.recovery.last_peer_time() < self.last_sent
+    fn has_unanswered_keep_alive(&self) -> bool {
+        self.keep_alive_sent && self.next == self.acknowledged && self.recovery.last_peer_time() < self.last_sent
     }
 
-    /// Keepalive probes without an answer.
+    /// Number of keepalive probes without an answer.
     pub(crate) fn unanswered_keep_alives(&self) -> u64 {
-        self.counts.keep_alives_unanswered + u64::from(self.ignored())
+        self.counts.keep_alives_unanswered + u64::from(self.has_unanswered_keep_alive())
     }
 }
 
 impl ConnectionView<'_> {
     fn stage(&self, fin: bool) -> Stage {
         let opener = self.opener.map(|end| &self.flows[end]);
-        let shaking = opener.is_some_and(|flow| flow.counts.packets == 0 || flow.only_syns());
-        let [asks, answers] = [self.client, 1 - self.client].map(|end| &self.flows[end]);
-        let asked = asks.counts.data_packets > 0;
-        let unanswered = asked && answers.counts.data_packets == 0;
-        match self.exchanges.and_then(Exchanges::waits) {
-            _ if shaking => Stage::Handshake,
+        let in_handshake = opener.is_some_and(|flow| flow.counts.packets == 0 || flow.only_syns());
+        let [client, server] = [self.client, 1 - self.client].map(|end| &self.flows[end]);
+        let has_request = client.counts.data_packets > 0;
+        let unanswered = has_request && server.counts.data_packets == 0;
+        match self.exchanges.and_then(Exchanges::awaits_response) {
+            _ if in_handshake => Stage::Handshake,
             _ if fin => Stage::AfterFin,
             Some(true) => Stage::InRequest,
             None if unanswered => Stage::InRequest,
-            _ if answers.acknowledged < answers.next => Stage::InResponse,
-            _ if !asked && answers.counts.data_packets == 0 => Stage::BeforeData,
+            _ if server.acknowledged < server.next => Stage::InResponse,
+            _ if !has_request && server.counts.data_packets == 0 => Stage::BeforeData,
             _ => Stage::Idle,
         }
     }
 
-    /// An end that does not answer data of the other one.
+    /// Returns the failure if one end does not acknowledge data.
     fn silent(&self) -> Option<FailureDetails> {
-        self.ignored().or_else(|| {
+        self.unanswered_probes().or_else(|| {
             (0..2).find_map(|end| {
                 let (tries, waited) = self.flows[end].unanswered();
-                let spoke = self.flows[1 - end].counts.packets > 0;
+                let was_alive = self.flows[1 - end].counts.packets > 0;
                 let stage = self.stage(false);
-                (spoke && tries > SILENT).then_some(FailureDetails {
+                (was_alive && tries > MAX_UNANSWERED).then_some(FailureDetails {
                     failure: Failure::Silent,
                     by: 1 - end,
                     stage,
@@ -169,30 +170,31 @@ impl ConnectionView<'_> {
         })
     }
 
-    /// An end that does not answer keepalive probes.
-    fn ignored(&self) -> Option<FailureDetails> {
+    /// Returns the failure if one end does not answer keepalive probes.
+    fn unanswered_probes(&self) -> Option<FailureDetails> {
         (0..2).find_map(|end| {
             let flow = &self.flows[end];
-            let (tries, waited) = (flow.unanswered_keep_alives(), flow.last_sent);
-            (flow.ignored() && tries >= IGNORED).then_some(FailureDetails {
+            let (tries, last_probe) = (flow.unanswered_keep_alives(), flow.last_sent);
+            (flow.has_unanswered_keep_alive() && tries >= MIN_UNANSWERED_PROBES).then_some(FailureDetails {
                 failure: Failure::Silent,
                 by: 1 - end,
                 stage: Stage::Idle,
                 tries,
-                waited: waited.saturating_sub(flow.recovery.last_peer_time()),
+                waited: last_probe.saturating_sub(flow.recovery.last_peer_time()),
             })
         })
     }
 
-    /// A handshake that was not completed.
+    /// Returns the failure if the handshake was not completed.
     fn handshake(&self, stage: Stage) -> Option<FailureDetails> {
         let opener = self.opener?;
-        let [asks, answers] = [opener, 1 - opener].map(|end| &self.flows[end]);
-        let silent = asks.only_syns() && answers.counts.packets == 0;
-        let pending = answers.only_syns() && (asks.only_syns() || asks.counts.packets == 0);
+        let [opener_flow, answerer] = [opener, 1 - opener].map(|end| &self.flows[end]);
+        let silent = opener_flow.only_syns() && answerer.counts.packets == 0;
+        let pending = answerer.only_syns()
+            && (opener_flow.only_syns() || opener_flow.counts.packets == 0);
         let (failure, by, tries) = match (silent, pending) {
-            (true, _) => (Failure::Unanswered, 1 - opener, asks.syns()),
-            (_, true) => (Failure::HalfOpen, opener, answers.syns()),
+            (true, _) => (Failure::Unanswered, 1 - opener, opener_flow.syns()),
+            (_, true) => (Failure::HalfOpen, opener, answerer.syns()),
             _ => return None,
         };
         Some(FailureDetails { failure, by, stage, tries, waited: self.last.saturating_sub(self.first) })
@@ -200,30 +202,30 @@ impl ConnectionView<'_> {
 }
 
 impl EndTracker {
-    /// A FIN or RST from the end `from`.
+    /// Processes a FIN or RST from the end `from`.
     #[cold]
     pub(crate) fn read(&mut self, segment: &Segment, from: usize, view: &ConnectionView<'_>) {
         if segment.flags.any(Flags::RST) && self.reset.is_none() {
             let stage = view.stage(self.fin);
             let idle = view.exchanges.map(Exchanges::idle).filter(|_| stage == Stage::InRequest);
-            let quiet = idle.unwrap_or(segment.time.saturating_sub(view.last));
-            self.reset = Some(Box::new(ResetInfo { by: from, stage, quiet }));
+            let idle = idle.unwrap_or(segment.time.saturating_sub(view.last));
+            self.reset = Some(Box::new(ResetInfo { by: from, stage, idle }));
         }
         self.fin |= segment.flags.any(Flags::FIN);
     }
 
-    /// How the connection failed, if it did.
+    /// Returns the failure of the connection, if any.
     pub(crate) fn failure(&self, end: End, view: &ConnectionView<'_>) -> Option<FailureDetails> {
         if let Some(silent) = view.silent() {
             return Some(silent);
         }
         match self.reset.as_deref().filter(|_| end == End::Reset) {
-            Some(&ResetInfo { by, stage, quiet }) => {
+            Some(&ResetInfo { by, stage, idle }) => {
                 let opener = view.opener.filter(|_| stage == Stage::Handshake);
                 let refused = opener.is_some_and(|end| by != end && view.flows[by].isn.is_none());
                 let failure = if refused { Failure::Refused } else { Failure::Reset };
                 let tries = opener.map_or(0, |end| view.flows[end].syns());
-                Some(FailureDetails { failure, by, stage, tries, waited: quiet })
+                Some(FailureDetails { failure, by, stage, tries, waited: idle })
             }
             None => view.handshake(Stage::Handshake),
         }

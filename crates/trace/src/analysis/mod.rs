@@ -1,9 +1,9 @@
-//! What TCP did in one direction of a connection, read from its segments one by one.
+//! Analysis of one direction of a TCP connection, segment by segment.
 //!
-//! A [`Flow`](flow::Flow) follows the data of one end. It is told of each segment that this end sends
-//! ([`flow`]), and of each that the other end answers with ([`answers`]).
-//! What it keeps while the connection lives is bounded: the segments in flight, counts, and a few hundred
-//! recent events.
+//! A [`Flow`](flow::Flow) tracks the data of one end. It processes the segments sent by this end
+//! ([`flow`]) and the acknowledgements of the other end ([`acknowledgements`]).
+//! Memory per live connection is bounded: segments in flight, counters, and a few hundred recent
+//! events.
 
 mod acknowledgements;
 mod duplicates;
@@ -32,7 +32,7 @@ mod out_of_window;
 mod negotiated;
 mod sequence_plot;
 
-pub(crate) use duplicates::{Recent, SAME_IDS, is_copy};
+pub(crate) use duplicates::{RecentSegments, SAME_IDS, is_copy};
 pub(crate) use exchanges::{Exchanges, FlowState, DataEvent};
 pub(crate) use failure::{EndTracker, ConnectionView};
 pub(crate) use flow::{Flow, ConnectionContext};

@@ -1,69 +1,70 @@
-//! Points of a time-sequence plot, thinned as they become too many.
+//! Points of a time-sequence plot, thinned if there are too many.
 
 use super::recovery::Cause;
 use crate::segment::Nanos;
 
-/// What a point of a plot shows.
+/// Kind of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Bytes sent for the first time, or captured out of order.
+    /// Bytes sent for the first time, or reordered.
     Data,
-    /// An acknowledgement: all before `end` has arrived. `start` is what the one before said.
+    /// An acknowledgement of all bytes before `end`; `start` is the previous acknowledgement.
     Ack,
-    /// The receiver takes what lies before `end`; `start` is the acknowledgement.
+    /// Receive window up to `end`; `start` is the acknowledgement.
     Window,
-    /// The receiver holds these bytes (SACK).
+    /// Bytes covered by SACK.
     Sack,
-    /// Retransmitted bytes, and why.
+    /// Retransmitted bytes and the cause.
     Retransmission(Cause),
 }
 
 impl Mark {
-    /// Marks of a kind are thinned together, apart from other kinds.
+    /// Index of the kind; each kind is thinned separately.
     fn kind(self) -> usize {
         match self {
             Self::Data => 0,
             Self::Ack => 1,
             Self::Window => 2,
             Self::Sack => 3,
-            Self::Retransmission(_) => AGAIN,
+            Self::Retransmission(_) => RETRANSMISSION,
         }
     }
 }
 
-const AGAIN: usize = 4;
+const RETRANSMISSION: usize = 4;
 const KINDS: usize = 5;
-/// As long as more than this share of the points is of other kinds, retransmissions are not thinned.
-const OTHERS: usize = 4;
+/// Retransmissions are not thinned while other kinds have more than this fraction (one quarter) of
+/// the points.
+const OTHERS_SHARE: usize = 4;
 
-/// A point of a plot. Bytes count from the first of the direction.
+/// A point of the plot, with byte offsets in the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// When it was captured.
+    /// Capture time.
     pub time: Nanos,
-    /// What it shows.
+    /// Kind.
     pub mark: Mark,
-    /// The first byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// The first byte after it.
+    /// Offset after the last byte.
     pub end: u64,
 }
 
-/// The points of a direction so far. Of each kind every first, second, fourth, ... is kept.
+/// Points of a direction. For each kind, every first, second, fourth, ... point is stored.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SequencePlot {
-    most: usize,
+    max: usize,
     points: Vec<Point>,
-    /// How many of a kind were there, as powers of two one of how many is kept, and how many are.
+    /// Per kind: number of points, base-2 logarithm of the thinning, and number of stored points.
     seen: [u64; KINDS],
     thinned: [u32; KINDS],
     kept: [usize; KINDS],
 }
 
 impl SequencePlot {
-    /// A plot of at most `most` points, or one of each kind if that is more.
-    pub(super) fn new(most: usize) -> Self {
-        Self { most: most.max(KINDS), ..Self::default() }
+    /// Creates a plot of at most `max` points, but at least one per kind.
+    pub(super) fn new(max: usize) -> Self {
+        Self { max: max.max(KINDS), ..Self::default() }
     }
 
     #[inline]
@@ -76,30 +77,31 @@ impl SequencePlot {
         }
         self.points.push(Point { time, mark, start, end });
         self.kept[kind] += 1;
-        while self.points.len() > self.most {
+        while self.points.len() > self.max {
             self.thin();
         }
     }
 
-    /// Drops every second of what there is most of; retransmissions last.
+    /// Removes every second point of the most frequent kind; retransmissions last.
     fn thin(&mut self) {
-        let others = self.points.len() - self.kept[AGAIN];
-        let most = (0..AGAIN).max_by_key(|kind| self.kept[*kind]).unwrap_or(0);
-        // Of more points than kinds, there are two of one; a single one cannot be halved.
-        let kind = if others > self.most / OTHERS && self.kept[most] > 1 { most } else { AGAIN };
-        let mut place = 0;
+        let others = self.points.len() - self.kept[RETRANSMISSION];
+        let largest = (0..RETRANSMISSION).max_by_key(|kind| self.kept[*kind]).unwrap_or(0);
+        // With more points than kinds, one kind has at least two; a single point cannot be halved.
+        let halve = others > self.max / OTHERS_SHARE && self.kept[largest] > 1;
+        let kind = if halve { largest } else { RETRANSMISSION };
+        let mut index = 0;
         self.points.retain(|point| {
             let same = point.mark.kind() == kind;
-            place += usize::from(same);
-            !same || place % 2 == 1
+            index += usize::from(same);
+            !same || index % 2 == 1
         });
-        self.kept[kind] = place.div_ceil(2);
+        self.kept[kind] = index.div_ceil(2);
         self.thinned[kind] = (self.thinned[kind] + 1).min(63);
     }
 
-    /// The points, counted from the byte `origin`.
+    /// Returns the points with offsets relative to `origin`.
     pub(super) fn into_points(self, origin: u64) -> Vec<Point> {
-        let from = |at: u64| at.saturating_sub(origin);
+        let from = |number: u64| number.saturating_sub(origin);
         let shift =
             |point: Point| Point { start: from(point.start), end: from(point.end), ..point };
         self.points.into_iter().map(shift).collect()
@@ -112,7 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn retransmissions_are_kept_when_others_are_thinned() {
+    fn add_thins_retransmissions_last() {
         let mut plot = SequencePlot::new(100);
         for at in 0..10_000 {
             plot.add(at, Mark::Data, at, at + 1);
@@ -124,17 +126,17 @@ mod tests {
         let points = plot.into_points(5);
         let count = |kind| points.iter().filter(|point| point.mark.kind() == kind).count();
         assert!(points.len() <= 100 && points.len() > 50, "{}", points.len());
-        assert_eq!(count(AGAIN), 40);
+        assert_eq!(count(RETRANSMISSION), 40);
         assert!(count(0) > 10 && count(1) > 10);
         assert_eq!((points[0].start, points[0].end), (0, 0));
     }
 
     proptest! {
-        /// However many of each kind there are: in order, not too many, each kind evenly.
+        /// Points are in order, limited in number, and evenly thinned per kind.
         #[test]
-        fn what_is_left_is_every_so_manyth(most in 1_usize..60, kinds in prop::collection::vec(0_usize..5, 0..800)) {
+        fn add_keeps_every_nth_point_per_kind(max in 1_usize..60, kinds in prop::collection::vec(0_usize..5, 0..800)) {
             let marks = [Mark::Data, Mark::Ack, Mark::Window, Mark::Sack, Mark::Retransmission(Cause::Rack)];
-            let mut plot = SequencePlot::new(most);
+            let mut plot = SequencePlot::new(max);
             let mut numbers = [0; KINDS];
             for kind in kinds {
                 plot.add(0, marks[kind], numbers[kind], 0);
@@ -142,7 +144,7 @@ mod tests {
             }
             let thinned = plot.thinned;
             let points = plot.into_points(0);
-            prop_assert!(points.len() <= most.max(KINDS));
+            prop_assert!(points.len() <= max.max(KINDS));
             for kind in 0..KINDS {
                 let left: Vec<_> =
                     points.iter().filter(|point| point.mark.kind() == kind).map(|p| p.start).collect();

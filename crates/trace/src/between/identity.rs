@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
 
 use super::{AFTER, BEFORE};
-use crate::analysis::{Recent, SAME_IDS, is_copy};
+use crate::analysis::{RecentSegments, SAME_IDS, is_copy};
 use crate::segment::Segment;
 
 /// Matches packets.
@@ -12,7 +12,7 @@ pub(super) struct Identities {
     hashes: RandomState,
     /// The same in every run: figures depend on it.
     marks: BuildHasherDefault<DefaultHasher>,
-    recent: [Recent; 2],
+    recent: [RecentSegments; 2],
     /// Frames captured twice at a tap.
     repeats: [bool; 2],
     /// The last IP identification at each tap, and how many before it were the same.
@@ -21,7 +21,7 @@ pub(super) struct Identities {
 
 impl Identities {
     pub(super) fn new() -> Self {
-        let recent = [BEFORE, AFTER].map(|_| Recent::new());
+        let recent = [BEFORE, AFTER].map(|_| RecentSegments::new());
         let (hashes, marks) = (RandomState::new(), BuildHasherDefault::default());
         Self { hashes, marks, recent, repeats: [false; 2], ids: [(0, 0); 2] }
     }

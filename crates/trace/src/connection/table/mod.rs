@@ -23,7 +23,7 @@ use super::Limits;
 use super::analyzer::PREFETCHED;
 use super::analyzers::Analyzers;
 use super::state::Beginning;
-use crate::analysis::{EventQuota, ConnectionReport, End, Recent, is_copy};
+use crate::analysis::{EventQuota, ConnectionReport, End, RecentSegments, is_copy};
 use crate::segment::{Flags, Nanos, Segment};
 
 /// A closed connection is kept this long for packets still in flight: twice the longest time that a
@@ -67,7 +67,7 @@ pub(super) struct Table {
     sweep_slot: usize,
     hashes: Hashes,
     marks: Hashes,
-    recent: Recent,
+    recent: RecentSegments,
     count: u64,
     pushed: u64,
     /// Points granted to connections that are alive.
@@ -98,7 +98,7 @@ impl Table {
             sweep_slot: 0,
             hashes,
             marks: Hashes::fixed(),
-            recent: Recent::new(),
+            recent: RecentSegments::new(),
             count: 0,
             pushed: 0,
             granted: 0,
