@@ -385,7 +385,7 @@ impl Flow {
             sequence_plot: plot.unwrap_or_default(),
             slow_start: summary.slow_start,
             limitation,
-            evidence: stats.signs.report(),
+            evidence: stats.evidence.report(),
             rounds: summary.rows,
         }
     }

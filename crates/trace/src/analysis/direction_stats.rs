@@ -72,7 +72,7 @@ pub(super) struct DirectionStats {
     over_time: OverTime,
     pub(super) timestamps: SampleStats,
     pub(super) rounds: Rounds,
-    pub(super) signs: EvidenceSums,
+    pub(super) evidence: EvidenceSums,
     pub(super) ack_ids: Numbering,
     pub(super) indications: Indications,
     paper: PaperRule,

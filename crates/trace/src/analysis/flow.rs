@@ -317,7 +317,7 @@ impl Flow {
         let stats = || DirectionStats::new(segment.time, context.max_events, context.max_points);
         let stats = self.stats.get_or_insert_with(stats);
         if let Some((value, _)) = segment.options.timestamps {
-            stats.signs.on_timestamp(segment.time, value, context.near);
+            stats.evidence.on_timestamp(segment.time, value, context.near);
         }
         packets
     }
@@ -354,7 +354,7 @@ impl Flow {
         if let Some(stats) = &mut self.stats {
             let (time, near, short) = (segment.time, context.near, self.short && room);
             let (timed, peer_time) = (!self.recovery.is_fast(), self.recovery.last_peer_time());
-            stats.signs.sent_new(&NewSegment { time, start, end, peer_time, near, short });
+            stats.evidence.sent_new(&NewSegment { time, start, end, peer_time, near, short });
             stats.rounds.sent_new(&NewData { time, end, idle, timed, wait, near });
         }
         self.flight.append(self.next, sent);

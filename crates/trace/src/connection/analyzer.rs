@@ -1,4 +1,5 @@
-//! Who follows connections, by their slots: at local, or on a thread of its own ([`pool`](super::pool)) its share.
+//! Analyses connections, identified by slot: all of them, or the share of a thread
+//! ([`worker_pool`](super::worker_pool)).
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -9,14 +10,14 @@ use super::state::{Beginning, Connection};
 use crate::analysis::{EventQuota, ConnectionReport, End};
 use crate::segment::Segment;
 
-/// Connections that are fetched together.
+/// Number of connections prefetched together.
 pub(super) const PREFETCHED: usize = 16;
 
-/// Connections by slot. It is told what its connections are to follow, in the order of the capture.
+/// Connections by slot. Processes their steps in the order of the capture.
 #[derive(Debug)]
 pub(super) struct Analyzer {
     connections: Vec<Option<Box<Connection>>>,
-    /// Events kept of a direction, and those that may still be kept of all.
+    /// Maximum number of listed events per direction, and the quota of all connections.
     events: usize,
     quota: Arc<EventQuota>,
 }
@@ -26,7 +27,7 @@ impl Analyzer {
         Self { connections: Vec::new(), events, quota }
     }
 
-    /// Begins to follow the connection of a slot.
+    /// Adds the connection of a slot.
     pub(super) fn begin(&mut self, slot: usize, beginning: &Beginning) {
         if slot >= self.connections.len() {
             self.connections.resize_with(slot + 1, || None);
@@ -41,7 +42,7 @@ impl Analyzer {
         }
     }
 
-    /// Follows what a log of a slot says.
+    /// Processes the log of a slot.
     #[inline]
     pub(super) fn analyze_log(&mut self, slot: usize, log: &[u8]) {
         if let Some(Some(connection)) = self.connections.get_mut(slot) {
@@ -50,7 +51,7 @@ impl Analyzer {
         }
     }
 
-    /// What is said of the connection of a slot, which goes.
+    /// Removes the connection of a slot and returns its report.
     pub(super) fn end(
         &mut self,
         slot: usize,
@@ -61,7 +62,7 @@ impl Analyzer {
         Some(connection.report(end, copies, &self.quota))
     }
 
-    /// Fetches from memory what will change at these slots, a few.
+    /// Prefetches the connections of a few slots.
     pub(super) fn prefetch(&self, slots: impl Iterator<Item = usize> + Clone) {
         let connections = || slots.clone().filter_map(|slot| self.connections.get(slot)?.as_deref());
         black_box(connections().map(Connection::prefetch).fold(0, u64::wrapping_add));
@@ -69,7 +70,7 @@ impl Analyzer {
         black_box(connections().map(Connection::prefetch_third).fold(0, u64::wrapping_add));
     }
 
-    /// Does what a batch says; the reports of connections that end, by their turn.
+    /// Processes a batch. Returns the reports of ended connections with their sequence numbers.
     pub(super) fn run(&mut self, batch: &Batch) -> Vec<(u64, ConnectionReport)> {
         let mut reports = Vec::new();
         let (mut beginnings, mut logs) = (batch.beginnings.iter(), batch.logs.as_slice());
@@ -86,9 +87,9 @@ impl Analyzer {
                         logs = rest;
                         self.analyze_log(slot, log);
                     }
-                    Step::End { turn, end, copies } => {
+                    Step::End { number, end, copies } => {
                         let report = self.end(slot, end, copies);
-                        reports.extend(report.map(|report| (turn, report)));
+                        reports.extend(report.map(|report| (number, report)));
                     }
                 }
             }
@@ -96,7 +97,7 @@ impl Analyzer {
         reports
     }
 
-    /// Parts with connections: two to the power of `shift` analyzers, each with its share of the slots.
+    /// Moves the connections into `2^shift` analyzers by slot.
     pub(super) fn split(&mut self, shift: u32) -> Vec<Self> {
         let part = || Self::new(self.events, Arc::clone(&self.quota));
         let mut parts: Vec<_> = (0..1 << shift).map(|_| part()).collect();
@@ -106,7 +107,7 @@ impl Analyzer {
         parts
     }
 
-    /// Takes back what it has parted with.
+    /// Takes back the connections moved by [`split`](Self::split).
     pub(super) fn join(&mut self, parts: Vec<Self>, shift: u32) {
         for (share, part) in parts.into_iter().enumerate() {
             for (slot, connection) in part.connections.into_iter().enumerate() {

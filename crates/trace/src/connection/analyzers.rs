@@ -1,4 +1,4 @@
-//! Connections are followed at local, or by a pool; what is told is the same, and so are the reports.
+//! Analyses connections locally or in a worker pool, with identical reports.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,42 +10,42 @@ use super::worker_pool::{WorkerPool, max_events};
 use crate::analysis::{EventQuota, ConnectionReport, End};
 use crate::segment::{Nanos, Segment};
 
-/// Reports that a pool is asked for ahead.
+/// Number of reports that a pool prepares in advance.
 const READ_AHEAD: usize = 256;
 
-/// Who follows, and the reports that come of it, in the order in which their connections ended.
+/// The local analyzer or worker pool, and its reports in the order in which connections ended.
 #[derive(Debug)]
 pub(super) struct Analyzers {
     local: Analyzer,
     pool: Option<WorkerPool>,
     quota: Arc<EventQuota>,
-    /// Reports that nobody has taken, some of which are still to come, and the turn of the first.
+    /// Reports not yet taken, some of them pending, and the sequence number of the first.
     reports: VecDeque<Option<ConnectionReport>>,
     first: u64,
 }
 
 impl Analyzers {
-    /// One, at local: of a direction so many `events` are kept, of all as many as the quota grants.
+    /// Creates a local analyzer, which lists up to `events` events per direction, within the quota.
     pub(super) fn new(events: usize, quota: EventQuota) -> Self {
         let quota = Arc::new(quota);
         let local = Analyzer::new(events, Arc::clone(&quota));
         Self { local, pool: None, quota, reports: VecDeque::new(), first: 0 }
     }
 
-    /// From now on two to the power of `shift` follow, on threads of their own, if there are any to be had.
+    /// Moves the connections to a pool of `2^shift` threads, if they can be started.
     pub(super) fn start_threads(&mut self, shift: u32) {
         if self.quota.left() >= max_events(shift) {
             self.pool = WorkerPool::new(&mut self.local, shift);
         }
     }
 
-    /// The same, if others follow by now.
+    /// Replaces the current pool, if any, by a pool of `2^shift` threads.
     pub(super) fn restart_threads(&mut self, shift: u32) {
         self.return_to_local();
         self.start_threads(shift);
     }
 
-    /// Begins to follow the connection of a slot.
+    /// Adds the connection of a slot.
     pub(super) fn begin(&mut self, slot: usize, beginning: &Beginning) {
         let Some(pool) = &mut self.pool else {
             return self.local.begin(slot, beginning);
@@ -54,7 +54,7 @@ impl Analyzers {
         self.after_push(submitted);
     }
 
-    /// The next segment of a slot; `last`: the latest time of those before it.
+    /// Processes the next segment of a slot. `last`: latest time of the previous segments.
     #[inline]
     pub(super) fn push(&mut self, slot: usize, segment: &Segment, from: usize, last: Nanos) {
         let Some(pool) = &mut self.pool else {
@@ -64,7 +64,7 @@ impl Analyzers {
         self.after_push(submitted);
     }
 
-    /// Follows what a log of a slot says.
+    /// Processes the log of a slot.
     #[inline]
     pub(super) fn analyze_log(&mut self, slot: usize, log: &[u8]) {
         let Some(pool) = &mut self.pool else {
@@ -74,25 +74,25 @@ impl Analyzers {
         self.after_push(submitted);
     }
 
-    /// The connection of a slot is over; of `copies` frames from each end, each was captured twice.
+    /// Ends the connection of a slot. `copies`: frames captured twice, from each end.
     pub(super) fn end(&mut self, slot: usize, end: End, copies: [u64; 2]) {
         let Some(pool) = &mut self.pool else {
             return self.reports.extend(self.local.end(slot, end, copies).map(Some));
         };
-        let turn = self.first + self.reports.len() as u64;
+        let number = self.first + self.reports.len() as u64;
         self.reports.push_back(None);
-        let submitted = pool.push_step(slot, Step::End { turn, end, copies });
+        let submitted = pool.push_step(slot, Step::End { number, end, copies });
         self.after_push(submitted);
     }
 
-    /// Fetches from memory what will change at these slots.
+    /// Prefetches the connections of several slots, if they are local.
     pub(super) fn prefetch(&self, slots: &[usize]) {
         if self.pool.is_none() {
             self.local.prefetch(slots.iter().copied());
         }
     }
 
-    /// The next report, if it is there; `wait`: it is known to come.
+    /// Returns the next report, if available. `wait`: the report is known to come.
     pub(super) fn report(&mut self, wait: bool) -> Option<ConnectionReport> {
         loop {
             if let Some(report) = self.reports.front_mut()?.take() {
@@ -108,22 +108,24 @@ impl Analyzers {
         }
     }
 
-    /// There is time to ask for more reports: a pool makes some ahead, while at local what is made is best taken at once.
+    /// Whether more connections should be ended: a pool prepares reports in advance, a local report
+    /// is best taken immediately.
     pub(super) fn wants_reports(&self) -> bool {
         self.reports.len() < if self.pool.is_some() { READ_AHEAD } else { 1 }
     }
 
     fn store(&mut self, results: Vec<(u64, ConnectionReport)>) {
-        for (turn, report) in results {
-            let slot = (turn - self.first) as usize;
-            if let Some(slot) = self.reports.get_mut(slot) {
-                *slot = Some(report);
+        for (number, report) in results {
+            let index = (number - self.first) as usize;
+            if let Some(entry) = self.reports.get_mut(index) {
+                *entry = Some(report);
             }
         }
     }
 
-    /// A batch has submitted out, or not. Which events are kept when few may be depends on the order among connections, so
-    /// then one follows all, in the order in which it is told, as if there had been no pool.
+    /// Called after each step; `submitted`: a batch was sent. If the quota is nearly used up, the
+    /// events that are listed depend on the order among connections. All connections are then
+    /// analysed locally, in the order of the capture, as without a pool.
     #[inline]
     fn after_push(&mut self, submitted: bool) {
         if submitted {

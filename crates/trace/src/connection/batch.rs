@@ -1,4 +1,4 @@
-//! What a analyzer on a thread of its own is handed at a time.
+//! A batch of steps for a worker of the pool.
 
 use super::encoding::{Encoder, SHORTEST};
 use super::state::Beginning;
@@ -6,32 +6,33 @@ use super::table::MAX_LOG_BYTES;
 use crate::analysis::End;
 use crate::segment::{Nanos, Segment};
 
-/// What is to be done with the connection of a slot.
+/// A step for the connection of a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Follow it from here on: the next of the batch's beginnings is its own.
+    /// Add the connection; its properties are the next in `beginnings`.
     Begin,
-    /// Follow what the next so many bytes of the batch's logs say.
+    /// Analyse the next `bytes` bytes of `logs`.
     Log { bytes: usize },
-    /// It is over; owners turn its report is among all, and how many frames from each end were captured twice.
-    End { turn: u64, end: End, copies: [u64; 2] },
+    /// End the connection. `number`: sequence number of its report. `copies`: frames captured
+    /// twice, from each end.
+    End { number: u64, end: End, copies: [u64; 2] },
 }
 
-/// Steps of slots, and the beginnings and segments that they are about.
+/// Steps of slots, with their beginnings and segments.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) steps: Vec<(usize, Step)>,
     pub(super) beginnings: Vec<Beginning>,
     pub(super) logs: Vec<u8>,
-    /// Writes the last step's log, if that goes on.
+    /// Encoder of the last step's log, if segments can be appended to it.
     encoder: Option<Encoder>,
 }
 
-/// Of each, a batch has hardly more: it fits into a processor's first cache.
+/// Limits of a batch, which fits into a first-level cache.
 const MAX_STEPS: usize = 128;
 const MAX_BYTES: usize = 1 << 13;
 
-/// Segments of a batch, at most: the last step may bring some more.
+/// Maximum number of segments in a batch; the last step may exceed the limit in bytes.
 pub(super) const MAX_SEGMENTS: usize = MAX_STEPS + (MAX_BYTES + MAX_LOG_BYTES) / SHORTEST;
 
 impl Batch {
@@ -42,25 +43,25 @@ impl Batch {
         self.encoder = None;
     }
 
-    /// What is to be done at a slot.
+    /// Adds a step for a slot.
     pub(super) fn push_step(&mut self, slot: usize, step: Step) {
         self.encoder = None;
         self.steps.push((slot, step));
     }
 
-    /// Begins to follow the connection of a slot.
+    /// Adds the start of a connection.
     pub(super) fn begin(&mut self, slot: usize, beginning: &Beginning) {
         self.push_step(slot, Step::Begin);
         self.beginnings.push(*beginning);
     }
 
-    /// Adds a log of a slot.
+    /// Adds a log.
     pub(super) fn add_log(&mut self, slot: usize, log: &[u8]) {
         self.push_step(slot, Step::Log { bytes: log.len() });
         self.logs.extend_from_slice(log);
     }
 
-    /// Adds a segment of a slot; `last`: the latest time of those before it.
+    /// Adds a segment. `last`: latest time of the previous segments.
     #[inline]
     pub(super) fn push(&mut self, slot: usize, segment: &Segment, from: usize, last: Nanos) {
         if self.encoder.is_none() || self.steps.last().is_none_or(|step| step.0 != slot) {

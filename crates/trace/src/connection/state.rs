@@ -1,4 +1,4 @@
-//! A connection while it lives.
+//! State of a live connection.
 
 use crate::analysis::{
     EventQuota, ConnectionReport, DirectionReport, End, EndTracker, Exchanges, FailureDetails, Flow, ConnectionContext, ConnectionView,
@@ -6,32 +6,32 @@ use crate::analysis::{
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
-/// How a connection begins.
+/// Properties of a connection at its first segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beginning {
     pub(super) number: u64,
-    /// Frame and time of its first segment.
+    /// Frame number and time of the first segment.
     pub(super) frame: u64,
     pub(super) time: Nanos,
-    /// The first is that of who sent it.
+    /// Both ends; the first sent the first segment.
     pub(super) ends: [Endpoint; 2],
-    /// Points of a time-sequence plot that are kept of a direction.
+    /// Maximum number of points of the time-sequence plot per direction.
     pub(super) points: usize,
 }
 
-/// Both directions, and what they share.
+/// Both directions of a connection and their common state.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     beginning: Beginning,
     last: Nanos,
     flows: [Flow; 2],
     tap: Tap,
-    /// Who opened it, if that was captured.
+    /// Index of the opener, if its SYN or the SYN-ACK was captured.
     opener: Option<usize>,
     end_tracker: EndTracker,
-    /// Only with data in both directions.
+    /// Allocated only with data in both directions, or after a pause.
     exchanges: Option<Box<Exchanges>>,
-    /// Events that are kept one by one of a direction.
+    /// Maximum number of listed events per direction.
     max_events: usize,
 }
 
@@ -49,47 +49,47 @@ impl Connection {
         }
     }
 
-    /// When its last segment was captured.
+    /// Capture time of the last segment.
     pub(super) fn last(&self) -> Nanos {
         self.last
     }
 
-    /// The first is that of who sent the first segment.
+    /// Both ends; the first sent the first segment.
     pub(super) fn ends(&self) -> [Endpoint; 2] {
         self.beginning.ends
     }
 
-    /// Fetches from memory what the next segments change; what comes of it says nothing.
+    /// Prefetches the fields that the next segments change. The returned sum only keeps the reads.
     #[inline]
     pub(super) fn prefetch(&self) -> u64 {
         let flows = self.flows[0].prefetch().wrapping_add(self.flows[1].prefetch());
         flows.wrapping_add(self.last).wrapping_add(self.tap.round_trip(0).unwrap_or(0))
     }
 
-    /// The same of what the former points to.
+    /// Prefetches the objects that these fields point to.
     #[inline]
     pub(super) fn prefetch_second(&self) -> u64 {
         self.flows[0].prefetch_second().wrapping_add(self.flows[1].prefetch_second())
     }
 
-    /// The same of what that points to.
+    /// Prefetches the objects that those point to.
     #[inline]
     pub(super) fn prefetch_third(&self) -> u64 {
         self.flows[0].prefetch_third().wrapping_add(self.flows[1].prefetch_third())
     }
 
-    /// Which end sent it. (One end talking to itself is taken for the first.)
+    /// Index of the sender. (If an end talks to itself, the first.)
     #[inline(always)]
     fn from(&self, segment: &Segment) -> usize {
         usize::from(self.beginning.ends[0] != segment.source)
     }
 
-    /// The next segment of it.
+    /// Processes the next segment.
     #[inline]
     pub(super) fn push(&mut self, segment: &Segment, quota: &EventQuota) {
         let from = self.from(segment);
         if segment.flags.any(Flags::FIN | Flags::RST) {
-            self.end_by(segment, from);
+            self.on_fin_or_rst(segment, from);
         }
         self.last = self.last.max(segment.time);
         self.tap.read(segment, from);
@@ -106,12 +106,12 @@ impl Connection {
             self.exchange(segment, from, &before, quota);
         }
         if segment.flags.any(Flags::SYN) {
-            self.open_by(segment, from);
+            self.on_syn(segment, from);
         }
     }
 
     #[cold]
-    fn open_by(&mut self, syn: &Segment, from: usize) {
+    fn on_syn(&mut self, syn: &Segment, from: usize) {
         let opener = if syn.flags.any(Flags::ACK) { 1 - from } else { from };
         self.opener.get_or_insert(opener);
         let [first, second] = &mut self.flows;
@@ -119,7 +119,7 @@ impl Connection {
     }
 
     #[cold]
-    fn end_by(&mut self, segment: &Segment, from: usize) {
+    fn on_fin_or_rst(&mut self, segment: &Segment, from: usize) {
         let mut end_tracker = std::mem::take(&mut self.end_tracker);
         end_tracker.read(segment, from, &self.view());
         self.end_tracker = end_tracker;
@@ -142,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Whether a segment may begin or end a request or a response. Bulk data of one end do not.
+    /// Whether a segment may begin or end a request or a response. One-way bulk data do not.
     #[inline(always)]
     fn exchanges_data(&self, segment: &Segment, from: usize) -> bool {
         let both = || self.flows[1 - from].counts.data_packets > 0;
@@ -153,12 +153,12 @@ impl Connection {
     fn exchange(&mut self, segment: &Segment, from: usize, before: &FlowState, quota: &EventQuota) {
         let client = self.client();
         let event = DataEvent { segment, from, before, flows: &self.flows, tap: &self.tap, quota };
-        let most = self.max_events;
-        let known = || Exchanges::new(client, most, &event);
-        self.exchanges.get_or_insert_with(known).read(&event);
+        let max = self.max_events;
+        let new = || Exchanges::new(client, max, &event);
+        self.exchanges.get_or_insert_with(new).read(&event);
     }
 
-    /// What is said of it, now that it has come to this end. `copies`: frames captured twice, from each end.
+    /// Returns the report of the connection. `copies`: frames captured twice, from each end.
     pub(super) fn report(
         mut self: Box<Self>,
         end: End,
@@ -170,7 +170,7 @@ impl Connection {
         let (exchanges, omitted_exchanges) = self
             .exchanges
             .take()
-            .map_or_else(Default::default, |found| found.report(&self.flows, quota));
+            .map_or_else(Default::default, |exchanges| exchanges.report(&self.flows, quota));
         let Self { beginning, flows: [first, second], tap, last, .. } = &mut *self;
         let [a, b] = beginning.ends;
         [first.counts.capture_duplicates, second.counts.capture_duplicates] = copies;
@@ -193,7 +193,7 @@ impl Connection {
             last: *last,
             syn_captured,
             end,
-            handshake_rtt_s: tap.handshake().map(|whole| whole as f64 / 1e9),
+            handshake_rtt_s: tap.handshake().map(|rtt| rtt as f64 / 1e9),
             failure_details: failure
                 .map(|failure| FailureDetails { by: failure.by ^ usize::from(swaps), ..failure }),
             client,

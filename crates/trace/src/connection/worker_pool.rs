@@ -1,7 +1,8 @@
-//! Analyzers on threads of their local, where there are processors for them.
+//! Runs analyzers on threads.
 //!
-//! A connection is always followed by the same one, by its slot. What they are told goes out in batches, of which a
-//! few at most are in progress; reports come back with the turn in which their connections ended.
+//! A connection is always analysed by the same thread, which depends on its slot. Steps are sent in
+//! batches, few of which are in progress; reports come back with a sequence number that gives the
+//! order in which connections ended.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -12,10 +13,10 @@ use super::worker::{WorkerResult, IN_PROGRESS, Work, Worker, reports};
 use crate::analysis::ConnectionReport;
 use crate::segment::{Nanos, Segment};
 
-/// Events that a segment can bring: one by what it acknowledges, two by what it retransmits.
+/// Maximum number of events per segment: one for acknowledged data, two for retransmitted data.
 const EVENTS: usize = 3;
 
-/// A report, and owners turn it is among all.
+/// A report and its sequence number among all reports.
 type NumberedReport = (u64, ConnectionReport);
 
 impl Work for Analyzer {
@@ -47,13 +48,14 @@ impl PoolWorker {
 #[derive(Debug)]
 pub(super) struct WorkerPool {
     workers: Vec<PoolWorker>,
-    /// A power of two.
+    /// Base-2 logarithm of the number of workers.
     shift: u32,
     results: Receiver<WorkerResult<NumberedReport>>,
 }
 
 impl WorkerPool {
-    /// Two to the power of `shift` share what a analyzer knows; `None` if there are no threads to be had.
+    /// Splits the connections of `local` among `2^shift` threads; `None` if threads cannot be
+    /// started.
     pub(super) fn new(local: &mut Analyzer, shift: u32) -> Option<Self> {
         let (sender, results) = channel();
         let start = |_| Worker::start("connections", sender.clone());
@@ -70,24 +72,25 @@ impl WorkerPool {
         self.shift
     }
 
-    /// What is to be done at a slot. Whether a batch has gone out.
+    /// Adds a step for a slot. Returns true if a batch was sent.
     #[inline]
     pub(super) fn push_step(&mut self, slot: usize, step: Step) -> bool {
-        self.add(slot, |batch, local| batch.push_step(local, step))
+        self.add(slot, |batch, index| batch.push_step(index, step))
     }
 
-    /// The same: how the connection of a slot begins.
+    /// Adds the start of a connection. Returns true if a batch was sent.
     pub(super) fn begin(&mut self, slot: usize, beginning: &Beginning) -> bool {
-        self.add(slot, |batch, local| batch.begin(local, beginning))
+        self.add(slot, |batch, index| batch.begin(index, beginning))
     }
 
-    /// A log that a slot is to follow. Whether a batch has gone out.
+    /// Adds a log to be analysed. Returns true if a batch was sent.
     #[inline]
     pub(super) fn add_log(&mut self, slot: usize, log: &[u8]) -> bool {
-        self.add(slot, |batch, local| batch.add_log(local, log))
+        self.add(slot, |batch, index| batch.add_log(index, log))
     }
 
-    /// The same of one segment; `last`: the latest time of those before it.
+    /// Adds a segment. `last`: latest time of the previous segments. Returns true if a batch was
+    /// sent.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -96,13 +99,13 @@ impl WorkerPool {
         from: usize,
         last: Nanos,
     ) -> bool {
-        self.add(slot, |batch, local| batch.push(local, segment, from, last))
+        self.add(slot, |batch, index| batch.push(index, segment, from, last))
     }
 
     #[inline(always)]
-    fn add(&mut self, slot: usize, what: impl FnOnce(&mut Batch, usize)) -> bool {
+    fn add(&mut self, slot: usize, append: impl FnOnce(&mut Batch, usize)) -> bool {
         let worker = &mut self.workers[slot & ((1 << self.shift) - 1)];
-        what(&mut worker.batch, slot >> self.shift);
+        append(&mut worker.batch, slot >> self.shift);
         let full = worker.batch.is_full();
         if full {
             worker.send();
@@ -110,7 +113,7 @@ impl WorkerPool {
         full
     }
 
-    /// Reports that have come, by their lifecycle; `wait`: for at least one, unless none is to come.
+    /// Returns the reports received so far. `wait`: waits for at least one, unless none is pending.
     pub(super) fn receive(&mut self, wait: bool) -> Vec<NumberedReport> {
         let mut first = None;
         if wait {
@@ -120,19 +123,19 @@ impl WorkerPool {
         first.into_iter().chain(self.results.try_iter()).flat_map(reports).collect()
     }
 
-    /// The threads end; `local` takes back what they know. The reports that are left.
+    /// Ends the threads and returns their connections to `local`. Returns the remaining reports.
     pub(super) fn dissolve(mut self, local: &mut Analyzer) -> Vec<NumberedReport> {
         self.workers.iter_mut().for_each(PoolWorker::send);
         let workers = std::mem::take(&mut self.workers);
         let parts = workers.into_iter().filter_map(|worker| worker.worker.end()).collect();
-        // Before what is missing is missed: of one that panicked, this says so.
+        // Before missing connections cause an error, this reports the panic of a thread.
         let results = self.receive(false);
         local.join(parts, self.shift);
         results
     }
 }
 
-/// Events that may come of what is in progress in a pool of two to the power of `shift`.
+/// Maximum number of events that batches in progress can add in a pool of `2^shift` workers.
 pub(super) fn max_events(shift: u32) -> usize {
     (IN_PROGRESS * MAX_SEGMENTS * EVENTS) << shift
 }

@@ -1,41 +1,42 @@
-//! Kept for each connection, in little memory: enough to find it, and its log.
+//! Entry of a connection in the table: the fields needed for the lookup, and the log.
 
 use super::key::Key;
 use super::log::Log;
 use crate::analysis::SAME_IDS;
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
-/// What is at hand of a connection: two lines of memory.
+/// Compact entry of a connection: two cache lines.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionEntry {
     pub(super) key: Key,
     pub(super) number: u64,
-    /// When its last segment was captured.
+    /// Capture time of the last segment.
     pub(super) last: Nanos,
-    /// The last IP identification from each end, and how many before it in a row were the same.
+    /// Last IP identification from each end, and the number of consecutive equal identifications
+    /// before it.
     seen_ids: [u16; 2],
     same_ids: [u8; 2],
     flags: u8,
-    /// A analyzer knows of it.
-    pub(super) followed: bool,
+    /// True once the connection is in the analysis.
+    pub(super) analyzed: bool,
     pub(super) log: Log,
 }
 
-/// What is flags of a entry, a bit each. It has a connection;
+/// Bits of `flags`. The slot is in use.
 pub(super) const LIVE: u8 = 1;
-/// one segment was captured of it;
+/// Only one segment was captured.
 pub(super) const SINGLE: u8 = 1 << 1;
-/// nothing more is expected of it;
+/// No more segments are expected.
 pub(super) const ENDED: u8 = 1 << 2;
-/// the first segment came from the higher end;
+/// The first segment came from the higher end.
 const HIGH: u8 = 1 << 3;
-/// frames have been captured twice that came from the first end, and from the second;
+/// Frames from the first end were captured twice; the next bit is for the second end.
 const DUPLICATED: u8 = 1 << 4;
-/// the first end has sent anything but a SYN, and the second.
+/// The first end has sent something other than a SYN; the next bit is for the second end.
 const HAS_TALKED: u8 = 1 << 6;
 
 impl ConnectionEntry {
-    /// `high`: the first segment comes from the higher end.
+    /// Creates an entry. `high`: the first segment comes from the higher end.
     pub(super) fn new(key: Key, high: bool, number: u64, time: Nanos) -> Self {
         Self {
             key,
@@ -44,12 +45,12 @@ impl ConnectionEntry {
             seen_ids: [0; 2],
             same_ids: [0; 2],
             flags: LIVE | SINGLE | if high { HIGH } else { 0 },
-            followed: false,
+            analyzed: false,
             log: Log::default(),
         }
     }
 
-    /// Fetches both lines from memory; what comes of it says nothing.
+    /// Prefetches both cache lines. The returned sum only keeps the reads.
     #[inline(always)]
     pub(super) fn prefetch(&self) -> u64 {
         self.number + u64::from(self.log.is_empty())
@@ -64,27 +65,27 @@ impl ConnectionEntry {
         self.flags = if holds { self.flags | bit } else { self.flags & !bit };
     }
 
-    /// Frames have been captured twice that came from an end.
+    /// Whether frames from an end were captured twice.
     pub(super) fn is_duplicated(&self, from: usize) -> bool {
         self.has(DUPLICATED << from)
     }
 
-    /// They have been now.
+    /// Records that frames from an end were captured twice.
     pub(super) fn set_duplicated(&mut self, from: usize) {
         self.flags |= DUPLICATED << from;
     }
 
-    /// An end has sent anything but a SYN.
+    /// Whether an end has sent something other than a SYN.
     pub(super) fn has_talked(&self, from: usize) -> bool {
         self.has(HAS_TALKED << from)
     }
 
-    /// Whether the packets of an end have identifications that tell them apart.
+    /// Whether IP identifications distinguish the packets of an end.
     pub(super) fn has_distinct_ids(&self, from: usize) -> bool {
         self.same_ids[from] < SAME_IDS
     }
 
-    /// Notes a segment that is no copy.
+    /// Records a segment that is not a copy.
     #[inline]
     pub(super) fn note(&mut self, segment: &Segment, from: usize) {
         let id = segment.ip_id.unwrap_or(0);
@@ -96,13 +97,14 @@ impl ConnectionEntry {
         }
     }
 
-    /// The first is that of who sent the first segment.
+    /// Both ends; the first sent the first segment.
     pub(super) fn ends(&self) -> [Endpoint; 2] {
         let [low, high] = self.key.ends();
         if self.has(HIGH) { [high, low] } else { [low, high] }
     }
 
-    /// Which end sent what comes from the higher one, or not. (One end talking to itself is taken for the first.)
+    /// Index of the sender, given whether it is the higher end. (If an end talks to itself, the
+    /// first.)
     #[inline(always)]
     pub(super) fn from(&self, high: bool) -> usize {
         usize::from(high != self.has(HIGH))

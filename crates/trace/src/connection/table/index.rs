@@ -1,10 +1,10 @@
-//! From a key to its slot: an open table of small entries, so that looking one up touches little memory
-//! besides the connection itself.
+//! Hash table from keys to slots: open addressing with small entries, so that a lookup touches
+//! little memory besides the connection itself.
 
-/// What is kept of a hash, and a slot plus one; 0 is an empty entry.
+/// Tag of the hash, and the slot plus one; 0 marks an empty entry.
 type Entry = (u32, u32);
 
-/// Places by hash. Whether a slot holds what is looked for, the caller knows.
+/// Slots by hash. The caller checks whether a slot has the right key.
 #[derive(Debug)]
 pub(super) struct Index {
     entries: Vec<Entry>,
@@ -22,35 +22,35 @@ impl Index {
         self.len
     }
 
-    /// The first slot with this hash that `is` the one.
+    /// Returns the first slot with this hash for which `is` is true.
     #[inline]
     pub(super) fn find(&self, hash: u64, is: impl Fn(usize) -> bool) -> Option<usize> {
         let (mut position, tag) = self.start(hash);
         loop {
-            let (found, slot) = self.entries[position];
+            let (found_tag, slot) = self.entries[position];
             if slot == 0 {
                 return None;
             }
             let slot = slot as usize - 1;
-            if found == tag && is(slot) {
+            if found_tag == tag && is(slot) {
                 return Some(slot);
             }
-            position = self.after(position);
+            position = self.next(position);
         }
     }
 
-    /// Fetches from memory where it is likely to be found; what comes of it says nothing.
+    /// Prefetches the likely entry. The returned value only keeps the read.
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64) -> u64 {
         self.entries[self.start(hash).0].0.into()
     }
 
-    /// The slot that is most likely to be found.
+    /// Returns the most likely slot.
     #[inline(always)]
     pub(super) fn guess(&self, hash: u64) -> usize {
         let (mut position, tag) = self.start(hash);
         while self.entries[position].0 != tag && self.entries[position].1 != 0 {
-            position = self.after(position);
+            position = self.next(position);
         }
         (self.entries[position].1 as usize).wrapping_sub(1)
     }
@@ -60,30 +60,30 @@ impl Index {
             self.grow();
         }
         let (position, tag) = self.start(hash);
-        // More connections than that do not fit into memory.
+        // More than 2^32 connections do not fit into memory.
         self.put(position, (tag, slot as u32 + 1));
         self.len += 1;
     }
 
-    /// Takes out the entry of `slot`, which must be there.
+    /// Removes the entry of `slot`, which must be present.
     pub(super) fn remove(&mut self, hash: u64, slot: usize) {
         let (mut hole, tag) = self.start(hash);
         while self.entries[hole] != (tag, slot as u32 + 1) {
             if self.entries[hole].1 == 0 {
                 return;
             }
-            hole = self.after(hole);
+            hole = self.next(hole);
         }
         self.len -= 1;
         let mut position = hole;
         loop {
-            position = self.after(position);
+            position = self.next(position);
             let entry = self.entries[position];
             if entry.1 == 0 {
                 self.entries[hole] = (0, 0);
                 return;
             }
-            // It may move back unless its own start lies behind the hole.
+            // The entry may move back unless its home position is next the hole.
             let mask = self.entries.len() - 1;
             let start = self.home(entry.0);
             if position.wrapping_sub(start) & mask >= position.wrapping_sub(hole) & mask {
@@ -105,13 +105,13 @@ impl Index {
     }
 
     #[inline(always)]
-    fn after(&self, position: usize) -> usize {
+    fn next(&self, position: usize) -> usize {
         (position + 1) & (self.entries.len() - 1)
     }
 
     fn put(&mut self, mut position: usize, entry: Entry) {
         while self.entries[position].1 != 0 {
-            position = self.after(position);
+            position = self.next(position);
         }
         self.entries[position] = entry;
     }
@@ -134,10 +134,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map(steps in prop::collection::vec((0_u64..40, any::<bool>()), 0..300)) {
+        fn index_matches_hash_map(steps in prop::collection::vec((0_u64..40, any::<bool>()), 0..300)) {
             let mut index = Index::new();
             let mut map = HashMap::new();
-            // Hashes of few values, so that many fall on each other.
+            // Few distinct hashes, for many collisions.
             let hash = |key: u64| (key % 7) << 32 | (key % 3) << 34;
             for (key, insert) in steps {
                 let slot = key as usize;
@@ -154,8 +154,8 @@ mod tests {
                 }
                 prop_assert_eq!(index.len(), map.len());
                 for key in 0..40 {
-                    let found = index.find(hash(key), |slot| slot == key as usize);
-                    prop_assert_eq!(found, map.get(&key).copied());
+                    let result = index.find(hash(key), |slot| slot == key as usize);
+                    prop_assert_eq!(result, map.get(&key).copied());
                 }
             }
         }

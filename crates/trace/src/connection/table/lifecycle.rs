@@ -1,37 +1,37 @@
-//! How a connection begins and ends, as its first segment, SYNs, FINs and RSTs say: enough to tell it from the next
-//! between the same ends, without looking at the connection itself.
+//! Start and end of a connection by its SYNs, FINs and RSTs: enough to distinguish it from the next
+//! connection between the same ends.
 
 use crate::analysis::End;
 use crate::segment::{Flags, Nanos, Segment};
 
-/// What lifecycle a connection.
+/// Flags that change the state.
 pub(super) const LIFECYCLE_FLAGS: u8 = Flags::SYN | Flags::FIN | Flags::RST;
 
-/// What they have said so far.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LifecycleState {
-    /// Initial sequence numbers, of SYNs captured.
+    /// Initial sequence numbers of captured SYNs.
     isn: [Option<u32>; 2],
     finished: [bool; 2],
     pub(super) end: End,
-    /// Frame and time of its first segment.
+    /// Frame number and time of the first segment.
     pub(super) frame: u64,
     pub(super) time: Nanos,
-    /// Points of a time-sequence plot that it was granted, of each direction.
+    /// Plot points granted per direction.
     pub(super) points: usize,
     /// Frames captured twice, from each end.
     pub(super) copies: [u64; 2],
 }
 
 impl LifecycleState {
-    /// What the first segment of a connection says.
+    /// Creates the state at the first segment.
     pub(super) fn new(first: &Segment) -> Self {
         let mut lifecycle = Self { frame: first.frame, time: first.time, ..Self::default() };
         lifecycle.read(first, 0);
         lifecycle
     }
 
-    /// Reads a segment from the end `from`; all others than those that turn it say nothing.
+    /// Processes a segment from the end `from`; only SYN, FIN and RST have an effect.
     pub(super) fn read(&mut self, segment: &Segment, from: usize) {
         let flags = segment.flags;
         let reset = flags.any(Flags::RST);
@@ -46,12 +46,13 @@ impl LifecycleState {
         }
     }
 
-    /// Nothing more is expected of it.
+    /// Whether no more segments are expected.
     pub(super) fn has_ended(&self) -> bool {
         self.end != End::Open
     }
 
-    /// Whether a SYN of the end `from`, which has `talked` before or not, opens another connection.
+    /// Whether a SYN of the end `from` opens a new connection. `talked`: the end has sent something
+    /// other than a SYN.
     pub(super) fn opens_new(&self, syn: &Segment, from: usize, talked: bool) -> bool {
         let another = self.isn[from].map_or(talked, |isn| isn != syn.sequence);
         another && (!syn.flags.any(Flags::ACK) || self.has_ended())

@@ -1,4 +1,4 @@
-//! The table of connections: finds the one that a segment belongs to, and lets go of those that are over.
+//! The table of connections: looks up the connection of a segment, and removes ended connections.
 
 mod prefetch;
 mod index;
@@ -7,7 +7,7 @@ mod entry;
 mod log;
 mod lifecycle;
 
-pub(super) use prefetch::TOGETHER;
+pub(super) use prefetch::LOOKUP_BATCH;
 pub(super) use log::MAX_BYTES as MAX_LOG_BYTES;
 
 use std::hash::BuildHasher;
@@ -26,63 +26,62 @@ use super::state::Beginning;
 use crate::analysis::{EventQuota, ConnectionReport, End, RecentSegments, is_copy};
 use crate::segment::{Flags, Nanos, Segment};
 
-/// A closed connection is kept this long for packets still in flight: twice the longest time that a
-/// packet lives, as common stacks have it.
+/// A closed connection is kept this long for packets in flight: twice the maximum segment lifetime
+/// of common stacks.
 const LINGER: Nanos = 60_000_000_000;
-/// So many are looked at to find one that has been idle for long.
+/// Number of entries examined to find one to evict.
 const CANDIDATES: usize = 64;
 
-/// Room is made for so many at once.
-const MAX_ROOM: usize = 1 << 16;
+/// Maximum number of entries reserved in advance.
+const MAX_RESERVED: usize = 1 << 16;
 
-/// Segments after which one more connection is looked at, whether it is over.
+/// Number of segments after which the next entry is checked for removal.
 const SWEEP_EVERY: u64 = 8;
 
-/// Loss indications and retransmissions of all connections that are alive.
+/// Maximum number of loss indications and retransmissions listed for all live connections.
 const MAX_EVENTS: usize = 1 << 20;
-/// Points of all connections that are alive.
+/// Maximum number of plot points of all live connections.
 const MAX_POINTS: usize = 1 << 20;
-/// One connection is not granted a larger share than this of the points that are left.
-const SHARE: usize = 16;
-/// So many connections are many.
+/// Maximum share (one sixteenth) of the remaining points granted to a connection.
+const POINTS_SHARE: usize = 16;
+/// Number of connections up to which the table is small.
 const SMALL_TABLE: usize = 256;
 
-/// All connections that are alive.
+/// All live connections.
 #[derive(Debug)]
 pub(super) struct Table {
     limits: Limits,
     index: Index,
-    /// Places of connections.
+    /// Entries of the connections, by slot.
     entries: Vec<ConnectionEntry>,
-    /// Beside each entry.
+    /// Lifecycle of the connections, by slot.
     lifecycle: Vec<LifecycleState>,
     chunks: Chunks,
-    /// A log as a whole.
+    /// Buffer for a complete log.
     log_bytes: Vec<u8>,
     free: Vec<usize>,
     pub(super) analyzers: Analyzers,
-    /// Where the last segment went.
-    latest: usize,
-    /// The slot that is looked at next, whether its connection is over.
+    /// Slot of the last segment.
+    latest_slot: usize,
+    /// Next slot to be checked for removal.
     sweep_slot: usize,
     hashes: Hashes,
     marks: Hashes,
     recent: RecentSegments,
     count: u64,
     pushed: u64,
-    /// Points granted to connections that are alive.
-    granted: usize,
+    /// Plot points granted to live connections.
+    granted_points: usize,
     pub(super) small_limit: usize,
-    /// The connections of segments that are looked up together, and of each segment, which it is, and whether it comes
-    /// from the higher end.
+    /// Lookups of the segments that are processed together; for each segment, the index of its
+    /// lookup, and whether it comes from the higher end.
     lookups: Vec<Lookup>,
     owners: Vec<(usize, bool)>,
-    /// Places where there is enough to follow.
+    /// Slots whose logs are due for analysis.
     due: Vec<usize>,
 }
 
 impl Table {
-    /// An empty one.
     pub(super) fn new(limits: Limits) -> Self {
         let hashes = Hashes::new();
         Self {
@@ -94,14 +93,14 @@ impl Table {
             log_bytes: Vec::new(),
             free: Vec::new(),
             analyzers: Analyzers::new(limits.events, EventQuota::new(MAX_EVENTS)),
-            latest: 0,
+            latest_slot: 0,
             sweep_slot: 0,
             hashes,
             marks: Hashes::fixed(),
             recent: RecentSegments::new(),
             count: 0,
             pushed: 0,
-            granted: 0,
+            granted_points: 0,
             small_limit: SMALL_TABLE,
             lookups: Vec::new(),
             owners: Vec::new(),
@@ -109,46 +108,48 @@ impl Table {
         }
     }
 
-    /// What is known of all connections stays in a processor's cache: their segments need not wait.
+    /// Whether all connections fit into the processor's cache, so that segments can be analysed
+    /// immediately.
     #[inline(always)]
     pub(super) fn is_small(&self) -> bool {
         self.index.len() < self.small_limit
     }
 
-    /// From now on others follow, on so many threads or the next power of two below.
+    /// Starts analysis threads: the largest power of two up to `threads`.
     pub(super) fn start_threads(&mut self, threads: usize) {
         if threads > 0 {
             self.analyzers.start_threads(threads.ilog2());
         }
     }
 
-    /// The next segment of the capture; the number of its connection.
+    /// Processes the next segment of the capture. Returns the number of its connection.
     #[inline]
     pub(super) fn push(&mut self, segment: &Segment) -> u64 {
         let (key, high) = Key::of(segment);
-        // Most often it is where the last one was.
-        let guess = self.latest;
+        // Fast path: usually the connection of the last segment.
+        let guess = self.latest_slot;
         let hash = if self.is(guess, &key) { 0 } else { self.hashes.hash_one(key) };
-        self.follow(segment, &Lookup { key, hash, guess }, high)
+        self.process(segment, &Lookup { key, hash, guess }, high)
     }
 
-    /// Finds the segment's connection, or opens it; its number. `high`: it comes from the higher end.
+    /// Looks up or opens the segment's connection. Returns its number. `high`: the segment comes
+    /// from the higher end.
     #[inline]
-    fn follow(&mut self, segment: &Segment, lookup: &Lookup, high: bool) -> u64 {
+    fn process(&mut self, segment: &Segment, lookup: &Lookup, high: bool) -> u64 {
         let mut slot = self.find(lookup);
-        if let Some(found) = slot.filter(|_| segment.flags.any(Flags::SYN)) {
-            if self.reopens(found, segment, high) {
-                self.end(found, false);
+        if let Some(old) = slot.filter(|_| segment.flags.any(Flags::SYN)) {
+            if self.reopens(old, segment, high) {
+                self.end(old, false);
                 slot = None;
             }
         }
         let number = match slot {
             Some(slot) => {
-                self.latest = slot;
+                self.latest_slot = slot;
                 self.deliver(slot, segment, high)
             }
             None => {
-                self.latest = self.open(lookup, segment, high);
+                self.latest_slot = self.open(lookup, segment, high);
                 self.note_first(segment)
             }
         };
@@ -159,7 +160,8 @@ impl Table {
         number
     }
 
-    /// Notes the first segment of the latest connection, so that a copy of it is known; the connection's number.
+    /// Stores the first segment of the latest connection for copy detection. Returns the
+    /// connection's number.
     #[inline(never)]
     fn note_first(&mut self, segment: &Segment) -> u64 {
         let number = self.count - 1;
@@ -167,14 +169,14 @@ impl Table {
         number
     }
 
-    /// Shows a segment to its connection, at once or when there are several; the connection's number.
+    /// Passes a segment to its connection, unless it is a copy. Returns the connection's number.
     #[inline]
     fn deliver(&mut self, slot: usize, segment: &Segment, high: bool) -> u64 {
         let Some(entry) = self.entries.get_mut(slot) else { return 0 };
         let (number, from) = (entry.number, entry.from(high));
         if let Some(since) = self.recent.find(segment, number, &self.marks) {
-            let told = entry.has_distinct_ids(from);
-            if is_copy(segment, since, entry.is_duplicated(from), told) {
+            let distinct_ids = entry.has_distinct_ids(from);
+            if is_copy(segment, since, entry.is_duplicated(from), distinct_ids) {
                 self.note_copy(slot, segment, from, since);
                 return number;
             }
@@ -192,7 +194,7 @@ impl Table {
         number
     }
 
-    /// Lets the connection of a slot follow what waits, and then a segment.
+    /// Analyses the log of a slot, then a segment.
     #[inline]
     fn analyze_now(&mut self, slot: usize, segment: &Segment, from: usize) {
         self.analyze_log(slot);
@@ -202,7 +204,7 @@ impl Table {
         self.analyzers.push(slot, segment, from, last);
     }
 
-    /// Lets a segment wait.
+    /// Appends a segment to the log.
     #[inline]
     fn append_to_log(&mut self, slot: usize, segment: &Segment, from: usize) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
@@ -215,7 +217,7 @@ impl Table {
         }
     }
 
-    /// A segment begins a connection, or ends it.
+    /// Processes a SYN, FIN or RST.
     #[cold]
     fn update_lifecycle(&mut self, slot: usize, segment: &Segment, from: usize) {
         let (Some(entry), Some(lifecycle)) = (self.entries.get_mut(slot), self.lifecycle.get_mut(slot))
@@ -232,7 +234,8 @@ impl Table {
         self.confirm(slot);
         let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.set_duplicated(from);
-        // Nobody sends data twice at one moment: all was captured twice, what comes from the other end, too.
+        // No sender sends data twice at the same time: all frames are captured twice, including
+        // those of the other end.
         let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN);
         if segment.time == since && occupies {
             entry.set_duplicated(1 - from);
@@ -240,47 +243,47 @@ impl Table {
         self.lifecycle[slot].copies[from] += 1;
     }
 
-    /// Another segment than the first was captured.
+    /// Called for each segment after the first.
     #[inline]
     fn confirm(&mut self, slot: usize) {
         if self.entries.get(slot).is_some_and(|entry| entry.has(SINGLE)) {
-            self.grant(slot);
+            self.grant_points(slot);
         }
     }
 
     #[cold]
-    fn grant(&mut self, slot: usize) {
-        // Both directions have points of their own.
-        let points = self.limits.points.min((MAX_POINTS - self.granted) / SHARE / 2);
-        self.granted += 2 * points;
+    fn grant_points(&mut self, slot: usize) {
+        // Each direction has its own points.
+        let points = self.limits.points.min((MAX_POINTS - self.granted_points) / POINTS_SHARE / 2);
+        self.granted_points += 2 * points;
         let (entry, lifecycle) = (&mut self.entries[slot], &mut self.lifecycle[slot]);
         lifecycle.points = points;
         entry.set(SINGLE, false);
         entry.set(ENDED, lifecycle.has_ended());
     }
 
-    /// Begins to follow a connection.
+    /// Adds a connection to the analysis.
     #[cold]
     fn begin(&mut self, slot: usize) {
         let (entry, lifecycle) = (&mut self.entries[slot], &self.lifecycle[slot]);
-        entry.followed = true;
+        entry.analyzed = true;
         let LifecycleState { frame, time, points, .. } = *lifecycle;
         let (number, ends) = (entry.number, entry.ends());
         self.analyzers.begin(slot, &Beginning { number, frame, time, ends, points });
     }
 
-    /// Whether a SYN opens another connection than that of a slot.
+    /// Whether a SYN opens a new connection with the ends of this one.
     fn reopens(&self, slot: usize, syn: &Segment, high: bool) -> bool {
         let (entry, lifecycle) = (&self.entries[slot], &self.lifecycle[slot]);
         let from = entry.from(high);
         lifecycle.opens_new(syn, from, entry.has_talked(from))
     }
 
-    /// Follows what waits at a slot.
+    /// Analyses the log of a slot.
     #[inline]
     fn analyze_log(&mut self, slot: usize) {
         let Some(entry) = self.entries.get(slot) else { return };
-        if !entry.followed {
+        if !entry.analyzed {
             self.begin(slot);
         }
         let Some(entry) = self.entries.get_mut(slot) else { return };
@@ -292,19 +295,20 @@ impl Table {
         self.log_bytes.clear();
     }
 
-    /// Connections that were followed.
+    /// Number of connections so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Takes the reports of connections that have ended since the last call; those that threads still work at come
-    /// with a later one.
+    /// Takes the reports of connections that have ended since the last call. Threads may deliver
+    /// reports with delay.
     pub(super) fn finished(&mut self) -> Vec<ConnectionReport> {
         std::iter::from_fn(|| self.analyzers.report(false)).collect()
     }
 
-    /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
-    /// their first segments. Each connection goes as its report is made. `threads`: so many more than the caller's.
+    /// Ends the capture. Returns the remaining reports: first of ended connections, then of live
+    /// ones in the order of their first segments. Each connection is freed when its report is
+    /// created. `threads`: number of additional threads.
     pub(super) fn finish(mut self, threads: usize) -> impl Iterator<Item = ConnectionReport> {
         if threads > 0 {
             self.analyzers.restart_threads((threads + 1).ilog2());
@@ -325,7 +329,7 @@ impl Table {
         })
     }
 
-    /// The capture ends before these connections do.
+    /// Ends several connections at the end of the capture.
     fn end_all(&mut self, slots: &[usize]) {
         self.prefetch(slots);
         for &slot in slots {
@@ -344,7 +348,7 @@ impl Table {
         self.index.find(lookup.hash, |slot| self.is(slot, &lookup.key))
     }
 
-    /// Whether the connection of a slot is that of the key.
+    /// Whether the slot holds a live connection with this key.
     #[inline(always)]
     fn is(&self, slot: usize, key: &Key) -> bool {
         self.entries.get(slot).is_some_and(|entry| entry.key == *key && entry.has(LIVE))
@@ -356,9 +360,9 @@ impl Table {
         }
         let mut entry = ConnectionEntry::new(lookup.key, high, self.count, segment.time);
         let lifecycle = LifecycleState::new(segment);
-        // The first end is that of the first segment.
+        // The first end is the sender of the first segment.
         entry.note(segment, 0);
-        // Of a SYN that nobody answers, and of a RST, no more is expected.
+        // No more segments are expected after an unanswered SYN or a RST.
         let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
         entry.set(ENDED, opens || lifecycle.has_ended());
         self.count += 1;
@@ -371,7 +375,7 @@ impl Table {
             }
             None => {
                 if self.entries.len() == SMALL_TABLE {
-                    self.make_room();
+                    self.reserve();
                 }
                 self.entries.push(entry);
                 self.lifecycle.push(lifecycle);
@@ -382,17 +386,17 @@ impl Table {
         slot
     }
 
-    /// Connections are many, perhaps as many as may be: what is kept of them is not to be moved as they become more.
-    /// Memory that is not used is not taken.
+    /// Reserves entries for many connections, so that they are not moved when the table grows.
+    /// Unused memory is not committed.
     #[cold]
-    fn make_room(&mut self) {
-        let more = self.limits.connections.min(MAX_ROOM);
+    fn reserve(&mut self) {
+        let more = self.limits.connections.min(MAX_RESERVED);
         self.entries.reserve_exact(more);
         self.lifecycle.reserve_exact(more);
     }
 
-    /// Ends the one of the next few that is over, else one of a single segment, else the one that has been idle for
-    /// longest.
+    /// Evicts one of the next entries: preferably an ended connection, then one with a single
+    /// segment, then the one that has been idle the longest.
     fn evict(&mut self) {
         let length = self.entries.len();
         let nearby = (0..length.min(CANDIDATES)).map(|step| (self.sweep_slot + step) % length);
@@ -406,7 +410,7 @@ impl Table {
         }
     }
 
-    /// Looks at one connection, whether it is over for long enough.
+    /// Removes the next entry if its connection ended long enough ago.
     #[inline]
     fn sweep(&mut self, now: Nanos) {
         self.sweep_slot += 1;
@@ -425,10 +429,10 @@ impl Table {
         self.analyze_log(slot);
         let (entry, lifecycle) = (&mut self.entries[slot], &self.lifecycle[slot]);
         self.index.remove(self.hashes.hash_one(entry.key), slot);
-        // It is looked for no more, nor swept away.
+        // The entry can no longer be found or swept.
         entry.set(LIVE | ENDED, false);
         self.free.push(slot);
-        self.granted -= 2 * lifecycle.points;
+        self.granted_points -= 2 * lifecycle.points;
         let cut = evicted && lifecycle.end == End::Open;
         self.analyzers.end(slot, if cut { End::Evicted } else { lifecycle.end }, lifecycle.copies);
     }

@@ -1,5 +1,6 @@
-//! Where connections are many, each segment asks for memory that no cache holds. Asking for that of several segments
-//! at once takes hardly longer than for one: they are looked at together, before one after the other is followed.
+//! Prefetching: with many connections, nearly every segment causes cache misses. The misses of
+//! several segments overlap if their connections are looked up together before the segments are
+//! processed one by one.
 
 use std::hash::BuildHasher;
 use std::hint::black_box;
@@ -11,22 +12,22 @@ use super::entry::ConnectionEntry;
 use crate::connection::analyzer::PREFETCHED;
 use crate::segment::Segment;
 
-/// Segments that are looked up together.
-pub(in crate::connection) const TOGETHER: usize = 64;
+/// Number of segments looked up together.
+pub(in crate::connection) const LOOKUP_BATCH: usize = 64;
 
-/// What a connection is found by.
+/// Lookup of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lookup {
     pub(super) key: Key,
     pub(super) hash: u64,
-    /// Where it may be.
+    /// Predicted slot.
     pub(super) guess: usize,
 }
 
 impl Table {
-    /// The next segments of the capture.
+    /// Processes the next segments of the capture.
     pub(in crate::connection) fn push_all(&mut self, segments: &[Segment]) {
-        for segments in segments.chunks(TOGETHER) {
+        for segments in segments.chunks(LOOKUP_BATCH) {
             if self.is_small() {
                 segments.iter().for_each(|segment| _ = self.push(segment));
             } else {
@@ -35,12 +36,12 @@ impl Table {
         }
     }
 
-    /// A few of them, where connections are many.
+    /// Processes several segments with prefetching.
     fn push_together(&mut self, segments: &[Segment]) {
         let (mut lookups, mut owners) = (take(&mut self.lookups), take(&mut self.owners));
         for segment in segments {
             let (key, high) = Key::of(segment);
-            // Often it is of the same connection as the one before.
+            // Often the connection of the previous segment.
             if lookups.last().is_none_or(|last: &Lookup| last.key != key) {
                 lookups.push(Lookup { key, hash: self.hashes.hash_one(key), guess: 0 });
             }
@@ -49,16 +50,16 @@ impl Table {
         self.guess(&mut lookups);
         for (segment, &(which, high)) in segments.iter().zip(&owners) {
             let one = &mut lookups[which];
-            self.follow(segment, one, high);
-            one.guess = self.latest;
+            self.process(segment, one, high);
+            one.guess = self.latest_slot;
         }
         lookups.clear();
         owners.clear();
         (self.lookups, self.owners) = (lookups, owners);
     }
 
-    /// Guesses where connections are, and fetches what their next segments change. Each step waits for the one
-    /// before it, but not one connection for another.
+    /// Predicts the slots and prefetches their data. The steps depend on each other, but the
+    /// connections do not.
     fn guess(&self, lookups: &mut [Lookup]) {
         black_box(lookups.iter().map(|one| self.index.prefetch(one.hash)).fold(0, u64::wrapping_add));
         for one in &mut *lookups {
@@ -69,7 +70,7 @@ impl Table {
         black_box(entries.map(|entry| self.chunks.prefetch_next(&entry.log)).fold(0, u64::wrapping_add));
     }
 
-    /// Notes that there is enough to follow at a slot.
+    /// Marks the log of a slot as due for analysis.
     #[inline]
     pub(super) fn mark_due(&mut self, slot: usize) {
         self.due.push(slot);
@@ -85,13 +86,13 @@ impl Table {
         self.due = due;
     }
 
-    /// Follows what waits at these slots, a few.
+    /// Analyses the logs of a few slots.
     fn analyze_all(&mut self, slots: &[usize]) {
         self.prefetch(slots);
         slots.iter().for_each(|slot| self.analyze_log(*slot));
     }
 
-    /// Fetches what following these slots, a few, reads and changes.
+    /// Prefetches the data needed to analyse a few slots.
     pub(super) fn prefetch(&self, slots: &[usize]) {
         let entries = slots.iter().filter_map(|slot| self.entries.get(*slot));
         black_box(self.chunks.prefetch(entries.map(|entry| &entry.log)));
