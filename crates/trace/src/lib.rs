@@ -1,6 +1,7 @@
-//! Packet captures: what TCP did on each connection.
+//! TCP analysis of packet captures.
 //!
-//! A [`Reader`] takes a capture from any stream, and gives its TCP segments one by one.
+//! A [`Reader`] reads the TCP segments of a capture from a stream; [`Connections`] analyses them
+//! per connection.
 
 mod analysis;
 mod between;

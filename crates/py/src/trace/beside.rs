@@ -31,9 +31,9 @@ const PASSAGE_COUNTS: &[Column<Passage, u64>] = &[
     ("packets_seen_before", |passage| passage.seen_before),
     ("packets_seen_after", |passage| passage.seen_after),
     ("lost_between", |passage| passage.lost),
-    ("under_way", |passage| passage.under_way),
+    ("under_way", |passage| passage.in_flight),
     ("seen_at_both", |passage| passage.matched),
-    ("seen_apart", |passage| passage.apart),
+    ("seen_apart", |passage| passage.not_covered),
 ];
 
 /// A second tap: columns beside the directions, and what is said of the captures as a whole.

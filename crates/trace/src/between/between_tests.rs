@@ -80,7 +80,7 @@ fn what_never_comes_is_lost_and_the_rest_took_its_time() {
     }
     let (data, found) = path.end();
     assert_eq!((data.seen_before, data.seen_after, data.lost), (10, 8, 2));
-    assert_eq!((data.under_way, data.matched, data.forward), (0, 8, true));
+    assert_eq!((data.in_flight, data.matched, data.forward), (0, 8, true));
     let [least, mean, greatest] = data.transit_s.unwrap();
     assert!((least - 0.005).abs() < 1e-9 && (greatest - 0.006).abs() < 1e-9);
     assert!((mean - 0.0055).abs() < 1e-9, "{mean}");
@@ -97,7 +97,7 @@ fn a_packet_sent_shortly_before_the_end_is_in_flight() {
         path.data(AFTER, 40 + u64::from(number), number);
     }
     let (data, _) = path.end();
-    assert_eq!((data.lost, data.under_way), (1, 2), "1 was overtaken, 3 and 4 were not");
+    assert_eq!((data.lost, data.in_flight), (1, 2), "1 was overtaken, 3 and 4 were not");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn the_last_packet_is_lost_when_the_capture_goes_on_for_long() {
     path.ack(AFTER, 200, 1);
     path.ack(BEFORE, 205, 1);
     let (data, _) = path.end();
-    assert_eq!((data.lost, data.under_way), (1, 0));
+    assert_eq!((data.lost, data.in_flight), (1, 0));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn packets_that_change_places_are_not_lost() {
     }
     let (data, _) = path.end();
     // Packet 2 may yet come, as 0 did: 10 ms late.
-    assert_eq!((data.lost, data.under_way, data.matched), (0, 1, 3));
+    assert_eq!((data.lost, data.in_flight, data.matched), (0, 1, 3));
 }
 
 #[test]
@@ -137,10 +137,10 @@ fn clocks_an_hour_apart_do_not_matter_but_are_told_of() {
         path.ack(BEFORE, ms + 41, number);
     }
     let (data, found) = path.end();
-    assert_eq!((data.matched, data.lost, data.under_way, data.forward), (100, 0, 0, true));
+    assert_eq!((data.matched, data.lost, data.in_flight, data.forward), (100, 0, 0, true));
     let acks = found.passages.iter().find(|passage| passage.source.port == 2).unwrap();
     assert!(!acks.forward);
-    assert_eq!((acks.lost, acks.under_way), (0, 0));
+    assert_eq!((acks.lost, acks.in_flight), (0, 0));
     let (least, most) = (found.clocks.min_s.unwrap(), found.clocks.max_s.unwrap());
     assert!((least - 3599.98).abs() < 1e-6 && (most - 3600.02).abs() < 1e-6, "{least} {most}");
 }
@@ -156,7 +156,7 @@ fn of_a_tap_that_begins_later_only_what_it_could_see_counts() {
         }
     }
     let (data, _) = path.end();
-    assert_eq!((data.apart, data.seen_before, data.lost), (50, 50, 1));
+    assert_eq!((data.not_covered, data.seen_before, data.lost), (50, 50, 1));
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn of_very_many_directions_the_busiest_are_compared_and_the_rest_counted() {
         path.data(AFTER, 5, number);
     }
     let (data, found) = path.end();
-    assert_eq!((data.matched, data.lost, data.under_way), (9, 0, 1));
+    assert_eq!((data.matched, data.lost, data.in_flight), (9, 0, 1));
     assert_eq!(found.dropped, 1 << 16);
     assert_eq!(found.passages.len() as u64 + found.dropped, 1 + u64::from(scanned));
     assert_eq!(found.forgotten, found.dropped, "they waited to be seen");

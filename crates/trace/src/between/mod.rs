@@ -1,8 +1,9 @@
-//! The same packets at two taps: which of them got from one to the other, and how long that took.
+//! Comparison of two taps: which packets travelled between them, and how long that took.
 //!
-//! A packet is matched by its ends, numbers, length and IP identification. What was seen at one tap and not yet at
-//! the other waits ([`waiting`]), and of very many directions those with few packets are dropped ([`directions`]), so
-//! memory does not grow with the captures, whatever order they are in. The clocks need not agree: packets that both captures begin with say by how much they differ.
+//! A packet is matched by its ends, numbers, length and IP identification. Packets seen at only one
+//! tap so far are stored ([`waiting`]). If there are very many directions, those with few packets
+//! are dropped ([`directions`]), so memory does not grow with the captures. The clocks need not be
+//! synchronised: their difference is estimated from packets at the start of both captures.
 
 mod directions;
 mod identity;
@@ -21,23 +22,25 @@ use crate::segment::{Nanos, Segment};
 
 pub use passage::{ClockOffset, Passage};
 
-/// What is not seen at the other tap within this time never got there.
-const LONGEST: Nanos = 20_000_000_000;
-/// Segments of each capture that are looked at first, for the difference of the clocks.
-const FIRST: usize = 1 << 14;
+/// A packet not seen at the other tap within this time was lost.
+const MAX_TRANSIT: Nanos = 20_000_000_000;
+/// Number of segments of each capture used to compare the clocks.
+const CLOCK_SEGMENTS: usize = 1 << 14;
 
-/// The tap that is read along with the connections, and the other one.
+/// Indices of the taps: the first, whose connections are analysed, and the second.
 pub(crate) const BEFORE: usize = 0;
 pub(crate) const AFTER: usize = 1;
 
-/// Compares a second capture with the one whose connections are followed.
+/// Compares a second capture with the one whose connections are analysed.
 ///
-/// The segments of the first are shown to [`before`](Self::before) one by one; the second is read as far as needed.
+/// Pass the segments of the first capture to [`before`](Self::before); the second is read as
+/// needed.
 pub struct TapComparison<R: Read> {
     other: Reader<R>,
-    /// What was read of the other capture and not yet looked at.
+    /// Segments read from the second capture, but not yet processed.
     ahead: VecDeque<Segment>,
-    /// What the first capture begins with, and the numbers of its connections, until the clocks are compared.
+    /// First segments of the first capture with their connection numbers, until the clocks are
+    /// compared.
     begin: Vec<(Segment, u64)>,
     compared: bool,
     matching: Matching,
@@ -51,19 +54,20 @@ impl<R: Read> TapComparison<R> {
         Self { other, ahead: VecDeque::new(), begin: Vec::new(), compared: false, matching }
     }
 
-    /// The next segment at the first tap, and the number of its connection.
+    /// Processes the next segment at the first tap, with its connection number.
     pub fn before(&mut self, segment: &Segment, connection: u64) {
         if self.compared {
             self.follow(segment, connection);
             return;
         }
         self.begin.push((*segment, connection));
-        if self.begin.len() == FIRST {
+        if self.begin.len() == CLOCK_SEGMENTS {
             self.compare();
         }
     }
 
-    /// Both captures end: what was found, and how the reading of the second went. `interrupted`: it is not read on.
+    /// Ends both captures. Returns the comparison, and the summary of the second capture.
+    /// `interrupted`: the rest of the second capture is not read.
     pub fn finish(mut self, interrupted: bool) -> (Comparison, Summary) {
         if !self.compared {
             self.compare();
@@ -76,10 +80,10 @@ impl<R: Read> TapComparison<R> {
         (self.matching.finish(), self.other.summary().clone())
     }
 
-    /// Compares the clocks, then goes on with what was put off for it.
+    /// Compares the clocks, then processes the stored segments.
     fn compare(&mut self) {
         self.compared = true;
-        while self.ahead.len() < FIRST {
+        while self.ahead.len() < CLOCK_SEGMENTS {
             let Some(segment) = self.other.next_segment() else { break };
             self.ahead.push_back(*segment);
         }
@@ -103,7 +107,7 @@ impl<R: Read> TapComparison<R> {
         self.matching.add(BEFORE, segment, Some(connection));
     }
 
-    /// Makes sure that the next segment of the other capture is known, if there is one.
+    /// Reads the next segment of the second capture, if none is stored. Returns false at its end.
     fn read_ahead(&mut self) -> bool {
         if self.ahead.is_empty() {
             let next = self.other.next_segment().copied();
@@ -120,28 +124,28 @@ impl<R: Read> TapComparison<R> {
     }
 }
 
-/// What was found at two taps.
+/// Result of the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// Each direction of each connection that the first tap saw.
+    /// All directions of the connections at the first tap.
     pub passages: Vec<Passage>,
-    /// Directions that only the second tap saw.
+    /// Number of directions seen only at the second tap.
     pub only_after: u64,
-    /// Packets that were let go of before their time, because too many waited.
+    /// Number of packets removed early because too many were stored.
     pub forgotten: u64,
-    /// Directions that were dropped, because there were too many.
+    /// Number of directions dropped because there were too many.
     pub dropped: u64,
-    /// What the clocks say of each other.
+    /// Bounds of the clock offset.
     pub clocks: ClockOffset,
 }
 
-/// Two captures in one stream, packet by packet.
+/// Matches the packets of two merged captures.
 #[derive(Debug)]
 struct Matching {
     identities: Identities,
     waiting: [Waiting; 2],
     records: Directions,
-    /// The clock of the second tap less that of the first, roughly.
+    /// Approximate clock of the second tap minus that of the first, ns.
     offset: i128,
     first: [Option<Nanos>; 2],
     last: [Nanos; 2],
@@ -161,7 +165,8 @@ impl Matching {
         }
     }
 
-    /// Takes the difference of the clocks from what both captures begin with: the median, whichever way they go.
+    /// Sets the clock difference to the median over packets at the start of both captures, in
+    /// either direction.
     fn compare<'a>(
         &mut self,
         before: impl Iterator<Item = &'a Segment>,
@@ -179,16 +184,16 @@ impl Matching {
         self.offset = differences.get(differences.len() / 2).copied().unwrap_or(0);
     }
 
-    /// A time at a tap, by the first tap's clock.
+    /// Converts a time at a tap to the first tap's clock.
     fn aligned(&self, tap: usize, time: Nanos) -> i128 {
         i128::from(time) - if tap == AFTER { self.offset } else { 0 }
     }
 
-    /// A segment at a tap; of the first, with the number of its connection.
+    /// Adds a segment at a tap. `connection`: its number at the first tap.
     fn add(&mut self, tap: usize, segment: &Segment, connection: Option<u64>) {
         self.first[tap].get_or_insert(segment.time);
         self.last[tap] = self.last[tap].max(segment.time);
-        if self.identities.repeats(tap, segment) {
+        if self.identities.is_copy(tap, segment) {
             return;
         }
         if self.records.are_full() {
@@ -204,7 +209,7 @@ impl Matching {
             Some((time, other)) => {
                 let mut times = [segment.time; 2];
                 times[1 - tap] = time;
-                // The first tap knows which connection it is, should the ends have met again.
+                // The first tap knows the connection if the ends were reused.
                 let known = if tap == BEFORE { index } else { other };
                 if known != index {
                     self.records[index].seen[tap] -= 1;
@@ -214,10 +219,10 @@ impl Matching {
             }
             None => self.waiting[tap].insert(identity, segment.time, index),
         }
-        self.expire(self.aligned(tap, segment.time) - i128::from(LONGEST));
+        self.expire(self.aligned(tap, segment.time) - i128::from(MAX_TRANSIT));
     }
 
-    /// What was seen before `until`, by the first tap's clock, waits no longer.
+    /// Removes packets seen before `until`, by the first tap's clock.
     fn expire(&mut self, until: i128) {
         for tap in [BEFORE, AFTER] {
             let until = until + if tap == AFTER { self.offset } else { 0 };
@@ -227,23 +232,23 @@ impl Matching {
         }
     }
 
-    /// A packet was seen at one tap only; `over`: the other capture has no more.
-    fn count_unmatched(&mut self, tap: usize, time: Nanos, index: usize, over: bool) {
+    /// Counts a packet that was seen at one tap only. `over`: the other capture has ended.
+    fn count_unmatched(&mut self, tap: usize, time: Nanos, index: usize, ended: bool) {
         let other = 1 - tap;
         let Some(first) = self.first[other] else {
-            self.records[index].apart[tap] += 1;
+            self.records[index].not_covered[tap] += 1;
             return;
         };
         let record = &mut self.records[index];
         let (soonest, latest) = record.expected(tap, time, self.offset);
-        // Late by as much again as packets were ever late.
+        // Late by at least the observed range of transit times.
         let long_ago = latest + (latest - soonest) < i128::from(self.last[other]);
         let count = if soonest < i128::from(first) {
-            &mut record.apart
-        } else if !over || record.overtaken(tap, time) || long_ago {
+            &mut record.not_covered
+        } else if !ended || record.overtaken(tap, time) || long_ago {
             &mut record.lost
         } else {
-            &mut record.under_way
+            &mut record.in_flight
         };
         count[tap] += 1;
     }

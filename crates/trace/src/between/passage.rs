@@ -1,31 +1,32 @@
-//! The outcome of the packets of one direction between two taps.
+//! Packet loss and transit time of one direction between two taps.
 
 use std::collections::HashMap;
 
 use super::{AFTER, BEFORE, Comparison};
 use crate::segment::{Endpoint, Nanos};
 
-/// What is counted while the captures are read. Counts and times come in pairs: of the first tap, of the second.
+/// Counters of a direction. Arrays have one entry per tap.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
-    /// The connection's number at the first tap, if it was seen there.
+    /// Connection number at the first tap, if seen there.
     pub(super) connection: Option<u64>,
     source: Endpoint,
     pub(super) seen: [u64; 2],
-    /// Seen at this tap, and certainly not at the other.
+    /// Packets seen at this tap that did not reach the other.
     pub(super) lost: [u64; 2],
-    /// The other capture ended too early to say.
-    pub(super) under_way: [u64; 2],
-    /// The other capture began too late to say.
-    pub(super) apart: [u64; 2],
+    /// Packets for which the other capture ended too early.
+    pub(super) in_flight: [u64; 2],
+    /// Packets for which the other capture began too late.
+    pub(super) not_covered: [u64; 2],
     matches: u64,
-    /// Time at the second tap less that at the first, ns.
+    /// Sum of the times at the second tap minus those at the first, ns.
     sum: i128,
     min: i128,
     max: i128,
-    /// When the latest of those was here that were seen at both.
+    /// Latest time of a matched packet at this tap.
     latest: [Nanos; 2],
-    /// By how much a packet was here before one that it came after at the other tap.
+    /// Maximum time by which a packet passed this tap before another that it followed at the other
+    /// tap.
     disorder: [Nanos; 2],
 }
 
@@ -36,8 +37,8 @@ impl Record {
             source,
             seen: [0; 2],
             lost: [0; 2],
-            under_way: [0; 2],
-            apart: [0; 2],
+            in_flight: [0; 2],
+            not_covered: [0; 2],
             matches: 0,
             sum: 0,
             min: i128::MAX,
@@ -47,12 +48,12 @@ impl Record {
         }
     }
 
-    /// Packets seen, at both taps together.
+    /// Packets seen at both taps together.
     pub(super) fn packets(&self) -> u64 {
         self.seen.iter().sum()
     }
 
-    /// A packet was seen at both taps, at these times.
+    /// Adds a packet seen at both taps at these times.
     pub(super) fn matched(&mut self, times: [Nanos; 2]) {
         let difference = i128::from(times[AFTER]) - i128::from(times[BEFORE]);
         self.matches += 1;
@@ -66,8 +67,8 @@ impl Record {
         }
     }
 
-    /// TapComparison when and when a packet of `time` at a tap is at the other, by that one's clock. `offset`: of the clocks,
-    /// where no packet of the direction has said more.
+    /// Returns the range of times, by the other tap's clock, at which a packet seen at `time` is
+    /// expected there. `offset`: clock offset, used until a packet of the direction was matched.
     pub(super) fn expected(&self, tap: usize, time: Nanos, offset: i128) -> (i128, i128) {
         let time = i128::from(time);
         match (self.matches, tap) {
@@ -78,7 +79,8 @@ impl Record {
         }
     }
 
-    /// Whether one that was here later has been seen at the other tap, and not only because packets change indices.
+    /// Whether a packet that passed this tap later was seen at the other, considering the observed
+    /// reordering.
     pub(super) fn overtaken(&self, tap: usize, time: Nanos) -> bool {
         self.latest[tap] > time.saturating_add(self.disorder[tap])
     }
@@ -91,38 +93,38 @@ impl Record {
 /// A direction of a connection between two taps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passage {
-    /// The connection's number.
+    /// Connection number.
     pub connection: u64,
-    /// The end that sends.
+    /// Sender.
     pub source: Endpoint,
-    /// It passes the first tap first.
+    /// True if packets pass the first tap first.
     pub forward: bool,
-    /// Packets at the first tap while the second could see them, frames captured twice counted once.
+    /// Packets seen at the first tap while the second was capturing, without copies.
     pub seen_before: u64,
-    /// Packets at the second tap while the first could see them.
+    /// Packets seen at the second tap while the first was capturing, without copies.
     pub seen_after: u64,
-    /// Seen at the tap that it passes first, and not at the other. 0 where no packet was seen at both.
+    /// Packets seen at their first tap, but not at their second; 0 if no packet was seen at both.
     pub lost: u64,
-    /// Seen at the tap that it passes first when the capture of the other ended before it could get there.
-    pub under_way: u64,
-    /// Seen where the other capture had not begun.
-    pub apart: u64,
+    /// Packets seen at their first tap when the other capture ended before they could arrive.
+    pub in_flight: u64,
+    /// Packets seen while the other tap was not yet capturing.
+    pub not_covered: u64,
     /// Packets seen at both taps.
     pub matched: u64,
-    /// Least, mean and max time from tap to tap by their clocks, s.
+    /// Minimum, mean and maximum transit time between the taps by their clocks, s.
     pub transit_s: Option<[f64; 3]>,
 }
 
-/// What packets say of the taps' clocks: no packet arrives before it has left.
+/// Bounds of the clock offset: no packet arrives before it was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockOffset {
-    /// The second clock is ahead of the first by at min this, s.
+    /// Minimum lead of the second clock, s.
     pub min_s: Option<f64>,
-    /// And by at most this, s.
+    /// Maximum lead of the second clock, s.
     pub max_s: Option<f64>,
 }
 
-/// What is said in the end.
+/// Builds the comparison from all records.
 pub(super) fn report(records: &[Record]) -> Comparison {
     let mut sides: HashMap<u64, Vec<&Record>> = HashMap::new();
     for record in records {
@@ -151,7 +153,8 @@ pub(super) fn report(records: &[Record]) -> Comparison {
     comparison
 }
 
-/// Whichever order a direction has, the other has the reverse: the sooner one is later by the second clock.
+/// Whether the direction passes the first tap first. The two directions have opposite orders, so
+/// the direction with the larger time difference passes the first tap first.
 fn is_forward(own: Option<f64>, other: Option<f64>) -> bool {
     match (own, other) {
         (Some(own), Some(other)) => own >= other,
@@ -169,7 +172,7 @@ fn passage(record: &Record, connection: u64, forward: bool) -> Passage {
         if forward { [min, mean / 1e9, max] } else { [-max, -mean / 1e9, -min] }
     });
     let known = record.matches > 0;
-    let covered = |tap: usize| record.seen[tap] - record.apart[tap].min(record.seen[tap]);
+    let covered = |tap: usize| record.seen[tap] - record.not_covered[tap].min(record.seen[tap]);
     Passage {
         connection,
         source: record.source,
@@ -177,8 +180,8 @@ fn passage(record: &Record, connection: u64, forward: bool) -> Passage {
         seen_before: covered(BEFORE),
         seen_after: covered(AFTER),
         lost: if known { record.lost[first] } else { 0 },
-        under_way: if known { record.under_way[first] } else { 0 },
-        apart: record.apart[BEFORE] + record.apart[AFTER],
+        in_flight: if known { record.in_flight[first] } else { 0 },
+        not_covered: record.not_covered[BEFORE] + record.not_covered[AFTER],
         matched: record.matches,
         transit_s,
     }

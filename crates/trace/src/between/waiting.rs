@@ -1,14 +1,14 @@
-//! What was seen at one tap and not yet at the other.
+//! Packets seen at one tap, but not yet at the other.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use crate::segment::Nanos;
 
-/// More packets than this are not kept in mind, whether they wait or not.
+/// Maximum number of packets in `order`, matched or not.
 const MAX_WAITING: usize = 1 << 19;
 
-/// Packets that look entry, the oldest first; there is almost always one.
+/// Packets with the same identity, oldest first; almost always one.
 #[derive(Debug)]
 struct SameIdentity {
     time: Nanos,
@@ -16,18 +16,18 @@ struct SameIdentity {
     later: VecDeque<(Nanos, usize)>,
 }
 
-/// The packets of one tap that wait to be seen at the other.
+/// Packets of one tap that have not been seen at the other.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     by_identity: HashMap<u64, SameIdentity>,
-    /// All that came, in order; most do not wait any more.
+    /// All packets in order; most have been matched.
     order: VecDeque<(Nanos, u64)>,
     pub(super) forgotten: u64,
     overdue: bool,
 }
 
 impl Waiting {
-    /// A packet begins to wait; `index` is where its direction is.
+    /// Adds a packet. `index`: index of its direction.
     pub(super) fn insert(&mut self, identity: u64, time: Nanos, index: usize) {
         match self.by_identity.entry(identity) {
             Entry::Vacant(free) => {
@@ -41,7 +41,7 @@ impl Waiting {
         self.overdue = self.order.len() > MAX_WAITING;
     }
 
-    /// The oldest that looks like this waits no longer.
+    /// Removes the oldest packet with this identity.
     pub(super) fn take(&mut self, identity: u64) -> Option<(Nanos, usize)> {
         let Entry::Occupied(mut entry) = self.by_identity.entry(identity) else { return None };
         let first = (entry.get().time, entry.get().index);
@@ -57,7 +57,7 @@ impl Waiting {
         Some(first)
     }
 
-    /// Directions have other indices now; packets of those without one wait no longer.
+    /// Updates the indices of directions, and removes packets of dropped directions.
     pub(super) fn renumber(&mut self, indices: &[Option<usize>]) {
         let mut forgotten = 0;
         self.by_identity.retain(|_, entry| {
@@ -72,7 +72,7 @@ impl Waiting {
         self.forgotten += forgotten as u64;
     }
 
-    /// The next one that was seen before `until`, or for which there is no room; it waits no longer.
+    /// Removes the next packet that was seen before `until` or exceeds the maximum number.
     pub(super) fn take_expired(&mut self, until: i128) -> Option<(Nanos, usize)> {
         while let Some(&(time, identity)) = self.order.front() {
             let due = i128::from(time) < until;
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_those_that_look_alike_the_oldest_goes_first() {
+    fn take_returns_oldest_of_equal_packets() {
         let mut waiting = Waiting::default();
         for (time, identity) in [(1, 7), (2, 8), (3, 7), (4, 7)] {
             waiting.insert(identity, time, time as usize);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_room_for_all() {
+    fn take_expired_removes_packets_above_maximum() {
         let mut waiting = Waiting::default();
         for number in 0..=MAX_WAITING as u64 {
             waiting.insert(number, number, 0);

@@ -1,8 +1,8 @@
-//! What is in a frame: link, IP and TCP headers.
+//! Parses the link, IP and TCP headers of a frame.
 //!
-//! Headers are read where they lie, by what is certain to be there: nothing is copied, and a
-//! length is believed only as far as there are bytes. General libraries refuse packets that are
-//! cut, do not know of labels of MPLS, sessions of PPPoE and BIG TCP, or build what is not needed.
+//! Headers are parsed in place, without copying, and lengths are checked against the available
+//! bytes. General libraries reject truncated packets, lack MPLS, PPPoE and BIG TCP, or create
+//! unneeded objects.
 
 mod ip;
 mod link;
@@ -19,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const NOWHERE: Endpoint = Endpoint { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };
 
-/// A segment to be filled in.
+/// A segment with default values.
 pub(crate) const BLANK: Segment = Segment {
     frame: 0,
     time: 0,
@@ -48,8 +48,8 @@ const NO_OPTIONS: Options = Options {
     cut: false,
 };
 
-/// Fills in `segment`, but for number and time, from the bytes that were kept of a frame of
-/// `original` bytes. Returns the bytes that the frame must have had, and the tunnels that it came through.
+/// Parses a frame into `segment`, except for its number and time. `original`: length of the frame
+/// on the wire. Returns the minimum length of the frame by its headers, and the tunnels found.
 #[inline(always)]
 pub(crate) fn dissect(
     link: Link,
@@ -68,13 +68,13 @@ pub(crate) fn dissect(
     Ok((before.saturating_add(bytes), tunnels))
 }
 
-/// Two bytes in network order.
+/// Reads two bytes in network order.
 #[inline(always)]
 fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     u16::from_be_bytes([bytes[offset], bytes[offset + 1]])
 }
 
-/// Four bytes in network order.
+/// Reads four bytes in network order.
 #[inline(always)]
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     u32::from_be_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])

@@ -5,10 +5,10 @@ use super::{u32_at, u16_at};
 use crate::reader::Skip;
 use crate::segment::{Flags, Segment};
 
-/// The header without options: it must be there.
+/// Length of the fixed header, which must be available.
 const FIXED: usize = 20;
 
-/// Fills in what the header says; `bytes` were kept of `length`.
+/// Parses the header. `bytes`: available bytes; `length`: length of the TCP segment.
 #[inline(always)]
 pub(super) fn dissect(bytes: &[u8], length: u32, segment: &mut Segment) -> Result<(), Skip> {
     let Some(header) = bytes.first_chunk::<FIXED>() else {

@@ -1,7 +1,8 @@
-//! IP within IP: by itself, in GRE, and in UDP as VXLAN, Geneve, GTP-U and MPLS.
+//! Parses IP in IP, GRE, and in UDP: VXLAN, Geneve, GTP-U and MPLS.
 //!
-//! A tunnel is opened only if all that its header must say is there: anybody may send UDP to such a port. Of two
-//! ends nothing is taken from the outer headers: they differ from one direction to the other, and from packet to packet.
+//! A tunnel is opened only if all mandatory header fields are valid, because any UDP packet may be
+//! sent to such a port. The outer headers do not identify a connection: they differ between
+//! directions and packets.
 
 use std::fmt;
 
@@ -11,12 +12,12 @@ use super::{u32_at, u16_at};
 use crate::reader::Skip;
 use crate::segment::Segment;
 
-/// Tunnels in each other; more are taken for nonsense.
+/// Maximum nesting of tunnels; more indicates invalid data.
 const MAX_NESTED: usize = 8;
-/// Ethernet in GRE (RFC 1701), as NVGRE has it, too (RFC 7637).
+/// Ethernet in GRE (RFC 1701), also used by NVGRE (RFC 7637).
 const ETHERNET_BRIDGED: u16 = 0x6558;
 
-/// How a packet was wrapped.
+/// Kind of tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     IpInIp,
@@ -29,7 +30,7 @@ enum Kind {
     Mpls,
 }
 
-/// All of them, and what people call them.
+/// All kinds, with their common names.
 const NAMES: [(Kind, &str); 8] = [
     (Kind::IpInIp, "IP in IP"),
     (Kind::Gre, "GRE"),
@@ -41,18 +42,18 @@ const NAMES: [(Kind, &str); 8] = [
     (Kind::Mpls, "MPLS in IP"),
 ];
 
-/// Which kinds of tunnel were met.
+/// Set of the tunnel kinds found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tunnels(u8);
 
 impl Tunnels {
-    /// Nothing was in a tunnel.
+    /// Whether no tunnel was found.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Takes those of another packet, too.
+    /// Adds the kinds of another set.
     pub(crate) fn join(&mut self, other: Self) {
         self.0 |= other.0;
     }
@@ -65,26 +66,27 @@ impl Tunnels {
 impl fmt::Display for Tunnels {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let met = NAMES.iter().filter(|(kind, _)| self.0 & 1 << *kind as u8 != 0);
-        met.enumerate().try_for_each(|(place, (_, name))| {
-            write!(to, "{}{name}", if place > 0 { ", " } else { "" })
+        met.enumerate().try_for_each(|(index, (_, name))| {
+            write!(to, "{}{name}", if index > 0 { ", " } else { "" })
         })
     }
 }
 
-/// What is in a tunnel.
+/// Content of a tunnel.
 struct Inner<'a> {
     kind: Kind,
     layer: Layer,
     bytes: &'a [u8],
-    /// It is as long as its own header says, however little room there is: mirrored frames are cut to fit.
+    /// True for mirrored frames, which may be truncated, so the inner length may exceed the outer
+    /// one.
     mirrored: bool,
 }
 
-/// What an opened tunnel leads to, or why it is none.
+/// Content of a tunnel, or the reason why it is not a tunnel.
 type Opened<'a> = Result<Inner<'a>, Skip>;
 
-/// Fills in what headers say of the TCP segment within the tunnels of a packet that has none itself. Returns the bytes
-/// of the outermost packet.
+/// Parses the TCP segment inside the tunnels of a packet. Returns the length of the outermost
+/// packet, and the tunnels.
 #[cold]
 pub(super) fn dissect(
     version: Version,
@@ -115,13 +117,13 @@ pub(super) fn dissect(
     Err(Skip::Broken)
 }
 
-/// The packet within, and how long it can be.
+/// Returns the inner packet and its length bounds.
 fn unwrap<'a>(
     outer: &IpPayload<'_>,
     inner: &Inner<'a>,
 ) -> Result<(Version, &'a [u8], Length), Skip> {
-    let found = find_ip(inner.layer, inner.bytes);
-    let (version, packet, max) = found.map_err(|reason| match reason {
+    let inner_packet = find_ip(inner.layer, inner.bytes);
+    let (version, packet, max) = inner_packet.map_err(|reason| match reason {
         Skip::NotIp => Skip::NotTcp,
         other => other,
     })?;
@@ -129,7 +131,7 @@ fn unwrap<'a>(
     Ok((version, packet, Length { original: outer.length.saturating_sub(before), max }))
 }
 
-/// The packet says that it is longer than the one that it is in.
+/// Whether the inner packet declares more bytes than the outer packet has.
 fn exceeds(segment: &Segment, length: Length) -> bool {
     segment.ip_bytes > length.original
 }
@@ -154,7 +156,7 @@ fn plain(kind: Kind, layer: Layer, bytes: &[u8]) -> Inner<'_> {
     Inner { kind, layer, bytes, mirrored: false }
 }
 
-/// RFC 2784 with the key and the sequence number of RFC 2890; version 1 is PPTP's (RFC 2637).
+/// RFC 2784 with the key and sequence number of RFC 2890; version 1 is PPTP's (RFC 2637).
 fn gre(bytes: &[u8]) -> Opened<'_> {
     let (flags, protocol) = (u16_at(head(bytes, 4)?, 0), u16_at(bytes, 2));
     let field = |bit: u16| if flags & bit != 0 { 4 } else { 0 };
@@ -162,21 +164,21 @@ fn gre(bytes: &[u8]) -> Opened<'_> {
     match (flags & 7, protocol) {
         (0, _) if flags & routing != 0 => Err(Skip::NotTcp),
         (0, 0x88be) => {
-            // Without a sequence number it is of type I, which has no header of its own.
+            // Without a sequence number, ERSPAN type I, which has no header.
             let length = if flags & sequence != 0 { 16 } else { 4 };
             mirrored(bytes, length)
         }
         (0, 0x22eb) => {
-            let own = after(bytes, 4 + field(sequence))?;
-            // Type III, with a platform's header or without.
-            let more = if head(own, 12)?[11] & 1 != 0 { 8 } else { 0 };
-            mirrored(own, 12 + more)
+            let erspan = after(bytes, 4 + field(sequence))?;
+            // ERSPAN type III, with an optional platform-specific header.
+            let more = if head(erspan, 12)?[11] & 1 != 0 { 8 } else { 0 };
+            mirrored(erspan, 12 + more)
         }
         (0, _) => {
             let rest = after(bytes, 4 + field(checksum) + field(key) + field(sequence))?;
             let layer = match protocol {
                 ETHERNET_BRIDGED => Layer::Ethernet,
-                // No type of Ethernet: keep-alives, and protocols without IP.
+                // Not an Ethernet type: keepalives, and protocols without IP.
                 0..0x0600 => return Err(Skip::NotTcp),
                 _ => Layer::Typed(protocol),
             };
@@ -196,11 +198,11 @@ fn mirrored(bytes: &[u8], header: usize) -> Opened<'_> {
     Ok(Inner { kind: Kind::Erspan, layer: Layer::Ethernet, bytes, mirrored: true })
 }
 
-/// By the port that it is sent to.
+/// Selects the tunnel by the destination port.
 fn udp<'a>(outer: &IpPayload<'a>) -> Opened<'a> {
     let port = u16_at(head(outer.bytes, 8)?, 2);
     let tunnel = match port {
-        // 8472: what Linux took before the number was assigned.
+        // 8472: used by Linux before the number was assigned.
         4789 | 8472 => vxlan,
         4790 => vxlan_generic,
         6081 => geneve,
@@ -209,15 +211,15 @@ fn udp<'a>(outer: &IpPayload<'a>) -> Opened<'a> {
         _ => return Err(Skip::NotTcp),
     };
     let length = u32::from(u16_at(outer.bytes, 4));
-    // 0 where the packet is longer than the field can say.
+    // 0 if the packet is too long for the field.
     if length != 0 && (length < 8 || length > outer.length) && !outer.fragment {
         return Err(Skip::NotTcp);
     }
     tunnel(&outer.bytes[8..])
 }
 
-/// RFC 7348, section 5: the flag of the identifier, and reserved bits that are zero; those of Cisco's group policy
-/// are not looked at.
+/// RFC 7348, section 5: the identifier flag must be set and reserved bits zero; those of Cisco's
+/// group policy are not checked.
 fn vxlan(bytes: &[u8]) -> Opened<'_> {
     match head(bytes, 8)? {
         [flags, .., 0] if flags & 0x77 == 0 && flags & 8 != 0 => {
@@ -227,7 +229,7 @@ fn vxlan(bytes: &[u8]) -> Opened<'_> {
     }
 }
 
-/// draft-ietf-nvo3-vxlan-gpe: the header says what comes next.
+/// draft-ietf-nvo3-vxlan-gpe: the header contains the next protocol.
 fn vxlan_generic(bytes: &[u8]) -> Opened<'_> {
     let header = head(bytes, 8)?;
     let layer = match (header[0] & 0xf8, header[0] & 4 != 0, header[3]) {
@@ -239,7 +241,7 @@ fn vxlan_generic(bytes: &[u8]) -> Opened<'_> {
     Ok(plain(Kind::Vxlan, layer, &bytes[8..]))
 }
 
-/// RFC 8926, section 3.4: version 0, no control packet, options of a length that fits.
+/// RFC 8926, section 3.4: version 0, not a control packet, valid option length.
 fn geneve(bytes: &[u8]) -> Opened<'_> {
     let header = head(bytes, 8)?;
     if header[0] >> 6 != 0 || header[1] & 0xbf != 0 || header[7] != 0 {
@@ -254,7 +256,7 @@ fn geneve(bytes: &[u8]) -> Opened<'_> {
     Ok(plain(Kind::Geneve, layer, after(bytes, 8 + options)?))
 }
 
-/// 3GPP TS 29.281, section 5: version 1, a G-PDU, its optional fields and extension headers.
+/// 3GPP TS 29.281, section 5: version 1, G-PDU, optional fields and extension headers.
 fn gtp(bytes: &[u8]) -> Opened<'_> {
     const DATA: u8 = 255;
     let header = head(bytes, 8)?;

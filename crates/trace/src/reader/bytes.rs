@@ -1,6 +1,6 @@
-//! Numbers in either byte order.
+//! Reads integers in either byte order.
 
-/// In which order a file keeps the bytes of its numbers.
+/// Byte order of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ByteOrder {
     Little,
@@ -8,7 +8,7 @@ pub(super) enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The two bytes from `offset`; the caller has seen to it that they are there.
+    /// Reads two bytes at `offset`; panics if they are missing.
     #[inline(always)]
     pub(super) fn u16(self, bytes: &[u8], offset: usize) -> u16 {
         let pair = [bytes[offset], bytes[offset + 1]];
@@ -18,7 +18,7 @@ impl ByteOrder {
         }
     }
 
-    /// The four bytes from `offset`; the caller has seen to it that they are there.
+    /// Reads four bytes at `offset`; panics if they are missing.
     #[inline(always)]
     pub(super) fn u32(self, bytes: &[u8], offset: usize) -> u32 {
         let word = [bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]];
@@ -28,7 +28,7 @@ impl ByteOrder {
         }
     }
 
-    /// The eight bytes from `offset`; the caller has seen to it that they are there.
+    /// Reads eight bytes at `offset`; panics if they are missing.
     pub(super) fn u64(self, bytes: &[u8], offset: usize) -> u64 {
         let (first, second) = (self.u32(bytes, offset), self.u32(bytes, offset + 4));
         match self {

@@ -1,4 +1,4 @@
-//! The next-generation format: sections of blocks, many interfaces.
+//! The pcapng format: sections of blocks, with several interfaces.
 //!
 //! The IETF draft is draft-ietf-opsawg-pcapng.
 
@@ -11,7 +11,7 @@ use crate::frame::Link;
 use crate::segment::Nanos;
 use std::io::Read;
 
-/// The type of the block that begins a section; the same in either byte order.
+/// Type of the section header block, the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const OLD_PACKET: u32 = 2;
@@ -20,7 +20,7 @@ const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Type and length before a block's body; the length again after it.
+/// Bytes of type and length before a block's body; `BLOCK_FRAMING` includes the trailing length.
 const BLOCK_HEADER: usize = 8;
 const BLOCK_FRAMING: usize = 12;
 
@@ -28,7 +28,7 @@ const OPTION_RESOLUTION: u16 = 9;
 const OPTION_OFFSET: u16 = 14;
 const OPTION_DROPPED: u16 = 5;
 
-/// Interfaces of a section at most, so that a file cannot make memory grow.
+/// Maximum number of interfaces per section, to limit memory.
 const MAX_INTERFACES: usize = 65_536;
 
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ struct Interface {
     link: Link,
     snaplen: u32,
     clock: Clock,
-    /// Frames it lost, by its latest statistics; they count from the beginning.
+    /// Frames dropped, by the latest statistics, which are cumulative.
     dropped: u64,
 }
 
@@ -45,11 +45,11 @@ pub(super) struct Pcapng {
     order: ByteOrder,
     interfaces: Vec<Interface>,
     last: Nanos,
-    /// Where the block begins that is being read.
+    /// Position of the current block.
     at: u64,
 }
 
-/// Where a packet block keeps what.
+/// Header fields of a packet block, and the offset of its data.
 struct Packet {
     interface: u32,
     ticks: u64,
@@ -63,7 +63,7 @@ impl Pcapng {
         Self { order: ByteOrder::Little, interfaces: Vec::new(), last: 0, at: 0 }
     }
 
-    /// The next frame; it is left to the caller to skip it.
+    /// Returns the next frame; the caller must skip it.
     pub(super) fn next<R: Read>(
         &mut self,
         buffer: &mut Buffer<R>,
@@ -90,7 +90,7 @@ impl Pcapng {
         }
     }
 
-    /// The body of the block of `length` bytes, as far as it is held.
+    /// Returns the available part of the body of a block with `length` bytes.
     #[inline(always)]
     fn body<'a, R: Read>(&self, length: u32, buffer: &'a mut Buffer<R>) -> Result<&'a [u8], DamageKind> {
         let size = length as usize;
@@ -102,7 +102,7 @@ impl Pcapng {
             let held = buffer.view().len().min(end);
             return Ok(&buffer.view()[BLOCK_HEADER..held]);
         }
-        // The length at the end is looked at before anything in the block is believed.
+        // The trailing length is checked before the block is parsed.
         match self.order.u32(buffer.view(), end) {
             trailer if trailer == length => Ok(&buffer.view()[BLOCK_HEADER..end]),
             trailer => Err(DamageKind::Trailer(length, trailer)),
@@ -117,7 +117,7 @@ impl Pcapng {
         body: &[u8],
         summary: &mut Summary,
     ) -> Result<Option<Frame>, DamageKind> {
-        // What the block's own length leaves to it, however little of it is there.
+        // Length of the body by the block's length, even if less is available.
         let room = length as usize - BLOCK_FRAMING;
         let needed = match kind {
             PACKET | OLD_PACKET => 20,
@@ -165,10 +165,10 @@ impl Pcapng {
             _ => {}
         });
         if !complete {
-            summary.note(self.at, DamageKind::Option);
+            summary.add_damage(self.at, DamageKind::Option);
         }
         let clock = Clock::new(resolution, offset).unwrap_or_else(|| {
-            summary.note(self.at, DamageKind::Resolution(resolution));
+            summary.add_damage(self.at, DamageKind::Resolution(resolution));
             Clock::MICROSECONDS
         });
         let link = Link::of(u32::from(self.order.u16(body, 0)));
@@ -192,7 +192,7 @@ impl Pcapng {
             }
         });
         if !complete {
-            summary.note(self.at, DamageKind::Option);
+            summary.add_damage(self.at, DamageKind::Option);
         }
         if let (Some(interface), Some(dropped)) = (self.interfaces.get_mut(interface), dropped) {
             let more = dropped.saturating_sub(interface.dropped);
@@ -201,8 +201,8 @@ impl Pcapng {
         }
     }
 
-    /// Shows each option to `see`; false if one runs out of the block.
-    fn options(&self, mut bytes: &[u8], mut see: impl FnMut(u16, &[u8])) -> bool {
+    /// Calls `see` for each option. Returns false if an option extends beyond the block.
+    fn options(&self, mut bytes: &[u8], mut visit: impl FnMut(u16, &[u8])) -> bool {
         while bytes.len() >= 4 {
             let (kind, length) = (self.order.u16(bytes, 0), self.order.u16(bytes, 2) as usize);
             if kind == 0 {
@@ -211,7 +211,7 @@ impl Pcapng {
             let Some(value) = bytes.get(4..4 + length) else {
                 return false;
             };
-            see(kind, value);
+            visit(kind, value);
             bytes = bytes.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
         }
         bytes.is_empty()
@@ -237,7 +237,7 @@ impl Pcapng {
         summary.untimed += 1;
         let original = self.order.u32(body, 0);
         let snaplen = self.interfaces.first().map_or(u32::MAX, |interface| interface.snaplen);
-        // The block is padded to four bytes, so that its length alone does not say.
+        // The block is padded to four bytes, so its length is only an upper bound.
         let kept = original.min(snaplen).min((room - 4) as u32);
         Packet { interface: 0, ticks: 0, kept, original, from: 4 }
     }
@@ -257,7 +257,7 @@ impl Pcapng {
                 interface.link
             }
             None => {
-                summary.note(self.at, DamageKind::Interface(packet.interface));
+                summary.add_damage(self.at, DamageKind::Interface(packet.interface));
                 Link::Undescribed
             }
         };
@@ -274,7 +274,7 @@ impl Pcapng {
     }
 }
 
-/// The byte order of the section that begins here.
+/// Returns the byte order of a section header block.
 fn byte_order(block: &[u8]) -> Result<ByteOrder, DamageKind> {
     match (ByteOrder::Little.u32(block, 8), ByteOrder::Big.u32(block, 8)) {
         (BYTE_ORDER_MAGIC, _) => Ok(ByteOrder::Little),
