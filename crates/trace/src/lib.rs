@@ -12,11 +12,11 @@ mod segment;
 
 pub use analysis::{
     Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
-    Evidence, Exchange, Failure, FailureDetails, INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS,
-    Limit, Limitation, Mark, Point, Retransmission, Round, RoundTrips, Side, SlowStart, Spurious,
-    Stage,
+    Evidence, Exchange, Failure, FailureDetails, INTERVAL_S, Indication, Indications, Interval,
+    Kind, LIMITS, Limit, Limitation, Mark, Point, Retransmission, Round, RoundTrips, Side,
+    SlowStart, Spurious, Stage,
 };
-pub use between::{TapComparison, ClockOffset, Comparison, Passage};
+pub use between::{ClockOffset, Comparison, Passage, TapComparison};
 pub use connection::{Connections, Limits};
 pub use frame::Tunnels;
 pub use reader::{Damage, DamageKind, ReadError, Reader, Skip, Skipped, Stopped, Summary};

@@ -2,16 +2,16 @@
 
 use std::mem::take;
 
+use super::direction_stats::{DirectionStats, EventQuota};
 use super::flight::Sent;
 use super::flow::Flow;
-use super::direction_stats::{EventQuota, DirectionStats};
 use super::limits::{Limitation, PathSummary, classify_limits};
+use super::out_of_window::Reach;
 use super::report::DirectionReport;
 use super::rounds::{NewAck, Wait};
 use super::sequence::{first, unwrapped};
-use super::side::{Side, Tap};
-use super::out_of_window::Reach;
 use super::sequence_plot::Mark;
+use super::side::{Side, Tap};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
 /// Segments acknowledged by one acknowledgement.
@@ -138,7 +138,8 @@ impl Flow {
 
     #[inline]
     fn announced_window(&mut self, segment: &Segment) -> u64 {
-        let shift = if segment.flags.any(Flags::SYN) { 0 } else { self.negotiated.scale.unwrap_or(0) };
+        let shift =
+            if segment.flags.any(Flags::SYN) { 0 } else { self.negotiated.scale.unwrap_or(0) };
         self.unscaled = self.negotiated.scale.is_none();
         u64::from(segment.window) << shift.min(14)
     }
@@ -352,7 +353,8 @@ impl Flow {
         let (near, segment, misread) = (tap.round_trip(from), self.largest, self.misread);
         let path = PathSummary { side, near, min_rtt, lossless, segment, misread };
         let answered = self.answered || self.counts.acks > 0;
-        let limitation = if answered { classify_limits(&mut summary, &path) } else { Limitation::default() };
+        let limitation =
+            if answered { classify_limits(&mut summary, &path) } else { Limitation::default() };
         let complete_start = starts && side != Side::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::evidence::EvidenceSums;
 use super::flight::Sent;
 use super::indications::{FirstTimeout, Indication, Indications, PaperRule};
 use super::intervals::{Interval, Intervals};
@@ -13,7 +14,6 @@ use super::report::{Causes, Retransmission, RoundTrips, Spurious};
 use super::rounds::{RoundSummary, Rounds};
 use super::rtt::{OverTime, SampleStats};
 use super::sequence::earlier;
-use super::evidence::EvidenceSums;
 use super::sequence_plot::{Mark, SequencePlot};
 use crate::segment::Nanos;
 
@@ -120,7 +120,8 @@ impl DirectionStats {
     #[inline]
     pub(super) fn prefetch(&self) -> u64 {
         let spreads = [&self.karn, &self.sender, &self.timestamps];
-        let spreads = spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.prefetch()));
+        let spreads =
+            spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.prefetch()));
         let others = self.over_time.prefetch().wrapping_add(self.intervals.prefetch());
         spreads.wrapping_add(others).wrapping_add(self.rounds.prefetch())
     }

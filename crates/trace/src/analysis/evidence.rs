@@ -226,7 +226,8 @@ mod tests {
         }
         assert!(sums.report().queue_s.is_some_and(|queue| (queue - 0.0095).abs() < 1e-6));
         let mut coarse = EvidenceSums::default();
-        (0..1000_u32).for_each(|n| coarse.on_timestamp(u64::from(n) * 5_000_000, n / 2, 40_000_000));
+        (0..1000_u32)
+            .for_each(|n| coarse.on_timestamp(u64::from(n) * 5_000_000, n / 2, 40_000_000));
         assert_eq!(coarse.report().queue_s, None);
         assert_eq!(EvidenceSums::default().report().queue_s, None);
     }

@@ -8,8 +8,8 @@
 
 use std::mem::take;
 
-use super::flow::Flow;
 use super::direction_stats::EventQuota;
+use super::flow::Flow;
 use super::side::Tap;
 use crate::segment::{Nanos, Segment};
 
@@ -389,7 +389,11 @@ impl Exchanges {
 
     /// Idle time of the connection before the current request.
     pub(crate) fn idle(&self) -> Nanos {
-        if self.last_response_time > 0 { self.current.time.saturating_sub(self.last_response_time) } else { 0 }
+        if self.last_response_time > 0 {
+            self.current.time.saturating_sub(self.last_response_time)
+        } else {
+            0
+        }
     }
 
     /// Returns the exchanges in order, and the number of exchanges beyond the limit.

@@ -125,7 +125,9 @@ impl Flow {
 
     /// Whether the last keepalive probe has no answer yet.
     fn has_unanswered_keep_alive(&self) -> bool {
-        self.keep_alive_sent && self.next == self.acknowledged && self.recovery.last_peer_time() < self.last_sent
+        self.keep_alive_sent
+            && self.next == self.acknowledged
+            && self.recovery.last_peer_time() < self.last_sent
     }
 
     /// Number of keepalive probes without an answer.
@@ -175,13 +177,15 @@ impl ConnectionView<'_> {
         (0..2).find_map(|end| {
             let flow = &self.flows[end];
             let (tries, last_probe) = (flow.unanswered_keep_alives(), flow.last_sent);
-            (flow.has_unanswered_keep_alive() && tries >= MIN_UNANSWERED_PROBES).then_some(FailureDetails {
-                failure: Failure::Silent,
-                by: 1 - end,
-                stage: Stage::Idle,
-                tries,
-                waited: last_probe.saturating_sub(flow.recovery.last_peer_time()),
-            })
+            (flow.has_unanswered_keep_alive() && tries >= MIN_UNANSWERED_PROBES).then_some(
+                FailureDetails {
+                    failure: Failure::Silent,
+                    by: 1 - end,
+                    stage: Stage::Idle,
+                    tries,
+                    waited: last_probe.saturating_sub(flow.recovery.last_peer_time()),
+                },
+            )
         })
     }
 
@@ -190,14 +194,20 @@ impl ConnectionView<'_> {
         let opener = self.opener?;
         let [opener_flow, answerer] = [opener, 1 - opener].map(|end| &self.flows[end]);
         let silent = opener_flow.only_syns() && answerer.counts.packets == 0;
-        let pending = answerer.only_syns()
-            && (opener_flow.only_syns() || opener_flow.counts.packets == 0);
+        let pending =
+            answerer.only_syns() && (opener_flow.only_syns() || opener_flow.counts.packets == 0);
         let (failure, by, tries) = match (silent, pending) {
             (true, _) => (Failure::Unanswered, 1 - opener, opener_flow.syns()),
             (_, true) => (Failure::HalfOpen, opener, answerer.syns()),
             _ => return None,
         };
-        Some(FailureDetails { failure, by, stage, tries, waited: self.last.saturating_sub(self.first) })
+        Some(FailureDetails {
+            failure,
+            by,
+            stage,
+            tries,
+            waited: self.last.saturating_sub(self.first),
+        })
     }
 }
 

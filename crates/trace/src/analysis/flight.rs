@@ -304,7 +304,8 @@ impl Flight {
         let from = self.position(gain.from);
         for index in from..self.segments.len() {
             let end = self.end_of(index);
-            let Some(segment) = self.segments.get_mut(index).filter(|one| one.start < gain.to) else {
+            let Some(segment) = self.segments.get_mut(index).filter(|one| one.start < gain.to)
+            else {
                 break;
             };
             // A segment that began before the gain may be complete only now.

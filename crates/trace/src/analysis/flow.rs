@@ -1,16 +1,16 @@
 //! Analysis of the data that one end sends.
 
+use super::direction_stats::{DirectionStats, EventQuota, RetransmissionEvent};
+use super::evidence::NewSegment;
 use super::flight::{Flight, Overlap, Sent};
-use super::direction_stats::{EventQuota, DirectionStats, RetransmissionEvent};
-use super::recovery::{HANDSHAKE, SenderState, Recovery, Resent};
+use super::negotiated::NegotiatedOptions;
+use super::out_of_window::{MAX_WINDOW, OutOfWindow, Reach};
+use super::recovery::{HANDSHAKE, Recovery, Resent, SenderState};
 use super::report::{Announced, Counts};
 use super::rounds::{NewData, Wait};
 use super::rtt::Estimate;
 use super::scoreboard::Scoreboard;
 use super::sequence::{earlier, first, unwrapped};
-use super::evidence::NewSegment;
-use super::out_of_window::{MAX_WINDOW, Reach, OutOfWindow};
-use super::negotiated::NegotiatedOptions;
 use super::sequence_plot::Mark;
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -176,7 +176,12 @@ impl Flow {
 
     /// Counts an out-of-window segment; only the second of two nearby ones is analysed.
     #[cold]
-    fn on_out_of_window(&mut self, segment: &Segment, reach: Reach, context: &ConnectionContext<'_>) {
+    fn on_out_of_window(
+        &mut self,
+        segment: &Segment,
+        reach: Reach,
+        context: &ConnectionContext<'_>,
+    ) {
         self.counts.out_of_window += 1;
         if reach == Reach::Moved {
             self.move_to(segment.sequence);
@@ -389,7 +394,8 @@ impl Flow {
             return true;
         }
         let idle = segment.time.saturating_sub(self.last_sent);
-        let keep_alive = one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
+        let keep_alive =
+            one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
         if keep_alive {
             self.on_keep_alive(segment.time);
         }
@@ -465,8 +471,16 @@ impl Flow {
         let (next, duplicates) = (self.next, self.recovery.duplicates);
         if let Some(stats) = &mut self.stats {
             let (oldest, repeated) = (sent.start <= self.acknowledged && !opening, resent.repeated);
-            let event =
-                RetransmissionEvent { sent, packets, offset, verdict, next, duplicates, oldest, repeated };
+            let event = RetransmissionEvent {
+                sent,
+                packets,
+                offset,
+                verdict,
+                next,
+                duplicates,
+                oldest,
+                repeated,
+            };
             stats.retransmission(&event, context.quota);
             let span = (sent.start, sent.end());
             stats.rounds.retransmitted(segment.time, span, packets, &verdict, wait);

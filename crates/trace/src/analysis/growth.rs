@@ -1,7 +1,7 @@
 //! Changes of the flight per round: growth in slow start, and reduction by a recovery.
 
 use super::report::SlowStart;
-use super::rounds::{TimeParts, Round, Wait};
+use super::rounds::{Round, TimeParts, Wait};
 use crate::segment::Nanos;
 
 /// Minimum growth per round in slow start. If every second segment is acknowledged, the flight

@@ -6,7 +6,7 @@
 //! ([`rounds`](super::rounds)). The rest of each round is classified by the path's minimum RTT and
 //! maximum rate.
 
-use super::rounds::{RoundSummary, Round};
+use super::rounds::{Round, RoundSummary};
 use super::side::Side;
 use crate::segment::Nanos;
 
@@ -202,7 +202,8 @@ fn mark_full(rows: &mut [Round], path: &PathSummary) {
     if round_count(rows.iter().filter(|row| stands(row))) < MIN_QUEUE_ROUNDS {
         return;
     }
-    let max_rate = quantile(rows.iter().filter_map(rate).collect(), MAX_RATE_QUANTILE).unwrap_or(0.0);
+    let max_rate =
+        quantile(rows.iter().filter_map(rate).collect(), MAX_RATE_QUANTILE).unwrap_or(0.0);
     let queue = MIN_QUEUE * f64::from(path.segment);
     let mut before = false;
     for row in &mut *rows {

@@ -6,7 +6,9 @@
 //! events.
 
 mod acknowledgements;
+mod direction_stats;
 mod duplicates;
+mod evidence;
 mod exchanges;
 mod failure;
 mod flight;
@@ -15,31 +17,30 @@ mod growth;
 mod histogram;
 mod indications;
 mod intervals;
-mod direction_stats;
 mod limits;
+mod negotiated;
 mod numbering;
 mod offload;
+mod out_of_window;
+mod packed_rounds;
 mod recovery;
 mod report;
 mod rounds;
-mod packed_rounds;
 mod rtt;
 mod scoreboard;
 mod sequence;
-mod side;
-mod evidence;
-mod out_of_window;
-mod negotiated;
 mod sequence_plot;
+mod side;
 
-pub(crate) use duplicates::{RecentSegments, SAME_IDS, is_copy};
-pub(crate) use exchanges::{Exchanges, FlowState, DataEvent};
-pub(crate) use failure::{EndTracker, ConnectionView};
-pub(crate) use flow::{Flow, ConnectionContext};
 pub(crate) use direction_stats::EventQuota;
-pub(crate) use side::Tap;
+pub(crate) use duplicates::{RecentSegments, SAME_IDS, is_copy};
+pub(crate) use exchanges::{DataEvent, Exchanges, FlowState};
+pub(crate) use failure::{ConnectionView, EndTracker};
+pub(crate) use flow::{ConnectionContext, Flow};
 pub(crate) use negotiated::NegotiatedOptions;
+pub(crate) use side::Tap;
 
+pub use evidence::Evidence;
 pub use exchanges::Exchange;
 pub use failure::{Failure, FailureDetails, Stage};
 pub use indications::{DEPTHS, Indication, Indications};
@@ -52,6 +53,5 @@ pub use report::{
 };
 pub use rounds::Round;
 pub use rtt::Durations;
-pub use side::Side;
-pub use evidence::Evidence;
 pub use sequence_plot::{Mark, Point};
+pub use side::Side;

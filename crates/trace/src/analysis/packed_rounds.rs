@@ -1,7 +1,7 @@
 //! Compact storage of completed rounds, in a third of the memory; rounds dominate the memory of
 //! long transfers.
 
-use super::rounds::{TimeParts, Round};
+use super::rounds::{Round, TimeParts};
 
 /// Maximum number of stored rounds per direction; beyond it, neighbours are merged.
 const MAX_ROUNDS: usize = 2048;

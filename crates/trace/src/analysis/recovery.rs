@@ -265,9 +265,11 @@ impl Recovery {
         };
         let within = self.phase == Phase::Repair(Cause::Duplicates) && !renewed;
         let next = resent.start <= sender.acknowledged && resent.start >= self.rto_recover;
-        self.retransmits_on_partial |= within && next && cause == Cause::Duplicates && resent.start < self.recover;
+        self.retransmits_on_partial |=
+            within && next && cause == Cause::Duplicates && resent.start < self.recover;
         if matches!(cause, Cause::Timeout { .. }) && self.timer_driven(resent, sender) {
-            self.min_timeout = if self.min_timeout == 0 { idle } else { self.min_timeout.min(idle) };
+            self.min_timeout =
+                if self.min_timeout == 0 { idle } else { self.min_timeout.min(idle) };
         }
         let indication = self.enter(cause, renewed, resent, sender);
         Verdict { cause, indication, waited: idle }
@@ -296,7 +298,12 @@ impl Recovery {
     /// after an RTO. The sender restarts the timer only for new acknowledgements (RFC 6298, 5.3),
     /// not for SACK, and detects lost retransmissions only by timeout (RFC 6675). RACK detects them
     /// within a round trip or two.
-    fn is_timeout_despite_sack(&self, resent: &Resent, sender: &SenderState<'_>, run: Nanos) -> bool {
+    fn is_timeout_despite_sack(
+        &self,
+        resent: &Resent,
+        sender: &SenderState<'_>,
+        run: Nanos,
+    ) -> bool {
         matches!(self.phase, Phase::Repair(Cause::Sack | Cause::Rack))
             && resent.repeated
             && resent.start <= sender.acknowledged
@@ -319,7 +326,8 @@ impl Recovery {
             && resent.start <= sender.acknowledged
             && sender.sacked_bytes == 0
             && !self.repeats_retransmission(resent, sender)
-            && (resent.time.saturating_sub(self.threshold_time) <= sender.near + sender.near / 2 + PROMPT
+            && (resent.time.saturating_sub(self.threshold_time)
+                <= sender.near + sender.near / 2 + PROMPT
                 || self.follows_later_duplicate(resent, sender))
     }
 
@@ -375,7 +383,8 @@ impl Recovery {
         let silent = quiet(self.last_advance) && resent.last_sent.is_none_or(quiet);
         let near = self.at_sender || sender.near > 0;
         // Linux waits for more duplicates if it detected reordering before.
-        let awaits_more = self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, sender);
+        let awaits_more =
+            self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, sender);
         let nothing_else = match self.phase {
             Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || near && !awaits_more,
             Phase::Repair(Cause::AfterTimeout) => near && !awaits_more,

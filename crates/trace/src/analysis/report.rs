@@ -1,5 +1,6 @@
 //! The report of a connection: counters, timings and classified events per direction.
 
+use super::evidence::Evidence;
 use super::exchanges::Exchange;
 use super::failure::FailureDetails;
 use super::indications::{Indication, Indications};
@@ -8,9 +9,8 @@ use super::limits::Limitation;
 use super::recovery::Cause;
 use super::rounds::Round;
 use super::rtt::Durations;
-use super::side::Side;
-use super::evidence::Evidence;
 use super::sequence_plot::Point;
+use super::side::Side;
 use crate::segment::{Endpoint, Nanos};
 
 /// How a connection ended, as far as captured.

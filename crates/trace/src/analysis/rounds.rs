@@ -6,9 +6,9 @@
 
 use super::growth::{Growth, Reductions};
 use super::limits::Limit;
+use super::packed_rounds::PackedRounds;
 use super::recovery::{Cause, Kind, Verdict};
 use super::report::SlowStart;
-use super::packed_rounds::PackedRounds;
 use super::rtt::Correlation;
 use crate::segment::Nanos;
 

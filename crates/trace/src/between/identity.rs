@@ -52,7 +52,8 @@ impl Identities {
         let (last, same) = &mut self.ids[tap];
         let distinct_ids = *same < SAME_IDS;
         let since = self.recent[tap].find(segment, ends, &self.marks);
-        let repeated = since.is_some_and(|since| is_copy(segment, since, self.has_copies[tap], distinct_ids));
+        let repeated =
+            since.is_some_and(|since| is_copy(segment, since, self.has_copies[tap], distinct_ids));
         self.has_copies[tap] |= repeated;
         if !repeated {
             let id = segment.ip_id.unwrap_or(0);

@@ -260,7 +260,11 @@ impl Matching {
             }
         }
         let forgotten = self.waiting.iter().map(|waiting| waiting.forgotten).sum();
-        Comparison { forgotten, dropped: self.records.dropped, ..passage::report(self.records.all()) }
+        Comparison {
+            forgotten,
+            dropped: self.records.dropped,
+            ..passage::report(self.records.all())
+        }
     }
 }
 

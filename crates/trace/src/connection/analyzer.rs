@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::batch::{Batch, Step};
 use super::encoding::read;
 use super::state::{Beginning, Connection};
-use crate::analysis::{EventQuota, ConnectionReport, End};
+use crate::analysis::{ConnectionReport, End, EventQuota};
 use crate::segment::Segment;
 
 /// Number of connections prefetched together.
@@ -64,7 +64,8 @@ impl Analyzer {
 
     /// Prefetches the connections of a few slots.
     pub(super) fn prefetch(&self, slots: impl Iterator<Item = usize> + Clone) {
-        let connections = || slots.clone().filter_map(|slot| self.connections.get(slot)?.as_deref());
+        let connections =
+            || slots.clone().filter_map(|slot| self.connections.get(slot)?.as_deref());
         black_box(connections().map(Connection::prefetch).fold(0, u64::wrapping_add));
         black_box(connections().map(Connection::prefetch_second).fold(0, u64::wrapping_add));
         black_box(connections().map(Connection::prefetch_third).fold(0, u64::wrapping_add));

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::batch::Step;
 use super::analyzer::Analyzer;
+use super::batch::Step;
 use super::state::Beginning;
 use super::worker_pool::{WorkerPool, max_events};
-use crate::analysis::{EventQuota, ConnectionReport, End};
+use crate::analysis::{ConnectionReport, End, EventQuota};
 use crate::segment::{Nanos, Segment};
 
 /// Number of reports that a pool prepares in advance.

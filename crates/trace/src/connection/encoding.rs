@@ -169,7 +169,8 @@ impl Previous {
         }
         let payload = segment.payload as u16;
         let differs = payload != self.payload || segment.window != self.window;
-        let head = segment.flags.0 << FLAGS | from as u8 | if differs { WINDOW_AND_PAYLOAD } else { 0 };
+        let head =
+            segment.flags.0 << FLAGS | from as u8 | if differs { WINDOW_AND_PAYLOAD } else { 0 };
         let low = u64::from(head) | elapsed << 8 | u64::from(ack) << 40 | u64::from(later) << 56;
         let high = u64::from(later) >> 8
             | u64::from(answered) << 8
@@ -357,7 +358,8 @@ impl Decoder<'_> {
         if marks & HAS_RARE != 0 {
             self.more(&mut segment);
         }
-        self.previous[from] = Previous { value, echo, ip_id, headers, marks, ..Previous::default() };
+        self.previous[from] =
+            Previous { value, echo, ip_id, headers, marks, ..Previous::default() };
         self.previous[from].fill(&mut segment);
         self.segments[from] = segment;
     }

@@ -1,19 +1,19 @@
 //! Tracks and analyses the connections of a capture.
 
-mod table_thread;
-mod batch;
-mod encoding;
 mod analyzer;
 mod analyzers;
+mod batch;
+mod encoding;
 mod state;
 mod table;
-mod worker_pool;
+mod table_thread;
 mod worker;
+mod worker_pool;
 
 use std::thread::available_parallelism;
 
-use table_thread::TableThread;
 use table::{LOOKUP_BATCH, Table};
+use table_thread::TableThread;
 
 use crate::analysis::ConnectionReport;
 use crate::segment::Segment;

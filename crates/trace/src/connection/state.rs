@@ -1,8 +1,8 @@
 //! State of a live connection.
 
 use crate::analysis::{
-    EventQuota, ConnectionReport, DirectionReport, End, EndTracker, Exchanges, FailureDetails, Flow, ConnectionContext, ConnectionView,
-    FlowState, Tap, NegotiatedOptions, DataEvent,
+    ConnectionContext, ConnectionReport, ConnectionView, DataEvent, DirectionReport, End,
+    EndTracker, EventQuota, Exchanges, FailureDetails, Flow, FlowState, NegotiatedOptions, Tap,
 };
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -115,7 +115,8 @@ impl Connection {
         let opener = if syn.flags.any(Flags::ACK) { 1 - from } else { from };
         self.opener.get_or_insert(opener);
         let [first, second] = &mut self.flows;
-        (first.negotiated, second.negotiated) = (NegotiatedOptions::of(first, second), NegotiatedOptions::of(second, first));
+        (first.negotiated, second.negotiated) =
+            (NegotiatedOptions::of(first, second), NegotiatedOptions::of(second, first));
     }
 
     #[cold]
@@ -165,7 +166,8 @@ impl Connection {
         copies: [u64; 2],
         quota: &EventQuota,
     ) -> ConnectionReport {
-        let (failure, swaps) = (self.end_tracker.failure(end, &self.view()), self.opener == Some(1));
+        let (failure, swaps) =
+            (self.end_tracker.failure(end, &self.view()), self.opener == Some(1));
         let client = self.client() ^ usize::from(swaps);
         let (exchanges, omitted_exchanges) = self
             .exchanges

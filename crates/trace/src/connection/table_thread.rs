@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use super::table::Table;
-use super::worker::{WorkerResult, Work, Worker, reports};
+use super::worker::{Work, Worker, WorkerResult, reports};
 use crate::analysis::ConnectionReport;
 use crate::segment::Segment;
 

@@ -6,10 +6,10 @@
 
 use std::sync::mpsc::{Receiver, channel};
 
-use super::batch::{Batch, MAX_SEGMENTS, Step};
 use super::analyzer::Analyzer;
+use super::batch::{Batch, MAX_SEGMENTS, Step};
 use super::state::Beginning;
-use super::worker::{WorkerResult, IN_PROGRESS, Work, Worker, reports};
+use super::worker::{IN_PROGRESS, Work, Worker, WorkerResult, reports};
 use crate::analysis::ConnectionReport;
 use crate::segment::{Nanos, Segment};
 

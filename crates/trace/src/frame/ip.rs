@@ -1,7 +1,7 @@
 //! Parses IPv4 and IPv6 headers.
 
 use super::link::Version;
-use super::{u32_at, tcp, u16_at};
+use super::{tcp, u16_at, u32_at};
 use crate::reader::Skip;
 use crate::segment::Segment;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

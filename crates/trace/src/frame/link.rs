@@ -1,6 +1,6 @@
 //! Finds the IP header of a frame, one link-layer header per step.
 
-use super::{u32_at, u16_at};
+use super::{u16_at, u32_at};
 use crate::reader::Skip;
 
 /// Link type of an interface, by its LINKTYPE number.

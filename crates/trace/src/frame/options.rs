@@ -1,6 +1,6 @@
 //! Parses TCP options, and detects truncated or malformed ones.
 
-use super::{NO_OPTIONS, u32_at, u16_at};
+use super::{NO_OPTIONS, u16_at, u32_at};
 use crate::segment::{MAX_SACK_BLOCKS, Options};
 
 const END: u8 = 0;
@@ -130,7 +130,11 @@ mod tests {
     #[test]
     fn read_rejects_invalid_sizes() {
         for bytes in [[3, 0, 7, 0], [3, 1, 7, 0], [3, 9, 7, 0], [2, 3, 7, 0], [8, 4, 0, 0]] {
-            assert_eq!(read_complete(&bytes, true), Options { cut: true, ..NO_OPTIONS }, "{bytes:?}");
+            assert_eq!(
+                read_complete(&bytes, true),
+                Options { cut: true, ..NO_OPTIONS },
+                "{bytes:?}"
+            );
         }
     }
 

@@ -1,7 +1,7 @@
 //! The TCP header (RFC 9293, section 3.1).
 
 use super::options::read;
-use super::{u32_at, u16_at};
+use super::{u16_at, u32_at};
 use crate::reader::Skip;
 use crate::segment::{Flags, Segment};
 

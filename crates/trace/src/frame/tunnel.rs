@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::ip::{self, IpPayload, Length};
 use super::link::{Layer, Version, after, find_ip, head};
-use super::{u32_at, u16_at};
+use super::{u16_at, u32_at};
 use crate::reader::Skip;
 use crate::segment::Segment;
 

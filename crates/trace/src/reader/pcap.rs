@@ -87,7 +87,10 @@ impl Pcap {
 
     /// Returns the next frame; the caller must skip it.
     #[inline(always)]
-    pub(super) fn next<R: Read>(&self, buffer: &mut Buffer<R>) -> Result<Option<Frame>, DamageKind> {
+    pub(super) fn next<R: Read>(
+        &self,
+        buffer: &mut Buffer<R>,
+    ) -> Result<Option<Frame>, DamageKind> {
         buffer.set_mark();
         if !buffer.ensure(self.record_header) {
             return if buffer.view().is_empty() { Ok(None) } else { Err(DamageKind::HeaderCut) };

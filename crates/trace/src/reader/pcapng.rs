@@ -73,7 +73,11 @@ impl Pcapng {
             buffer.set_mark();
             self.at = buffer.mark();
             if !buffer.ensure(BLOCK_FRAMING) {
-                return if buffer.view().is_empty() { Ok(None) } else { Err(DamageKind::HeaderCut) };
+                return if buffer.view().is_empty() {
+                    Ok(None)
+                } else {
+                    Err(DamageKind::HeaderCut)
+                };
             }
             let kind = self.order.u32(buffer.view(), 0);
             if kind == SECTION {
@@ -92,7 +96,11 @@ impl Pcapng {
 
     /// Returns the available part of the body of a block with `length` bytes.
     #[inline(always)]
-    fn body<'a, R: Read>(&self, length: u32, buffer: &'a mut Buffer<R>) -> Result<&'a [u8], DamageKind> {
+    fn body<'a, R: Read>(
+        &self,
+        length: u32,
+        buffer: &'a mut Buffer<R>,
+    ) -> Result<&'a [u8], DamageKind> {
         let size = length as usize;
         if size < BLOCK_FRAMING || size % 4 != 0 {
             return Err(DamageKind::BlockLength(length));

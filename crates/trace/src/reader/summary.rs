@@ -193,24 +193,35 @@ impl Summary {
         let interfaces = &self.other_interfaces;
         warn(
             self.skipped.other_interface,
-            &format!("segments skipped: also captured on another interface ({interfaces}); counted once"),
+            &format!(
+                "segments skipped: also captured on another interface ({interfaces}); counted once"
+            ),
         );
         warn(
             self.tunnelled,
-            &format!("segments read inside tunnels ({}): addresses are those of the inner packets", self.tunnels),
+            &format!(
+                "segments read inside tunnels ({}): addresses are those of the inner packets",
+                self.tunnels
+            ),
         );
         warn(
             self.cut_options,
             "segments with truncated or malformed options: SACK blocks may be missing; capture at least \
              128 bytes per packet (tcpdump -s 128)",
         );
-        warn(self.wrong_lengths, "frames longer than their recorded length: the IP length was used");
+        warn(
+            self.wrong_lengths,
+            "frames longer than their recorded length: the IP length was used",
+        );
         warn(
             self.too_late,
             "frames stamped after the year 2262: that year was used; the clock or the resolution of the \
              capture's interface is wrong",
         );
-        warn(self.untimed, "frames without timestamp: the timestamp of the previous frame was used");
+        warn(
+            self.untimed,
+            "frames without timestamp: the timestamp of the previous frame was used",
+        );
         if self.backwards > 0 {
             let max_ms = self.longest_back as f64 / 1e6;
             let times = counted(self.backwards, "times");

@@ -1,4 +1,4 @@
-//! The reader, on files made here and on captures that are kept outside.
+//! Tests of the reader, with generated files and with captures outside the project.
 
 mod captures;
 mod damage;

@@ -4,8 +4,8 @@
 //! hardly more. Most connections of most captures are shorter: they are analysed in one go, and
 //! need about a kilobyte until then.
 
-use crate::connection::encoding::{Encoder, LONGEST, SHORT, Short};
 use crate::connection::analyzer::PREFETCHED;
+use crate::connection::encoding::{Encoder, LONGEST, SHORT, Short};
 use crate::segment::{Nanos, Segment};
 
 /// Bytes per chunk.

@@ -1,29 +1,29 @@
 //! The table of connections: looks up the connection of a segment, and removes ended connections.
 
-mod prefetch;
+mod entry;
 mod index;
 mod key;
-mod entry;
-mod log;
 mod lifecycle;
+mod log;
+mod prefetch;
 
-pub(super) use prefetch::LOOKUP_BATCH;
 pub(super) use log::MAX_BYTES as MAX_LOG_BYTES;
+pub(super) use prefetch::LOOKUP_BATCH;
 
 use std::hash::BuildHasher;
 
-use prefetch::Lookup;
+use entry::{ConnectionEntry, ENDED, LIVE, SINGLE};
 use index::Index;
 use key::{Hashes, Key};
-use entry::{LIVE, SINGLE, ConnectionEntry, ENDED};
-use log::{Chunks, LogState};
 use lifecycle::{LIFECYCLE_FLAGS, LifecycleState};
+use log::{Chunks, LogState};
+use prefetch::Lookup;
 
 use super::Limits;
 use super::analyzer::PREFETCHED;
 use super::analyzers::Analyzers;
 use super::state::Beginning;
-use crate::analysis::{EventQuota, ConnectionReport, End, RecentSegments, is_copy};
+use crate::analysis::{ConnectionReport, End, EventQuota, RecentSegments, is_copy};
 use crate::segment::{Flags, Nanos, Segment};
 
 /// A closed connection is kept this long for packets in flight: twice the maximum segment lifetime
@@ -220,7 +220,8 @@ impl Table {
     /// Processes a SYN, FIN or RST.
     #[cold]
     fn update_lifecycle(&mut self, slot: usize, segment: &Segment, from: usize) {
-        let (Some(entry), Some(lifecycle)) = (self.entries.get_mut(slot), self.lifecycle.get_mut(slot))
+        let (Some(entry), Some(lifecycle)) =
+            (self.entries.get_mut(slot), self.lifecycle.get_mut(slot))
         else {
             return;
         };
@@ -418,7 +419,8 @@ impl Table {
             self.sweep_slot = 0;
         }
         let slot = self.sweep_slot;
-        let gone = |entry: &ConnectionEntry| entry.has(ENDED) && now.saturating_sub(entry.last) > LINGER;
+        let gone =
+            |entry: &ConnectionEntry| entry.has(ENDED) && now.saturating_sub(entry.last) > LINGER;
         if self.entries.get(slot).is_some_and(gone) {
             self.end(slot, false);
         }

@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::mem::take;
 
 use super::Table;
-use super::key::Key;
 use super::entry::ConnectionEntry;
+use super::key::Key;
 use crate::connection::analyzer::PREFETCHED;
 use crate::segment::Segment;
 
@@ -61,13 +61,17 @@ impl Table {
     /// Predicts the slots and prefetches their data. The steps depend on each other, but the
     /// connections do not.
     fn guess(&self, lookups: &mut [Lookup]) {
-        black_box(lookups.iter().map(|one| self.index.prefetch(one.hash)).fold(0, u64::wrapping_add));
+        black_box(
+            lookups.iter().map(|one| self.index.prefetch(one.hash)).fold(0, u64::wrapping_add),
+        );
         for one in &mut *lookups {
             one.guess = self.index.guess(one.hash);
         }
         let entries = lookups.iter().filter_map(|one| self.entries.get(one.guess));
         black_box(entries.clone().map(ConnectionEntry::prefetch).fold(0, u64::wrapping_add));
-        black_box(entries.map(|entry| self.chunks.prefetch_next(&entry.log)).fold(0, u64::wrapping_add));
+        black_box(
+            entries.map(|entry| self.chunks.prefetch_next(&entry.log)).fold(0, u64::wrapping_add),
+        );
     }
 
     /// Marks the log of a slot as due for analysis.
