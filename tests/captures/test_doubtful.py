@@ -129,4 +129,4 @@ def test_tunnels_are_opened_and_that_is_said() -> None:
     found = tcpcast.trace(RAW + record(1.0, outer, 1000))
     assert found.connections["src"].tolist() == ["10.0.0.1:5001"]
     assert found.connections["bytes"].tolist() == [1000]
-    assert "1 segment read inside tunnels (VXLAN): addresses are those of the inner packets" in found.warnings
+    assert "1 segment inside tunnels (VXLAN): addresses are the inner ones" in found.warnings

@@ -14,8 +14,8 @@ use pyo3::types::PyDict;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
-    TapComparison, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, LIMITS,
-    Limits, Passage, Reader, Round, Summary,
+    Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, LIMITS, Limits,
+    Passage, Reader, Round, Summary, TapComparison,
 };
 
 use beside::{Beside, between};

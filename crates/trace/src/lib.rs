@@ -19,5 +19,5 @@ pub use analysis::{
 pub use between::{ClockOffset, Comparison, Passage, TapComparison};
 pub use connection::{Connections, Limits};
 pub use frame::Tunnels;
-pub use reader::{Damage, DamageKind, ReadError, Reader, Skip, Skipped, Stopped, Summary};
+pub use reader::{Damage, Defect, ReadError, Reader, Skip, Skipped, Stopped, Summary};
 pub use segment::{Endpoint, Flags, MAX_SACK_BLOCKS, Nanos, Options, Segment};

@@ -22,7 +22,7 @@ const MAX_RECENT: usize = 64;
 /// Number of ranges that were acknowledged before they were captured, and may still be captured.
 const MAX_UNSEEN: usize = 16;
 
-/// Number of events that may still be listed for all directions together.
+/// Number of events that may still be listed by all directions in total.
 #[derive(Debug)]
 pub(crate) struct EventQuota {
     left: AtomicUsize,
@@ -91,7 +91,7 @@ pub(super) struct DirectionStats {
 
 /// A classified retransmission.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RetransmissionEvent {
+pub(super) struct Retransmit {
     pub(super) sent: Sent,
     /// Number of packets in the frame, more than one if aggregated.
     pub(super) packets: u64,
@@ -176,8 +176,8 @@ impl DirectionStats {
     }
 
     /// Adds a retransmission.
-    pub(super) fn retransmission(&mut self, event: &RetransmissionEvent, quota: &EventQuota) {
-        let RetransmissionEvent { sent, packets, verdict, .. } = *event;
+    pub(super) fn retransmission(&mut self, event: &Retransmit, quota: &EventQuota) {
+        let Retransmit { sent, packets, verdict, .. } = *event;
         let time = sent.last;
         self.causes.add(verdict.cause, packets);
         self.mark(time, Mark::Retransmission(verdict.cause), sent.start, sent.end());

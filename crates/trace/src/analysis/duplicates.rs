@@ -7,7 +7,7 @@ use crate::segment::{Flags, Nanos, Segment};
 
 /// Maximum time between two captures of a frame. No sender reuses an identification so soon.
 const MAX_DELAY_WITH_ID: Nanos = 100_000_000;
-/// The same limit without an identification: shorter than any round trip after which a
+/// Limit without an identification: shorter than any round trip after which a
 /// retransmission could follow.
 const MAX_DELAY_WITHOUT_ID: Nanos = 20_000;
 /// Number of consecutive packets with the same IP identification after which identifications are

@@ -115,8 +115,8 @@ pub(crate) struct Exchanges {
     turn: Turn,
     current: Exchange,
     /// Time of the last useful transmission of the request, and of the response.
-    last_request_time: Nanos,
-    last_response_time: Nanos,
+    request_sent: Nanos,
+    response_sent: Nanos,
     last_response: SegmentSize,
     /// Payload of both directions before the current exchange.
     bytes: [u64; 2],
@@ -212,8 +212,8 @@ impl Exchanges {
             client,
             turn: Turn::NoRequest,
             current: Exchange::default(),
-            last_request_time: sent,
-            last_response_time: 0,
+            request_sent: sent,
+            response_sent: 0,
             last_response: SegmentSize::default(),
             bytes: [0; 2],
             kept: Vec::new(),
@@ -228,10 +228,10 @@ impl Exchanges {
         exchanges
     }
 
-    /// Adds retransmissions of the first request, of which only the last transmission is known.
+    /// Adds retransmissions of the first request; only its last transmission is known.
     fn add_request_repair(&mut self, flow: &Flow, sender: bool) {
         if !sender && flow.counts.retransmissions > 0 {
-            self.current.repair = self.last_request_time.saturating_sub(self.current.time);
+            self.current.repair = self.request_sent.saturating_sub(self.current.time);
             self.current.retransmissions = flow.counts.retransmissions as u32;
         }
     }
@@ -261,7 +261,7 @@ impl Exchanges {
         } else {
             self.begin(event);
         }
-        self.last_request_time = event.segment.time;
+        self.request_sent = event.segment.time;
     }
 
     #[inline(never)]
@@ -288,13 +288,13 @@ impl Exchanges {
             Turn::NoRequest => return,
             Turn::Client => self.begin_response(event),
             Turn::Server => {
-                let gap = time.saturating_sub(self.last_response_time);
+                let gap = time.saturating_sub(self.response_sent);
                 if !self.add_wait_if_idle(event) && event.unprompted(gap) {
                     self.add_gap(event, gap);
                 }
             }
         }
-        self.last_response_time = time;
+        self.response_sent = time;
         self.last_response = event.size();
     }
 
@@ -303,7 +303,7 @@ impl Exchanges {
         let time = event.segment.time;
         self.turn = Turn::Server;
         self.current.first_byte = time.saturating_sub(self.current.time);
-        self.current.answer = time.saturating_sub(self.last_request_time);
+        self.current.answer = time.saturating_sub(self.request_sent);
         let early = event.flows[self.client].outstanding();
         self.current.overlaps |= early;
         // The end of the previous response is also unknown.
@@ -349,8 +349,8 @@ impl Exchanges {
         let time = event.segment.time;
         let client = event.from == self.client;
         let last = match self.turn {
-            Turn::Client if client => &mut self.last_request_time,
-            Turn::Server if !client => &mut self.last_response_time,
+            Turn::Client if client => &mut self.request_sent,
+            Turn::Server if !client => &mut self.response_sent,
             _ => return,
         };
         if resent {
@@ -373,7 +373,7 @@ impl Exchanges {
         exchange.request_bytes = after[self.client].saturating_sub(before[self.client]);
         if self.turn == Turn::Server {
             exchange.response_bytes = after[server].saturating_sub(before[server]);
-            exchange.last_byte = self.last_response_time.saturating_sub(exchange.time);
+            exchange.last_byte = self.response_sent.saturating_sub(exchange.time);
         }
         if self.kept.len() < self.max && quota.take() {
             self.kept.push(exchange);
@@ -389,8 +389,8 @@ impl Exchanges {
 
     /// Idle time of the connection before the current request.
     pub(crate) fn idle(&self) -> Nanos {
-        if self.last_response_time > 0 {
-            self.current.time.saturating_sub(self.last_response_time)
+        if self.response_sent > 0 {
+            self.current.time.saturating_sub(self.response_sent)
         } else {
             0
         }

@@ -11,7 +11,7 @@ use crate::segment::{Flags, Nanos, Segment};
 const MAX_UNANSWERED: u64 = 3;
 
 /// Number of unanswered keepalive probes from which the peer counts as silent.
-const MIN_UNANSWERED_PROBES: u64 = 2;
+const MIN_PROBES: u64 = 2;
 
 /// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,37 +177,29 @@ impl ConnectionView<'_> {
         (0..2).find_map(|end| {
             let flow = &self.flows[end];
             let (tries, last_probe) = (flow.unanswered_keep_alives(), flow.last_sent);
-            (flow.has_unanswered_keep_alive() && tries >= MIN_UNANSWERED_PROBES).then_some(
-                FailureDetails {
-                    failure: Failure::Silent,
-                    by: 1 - end,
-                    stage: Stage::Idle,
-                    tries,
-                    waited: last_probe.saturating_sub(flow.recovery.last_peer_time()),
-                },
-            )
+            (flow.has_unanswered_keep_alive() && tries >= MIN_PROBES).then_some(FailureDetails {
+                failure: Failure::Silent,
+                by: 1 - end,
+                stage: Stage::Idle,
+                tries,
+                waited: last_probe.saturating_sub(flow.recovery.last_peer_time()),
+            })
         })
     }
 
     /// Returns the failure if the handshake was not completed.
     fn handshake(&self, stage: Stage) -> Option<FailureDetails> {
         let opener = self.opener?;
-        let [opener_flow, answerer] = [opener, 1 - opener].map(|end| &self.flows[end]);
-        let silent = opener_flow.only_syns() && answerer.counts.packets == 0;
-        let pending =
-            answerer.only_syns() && (opener_flow.only_syns() || opener_flow.counts.packets == 0);
+        let [active, passive] = [opener, 1 - opener].map(|end| &self.flows[end]);
+        let silent = active.only_syns() && passive.counts.packets == 0;
+        let pending = passive.only_syns() && (active.only_syns() || active.counts.packets == 0);
         let (failure, by, tries) = match (silent, pending) {
-            (true, _) => (Failure::Unanswered, 1 - opener, opener_flow.syns()),
-            (_, true) => (Failure::HalfOpen, opener, answerer.syns()),
+            (true, _) => (Failure::Unanswered, 1 - opener, active.syns()),
+            (_, true) => (Failure::HalfOpen, opener, passive.syns()),
             _ => return None,
         };
-        Some(FailureDetails {
-            failure,
-            by,
-            stage,
-            tries,
-            waited: self.last.saturating_sub(self.first),
-        })
+        let waited = self.last.saturating_sub(self.first);
+        Some(FailureDetails { failure, by, stage, tries, waited })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Analysis of the data that one end sends.
 
-use super::direction_stats::{DirectionStats, EventQuota, RetransmissionEvent};
+use super::direction_stats::{DirectionStats, EventQuota, Retransmit};
 use super::evidence::NewSegment;
 use super::flight::{Flight, Overlap, Sent};
 use super::negotiated::NegotiatedOptions;
@@ -156,7 +156,7 @@ impl Flow {
         if occupies && !syn {
             match self.sequence_window.check(segment.sequence, start, self.next) {
                 Reach::Within => {}
-                reach => return self.on_out_of_window(segment, reach, context),
+                reach => return self.out_of_window(segment, reach, context),
             }
         }
         if segment.payload > 0 {
@@ -176,12 +176,7 @@ impl Flow {
 
     /// Counts an out-of-window segment; only the second of two nearby ones is analysed.
     #[cold]
-    fn on_out_of_window(
-        &mut self,
-        segment: &Segment,
-        reach: Reach,
-        context: &ConnectionContext<'_>,
-    ) {
+    fn out_of_window(&mut self, segment: &Segment, reach: Reach, context: &ConnectionContext<'_>) {
         self.counts.out_of_window += 1;
         if reach == Reach::Moved {
             self.move_to(segment.sequence);
@@ -394,13 +389,12 @@ impl Flow {
             return true;
         }
         let idle = segment.time.saturating_sub(self.last_sent);
-        let keep_alive =
-            one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
-        if keep_alive {
+        let probe = one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
+        if probe {
             self.on_keep_alive(segment.time);
         }
         self.last_sent = segment.time;
-        keep_alive
+        probe
     }
 
     /// Returns the history of bytes below the highest number sent.
@@ -471,16 +465,8 @@ impl Flow {
         let (next, duplicates) = (self.next, self.recovery.duplicates);
         if let Some(stats) = &mut self.stats {
             let (oldest, repeated) = (sent.start <= self.acknowledged && !opening, resent.repeated);
-            let event = RetransmissionEvent {
-                sent,
-                packets,
-                offset,
-                verdict,
-                next,
-                duplicates,
-                oldest,
-                repeated,
-            };
+            let event =
+                Retransmit { sent, packets, offset, verdict, next, duplicates, oldest, repeated };
             stats.retransmission(&event, context.quota);
             let span = (sent.start, sent.end());
             stats.rounds.retransmitted(segment.time, span, packets, &verdict, wait);

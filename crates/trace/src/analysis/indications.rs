@@ -1,7 +1,7 @@
 //! Loss indications, counted by tcpcast's rule, which classifies each retransmission, and by the
 //! paper's rule.
 
-use super::direction_stats::RetransmissionEvent;
+use super::direction_stats::Retransmit;
 use super::recovery::{Cause, DUPLICATE_THRESHOLD, Kind, Verdict};
 use crate::segment::Nanos;
 
@@ -65,7 +65,7 @@ pub(super) struct PaperRule {
 impl PaperRule {
     /// Returns the indication of a retransmission of the oldest segment, unless it belongs to a
     /// previous indication.
-    pub(super) fn classify(&mut self, event: &RetransmissionEvent) -> Option<Kind> {
+    pub(super) fn classify(&mut self, event: &Retransmit) -> Option<Kind> {
         // A fast retransmit is not repeated, so the second retransmission was caused by the timer.
         let expired = self.fast && event.repeated;
         if event.sent.start < self.recover && !expired {
@@ -133,7 +133,7 @@ mod tests {
         let mut classify = |start, next, duplicates, repeated| {
             let sent = Sent { start, ..Sent::default() };
             let verdict = timeout(1);
-            rule.classify(&RetransmissionEvent {
+            rule.classify(&Retransmit {
                 sent,
                 packets: 1,
                 offset: 0,

@@ -88,7 +88,7 @@ pub(super) struct PathSummary {
 }
 
 impl PathSummary {
-    /// Whether the flights and rounds at the tap are those of the sender.
+    /// Whether flights and rounds at the tap match those at the sender.
     fn near_sender(&self) -> bool {
         let Some(min_rtt) = self.min_rtt else { return false };
         match self.side {

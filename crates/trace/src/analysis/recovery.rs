@@ -288,7 +288,7 @@ impl Recovery {
         }
         let since_progress = run(self.last_advance.max(resent.last_sent.unwrap_or(0)));
         let explained = idle as f64 >= EARLY * min_timeout(sender);
-        if !explained && self.is_timeout_despite_sack(resent, sender, since_progress) {
+        if !explained && self.is_rto_despite_sack(resent, sender, since_progress) {
             return since_progress;
         }
         idle
@@ -298,12 +298,7 @@ impl Recovery {
     /// after an RTO. The sender restarts the timer only for new acknowledgements (RFC 6298, 5.3),
     /// not for SACK, and detects lost retransmissions only by timeout (RFC 6675). RACK detects them
     /// within a round trip or two.
-    fn is_timeout_despite_sack(
-        &self,
-        resent: &Resent,
-        sender: &SenderState<'_>,
-        run: Nanos,
-    ) -> bool {
+    fn is_rto_despite_sack(&self, resent: &Resent, sender: &SenderState<'_>, run: Nanos) -> bool {
         matches!(self.phase, Phase::Repair(Cause::Sack | Cause::Rack))
             && resent.repeated
             && resent.start <= sender.acknowledged
@@ -383,15 +378,15 @@ impl Recovery {
         let silent = quiet(self.last_advance) && resent.last_sent.is_none_or(quiet);
         let near = self.at_sender || sender.near > 0;
         // Linux waits for more duplicates if it detected reordering before.
-        let awaits_more =
+        let reordered =
             self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, sender);
         let nothing_else = match self.phase {
-            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || near && !awaits_more,
-            Phase::Repair(Cause::AfterTimeout) => near && !awaits_more,
+            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || near && !reordered,
+            Phase::Repair(Cause::AfterTimeout) => near && !reordered,
             // Pacing may delay the reaction to a partial acknowledgement.
             Phase::Repair(_) => {
                 let round = sender.estimate.smoothed().unwrap_or(0.0);
-                near && !awaits_more && !self.retransmits_on_partial && idle as f64 >= round / 2.0
+                near && !reordered && !self.retransmits_on_partial && idle as f64 >= round / 2.0
             }
         };
         self.repeats_retransmission(resent, sender) || silent && (late || nothing_else)

@@ -106,7 +106,7 @@ pub struct Counts {
     pub super_segments: u64,
     /// Packets in these frames, not counting the first packet of each frame.
     pub aggregated: u64,
-    /// IP packets of which only the first fragment was analysed.
+    /// IP packets analysed only by their first fragment.
     pub fragments: u64,
     /// Packets with the mark *congestion experienced*.
     pub ce_marks: u64,

@@ -10,7 +10,7 @@ use crate::segment::Segment;
 #[derive(Debug)]
 pub(super) struct Identities {
     hashes: RandomState,
-    /// The same in every run, because results depend on it.
+    /// Fixed hash function, because results depend on it.
     marks: BuildHasherDefault<DefaultHasher>,
     recent: [RecentSegments; 2],
     /// True if frames were captured twice at the tap.

@@ -260,11 +260,8 @@ impl Matching {
             }
         }
         let forgotten = self.waiting.iter().map(|waiting| waiting.forgotten).sum();
-        Comparison {
-            forgotten,
-            dropped: self.records.dropped,
-            ..passage::report(self.records.all())
-        }
+        let dropped = self.records.dropped;
+        Comparison { forgotten, dropped, ..passage::report(self.records.all()) }
     }
 }
 

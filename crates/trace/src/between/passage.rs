@@ -48,7 +48,7 @@ impl Record {
         }
     }
 
-    /// Packets seen at both taps together.
+    /// Sum of the packets seen at both taps.
     pub(super) fn packets(&self) -> u64 {
         self.seen.iter().sum()
     }

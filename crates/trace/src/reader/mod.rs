@@ -12,7 +12,7 @@ mod summary;
 mod zstandard;
 
 pub use source::Stopped;
-pub use summary::{Damage, DamageKind, Skip, Skipped, Summary};
+pub use summary::{Damage, Defect, Skip, Skipped, Summary};
 
 use crate::frame::{self, Link, Tunnels};
 use crate::segment::{Nanos, Segment};
@@ -145,7 +145,7 @@ impl<R: Read> Reader<R> {
             self.check_time(frame.time);
             let result = self.dissect(&frame);
             if !self.buffer.skip(frame.length) {
-                self.stop(DamageKind::RecordCut);
+                self.stop(Defect::RecordCut);
             }
             match result {
                 Ok(()) if self.repeats.is_copy(&self.segment, self.back.is_some()) => {
@@ -278,24 +278,24 @@ impl<R: Read> Reader<R> {
         self.confirm_step_back();
         self.format = Format::Ended;
         if let Some(error) = self.buffer.take_error().filter(|error| !source::is_stopped(error)) {
-            self.summary.add_damage(self.buffer.mark(), DamageKind::Source(error.to_string()));
+            self.summary.add_damage(self.buffer.mark(), Defect::Source(error.to_string()));
         }
     }
 
     /// Ends the reading because of damage. If the source failed, its error is reported instead of
     /// truncation.
     #[cold]
-    fn stop(&mut self, damage: DamageKind) {
+    fn stop(&mut self, damage: Defect) {
         self.confirm_step_back();
         self.format = Format::Ended;
         let error = match damage {
-            DamageKind::HeaderCut | DamageKind::RecordCut => self.buffer.take_error(),
+            Defect::HeaderCut | Defect::RecordCut => self.buffer.take_error(),
             _ => None,
         };
         if error.as_ref().is_some_and(source::is_stopped) {
             return;
         }
-        let damage = error.map_or(damage, |error| DamageKind::Source(error.to_string()));
+        let damage = error.map_or(damage, |error| Defect::Source(error.to_string()));
         self.summary.add_damage(self.buffer.mark(), damage);
     }
 }

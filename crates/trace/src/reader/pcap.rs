@@ -6,7 +6,7 @@
 use super::Frame;
 use super::buffer::{Buffer, CAPACITY};
 use super::bytes::ByteOrder;
-use super::summary::{DamageKind, Summary};
+use super::summary::{Defect, Summary};
 use crate::frame::Link;
 use std::io::Read;
 
@@ -57,9 +57,9 @@ impl Pcap {
         (order, magic): (ByteOrder, u32),
         buffer: &mut Buffer<R>,
         summary: &mut Summary,
-    ) -> Result<Self, DamageKind> {
+    ) -> Result<Self, Defect> {
         if !buffer.ensure(FILE_HEADER) {
-            return Err(DamageKind::HeaderCut);
+            return Err(Defect::HeaderCut);
         }
         let header = buffer.view();
         let version = (order.u16(header, 4), order.u16(header, 6));
@@ -79,7 +79,7 @@ impl Pcap {
         summary.has_interfaces |= pcap.link.has_interface();
         if !matches!(version, (2, _) | (543, 0)) {
             // The magic number is right, so the records are tried anyway.
-            summary.add_damage(0, DamageKind::Version(version.0, version.1));
+            summary.add_damage(0, Defect::Version(version.0, version.1));
         }
         buffer.skip(FILE_HEADER as u64);
         Ok(pcap)
@@ -87,16 +87,13 @@ impl Pcap {
 
     /// Returns the next frame; the caller must skip it.
     #[inline(always)]
-    pub(super) fn next<R: Read>(
-        &self,
-        buffer: &mut Buffer<R>,
-    ) -> Result<Option<Frame>, DamageKind> {
+    pub(super) fn next<R: Read>(&self, buffer: &mut Buffer<R>) -> Result<Option<Frame>, Defect> {
         buffer.set_mark();
         if !buffer.ensure(self.record_header) {
-            return if buffer.view().is_empty() { Ok(None) } else { Err(DamageKind::HeaderCut) };
+            return if buffer.view().is_empty() { Ok(None) } else { Err(Defect::HeaderCut) };
         }
         let Some(header) = buffer.view().first_chunk::<16>() else {
-            return Err(DamageKind::HeaderCut);
+            return Err(Defect::HeaderCut);
         };
         let seconds = u64::from(self.order.u32(header, 0)) * 1_000_000_000;
         let time = seconds + u64::from(self.order.u32(header, 4)) * self.unit;
@@ -108,7 +105,7 @@ impl Pcap {
             Lengths::SmallerIsKept => (first.min(second), first.max(second)),
         };
         if kept > self.longest {
-            return Err(DamageKind::Length(kept));
+            return Err(Defect::Length(kept));
         }
         let length = self.record_header + kept as usize;
         // Only the available part of a truncated record is visible.

@@ -6,7 +6,7 @@ use super::Frame;
 use super::buffer::{Buffer, CAPACITY};
 use super::bytes::ByteOrder;
 use super::clock::{Clock, LATEST};
-use super::summary::{DamageKind, Summary};
+use super::summary::{Defect, Summary};
 use crate::frame::Link;
 use crate::segment::Nanos;
 use std::io::Read;
@@ -68,16 +68,12 @@ impl Pcapng {
         &mut self,
         buffer: &mut Buffer<R>,
         summary: &mut Summary,
-    ) -> Result<Option<Frame>, DamageKind> {
+    ) -> Result<Option<Frame>, Defect> {
         loop {
             buffer.set_mark();
             self.at = buffer.mark();
             if !buffer.ensure(BLOCK_FRAMING) {
-                return if buffer.view().is_empty() {
-                    Ok(None)
-                } else {
-                    Err(DamageKind::HeaderCut)
-                };
+                return if buffer.view().is_empty() { Ok(None) } else { Err(Defect::HeaderCut) };
             }
             let kind = self.order.u32(buffer.view(), 0);
             if kind == SECTION {
@@ -89,7 +85,7 @@ impl Pcapng {
                 return Ok(Some(frame));
             }
             if !buffer.skip(u64::from(length)) {
-                return Err(DamageKind::RecordCut);
+                return Err(Defect::RecordCut);
             }
         }
     }
@@ -100,10 +96,10 @@ impl Pcapng {
         &self,
         length: u32,
         buffer: &'a mut Buffer<R>,
-    ) -> Result<&'a [u8], DamageKind> {
+    ) -> Result<&'a [u8], Defect> {
         let size = length as usize;
         if size < BLOCK_FRAMING || size % 4 != 0 {
-            return Err(DamageKind::BlockLength(length));
+            return Err(Defect::BlockLength(length));
         }
         let end = size - 4;
         if !buffer.ensure(size.min(CAPACITY)) || size > CAPACITY {
@@ -113,7 +109,7 @@ impl Pcapng {
         // The trailing length is checked before the block is parsed.
         match self.order.u32(buffer.view(), end) {
             trailer if trailer == length => Ok(&buffer.view()[BLOCK_HEADER..end]),
-            trailer => Err(DamageKind::Trailer(length, trailer)),
+            trailer => Err(Defect::Trailer(length, trailer)),
         }
     }
 
@@ -124,7 +120,7 @@ impl Pcapng {
         length: u32,
         body: &[u8],
         summary: &mut Summary,
-    ) -> Result<Option<Frame>, DamageKind> {
+    ) -> Result<Option<Frame>, Defect> {
         // Length of the body by the block's length, even if less is available.
         let room = length as usize - BLOCK_FRAMING;
         let needed = match kind {
@@ -135,10 +131,10 @@ impl Pcapng {
             _ => return Ok(None),
         };
         if room < needed {
-            return Err(DamageKind::BlockShort(kind));
+            return Err(Defect::BlockShort(kind));
         }
         if body.len() < needed {
-            return Err(DamageKind::RecordCut);
+            return Err(Defect::RecordCut);
         }
         let packet = match kind {
             PACKET | OLD_PACKET => self.packet(kind, body),
@@ -151,32 +147,32 @@ impl Pcapng {
             }
         };
         if packet.kept as usize > room - packet.from {
-            return Err(DamageKind::BlockShort(kind));
+            return Err(Defect::BlockShort(kind));
         }
         Ok(Some(self.frame(&packet, length, body.len(), summary)))
     }
 
-    fn section(&mut self, body: &[u8]) -> Result<(), DamageKind> {
+    fn section(&mut self, body: &[u8]) -> Result<(), Defect> {
         self.interfaces.clear();
         let (major, minor) = (self.order.u16(body, 4), self.order.u16(body, 6));
-        if major == 1 { Ok(()) } else { Err(DamageKind::Version(major, minor)) }
+        if major == 1 { Ok(()) } else { Err(Defect::Version(major, minor)) }
     }
 
-    fn interface(&mut self, body: &[u8], summary: &mut Summary) -> Result<(), DamageKind> {
+    fn interface(&mut self, body: &[u8], summary: &mut Summary) -> Result<(), Defect> {
         if self.interfaces.len() == MAX_INTERFACES {
-            return Err(DamageKind::Interfaces(MAX_INTERFACES));
+            return Err(Defect::Interfaces(MAX_INTERFACES));
         }
         let (mut resolution, mut offset) = (6, 0);
-        let complete = self.options(&body[8..], |kind, value| match (kind, value.len()) {
+        let valid = self.options(&body[8..], |kind, value| match (kind, value.len()) {
             (OPTION_RESOLUTION, 1..) => resolution = value[0],
             (OPTION_OFFSET, 8..) => offset = self.order.u64(value, 0) as i64,
             _ => {}
         });
-        if !complete {
-            summary.add_damage(self.at, DamageKind::Option);
+        if !valid {
+            summary.add_damage(self.at, Defect::Option);
         }
         let clock = Clock::new(resolution, offset).unwrap_or_else(|| {
-            summary.add_damage(self.at, DamageKind::Resolution(resolution));
+            summary.add_damage(self.at, Defect::Resolution(resolution));
             Clock::MICROSECONDS
         });
         let link = Link::of(u32::from(self.order.u16(body, 0)));
@@ -194,13 +190,13 @@ impl Pcapng {
         let interface = self.order.u32(body, 0) as usize;
         let mut dropped = None;
         let options = body.get(12..).unwrap_or_default();
-        let complete = self.options(options, |kind, value| {
+        let valid = self.options(options, |kind, value| {
             if kind == OPTION_DROPPED && value.len() >= 8 {
                 dropped = Some(self.order.u64(value, 0));
             }
         });
-        if !complete {
-            summary.add_damage(self.at, DamageKind::Option);
+        if !valid {
+            summary.add_damage(self.at, Defect::Option);
         }
         if let (Some(interface), Some(dropped)) = (self.interfaces.get_mut(interface), dropped) {
             let more = dropped.saturating_sub(interface.dropped);
@@ -265,7 +261,7 @@ impl Pcapng {
                 interface.link
             }
             None => {
-                summary.add_damage(self.at, DamageKind::Interface(packet.interface));
+                summary.add_damage(self.at, Defect::Interface(packet.interface));
                 Link::Undescribed
             }
         };
@@ -283,10 +279,10 @@ impl Pcapng {
 }
 
 /// Returns the byte order of a section header block.
-fn byte_order(block: &[u8]) -> Result<ByteOrder, DamageKind> {
+fn byte_order(block: &[u8]) -> Result<ByteOrder, Defect> {
     match (ByteOrder::Little.u32(block, 8), ByteOrder::Big.u32(block, 8)) {
         (BYTE_ORDER_MAGIC, _) => Ok(ByteOrder::Little),
         (_, BYTE_ORDER_MAGIC) => Ok(ByteOrder::Big),
-        (_, other) => Err(DamageKind::ByteOrder(other)),
+        (_, other) => Err(Defect::ByteOrder(other)),
     }
 }

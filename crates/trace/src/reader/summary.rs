@@ -64,7 +64,7 @@ impl Skipped {
 
 /// Damage of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DamageKind {
+pub enum Defect {
     /// The file ends within its header or the header of a record or block.
     #[error("the file ends within a header")]
     HeaderCut,
@@ -115,7 +115,7 @@ pub struct Damage {
     /// Number of frames before it.
     pub frame: u64,
     /// Kind of damage.
-    pub kind: DamageKind,
+    pub kind: Defect,
 }
 
 /// Maximum number of damages listed; the others are counted.
@@ -193,35 +193,24 @@ impl Summary {
         let interfaces = &self.other_interfaces;
         warn(
             self.skipped.other_interface,
-            &format!(
-                "segments skipped: also captured on another interface ({interfaces}); counted once"
-            ),
+            &format!("segments skipped: copies on another interface ({interfaces})"),
         );
         warn(
             self.tunnelled,
-            &format!(
-                "segments read inside tunnels ({}): addresses are those of the inner packets",
-                self.tunnels
-            ),
+            &format!("segments inside tunnels ({}): addresses are the inner ones", self.tunnels),
         );
         warn(
             self.cut_options,
             "segments with truncated or malformed options: SACK blocks may be missing; capture at least \
              128 bytes per packet (tcpdump -s 128)",
         );
-        warn(
-            self.wrong_lengths,
-            "frames longer than their recorded length: the IP length was used",
-        );
+        warn(self.wrong_lengths, "frames longer than recorded: the IP length was used");
         warn(
             self.too_late,
             "frames stamped after the year 2262: that year was used; the clock or the resolution of the \
              capture's interface is wrong",
         );
-        warn(
-            self.untimed,
-            "frames without timestamp: the timestamp of the previous frame was used",
-        );
+        warn(self.untimed, "frames without timestamp: the previous timestamp was used");
         if self.backwards > 0 {
             let max_ms = self.longest_back as f64 / 1e6;
             let times = counted(self.backwards, "times");
@@ -243,7 +232,7 @@ impl Summary {
         self.longest_back = self.longest_back.max(by);
     }
 
-    pub(super) fn add_damage(&mut self, at: u64, kind: DamageKind) {
+    pub(super) fn add_damage(&mut self, at: u64, kind: Defect) {
         if self.damage.len() < MAX_DAMAGE {
             self.damage.push(Damage { at, frame: self.frames, kind });
         } else {

@@ -4,13 +4,13 @@ use crate::writing::*;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Read, Write};
-use tcpcast_trace::{DamageKind, ReadError, Reader, Segment};
+use tcpcast_trace::{Defect, ReadError, Reader, Segment};
 
 const RAW: u32 = 101;
 
 /// A captured transfer of 240 packets.
 const GZIP: &[u8] = include_bytes!("../data/transfer.pcap.gz");
-/// The same capture, compressed by `zstd -19 --check`.
+/// `GZIP`, compressed by `zstd -19 --check`.
 const ZSTD: &[u8] = include_bytes!("../data/transfer.pcap.zst");
 
 fn classic(order: Order, magic: u32, unit_per_second: u64, extra: usize) -> Vec<u8> {
@@ -263,5 +263,5 @@ fn header_only_is_empty_capture() {
     assert!(segments.is_empty() && !summary.is_damaged());
     assert_eq!(summary.warnings(), ["no TCP segment among 0 frames"]);
     let (_, summary) = read(&pcap(RAW, &[])[..23]);
-    assert_eq!(summary.damage[0].kind, DamageKind::HeaderCut);
+    assert_eq!(summary.damage[0].kind, Defect::HeaderCut);
 }
