@@ -75,7 +75,7 @@ pub struct Capture {
     /// The time of day at the link's time 0.
     began: Nanos,
     file: CaptureWriter<Buffered>,
-    fault: Option<io::Error>,
+    error: Option<io::Error>,
 }
 
 impl Capture {
@@ -90,17 +90,17 @@ impl Capture {
             sides: ports.iter().map(|port| port.side).collect(),
             began: began.as_nanos() as Nanos,
             file: CaptureWriter::new(Buffered::new(sink)?)?,
-            fault: None,
+            error: None,
         })
     }
 
     fn packet(&mut self, now: Nanos, port: u16, packet: &[u8]) {
-        if self.sides[usize::from(port)] != self.side || self.fault.is_some() {
+        if self.sides[usize::from(port)] != self.side || self.error.is_some() {
             return;
         }
         let kept = &packet[..packet.len().min(KEPT)];
         let written = self.file.packet(self.began + now, packet.len() as u32, kept);
-        self.fault = written.err();
+        self.error = written.err();
     }
 
     /// Writes the rest.
@@ -109,7 +109,7 @@ impl Capture {
     /// What the sink returned, now or before.
     pub fn end(self) -> io::Result<()> {
         let ended = self.file.into_inner().end();
-        self.fault.map_or(ended, Err)
+        self.error.map_or(ended, Err)
     }
 }
 
@@ -145,9 +145,9 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.leaves(now, due, port, packet);
     }
 
-    fn stood_still(&mut self, away: Nanos) {
-        self.0.stood_still(away);
-        self.1.stood_still(away);
+    fn on_pause(&mut self, paused: Nanos) {
+        self.0.on_pause(paused);
+        self.1.on_pause(paused);
     }
 }
 

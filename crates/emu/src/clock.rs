@@ -1,4 +1,4 @@
-//! The link's time: that of the host, less what it was away.
+//! The link's time: that of the host, less what it was paused.
 //!
 //! A host that stands still for 10 ms would deliver what came due meanwhile as one burst, which
 //! overflows a short queue. So the link's clock stands still with it: everything comes so much
@@ -10,9 +10,9 @@ use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// A pause that is longer counts as the host's absence.
-    patience: Nanos,
+    max_delay: Nanos,
     /// The host's time that is left out.
-    away: Nanos,
+    paused: Nanos,
     pauses: u64,
     longest: Nanos,
     began: Nanos,
@@ -27,8 +27,8 @@ impl Clock {
     #[must_use]
     pub fn starting(host: Nanos) -> Self {
         Self {
-            patience: MILLISECOND,
-            away: 0,
+            max_delay: MILLISECOND,
+            paused: 0,
             pauses: 0,
             longest: 0,
             began: host,
@@ -41,34 +41,34 @@ impl Clock {
     pub fn tick(&mut self, host: Nanos) -> Nanos {
         let expected = self.last.max(self.planned);
         let pause = host.saturating_sub(expected);
-        if pause > self.patience {
-            self.away += pause;
+        if pause > self.max_delay {
+            self.paused += pause;
             self.pauses += 1;
             self.longest = self.longest.max(pause);
         }
         self.last = host;
         self.planned = host;
-        self.at(host)
+        self.now(host)
     }
 
     /// What time it is on the link, within a pass of the loop.
     #[must_use]
-    pub fn at(&self, host: Nanos) -> Nanos {
-        host - self.began - self.away
+    pub fn now(&self, host: Nanos) -> Nanos {
+        host - self.began - self.paused
     }
 
     /// The loop means to sleep until that time of the link, [`NEVER`] if nothing is due; for how
     /// long that is.
     pub fn sleep_until(&mut self, due: Nanos) -> Nanos {
-        let host = if due >= NEVER { NEVER } else { due + self.began + self.away };
+        let host = if due >= NEVER { NEVER } else { due + self.began + self.paused };
         self.planned = host.max(self.last);
         self.planned - self.last
     }
 
     /// How long the clock has stood still.
     #[must_use]
-    pub fn away(&self) -> Nanos {
-        self.away
+    pub fn paused(&self) -> Nanos {
+        self.paused
     }
 
     /// How often, and the longest time.
@@ -98,7 +98,7 @@ mod tests {
         // 10 ms too late: the link is where it was to be, and its next packets keep their distances.
         assert_eq!(clock.sleep_until(30_000_000), 9_500_000);
         assert_eq!(clock.tick(45_000_000), 30_000_000);
-        assert_eq!((clock.away(), clock.pauses()), (10_000_000, (1, 10_000_000)));
+        assert_eq!((clock.paused(), clock.pauses()), (10_000_000, (1, 10_000_000)));
         assert_eq!(clock.sleep_until(31_000_000), 1_000_000);
         assert_eq!(clock.tick(46_000_000), 31_000_000);
         assert_eq!(clock.elapsed(), 41_000_000);

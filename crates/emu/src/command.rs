@@ -3,8 +3,8 @@
 use crate::capture::Capture;
 use crate::forwarding::{Forwarding, Outcome, Stop};
 use crate::namespace::spawn;
-use crate::network::{Host, Network, Way};
-use crate::outside::Outside;
+use crate::network::{Host, Network, DeviceKind};
+use crate::nat::Nat;
 use crate::path::{DirectionConfig, Path, Port, Side, ipv6};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -32,11 +32,11 @@ pub const PEER: &str = "TCPCAST_PEER";
 pub const PEER6: &str = "TCPCAST_PEER6";
 
 /// How long the near program waits for the far one to listen.
-const LISTENS_WITHIN: Duration = Duration::from_secs(1);
-/// How long the far program may go on when the near one has ended, and then, when it was asked to.
-const FAR_GOES_ON: Duration = Duration::from_millis(500);
-const FAR_ENDS_WITHIN: Duration = Duration::from_millis(200);
-/// The status of a program that was not found, as shells have it.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the far program may go on when the near one has ended, and then, when it was stop_handle to.
+const FAR_GRACE: Duration = Duration::from_millis(500);
+const FAR_TERM_TIMEOUT: Duration = Duration::from_millis(200);
+/// The status of a program that was not result, as shells have it.
 const NOT_FOUND: i32 = 127;
 
 /// What is run, over which link.
@@ -44,7 +44,7 @@ const NOT_FOUND: i32 = 127;
 pub struct LinkCommand {
     /// The link from the near to the far end.
     pub forward: DirectionConfig,
-    /// The other way.
+    /// The other device.
     pub back: DirectionConfig,
     /// Propagation from near to far, and back.
     pub delays: (Nanos, Nanos),
@@ -55,11 +55,11 @@ pub struct LinkCommand {
     /// The same for the far end.
     pub far: Option<Vec<OsString>>,
     /// How the ends are joined to the link, where it is not left to the machine.
-    pub way: Option<Way>,
+    pub device: Option<DeviceKind>,
     /// Where packets at one side are written.
     pub capture: Option<(Side, File)>,
     /// The host, where what it reaches is reached from the near end.
-    pub outside: Option<Outside>,
+    pub nat: Option<Nat>,
     /// Most bytes of memory for packets.
     pub memory: usize,
 }
@@ -70,11 +70,11 @@ pub struct Ended {
     /// The near program's exit status; 128 and the signal where one ended it.
     pub status: i32,
     /// How the ends were joined to the link.
-    pub way: Way,
+    pub device: DeviceKind,
     /// How the link fared.
     pub outcome: Outcome,
     /// Why the capture is not whole.
-    pub capture_fault: Option<io::Error>,
+    pub capture_error: Option<io::Error>,
 }
 
 /// What went wrong before the programs ran, or while they did.
@@ -89,7 +89,7 @@ pub enum LinkError {
     /// The loop failed.
     #[error("the link failed: {0}")]
     Loop(io::Error),
-    /// Whoever asked has gone.
+    /// Whoever stop_handle has gone.
     #[error("whoever started the link has ended")]
     Abandoned,
 }
@@ -107,7 +107,7 @@ impl LinkError {
 
 impl LinkCommand {
     /// Runs the programs and the link between them until the near one ends, in the first process of
-    /// a sandbox; `lifeline` closes when whoever asked has gone.
+    /// a sandbox; `lifeline` closes when whoever stop_handle has gone.
     ///
     /// # Errors
     /// [`LinkError`] says what failed.
@@ -118,23 +118,23 @@ impl LinkCommand {
             Port { side: Side::Far, address: FAR, forward: 0, back: 0 },
         ];
         let children = Children::new(lifeline).map_err(LinkError::Loop)?;
-        let (mut network, devices) = Network::new(&ports, &vec![self.mtu; ports.len()], self.way)
+        let (mut network, devices) = Network::new(&ports, &vec![self.mtu; ports.len()], self.device)
             .map_err(LinkError::Network)?;
         network.add_ipv6();
         let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
         let mut capture = capture.transpose().map_err(LinkError::Loop)?;
         let mut path = Path::new(self.forward, self.back, ports, self.memory);
-        let mut way_out = None;
-        if let (Some(outside), Some(far)) = (self.outside, network.hosts.last()) {
-            path = path.with_way_out();
-            way_out = Some(outside.join(far).map_err(LinkError::Network)?);
+        let mut nat_guard = None;
+        if let (Some(nat), Some(far)) = (self.nat, network.hosts.last()) {
+            path = path.with_default_port();
+            nat_guard = Some(nat.join(far).map_err(LinkError::Network)?);
         }
         let mut forwarding = Forwarding::new(path, devices).map_err(LinkError::Loop)?;
         let stop = Stop::new().map_err(LinkError::Loop)?;
         let (ended, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
-            let asked = stop.clone();
+            let stop_handle = stop.clone();
             let capture = &mut capture;
-            let work = spawn(scope, move || forwarding.run(&asked, capture));
+            let work = spawn(scope, move || forwarding.run(&stop_handle, capture));
             let work = work.map_err(LinkError::Loop)?;
             let ended = children.run(&network, &self.near, self.far.as_deref());
             stop.stop();
@@ -143,9 +143,9 @@ impl LinkCommand {
         let panicked = |_| LinkError::Loop(io::Error::other("its loop panicked"));
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
         outcome.missed += network.drops();
-        drop(way_out);
-        let capture_fault = capture.and_then(|capture| capture.end().err());
-        Ok(Ended { status: ended?, way: network.way, outcome, capture_fault })
+        drop(nat_guard);
+        let capture_error = capture.and_then(|capture| capture.end().err());
+        Ok(Ended { status: ended?, device: network.device, outcome, capture_error })
     }
 }
 
@@ -174,19 +174,19 @@ impl<'a> Children<'a> {
         let [here, there, ..] = &network.hosts[..] else {
             return Err(LinkError::Network(io::Error::other("an end is missing")));
         };
-        let mut behind = None;
+        let mut far_child = None;
         if let Some(far) = far {
-            behind = Some(start(there, far, here, Stdio::null())?);
+            far_child = Some(start(there, far, here, Stdio::null())?);
             wait_for_listener(there);
         }
         let program = start(here, near, there, Stdio::inherit())?;
-        let status = self.wait_for(program, &mut behind, None)?.unwrap_or(3);
-        if let Some(far) = behind {
-            let left = self.wait_for(far, &mut behind, Some(FAR_GOES_ON))?;
+        let status = self.wait_for(program, &mut far_child, None)?.unwrap_or(3);
+        if let Some(far) = far_child {
+            let left = self.wait_for(far, &mut far_child, Some(FAR_GRACE))?;
             if left.is_none() {
                 // It may have ended by itself meanwhile.
                 let _ = kill(far, Signal::SIGTERM);
-                self.wait_for(far, &mut behind, Some(FAR_ENDS_WITHIN))?;
+                self.wait_for(far, &mut far_child, Some(FAR_TERM_TIMEOUT))?;
             }
         }
         Ok(status)
@@ -212,11 +212,11 @@ impl<'a> Children<'a> {
             let limit = left.map_or(PollTimeout::NONE, |left| {
                 PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
             });
-            let (hears, lives) = (self.signals.as_fd(), self.lifeline.as_fd());
-            let mut polled = [hears, lives].map(|end| PollFd::new(end, PollFlags::POLLIN));
+            let (signals, lifeline) = (self.signals.as_fd(), self.lifeline.as_fd());
+            let mut polled = [signals, lifeline].map(|end| PollFd::new(end, PollFlags::POLLIN));
             match poll(&mut polled, limit) {
                 Ok(_) | Err(Errno::EINTR) => {}
-                Err(fault) => return Err(LinkError::Loop(fault.into())),
+                Err(error) => return Err(LinkError::Loop(error.into())),
             }
             if polled[1].any() == Some(true) {
                 return Err(LinkError::Abandoned);
@@ -229,16 +229,16 @@ impl<'a> Children<'a> {
 
 /// Takes all children that have ended; the status of the one that is waited for.
 fn reap(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
-    let mut found = None;
+    let mut result = None;
     loop {
         let (ended, status) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::Exited(ended, code)) => (ended, code),
             Ok(WaitStatus::Signaled(ended, signal, _)) => (ended, 128 + signal as i32),
-            Ok(WaitStatus::StillAlive) | Err(_) => return found,
+            Ok(WaitStatus::StillAlive) | Err(_) => return result,
             Ok(_) => continue,
         };
         if ended == child {
-            found = Some(status);
+            result = Some(status);
         }
         if *other == Some(ended) {
             *other = None;
@@ -259,15 +259,15 @@ fn start(host: &Host, program: &[OsString], peer: &Host, input: Stdio) -> Result
         }
         command.spawn()
     });
-    let named = |fault| LinkError::Program(name.to_string_lossy().into_owned(), fault);
+    let named = |error| LinkError::Program(name.to_string_lossy().into_owned(), error);
     started.map(|child| Pid::from_raw(child.id() as i32)).map_err(named)
 }
 
 /// Waits until something listens at a host, for a second at the most.
 fn wait_for_listener(host: &Host) {
-    let until = Instant::now() + LISTENS_WITHIN;
+    let until = Instant::now() + LISTEN_TIMEOUT;
     let waited = host.namespace.within(|| {
-        while !listens() && Instant::now() < until {
+        while !has_listener() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -277,7 +277,7 @@ fn wait_for_listener(host: &Host) {
 }
 
 /// Whether a TCP socket listens, or a UDP socket has a port, in the thread's network namespace.
-fn listens() -> bool {
+fn has_listener() -> bool {
     const LISTENING: &str = "0A";
     let lines = |name: &str| {
         ["", "6"].map(|version| {

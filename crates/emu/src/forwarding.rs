@@ -8,7 +8,7 @@
 //! alone would be late by tens of microseconds.
 
 use crate::clock::Clock;
-use crate::device::{Device, waiting_end};
+use crate::device::{Device, poll_fd};
 use crate::path::{InTransit, Observer, Path, Report};
 use crate::scheduling;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -33,29 +33,29 @@ pub const LATE: Nanos = MILLISECOND;
 /// Ends the loop from another thread.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    asked: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
     wake: Arc<EventFd>,
 }
 
 impl Stop {
-    /// Not asked yet.
+    /// Not requested yet.
     ///
     /// # Errors
     /// There are no descriptors left.
     pub fn new() -> io::Result<Self> {
         let wake = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self { asked: Arc::new(AtomicBool::new(false)), wake: Arc::new(wake) })
+        Ok(Self { requested: Arc::new(AtomicBool::new(false)), wake: Arc::new(wake) })
     }
 
     /// Asks the loop to end.
     pub fn stop(&self) {
-        self.asked.store(true, Ordering::Release);
-        // It fails only where it was asked 2^64 times.
+        self.requested.store(true, Ordering::Release);
+        // It fails only where it was requested 2^64 times.
         let _ = self.wake.write(1);
     }
 
-    fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
+    fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
     }
 }
 
@@ -67,9 +67,9 @@ pub struct Outcome {
     /// How long it ran, by the host's clock.
     pub elapsed: Nanos,
     /// How long the link's clock stood still, how often, and the longest time.
-    pub away: Nanos,
+    pub paused: Nanos,
     /// How often it did.
-    pub pauses: u64,
+    pub pause_count: u64,
     /// The longest time.
     pub longest_pause: Nanos,
     /// Packets that the kernel dropped in front of the link.
@@ -83,7 +83,7 @@ pub struct Forwarding {
     path: Path,
     devices: Vec<Box<dyn Device>>,
     /// The devices' descriptors, and that of [`Stop`].
-    waiting: Vec<OwnedFd>,
+    poll_fds: Vec<OwnedFd>,
     clock: Clock,
     began: Instant,
     missed: u64,
@@ -99,9 +99,9 @@ impl Forwarding {
     /// # Errors
     /// There are no descriptors left.
     pub fn new(path: Path, devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
-        let waiting = devices.iter().map(|device| waiting_end(&**device));
+        let waiting = devices.iter().map(|device| poll_fd(&**device));
         Ok(Self {
-            waiting: waiting.collect::<io::Result<_>>()?,
+            poll_fds: waiting.collect::<io::Result<_>>()?,
             path,
             devices,
             clock: Clock::starting(0),
@@ -118,24 +118,24 @@ impl Forwarding {
         self.began.elapsed().as_nanos() as Nanos
     }
 
-    /// Moves packets until it is asked to stop.
+    /// Moves packets until it is requested to stop.
     ///
     /// # Errors
     /// What waiting returned; devices that fail are left alone.
     pub fn run(&mut self, stop: &Stop, observer: &mut impl Observer) -> io::Result<Outcome> {
-        scheduling::wake_soon();
-        let _awake = scheduling::stay_awake();
+        scheduling::reduce_wakeup_latency();
+        let _awake = scheduling::prevent_deep_idle();
         let mut spin = SPIN.0;
-        let waiting = std::mem::take(&mut self.waiting);
+        let waiting = std::mem::take(&mut self.poll_fds);
         let ends = waiting.iter().map(AsFd::as_fd).chain([stop.wake.as_fd()]);
         let mut polled: Vec<PollFd> = ends.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
         self.began = Instant::now();
         self.clock = Clock::starting(0);
-        while !stop.is_asked() {
-            let away = self.clock.away();
+        while !stop.is_requested() {
+            let paused = self.clock.paused();
             let now = self.clock.tick(self.host());
-            if self.clock.away() > away {
-                observer.stood_still(self.clock.away());
+            if self.clock.paused() > paused {
+                observer.on_pause(self.clock.paused());
             }
             self.read(now, &polled, observer);
             self.write(observer);
@@ -174,8 +174,8 @@ impl Forwarding {
     }
 
     fn write(&mut self, observer: &mut impl Observer) {
-        let now = self.clock.at(self.host());
-        self.path.catch_up(now, observer);
+        let now = self.clock.now(self.host());
+        self.path.advance_to(now, observer);
         self.leaving.clear();
         while self.leaving.len() < BATCH {
             let Some(packet) = self.path.leave(now, observer) else { break };
@@ -199,15 +199,15 @@ impl Forwarding {
 
     fn outcome(&mut self) -> Outcome {
         self.missed += self.devices.iter_mut().map(|device| device.missed()).sum::<u64>();
-        let (pauses, longest_pause) = self.clock.pauses();
+        let (pause_count, longest_pause) = self.clock.pauses();
         let cpu = getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| {
             (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) * 1000
         });
         Outcome {
             path: self.path.report(),
             elapsed: self.clock.elapsed(),
-            away: self.clock.away(),
-            pauses,
+            paused: self.clock.paused(),
+            pause_count,
             longest_pause,
             missed: self.missed,
             cpu: cpu as Nanos,
@@ -221,7 +221,7 @@ fn wait(polled: &mut [PollFd], sleep: Nanos) -> io::Result<i32> {
     match ppoll(polled, limit, None) {
         Ok(ready) => Ok(ready),
         Err(nix::errno::Errno::EINTR) => Ok(1),
-        Err(fault) => Err(fault.into()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -238,19 +238,19 @@ impl Outcome {
         }
         let delivered = forward.lateness.count() + back.lateness.count();
         let late = forward.lateness.above(LATE) + back.lateness.above(LATE);
-        lateness(late, delivered, self.away, self.elapsed)
+        lateness(late, delivered, self.paused, self.elapsed)
     }
 }
 
 /// Why a link is too late for its figures: more than 1 % of its packets were handed over more than
 /// [`LATE`] behind their time, or its clock stood still for more than 5 % of the time.
-pub(crate) fn lateness(late: u64, delivered: u64, away: Nanos, elapsed: Nanos) -> Option<String> {
+pub(crate) fn lateness(late: u64, delivered: u64, paused: Nanos, elapsed: Nanos) -> Option<String> {
     if late * 100 > delivered {
         let share = late as f64 * 100.0 / delivered as f64;
         return Some(format!("{share:.1} % of the packets were more than 1 ms late"));
     }
-    if away * 20 > elapsed {
-        let share = away as f64 * 100.0 / elapsed as f64;
+    if paused * 20 > elapsed {
+        let share = paused as f64 * 100.0 / elapsed as f64;
         return Some(format!("this machine stood still for {share:.1} % of the time"));
     }
     None

@@ -25,7 +25,7 @@ pub mod device;
 pub mod forwarding;
 pub mod namespace;
 pub mod network;
-pub mod outside;
+pub mod nat;
 pub mod path;
 pub mod sandbox;
 mod scheduling;

@@ -66,7 +66,7 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
 }
 
 /// The message about a thread that was not started.
-pub(crate) fn no_thread(fault: io::Error) -> io::Error {
+pub(crate) fn no_thread(error: io::Error) -> io::Error {
     let what = "raise the limits of processes and memory (ulimit -u, ulimit -v)";
-    io::Error::new(fault.kind(), format!("cannot start a thread: {fault}; {what}"))
+    io::Error::new(error.kind(), format!("cannot start a thread: {error}; {what}"))
 }

@@ -61,12 +61,12 @@ pub fn run(inside: impl FnOnce() -> i32) -> Result<i32, SandboxError> {
                 Ok(WaitStatus::Exited(_, code)) => return Ok(code),
                 Ok(WaitStatus::Signaled(_, signal, _)) => return Ok(128 + signal as i32),
                 Ok(_) | Err(Errno::EINTR) => {}
-                Err(fault) => return Err(SandboxError::Process(fault)),
+                Err(error) => return Err(SandboxError::Process(error)),
             }
         },
         ForkResult::Child => {
             let _ = set_pdeathsig(Signal::SIGKILL);
-            own_proc();
+            mount_proc();
             let code = inside();
             // SAFETY: it ends the process without running what the parent registered for its own end.
             #[allow(unsafe_code)]
@@ -84,7 +84,7 @@ fn enter() -> Result<(), SandboxError> {
         Err(Errno::EPERM) => {
             let (user, group) = (geteuid(), getegid());
             unshare(CloneFlags::CLONE_NEWUSER).map_err(SandboxError::Refused)?;
-            name_user(user, group).map_err(SandboxError::Mapping)?;
+            map_user(user, group).map_err(SandboxError::Mapping)?;
             unshare(all).map_err(SandboxError::Refused)
         }
         other => other.map_err(SandboxError::Refused),
@@ -92,7 +92,7 @@ fn enter() -> Result<(), SandboxError> {
 }
 
 /// The user is who it was, and nobody else is there: user_namespaces(7).
-fn name_user(user: Uid, group: Gid) -> io::Result<()> {
+fn map_user(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
@@ -100,7 +100,7 @@ fn name_user(user: Uid, group: Gid) -> io::Result<()> {
 
 /// Shows the processes of this PID namespace alone in `/proc`. In some containers that is not
 /// allowed: then all are shown, which harms nothing.
-fn own_proc() {
+fn mount_proc() {
     let nothing = None::<&str>;
     let private = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     if mount(nothing, "/", nothing, private, nothing).is_ok() {

@@ -28,24 +28,24 @@ struct Attributes {
 
 /// Has the calling thread wake as soon as it can. What the kernel refuses or does not know is left as
 /// it is: the lateness of packets tells.
-pub(crate) fn wake_soon() {
+pub(crate) fn reduce_wakeup_latency() {
     // Timers of a thread may be late by 50 us unless it says otherwise.
     let _ = nix::sys::prctl::set_timerslack(1);
-    if !ask(NICE) {
-        ask(0);
+    if !set_attributes(NICE) {
+        set_attributes(0);
     }
 }
 
 /// Keeps processors from idling so deeply that waking takes them a tenth of a millisecond, until it is
 /// dropped. Nobody but root may ask for that (the kernel's PM QoS); for others nothing changes.
-pub(crate) fn stay_awake() -> Option<File> {
+pub(crate) fn prevent_deep_idle() -> Option<File> {
     let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
     // The most microseconds that waking may take.
     file.write_all(&0_i32.to_ne_bytes()).ok()?;
     Some(file)
 }
 
-fn ask(nice: i32) -> bool {
+fn set_attributes(nice: i32) -> bool {
     let size = size_of::<Attributes>() as u32;
     let attributes = Attributes { size, nice, runtime: SLICE, ..Attributes::default() };
     // SAFETY: the kernel reads `size` bytes of `attributes`, which are all of it. No library has

@@ -16,10 +16,10 @@ impl Ended {
             let _ = writeln!(text, "{key} {value}");
         };
         put("status", &self.status);
-        put("way", &self.way.name());
+        put("way", &self.device.name());
         put("elapsed_ns", &outcome.elapsed);
-        put("away_ns", &outcome.away);
-        put("pauses", &outcome.pauses);
+        put("away_ns", &outcome.paused);
+        put("pauses", &outcome.pause_count);
         put("longest_pause_ns", &outcome.longest_pause);
         put("missed", &outcome.missed);
         put("cpu_ns", &outcome.cpu);
@@ -28,8 +28,8 @@ impl Ended {
         if let Some(reason) = outcome.distortion() {
             put("distortion", &reason);
         }
-        if let Some(fault) = &self.capture_fault {
-            put("capture_fault", fault);
+        if let Some(error) = &self.capture_error {
+            put("capture_fault", error);
         }
         text
     }
@@ -56,11 +56,11 @@ fn direction(
         ("in_transit", in_transit),
         ("wait_mean_ns", waits.mean()),
         ("wait_p95_ns", waits.quantile(0.95)),
-        ("wait_max_ns", waits.most()),
+        ("wait_max_ns", waits.max()),
         ("late_mean_ns", lateness.mean()),
         ("late_p50_ns", lateness.quantile(0.5)),
         ("late_p99_ns", lateness.quantile(0.99)),
-        ("late_max_ns", lateness.most()),
+        ("late_max_ns", lateness.max()),
     ];
     for (key, number) in numbers {
         put(&format!("{name}.{key}"), &number);

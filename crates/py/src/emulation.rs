@@ -93,8 +93,8 @@ mod linux {
     use std::io::{self, Write};
     use std::os::fd::OwnedFd;
     use tcpcast_emu::command::LinkCommand;
-    use tcpcast_emu::network::Way;
-    use tcpcast_emu::outside::Outside;
+    use tcpcast_emu::network::DeviceKind;
+    use tcpcast_emu::nat::Nat;
     use tcpcast_emu::path::Side;
     use tcpcast_emu::sandbox;
 
@@ -105,8 +105,8 @@ mod linux {
         let mut command = link.into_command()?;
         if nat {
             // Whoever reads it may have gone; then nobody reads the status either.
-            match Outside::here() {
-                Ok(outside) => command.outside = Some(outside),
+            match Nat::here() {
+                Ok(outside) => command.nat = Some(outside),
                 Err(fault) => {
                     let _ = writeln!(answer, "fault {fault}");
                     return Ok(3);
@@ -153,8 +153,8 @@ mod linux {
             }
             let way = match self.device.as_deref() {
                 None => None,
-                Some("tun") => Some(Way::Tap),
-                Some("veth") => Some(Way::Veth),
+                Some("tun") => Some(DeviceKind::Tap),
+                Some("veth") => Some(DeviceKind::Veth),
                 Some(other) => return Err(unknown("device", other)),
             };
             let capture = match self.capture {
@@ -163,7 +163,7 @@ mod linux {
             };
             let (near, far, mtu, memory) = (self.near, self.far, self.mtu, self.most_bytes);
             let outside = None;
-            Ok(LinkCommand { forward, back, delays, mtu, near, far, way, capture, outside, memory })
+            Ok(LinkCommand { forward, back, delays, mtu, near, far, device: way, capture, nat: outside, memory })
         }
     }
 

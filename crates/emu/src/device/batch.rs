@@ -7,7 +7,7 @@ use io_uring::{IoUring, opcode, types};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Most writes of a call.
-const MOST: usize = 64;
+const MAX_WRITES: usize = 64;
 /// The file as the ring knows it.
 const DEVICE: types::Fixed = types::Fixed(0);
 /// Where a file has no offset.
@@ -20,24 +20,24 @@ impl Batch {
     /// A ring of the calling thread; `None` where the kernel has none, or forbids it to this process.
     pub(super) fn new(device: BorrowedFd<'_>) -> Option<Self> {
         // Rings of one thread came with Linux 6.0; before 5.11 a write to TAP went to another thread.
-        let ring = IoUring::builder().setup_single_issuer().build(MOST as u32).ok()?;
+        let ring = IoUring::builder().setup_single_issuer().build(MAX_WRITES as u32).ok()?;
         ring.submitter().register_files(&[device.as_raw_fd()]).ok()?;
         Some(Self(ring))
     }
 
     /// Writes the packets in some cells with their headers; which were not taken, by their place.
     pub(super) fn write(&mut self, slab: &Slab, cells: &[u32], lost: &mut Vec<usize>) {
-        for (batch, cells) in cells.chunks(MOST).enumerate() {
+        for (batch, cells) in cells.chunks(MAX_WRITES).enumerate() {
             let mut left = cells.len();
             for (at, cell) in cells.iter().enumerate() {
                 let bytes = frame::of(slab, *cell);
                 let write = opcode::Write::new(DEVICE, bytes.as_ptr(), bytes.len() as u32);
-                let entry = write.offset(NOWHERE).build().user_data((batch * MOST + at) as u64);
+                let entry = write.offset(NOWHERE).build().user_data((batch * MAX_WRITES + at) as u64);
                 // SAFETY: the bytes are in the slab, which is borrowed until all writes are done.
                 #[allow(unsafe_code)]
                 let pushed = unsafe { self.0.submission().push(&entry) };
                 if pushed.is_err() {
-                    lost.push(batch * MOST + at);
+                    lost.push(batch * MAX_WRITES + at);
                     left -= 1;
                 }
             }

@@ -15,7 +15,7 @@ mod tap;
 mod veth;
 
 pub(crate) use frame::{HOST_MAC, LINK_MAC};
-pub use packet_socket::{Heard, PacketSocket};
+pub use packet_socket::{PacketDirection, PacketSocket};
 pub use tap::Tap;
 pub use veth::Veth;
 pub(crate) use veth::without_offloads;
@@ -35,8 +35,8 @@ pub struct Received {
 
 /// Moves packets between a namespace and the slab, without waiting.
 pub trait Device: AsFd + Send {
-    /// Takes at most `most` of the packets that wait, and says in which cells they are.
-    fn receive(&mut self, slab: &mut Slab, most: usize, cells: &mut Vec<u32>) -> Received;
+    /// Takes at max `max` of the packets that wait, and says in which cells they are.
+    fn receive(&mut self, slab: &mut Slab, max: usize, cells: &mut Vec<u32>) -> Received;
 
     /// Hands packets over, and says which were not taken, by their place among the cells. Whoever
     /// calls gives the cells back.
@@ -50,7 +50,7 @@ pub trait Device: AsFd + Send {
 ///
 /// # Errors
 /// There are no descriptors left.
-pub fn waiting_end(device: &dyn Device) -> io::Result<OwnedFd> {
+pub fn poll_fd(device: &dyn Device) -> io::Result<OwnedFd> {
     device.as_fd().try_clone_to_owned()
 }
 

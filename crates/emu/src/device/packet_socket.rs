@@ -6,7 +6,7 @@
 
 use super::ring::Ring;
 use super::{Received, checked, instruction, program};
-use crate::path::{MOST_BYTES, Slab};
+use crate::path::{MAX_BYTES, Slab};
 use nix::libc;
 use nix::sys::socket::{getsockopt, sockopt::SocketError};
 use std::io;
@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Which packets of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum PacketDirection {
     /// Those that come in.
     Incoming,
     /// Those that go out.
@@ -53,20 +53,20 @@ impl PacketSocket {
     ///
     /// # Errors
     /// The namespace is not the caller's, or there is no memory for the ring.
-    pub fn new(interface: u32, heard: Heard, frames: usize) -> io::Result<Self> {
+    pub fn new(interface: u32, direction: PacketDirection, frames: usize) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers are passed, and the descriptor is nobody else's.
         #[allow(unsafe_code)]
         let socket =
             unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, kind, 0))?) };
-        match heard {
-            Heard::Incoming => {
+        match direction {
+            PacketDirection::Incoming => {
                 let one: libc::c_int = 1;
                 set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &one)?;
                 // What the link itself sends does not come back.
                 set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one)?;
             }
-            Heard::Outgoing => leave_out_incoming(&socket)?,
+            PacketDirection::Outgoing => accept_only_outgoing(&socket)?,
         }
         let ring = Ring::new(&socket, frames)?;
         bind(&socket, interface)?;
@@ -77,18 +77,18 @@ impl PacketSocket {
     pub(super) fn receive(
         &mut self,
         slab: &mut Slab,
-        most: usize,
+        max: usize,
         cells: &mut Vec<u32>,
     ) -> Received {
         let mut received = Received::default();
-        for taken in 0..most {
+        for taken in 0..max {
             let cell = slab.take();
             let bytes = match cell {
                 Some(cell) => self.ring.take(slab.room(cell)),
                 None => self.ring.take(&mut []),
             };
             match (bytes, cell) {
-                (Some(bytes), Some(cell)) if bytes <= MOST_BYTES => {
+                (Some(bytes), Some(cell)) if bytes <= MAX_BYTES => {
                     slab.set_length(cell, bytes);
                     cells.push(cell);
                 }
@@ -99,7 +99,7 @@ impl PacketSocket {
                         continue;
                     }
                     if taken == 0 {
-                        // What woke the loop is a fault, of an interface that was taken down: asked
+                        // What woke the loop is a error, of an interface that was taken down: asked
                         // for, it is forgotten.
                         let _ = getsockopt(&self.socket, SocketError);
                     }
@@ -123,7 +123,7 @@ impl AsFd for PacketSocket {
 }
 
 /// Has the kernel hand over what goes out alone.
-fn leave_out_incoming(socket: &OwnedFd) -> io::Result<()> {
+fn accept_only_outgoing(socket: &OwnedFd) -> io::Result<()> {
     let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
     let mut instructions = [
         instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, kind, 0),

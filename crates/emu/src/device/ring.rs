@@ -89,7 +89,7 @@ impl Ring {
     pub(super) fn missed(&self, socket: &OwnedFd) -> u64 {
         let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes, those of `stats`.
+        // SAFETY: the kernel writes at max `length` bytes, those of `stats`.
         #[allow(unsafe_code)]
         let result = unsafe {
             let value = std::ptr::from_mut(&mut stats).cast();

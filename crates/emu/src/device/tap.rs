@@ -65,8 +65,8 @@ impl AsFd for Tap {
 }
 
 impl Device for Tap {
-    fn receive(&mut self, slab: &mut Slab, most: usize, cells: &mut Vec<u32>) -> Received {
-        self.packets.receive(slab, most, cells)
+    fn receive(&mut self, slab: &mut Slab, max: usize, cells: &mut Vec<u32>) -> Received {
+        self.packets.receive(slab, max, cells)
     }
 
     fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>) {

@@ -44,7 +44,7 @@ pub fn without_offloads(interface: &str) -> io::Result<()> {
             unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
         match checked(result) {
             // What the device has not got is off.
-            Err(fault) if fault.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
             other => drop(other?),
         }
     }
@@ -58,8 +58,8 @@ impl AsFd for Veth {
 }
 
 impl Device for Veth {
-    fn receive(&mut self, slab: &mut Slab, most: usize, cells: &mut Vec<u32>) -> Received {
-        self.packets.receive(slab, most, cells)
+    fn receive(&mut self, slab: &mut Slab, max: usize, cells: &mut Vec<u32>) -> Received {
+        self.packets.receive(slab, max, cells)
     }
 
     fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>) {

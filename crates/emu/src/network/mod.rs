@@ -2,7 +2,7 @@
 
 mod netlink;
 
-use crate::device::{Device, HOST_MAC, Heard, LINK_MAC, PacketSocket, Tap, Veth, without_offloads};
+use crate::device::{Device, HOST_MAC, PacketDirection, LINK_MAC, PacketSocket, Tap, Veth, without_offloads};
 use crate::namespace::Namespace;
 use crate::path::{Port, Side, ipv6};
 pub(crate) use netlink::Netlink;
@@ -15,15 +15,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// The interface of every host.
 pub(crate) const INTERFACE: &str = "link0";
 /// Packets that wait in an interface for the link to read them.
-const WAITING: u32 = 10_000;
+const QUEUE_LENGTH: u32 = 10_000;
 
 /// Packets that wait for the link behind it, in 2 KiB of memory each: those of the far host, and of
 /// all near ones together, of which each has that many at least.
-const HEARD: (usize, usize) = (8192, 512);
+const RING_FRAMES: (usize, usize) = (8192, 512);
 
 /// How packets get from a namespace to the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum DeviceKind {
     /// A TAP device.
     Tap,
     /// A veth pair, with a packet socket at the link's end.
@@ -45,7 +45,7 @@ pub struct Host {
 #[derive(Debug)]
 pub struct Network {
     /// How they are joined to the link.
-    pub way: Way,
+    pub device: DeviceKind,
     /// They.
     pub hosts: Vec<Host>,
 }
@@ -53,7 +53,7 @@ pub struct Network {
 impl Network {
     /// Makes a host for each port, and the devices between them and the link, in the calling
     /// thread's network namespace where that has to have one end of them. `mtus` has the longest
-    /// packet of each host, with its IP header. Where `way` is not given, TAP if its file can be
+    /// packet of each host, with its IP header. Where `device` is not given, TAP if its file can be
     /// opened, else veth.
     ///
     /// # Errors
@@ -61,26 +61,26 @@ impl Network {
     pub fn new(
         ports: &[Port],
         mtus: &[u32],
-        way: Option<Way>,
+        device: Option<DeviceKind>,
     ) -> io::Result<(Self, Vec<Box<dyn Device>>)> {
-        let way = way.unwrap_or_else(Way::at_hand);
+        let device = device.unwrap_or_else(DeviceKind::available);
         let (mut hosts, mut devices) = (Vec::new(), Vec::new());
         let near = ports.iter().filter(|port| port.side == Side::Near).count().max(1);
         for (number, (port, mtu)) in ports.iter().zip(mtus).enumerate() {
             let namespace = Namespace::new()?;
             let share = if port.side == Side::Near { near } else { 1 };
-            let end = End { namespace: &namespace, address: port.address, mtu: *mtu };
-            devices.push(way.join(&end, number, (HEARD.0 / share).max(HEARD.1))?);
+            let end = HostSetup { namespace: &namespace, address: port.address, mtu: *mtu };
+            devices.push(device.join(&end, number, (RING_FRAMES.0 / share).max(RING_FRAMES.1))?);
             hosts.push(Host { namespace, address: port.address, has_ipv6: false });
         }
-        Ok((Self { way, hosts }, devices))
+        Ok((Self { device, hosts }, devices))
     }
 
     /// Gives all hosts an address of IPv6; where the kernel has none, they go without.
     pub fn add_ipv6(&mut self) {
         for host in &mut self.hosts {
             let address = ipv6(host.address);
-            host.has_ipv6 = host.namespace.within(|| speak_ipv6(address)).is_ok();
+            host.has_ipv6 = host.namespace.within(|| enable_ipv6(address)).is_ok();
         }
     }
 
@@ -90,7 +90,7 @@ impl Network {
         let of = |host: &Host| {
             let (received, sent) = host.namespace.within(|| Netlink::new()?.drops(INTERFACE))?;
             // A TAP device refuses all that is sent, when the link has had it.
-            Ok::<_, io::Error>(if self.way == Way::Tap { received } else { received + sent })
+            Ok::<_, io::Error>(if self.device == DeviceKind::Tap { received } else { received + sent })
         };
         self.hosts.iter().map(|host| of(host).unwrap_or(0)).sum()
     }
@@ -105,20 +105,20 @@ impl Host {
     pub fn tune(&self, sysctls: &[(String, String)], route: Option<(u32, u32)>) -> io::Result<()> {
         self.namespace.within(|| {
             for (name, value) in sysctls {
-                fs::write(format!("/proc/sys/net/ipv4/{name}"), value).map_err(|fault| {
-                    io::Error::other(format!("net.ipv4.{name} cannot be {value}: {fault}"))
+                fs::write(format!("/proc/sys/net/ipv4/{name}"), value).map_err(|error| {
+                    io::Error::other(format!("net.ipv4.{name} cannot be {value}: {error}"))
                 })?;
             }
-            let Some((window, least_rto_ms)) = route else { return Ok(()) };
-            Netlink::new()?.tune_route(INTERFACE, window, least_rto_ms)
+            let Some((window, min_rto_ms)) = route else { return Ok(()) };
+            Netlink::new()?.tune_route(INTERFACE, window, min_rto_ms)
         })
     }
 }
 
-impl Way {
+impl DeviceKind {
     /// TAP if its file can be opened, else veth.
     #[must_use]
-    pub fn at_hand() -> Self {
+    pub fn available() -> Self {
         let opened = fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
         if opened.is_ok() { Self::Tap } else { Self::Veth }
     }
@@ -132,42 +132,42 @@ impl Way {
         }
     }
 
-    fn join(self, end: &End<'_>, number: usize, frames: usize) -> io::Result<Box<dyn Device>> {
+    fn join(self, end: &HostSetup<'_>, number: usize, frames: usize) -> io::Result<Box<dyn Device>> {
         match self {
             Self::Tap => end.namespace.within(|| {
                 let device = Tap::new(INTERFACE, || {
                     end.set_up()?;
-                    PacketSocket::new(Netlink::new()?.index(INTERFACE)?, Heard::Outgoing, frames)
+                    PacketSocket::new(Netlink::new()?.index(INTERFACE)?, PacketDirection::Outgoing, frames)
                 })?;
                 Ok(Box::new(device) as Box<dyn Device>)
             }),
             Self::Veth => {
                 let (routing, name) = (Netlink::new()?, format!("link{number}"));
-                routing.make_veth(&name, INTERFACE, end.namespace.file())?;
+                routing.create_veth(&name, INTERFACE, end.namespace.file())?;
                 without_offloads(&name)?;
                 // It would look for neighbours and routers over the link.
                 let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
                 let mtu = vec![LinkAttribute::Mtu(end.mtu)];
                 routing.bring_up(&name, mtu, Some(LINK_MAC))?;
-                let heard = PacketSocket::new(routing.index(&name)?, Heard::Incoming, frames)?;
+                let packets = PacketSocket::new(routing.index(&name)?, PacketDirection::Incoming, frames)?;
                 end.namespace.within(|| {
                     without_offloads(INTERFACE)?;
                     end.set_up()
                 })?;
-                Ok(Box::new(Veth::new(heard)))
+                Ok(Box::new(Veth::new(packets)))
             }
         }
     }
 }
 
 /// A host that is to be.
-struct End<'a> {
+struct HostSetup<'a> {
     namespace: &'a Namespace,
     address: Ipv4Addr,
     mtu: u32,
 }
 
-impl End<'_> {
+impl HostSetup<'_> {
     /// Sets it up, in the calling thread's network namespace.
     fn set_up(&self) -> io::Result<()> {
         // Before the interface is up, or it would look for IPv6 routers over the link. Where there is
@@ -178,23 +178,23 @@ impl End<'_> {
         let group = nix::unistd::getegid();
         let _ = fs::write("/proc/sys/net/ipv4/ping_group_range", format!("{group} {group}"));
         let routing = Netlink::new()?;
-        let attributes = vec![LinkAttribute::Mtu(self.mtu), LinkAttribute::TxQueueLen(WAITING)];
+        let attributes = vec![LinkAttribute::Mtu(self.mtu), LinkAttribute::TxQueueLen(QUEUE_LENGTH)];
         routing.bring_up("lo", Vec::new(), None)?;
         routing.bring_up(INTERFACE, attributes, Some(HOST_MAC))?;
-        routing.give_address(INTERFACE, self.address.into(), 32)?;
+        routing.add_address(INTERFACE, self.address.into(), 32)?;
         routing.route_all(INTERFACE, AddressFamily::Inet)
     }
 }
 
 /// IPv6 with one address and one route, in the calling thread's network namespace: no routers are
 /// looked for, and no addresses made up.
-fn speak_ipv6(address: Ipv6Addr) -> io::Result<()> {
+fn enable_ipv6(address: Ipv6Addr) -> io::Result<()> {
     let own = |key: &str| format!("/proc/sys/net/ipv6/conf/{INTERFACE}/{key}");
     for (key, value) in [("accept_ra", "0"), ("autoconf", "0"), ("addr_gen_mode", "1")] {
         fs::write(own(key), value)?;
     }
     fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0")?;
     let routing = Netlink::new()?;
-    routing.give_address(INTERFACE, address.into(), 128)?;
+    routing.add_address(INTERFACE, address.into(), 128)?;
     routing.route_all(INTERFACE, AddressFamily::Inet6)
 }

@@ -108,7 +108,7 @@ impl Firewall {
 
     /// Answers to what was masqueraded are sent on to an address, by whatever interface they come:
     /// none of them has to forward.
-    pub(super) fn hand_on_answers(mut self, destination: Ipv4Addr) -> Self {
+    pub(super) fn forward_replies(mut self, destination: Ipv4Addr) -> Self {
         const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
         let value = |value: u32| nested(4, &[attribute(1, &value.to_ne_bytes())]);
         let nothing = nested(5, &[attribute(1, &0_u32.to_ne_bytes())]);
@@ -169,8 +169,8 @@ impl Firewall {
         match answer.get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes) {
             Some(0) => Ok(self),
             Some(code) => {
-                let fault = io::Error::from_raw_os_error(-code);
-                Err(io::Error::other(format!("the kernel refuses rules of nftables: {fault}")))
+                let error = io::Error::from_raw_os_error(-code);
+                Err(io::Error::other(format!("the kernel refuses rules of nftables: {error}")))
             }
             None => Err(io::Error::other("the kernel's answer to nftables cannot be read")),
         }

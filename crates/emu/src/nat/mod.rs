@@ -23,19 +23,19 @@ use std::net::Ipv4Addr;
 /// The device at the far end.
 const DEVICE: &str = "nat0";
 /// Links that lead out at the same time.
-const MOST: u8 = 200;
+const MAX_LINKS: u8 = 200;
 /// Of addresses for benchmarks (RFC 2544, appendix C), a network for each link.
 const PREFIX: u8 = 30;
 
 /// The host, before the link's process leaves it.
 #[derive(Debug)]
-pub struct Outside {
+pub struct Nat {
     host: Namespace,
 }
 
 /// What holds the way open; it is shut when this is dropped, or its process ends.
 #[derive(Debug)]
-pub struct WayOut {
+pub struct NatGuard {
     _inside: Firewall,
     _outside: Firewall,
 }
@@ -44,7 +44,7 @@ fn address(number: u8, end: u8) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, number, end)
 }
 
-impl Outside {
+impl Nat {
     /// That of the calling process.
     ///
     /// # Errors
@@ -63,20 +63,20 @@ impl Outside {
     ///
     /// # Errors
     /// The kernel has no veth devices or no nftables.
-    pub(crate) fn join(self, far: &Host) -> io::Result<WayOut> {
+    pub(crate) fn join(self, far: &Host) -> io::Result<NatGuard> {
         let number = self.host.within(|| {
-            let number = make_device(far)?;
+            let number = create_device(far)?;
             let name = device(number);
             let routing = Netlink::new()?;
             routing.bring_up(&name, Vec::new(), None)?;
-            routing.give_address(&name, address(number, 1).into(), PREFIX)?;
+            routing.add_address(&name, address(number, 1).into(), PREFIX)?;
             fs::write(format!("/proc/sys/net/ipv4/conf/{name}/forwarding"), "1")?;
             Ok(number)
         })?;
         let inside = far.namespace.within(|| {
             let routing = Netlink::new()?;
             routing.bring_up(DEVICE, Vec::new(), None)?;
-            routing.give_address(DEVICE, address(number, 2).into(), PREFIX)?;
+            routing.add_address(DEVICE, address(number, 2).into(), PREFIX)?;
             routing.route_one(crate::network::INTERFACE, NEAR)?;
             routing.replace_default(DEVICE, address(number, 1))?;
             fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
@@ -84,9 +84,9 @@ impl Outside {
         })?;
         let end = address(number, 2);
         let outside = self.host.within(|| {
-            Firewall::new(&device(number))?.masquerade(end).hand_on_answers(end).commit()
+            Firewall::new(&device(number))?.masquerade(end).forward_replies(end).commit()
         })?;
-        Ok(WayOut { _inside: inside, _outside: outside })
+        Ok(NatGuard { _inside: inside, _outside: outside })
     }
 }
 
@@ -95,15 +95,15 @@ fn device(number: u8) -> String {
 }
 
 /// Makes the device between the host, in the calling thread's namespace, and a far end; its number.
-fn make_device(far: &Host) -> io::Result<u8> {
+fn create_device(far: &Host) -> io::Result<u8> {
     let routes = fs::read_to_string("/proc/net/route")?;
     // Routes are little-endian there: the last two bytes come first.
     let taken = |number: u8| routes.contains(&format!("\t00{number:02X}12C6\t"));
-    for number in (0..MOST).filter(|number| !taken(*number)) {
-        match Netlink::new()?.make_veth(&device(number), DEVICE, far.namespace.file()) {
+    for number in (0..MAX_LINKS).filter(|number| !taken(*number)) {
+        match Netlink::new()?.create_veth(&device(number), DEVICE, far.namespace.file()) {
             Ok(()) => return Ok(number),
-            Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(fault) => return Err(fault),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
         }
     }
     Err(io::Error::other("every network of 198.18.0.0/16 is in use on this machine"))
