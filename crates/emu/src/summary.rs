@@ -1,17 +1,16 @@
-//! What a run of programs over a link counted, as lines of a key and a number: it is told from one
-//! process to another.
+//! The result of a run of programs, as lines with a key and a value, for the calling process.
 
 use crate::command::Ended;
 use crate::path::Counters;
 use std::fmt::Write;
 
 impl Ended {
-    /// One line each: a key, a space, and a whole number or a word. Times are in nanoseconds.
+    /// Returns one line per value: key, space, and an integer or text. Times are in nanoseconds.
     #[must_use]
     pub fn lines(&self) -> String {
         let mut text = String::new();
         let outcome = &self.outcome;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let mut put = |key: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(text, "{key} {value}");
         };
@@ -50,7 +49,7 @@ fn direction(
         ("full_drops", counters.full_drops),
         ("early_drops", counters.early_drops),
         ("random_drops", counters.random_drops),
-        ("machinery_drops", counters.machinery_drops),
+        ("machinery_drops", counters.host_drops),
         ("misaddressed", counters.misaddressed),
         ("marked", counters.marked),
         ("in_transit", in_transit),

@@ -93,8 +93,8 @@ mod linux {
     use std::io::{self, Write};
     use std::os::fd::OwnedFd;
     use tcpcast_emu::command::LinkCommand;
-    use tcpcast_emu::network::DeviceKind;
     use tcpcast_emu::nat::Nat;
+    use tcpcast_emu::network::DeviceKind;
     use tcpcast_emu::path::Side;
     use tcpcast_emu::sandbox;
 
@@ -163,7 +163,18 @@ mod linux {
             };
             let (near, far, mtu, memory) = (self.near, self.far, self.mtu, self.most_bytes);
             let outside = None;
-            Ok(LinkCommand { forward, back, delays, mtu, near, far, device: way, capture, nat: outside, memory })
+            Ok(LinkCommand {
+                forward,
+                back,
+                delays,
+                mtu,
+                near,
+                far,
+                device: way,
+                capture,
+                nat: outside,
+                memory,
+            })
         }
     }
 

@@ -1,13 +1,13 @@
-//! The way out of a link: what the host reaches is reached from the near end, behind the far one.
+//! NAT at the far end of a link: the near end reaches the host's network through the far end.
 //!
 //! ```text
 //! near 10.0.0.1 ==> link ==> far 10.128.0.1 -- nat0 198.18.n.2 == 198.18.n.1 tcpcastn -- host
 //!                            masquerades                          masquerades
 //! ```
 //!
-//! The host gets a device that forwards, and a table of nftables. Both go with the process that holds
-//! them, however it ends. No setting of the host changes: answers come by interfaces that forward
-//! nothing, perhaps, so the table hands them on.
+//! The host gets a forwarding device and an nftables table. Both are removed when the process that
+//! owns them ends, in any case. No setting of the host changes: replies may arrive on interfaces
+//! without forwarding, so the table forwards them.
 
 mod firewall;
 
@@ -20,20 +20,21 @@ use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 
-/// The device at the far end.
+/// Device at the far end.
 const DEVICE: &str = "nat0";
-/// Links that lead out at the same time.
+/// Maximum number of links with NAT at the same time.
 const MAX_LINKS: u8 = 200;
-/// Of addresses for benchmarks (RFC 2544, appendix C), a network for each link.
+/// Prefix length of the network of each link, within the benchmark addresses (RFC 2544, appendix
+/// C).
 const PREFIX: u8 = 30;
 
-/// The host, before the link's process leaves it.
+/// The host's network namespace, opened before the link's process leaves it.
 #[derive(Debug)]
 pub struct Nat {
     host: Namespace,
 }
 
-/// What holds the way open; it is shut when this is dropped, or its process ends.
+/// Owner of the NAT rules, which are removed when this is dropped or its process ends.
 #[derive(Debug)]
 pub struct NatGuard {
     _inside: Firewall,
@@ -45,24 +46,24 @@ fn address(number: u8, end: u8) -> Ipv4Addr {
 }
 
 impl Nat {
-    /// That of the calling process.
+    /// Opens the network namespace of the calling process.
     ///
     /// # Errors
-    /// The caller is not root; there is no `/proc`.
+    /// Fails if the caller is not root, or without `/proc`.
     pub fn here() -> io::Result<Self> {
         if !geteuid().is_root() {
             return Err(io::Error::other(
-                "--nat makes a device and rules on this machine, which needs root; leave it out, or \
-                 run as root",
+                "--nat creates a device and firewall rules on this machine and requires root; omit it, \
+                 or run as root",
             ));
         }
         Ok(Self { host: Namespace::current()? })
     }
 
-    /// Opens the way from a far end.
+    /// Connects the far end to the host.
     ///
     /// # Errors
-    /// The kernel has no veth devices or no nftables.
+    /// Fails if the kernel lacks veth devices or nftables.
     pub(crate) fn join(self, far: &Host) -> io::Result<NatGuard> {
         let number = self.host.within(|| {
             let number = create_device(far)?;
@@ -94,10 +95,11 @@ fn device(number: u8) -> String {
     format!("tcpcast{number}")
 }
 
-/// Makes the device between the host, in the calling thread's namespace, and a far end; its number.
+/// Creates the device between the host, in the calling thread's namespace, and the far end. Returns
+/// its number.
 fn create_device(far: &Host) -> io::Result<u8> {
     let routes = fs::read_to_string("/proc/net/route")?;
-    // Routes are little-endian there: the last two bytes come first.
+    // The file contains little-endian addresses, so the last two bytes come first.
     let taken = |number: u8| routes.contains(&format!("\t00{number:02X}12C6\t"));
     for number in (0..MAX_LINKS).filter(|number| !taken(*number)) {
         match Netlink::new()?.create_veth(&device(number), DEVICE, far.namespace.file()) {

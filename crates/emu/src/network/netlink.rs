@@ -1,4 +1,4 @@
-//! Requests to the kernel's routing socket, in the calling thread's network namespace.
+//! Requests to the kernel's routing socket in the calling thread's network namespace.
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
@@ -25,11 +25,11 @@ pub(crate) struct Netlink {
 }
 
 fn unexpected() -> io::Error {
-    io::Error::other("the kernel gave an answer to a routing request that cannot be read")
+    io::Error::other("the kernel's answer to a routing request cannot be parsed")
 }
 
 impl Netlink {
-    /// One in the calling thread's network namespace.
+    /// Opens a socket in the calling thread's network namespace.
     pub(crate) fn new() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -37,7 +37,7 @@ impl Netlink {
         Ok(Self { socket })
     }
 
-    /// Asks for something, and returns what the kernel answers before its last word, if anything.
+    /// Sends a request. Returns the kernel's first answer, if it is not an acknowledgement.
     fn request(
         &self,
         request: RouteNetlinkMessage,
@@ -62,7 +62,7 @@ impl Netlink {
         self.request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL).map(drop)
     }
 
-    /// Makes a veth pair: one end here, the other of that name and address in `there`.
+    /// Creates a veth pair: `name` in this namespace, `peer` in the namespace `there`.
     pub(crate) fn create_veth(&self, name: &str, peer: &str, there: &File) -> io::Result<()> {
         let mut end = LinkMessage::default();
         end.attributes.push(LinkAttribute::IfName(peer.to_owned()));
@@ -85,12 +85,12 @@ impl Netlink {
         }
     }
 
-    /// The index of an interface.
+    /// Index of an interface.
     pub(super) fn index(&self, name: &str) -> io::Result<u32> {
         Ok(self.link(name)?.header.index)
     }
 
-    /// Packets that an interface dropped: of those received, and of those sent.
+    /// Number of received and of sent packets that an interface dropped.
     pub(super) fn drops(&self, name: &str) -> io::Result<(u64, u64)> {
         let of = |stats: &Stats64| (stats.rx_dropped, stats.tx_dropped);
         let link = self.link(name)?;
@@ -101,8 +101,8 @@ impl Netlink {
         Ok(drops.unwrap_or_default())
     }
 
-    /// Changes an interface and brings it up; with `hardware`, it has that address and asks for no
-    /// neighbours.
+    /// Changes an interface and brings it up. `hardware`: its address; disables neighbour
+    /// resolution.
     pub(crate) fn bring_up(
         &self,
         name: &str,
@@ -121,7 +121,8 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
     }
 
-    /// Gives an interface an address in a network of that prefix; one of IPv6 is nobody else's.
+    /// Adds an address with a prefix length to an interface. IPv6 addresses are used without
+    /// duplicate detection.
     pub(crate) fn add_address(&self, name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(address);
@@ -135,13 +136,13 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewAddress(message))
     }
 
-    /// Sends everything of a family by an interface.
+    /// Adds a default route of an address family through an interface.
     pub(super) fn route_all(&self, name: &str, family: AddressFamily) -> io::Result<()> {
         let route = route_by(self.index(name)?, family);
         self.create(RouteNetlinkMessage::NewRoute(route))
     }
 
-    /// Sends what goes to one address by an interface.
+    /// Adds a route to one address through an interface.
     pub(crate) fn route_one(&self, name: &str, to: Ipv4Addr) -> io::Result<()> {
         let mut route = route_by(self.index(name)?, AddressFamily::Inet);
         route.header.destination_prefix_length = 32;
@@ -149,7 +150,7 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewRoute(route))
     }
 
-    /// Sends everything else to a neighbour instead.
+    /// Replaces the default route by a route through a gateway.
     pub(crate) fn replace_default(&self, name: &str, by: Ipv4Addr) -> io::Result<()> {
         let mut route = route_by(self.index(name)?, AddressFamily::Inet);
         route.header.scope = RouteScope::Universe;
@@ -158,8 +159,8 @@ impl Netlink {
         self.request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
     }
 
-    /// Gives the route of [`Self::route_all`] what TCP takes of it: the initial window in packets,
-    /// and the least retransmission timeout in milliseconds.
+    /// Sets TCP parameters of the route of [`Self::route_all`]: the initial window in packets, and
+    /// the minimum RTO in milliseconds.
     pub(super) fn tune_route(&self, name: &str, window: u32, min_rto_ms: u32) -> io::Result<()> {
         let mut route = route_by(self.index(name)?, AddressFamily::Inet);
         let metrics = vec![RouteMetric::InitCwnd(window), RouteMetric::RtoMin(min_rto_ms)];
@@ -173,7 +174,7 @@ fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
-/// The route of everything of a family by an interface.
+/// Returns a default route of an address family through an interface.
 fn route_by(index: u32, family: AddressFamily) -> RouteMessage {
     let mut route = RouteMessage::default();
     route.header.address_family = family;

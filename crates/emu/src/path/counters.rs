@@ -14,7 +14,7 @@ pub enum Cause {
     /// Not an IP packet, or no port has the destination address.
     Misaddressed,
     /// Lost by the emulator: no memory, or rejected by a device.
-    Machinery,
+    Host,
 }
 
 /// Number of packets and bytes.
@@ -50,7 +50,7 @@ pub struct Counters {
     /// Packets lost at random.
     pub random_drops: u64,
     /// Packets lost by the emulator, which make the run invalid.
-    pub machinery_drops: u64,
+    pub host_drops: u64,
     /// Packets without a destination port, which did not enter.
     pub misaddressed: u64,
     /// Packets marked by the queue.
@@ -67,7 +67,7 @@ impl Counters {
             Cause::Full => self.full_drops += 1,
             Cause::Early => self.early_drops += 1,
             Cause::Random => self.random_drops += 1,
-            Cause::Machinery => self.machinery_drops += 1,
+            Cause::Host => self.host_drops += 1,
             Cause::Misaddressed => self.misaddressed += 1,
         }
     }
@@ -75,6 +75,6 @@ impl Counters {
     /// Number of packets that entered and were dropped.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.full_drops + self.early_drops + self.random_drops + self.machinery_drops
+        self.full_drops + self.early_drops + self.random_drops + self.host_drops
     }
 }

@@ -1,7 +1,7 @@
 //! One direction of a path.
 //!
 //! ```text
-//! enter -> policer -> loss before -> [queue | transmitter] -> loss behind -> jitter -> delay -> leave
+//! enter -> policer -> loss before -> [queue | transmitter] -> loss after -> jitter -> delay -> leave
 //! ```
 //!
 //! All events have exact link times, independent of when the caller runs: overdue events are

@@ -1,7 +1,7 @@
 //! The link: both directions, the ports on both sides, and the packets in a slab.
 //!
-//! All functions take the link's time `now`, and none does I/O. The caller reads packets into cells
-//! of the slab, passes them to [`Path::enter`], and delivers the packets that [`Path::leave`]
+//! All functions take the link's time `now`, and none does I/O. The caller reads packets into the
+//! slab's cells, passes them to [`Path::enter`], and delivers the packets that [`Path::leave`]
 //! returns.
 
 mod counters;
@@ -53,13 +53,13 @@ pub fn ipv6(address: Ipv4Addr) -> Ipv6Addr {
 ///
 /// Calls of `leaves` are not ordered in time if packets of both directions leave.
 pub trait Observer {
-    /// A packet entered through a port direction `now`.
+    /// A packet entered through a port at `now`.
     fn enters(&mut self, _now: Nanos, _port: u16, _packet: &[u8]) {}
     /// A packet that entered through a port was dropped.
     fn drops(&mut self, _now: Nanos, _port: u16, _packet: &[u8], _cause: Cause) {}
     /// A packet that entered through a port was transmitted after queueing for `waited`.
     fn passed(&mut self, _from: u16, _packet: &[u8], _waited: Nanos, _marked: bool) {}
-    /// A packet is delivered to a port direction `now`; it was due direction `due`.
+    /// A packet is delivered to a port at `now`; it was due at `due`.
     fn leaves(&mut self, _now: Nanos, _due: Nanos, _port: u16, _packet: &[u8]) {}
     /// The link's clock was paused; `paused` is the total pause.
     fn on_pause(&mut self, _away: Nanos) {}
@@ -103,9 +103,12 @@ impl Path {
         max_bytes: usize,
     ) -> Self {
         let near = || ports.iter().filter(|port| port.side == Side::Near);
-        let (forward_delays, back_delays) = (near().map(|port| port.forward), near().map(|port| port.back));
-        let directions =
-            [Direction::new(forward, forward_delays.collect()), Direction::new(back, back_delays.collect())];
+        let (forward_delays, back_delays) =
+            (near().map(|port| port.forward), near().map(|port| port.back));
+        let directions = [
+            Direction::new(forward, forward_delays.collect()),
+            Direction::new(back, back_delays.collect()),
+        ];
         let addresses = |port: &Port| [IpAddr::from(port.address), ipv6(port.address).into()];
         let named = (0..).zip(&ports).flat_map(|(index, port)| addresses(port).map(|a| (a, index)));
         let (by_address, default_port) = (named.collect(), None);
@@ -134,7 +137,7 @@ impl Path {
         &self.ports
     }
 
-    /// Processes the packet in a cell, which entered through a port direction `now`. Times must not
+    /// Processes the packet in a cell, which entered through a port at `now`. Times must not
     /// decrease.
     pub fn enter(&mut self, now: Nanos, port: u16, cell: u32, observer: &mut impl Observer) {
         let from = self.ports[usize::from(port)];
@@ -160,7 +163,7 @@ impl Path {
     pub fn overrun(&mut self, port: u16) {
         let direction = usize::from(self.ports[usize::from(port)].side == Side::Far);
         self.directions[direction].counters.entered.packets += 1;
-        self.directions[direction].counters.drop(Cause::Machinery);
+        self.directions[direction].counters.drop(Cause::Host);
     }
 
     fn process_drops(&mut self, direction: usize, now: Nanos, observer: &mut impl Observer) {
@@ -216,7 +219,7 @@ impl Path {
         if taken {
             counters.delivered.add(self.slab.packet(packet.cell).len() as u32);
         } else {
-            counters.drop(Cause::Machinery);
+            counters.drop(Cause::Host);
         }
         self.slab.give(packet.cell);
     }

@@ -130,7 +130,8 @@ fn directions_and_ports_have_separate_delays() {
     drain(&mut path, &mut recorder, NEVER);
     recorder.left.sort_unstable();
     let expected = [(5, 0, 3), (10, 2, 2), (20, 1, 4), (30, 2, 1)];
-    let left: Vec<_> = recorder.left.iter().map(|(due, to, n)| (due / MILLISECOND, *to, *n)).collect();
+    let left: Vec<_> =
+        recorder.left.iter().map(|(due, to, n)| (due / MILLISECOND, *to, *n)).collect();
     assert_eq!(left, expected);
 }
 
@@ -225,7 +226,8 @@ fn jitter_reorders_only_if_configured() {
             enter(&mut path, &mut recorder, 0, 0, &packet(number, FAR, 0));
         }
         drain(&mut path, &mut recorder, NEVER);
-        let left: Vec<_> = recorder.left.iter().map(|(due, _, n)| (due / MILLISECOND, *n)).collect();
+        let left: Vec<_> =
+            recorder.left.iter().map(|(due, _, n)| (due / MILLISECOND, *n)).collect();
         let expected =
             if reorder { [(17, 2), (18, 1), (19, 0)] } else { [(19, 0), (19, 1), (19, 2)] };
         assert_eq!(left, expected);
@@ -241,7 +243,7 @@ fn packets_rejected_by_device_are_machinery_drops() {
     path.delivered(left, false);
     path.overrun(1);
     let report = path.report();
-    assert_eq!((report.forward.machinery_drops, report.back.machinery_drops), (1, 1));
+    assert_eq!((report.forward.host_drops, report.back.host_drops), (1, 1));
 }
 
 /// Creates an IPv6 packet without payload.

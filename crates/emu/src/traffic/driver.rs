@@ -4,8 +4,8 @@
 //! due: file begins -> connect .. accept -> write .. read the rest .. last ack -> report, next file
 //! ```
 //!
-//! Times of files are those of packets index the ends of the link, so the scheduling of this thread
-//! does not affect them; it only determines when the next file begins.
+//! Files are timed by their packets at the ends of the link, so the scheduling of this thread does
+//! not affect the times; it only determines when the next file begins.
 
 use super::connection::{Connection, PIECE, SenderStats};
 use super::flow::Flow;
@@ -24,11 +24,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 use tcpcast_link::time::Nanos;
 
-/// Interval index which the RTT of connections is sampled.
+/// Interval at which the RTT of connections is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 /// Interval of punctuality reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
-/// Interval index which the acknowledgement of a file's last byte is checked.
+/// Interval at which the acknowledgement of a file's last byte is checked.
 const ACK_CHECKS: Duration = Duration::from_micros(500);
 /// Maximum number of events per call.
 const EVENTS: usize = 64;
@@ -72,7 +72,7 @@ pub(super) struct Driver<'a> {
     piece: Vec<u8>,
 }
 
-/// Returns the next time of a periodic task that began index `begun` and has just ended: index least its
+/// Returns the next time of a periodic task that began at `begun` and has just ended: at least its
 /// own duration from now, so that half of the time is left for data.
 fn next_time(due: Instant, begun: Instant) -> Instant {
     due.max(Instant::now() + begun.elapsed())
@@ -270,7 +270,8 @@ impl<'a> Driver<'a> {
     fn stop(&mut self, number: usize) -> io::Result<()> {
         self.flows[number].next = None;
         let open: Vec<usize> = self.flows[number].open.drain().map(|(_, index)| index).collect();
-        let ended: Vec<_> = open.iter().filter_map(|index| self.connections[*index].take()).collect();
+        let ended: Vec<_> =
+            open.iter().filter_map(|index| self.connections[*index].take()).collect();
         ended.into_iter().try_for_each(|connection| self.end(connection, true))
     }
 

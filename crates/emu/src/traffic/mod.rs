@@ -1,9 +1,9 @@
 //! Sends a scenario's flows over a link with the kernel's TCP.
 //!
 //! ```text
-//! near namespaces, one per flow         far namespace, for all flows
-//!   listen, send after accepting the connection ==> path ==>  connect, read immediately
-//!   TCP_INFO, /proc/net/netstat                    tally         counts bytes
+//! near namespaces, one per flow                 far namespace, for all flows
+//!   listen, send after accepting      ==> path ==>   connect, read immediately
+//!   TCP_INFO, /proc/net/netstat           tally      counts bytes
 //! ```
 //!
 //! A flow sends without end or sends files, each on a new connection or all on one connection. Each
@@ -20,7 +20,7 @@ use crate::capture::Capture;
 use crate::command::LinkError;
 use crate::forwarding::{Forwarding, Outcome, Stop};
 use crate::namespace::spawn;
-use crate::network::{Network, DeviceKind};
+use crate::network::{DeviceKind, Network};
 use crate::path::{DirectionConfig, Path, Port, Side};
 use driver::Driver;
 use flow::Flow;
@@ -225,7 +225,11 @@ fn list<T: std::fmt::Display>(numbers: impl IntoIterator<Item = T>) -> String {
     format!("[{}]", numbers.join(","))
 }
 
-fn write_outcome(answer: &mut (dyn Write + Send), device: DeviceKind, outcome: &Outcome) -> Result<(), LinkError> {
+fn write_outcome(
+    answer: &mut (dyn Write + Send),
+    device: DeviceKind,
+    outcome: &Outcome,
+) -> Result<(), LinkError> {
     let late = |share| {
         let (forward, back) = (&outcome.path.forward.lateness, &outcome.path.back.lateness);
         forward.quantile(share).max(back.quantile(share))

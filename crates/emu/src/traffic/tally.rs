@@ -233,7 +233,7 @@ impl Observer for Shared {
         match cause {
             Cause::Full | Cause::Early => flow.queue_drops += 1,
             Cause::Random => flow.random_drops += 1,
-            Cause::Misaddressed | Cause::Machinery => return,
+            Cause::Misaddressed | Cause::Host => return,
         }
         if let Some(file) = tally.file(port.into(), segment.destination_port) {
             file.drops += 1;
@@ -317,7 +317,10 @@ mod tests {
         };
         assert_eq!(counters.flows[1], expected);
         assert_eq!((counters.flows[299].arrived, counters.flows[299].random_drops), (1, 1));
-        assert_eq!((counters.carried_bytes, counters.waits.get(&3), counters.now), (140, Some(&1), 10));
+        assert_eq!(
+            (counters.carried_bytes, counters.waits.get(&3), counters.now),
+            (140, Some(&1), 10)
+        );
         assert_eq!(counters.files[1], None);
     }
 

@@ -49,7 +49,12 @@ impl TcpInfo {
     }
 
     fn word(&self, offset: usize) -> u32 {
-        u32::from_ne_bytes([self.0[offset], self.0[offset + 1], self.0[offset + 2], self.0[offset + 3]])
+        u32::from_ne_bytes([
+            self.0[offset],
+            self.0[offset + 1],
+            self.0[offset + 2],
+            self.0[offset + 3],
+        ])
     }
 
     fn long(&self, offset: usize) -> u64 {
@@ -94,8 +99,8 @@ impl TcpInfo {
 #[derive(Debug)]
 pub(super) struct NetStat(File);
 
-/// Entries into fast recovery with and without SACK, and expired retransmission timers, including
-/// those of SYN-ACKs.
+/// Entries into fast recovery with and without SACK, and expired retransmission timers including
+/// timers of SYN-ACKs.
 const WANTED: [&str; 3] = ["TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"];
 
 impl NetStat {

@@ -131,7 +131,7 @@ impl Flight {
         ends.iter().flatten().fold(0, |sum: u64, kept| sum.wrapping_add(kept.start))
     }
 
-    /// Appends a segment index or after `next`; skipped bytes become a hole.
+    /// Appends a segment at or after `next`; skipped bytes become a hole.
     #[inline]
     pub(super) fn append(&mut self, next: u64, sent: Sent) {
         let mut from = next;
@@ -156,14 +156,14 @@ impl Flight {
         self.segments.push_back(kept);
     }
 
-    /// Adds a hole index `start`: data in flight before the capture began.
+    /// Adds a hole at `start`: data in flight before the capture began.
     pub(super) fn prepend(&mut self, start: u64, noticed: Nanos) {
         if self.segments.front().is_some_and(|first| first.start > start) {
             self.segments.push_front(StoredSegment::hole(start, noticed));
         }
     }
 
-    /// First byte after the segment index `index`.
+    /// First byte after the segment at `index`.
     #[inline(always)]
     fn end_of(&self, index: usize) -> u64 {
         self.segments.get(index + 1).map_or(self.end, |next| next.start)
@@ -198,7 +198,7 @@ impl Flight {
         overlap
     }
 
-    /// Splits an aggregated frame index `number`, so that each part keeps its own history. A sender
+    /// Splits an aggregated frame at `number`, so that each part keeps its own history. A sender
     /// does the same when a part is lost.
     fn split(&mut self, number: u64, full: u32) {
         let index = self.position(number);
@@ -215,7 +215,7 @@ impl Flight {
         self.segments.insert(index + 1, StoredSegment { start: number, ..segment });
     }
 
-    /// Records a retransmission index `time` and returns the time of the previous transmission.
+    /// Records a retransmission at `time` and returns the time of the previous transmission.
     fn repeat(&mut self, found: &StoredSegment, time: Nanos) -> Nanos {
         let place = self.repeated.partition_point(|one| one.0 < found.start);
         if found.sends > 1 {
@@ -228,7 +228,7 @@ impl Flight {
         found.first
     }
 
-    /// Fills the hole index `index` with `sent`; returns the index after the filled part.
+    /// Fills the hole at `index` with `sent`; returns the index after the filled part.
     fn fill(&mut self, index: usize, sent: Sent) -> usize {
         let (hole, hole_end) = (self.segments[index], self.end_of(index));
         let start = hole.start.max(sent.start);

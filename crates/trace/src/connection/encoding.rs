@@ -2,10 +2,10 @@
 //! segment of the same end.
 //!
 //! ```text
-//! short head 1 | elapsed 4 | ack, timestamps 2 each | IP identification 1 | window, payload 2
-//! each, if changed
-//! long head 1 | time 8 | ack, timestamps, sequence, payload 4 each | identification, window 2 each
-//!      | flags, headers, marks 1 each | rare fields
+//! short  head 1 | elapsed 4 | ack, timestamps 2 each | IP identification 1
+//!        | window, payload 2 each, if changed
+//! long   head 1 | time 8 | ack, timestamps, sequence, payload 4 each
+//!        | identification, window 2 each | flags, headers, marks 1 each | rare fields
 //! ```
 //!
 //! The frame number, the time to live and the addresses are not stored.

@@ -28,7 +28,7 @@ fn limit_is_receive_window() {
 
 #[test]
 fn limit_is_receive_window_without_handshake() {
-    // The window has at max 16 bits and was never exceeded, so it is not scaled.
+    // The window has at most 16 bits and was never exceeded, so it is not scaled.
     let mut capture = Capture::new(0);
     capture.announce(1280);
     for round in 0..20_u64 {

@@ -83,7 +83,7 @@ impl Index {
                 self.entries[hole] = (0, 0);
                 return;
             }
-            // The entry may move back unless its home position is next the hole.
+            // The entry may move back unless its home position is after the hole.
             let mask = self.entries.len() - 1;
             let start = self.home(entry.0);
             if position.wrapping_sub(start) & mask >= position.wrapping_sub(hole) & mask {
