@@ -15,7 +15,7 @@ mod tap;
 mod veth;
 
 pub(crate) use frame::{HOST_MAC, LINK_MAC};
-pub use packet_socket::{PacketDirection, PacketSocket};
+pub use packet_socket::{Filter, PacketSocket};
 pub use tap::Tap;
 pub use veth::Veth;
 pub(crate) use veth::without_offloads;

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Direction of the received packets of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PacketDirection {
+pub enum Filter {
     /// Packets received by the interface.
     Incoming,
     /// Packets sent by the interface.
@@ -53,20 +53,20 @@ impl PacketSocket {
     ///
     /// # Errors
     /// Fails without privileges in the namespace, or without memory for the ring.
-    pub fn new(interface: u32, direction: PacketDirection, frames: usize) -> io::Result<Self> {
+    pub fn new(interface: u32, direction: Filter, frames: usize) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers are passed, and the descriptor has no other owner.
         #[allow(unsafe_code)]
         let socket =
             unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, kind, 0))?) };
         match direction {
-            PacketDirection::Incoming => {
+            Filter::Incoming => {
                 let one: libc::c_int = 1;
                 set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &one)?;
                 // Excludes packets that the link itself sends.
                 set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one)?;
             }
-            PacketDirection::Outgoing => accept_only_outgoing(&socket)?,
+            Filter::Outgoing => accept_only_outgoing(&socket)?,
         }
         let ring = Ring::new(&socket, frames)?;
         bind(&socket, interface)?;

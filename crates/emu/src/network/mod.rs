@@ -3,7 +3,7 @@
 mod netlink;
 
 use crate::device::{
-    Device, HOST_MAC, LINK_MAC, PacketDirection, PacketSocket, Tap, Veth, without_offloads,
+    Device, Filter, HOST_MAC, LINK_MAC, PacketSocket, Tap, Veth, without_offloads,
 };
 use crate::namespace::Namespace;
 use crate::path::{Port, Side, ipv6};
@@ -17,7 +17,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Name of the interface in every host.
 pub(crate) const INTERFACE: &str = "link0";
 /// Length of the interface's transmit queue, packets.
-const QUEUE_LENGTH: u32 = 10_000;
+const TX_QUEUE: u32 = 10_000;
 
 /// Ring frames of 2 KiB for packets that wait for the link: total of the far host or of all near
 /// hosts, and minimum per host.
@@ -71,7 +71,7 @@ impl Network {
         for (number, (port, mtu)) in ports.iter().zip(mtus).enumerate() {
             let namespace = Namespace::new()?;
             let share = if port.side == Side::Near { near } else { 1 };
-            let end = HostSetup { namespace: &namespace, address: port.address, mtu: *mtu };
+            let end = NewHost { namespace: &namespace, address: port.address, mtu: *mtu };
             devices.push(device.join(&end, number, (RING_FRAMES.0 / share).max(RING_FRAMES.1))?);
             hosts.push(Host { namespace, address: port.address, has_ipv6: false });
         }
@@ -92,11 +92,8 @@ impl Network {
         let of = |host: &Host| {
             let (received, sent) = host.namespace.within(|| Netlink::new()?.drops(INTERFACE))?;
             // A TAP device rejects all sent packets after the link has received them.
-            Ok::<_, io::Error>(if self.device == DeviceKind::Tap {
-                received
-            } else {
-                received + sent
-            })
+            let lost = if self.device == DeviceKind::Tap { 0 } else { sent };
+            Ok::<_, io::Error>(received + lost)
         };
         self.hosts.iter().map(|host| of(host).unwrap_or(0)).sum()
     }
@@ -138,21 +135,12 @@ impl DeviceKind {
         }
     }
 
-    fn join(
-        self,
-        end: &HostSetup<'_>,
-        number: usize,
-        frames: usize,
-    ) -> io::Result<Box<dyn Device>> {
+    fn join(self, end: &NewHost<'_>, number: usize, frames: usize) -> io::Result<Box<dyn Device>> {
         match self {
             Self::Tap => end.namespace.within(|| {
                 let device = Tap::new(INTERFACE, || {
                     end.set_up()?;
-                    PacketSocket::new(
-                        Netlink::new()?.index(INTERFACE)?,
-                        PacketDirection::Outgoing,
-                        frames,
-                    )
+                    PacketSocket::new(Netlink::new()?.index(INTERFACE)?, Filter::Outgoing, frames)
                 })?;
                 Ok(Box::new(device) as Box<dyn Device>)
             }),
@@ -164,8 +152,7 @@ impl DeviceKind {
                 let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
                 let mtu = vec![LinkAttribute::Mtu(end.mtu)];
                 routing.bring_up(&name, mtu, Some(LINK_MAC))?;
-                let packets =
-                    PacketSocket::new(routing.index(&name)?, PacketDirection::Incoming, frames)?;
+                let packets = PacketSocket::new(routing.index(&name)?, Filter::Incoming, frames)?;
                 end.namespace.within(|| {
                     without_offloads(INTERFACE)?;
                     end.set_up()
@@ -177,13 +164,13 @@ impl DeviceKind {
 }
 
 /// Settings of a new host.
-struct HostSetup<'a> {
+struct NewHost<'a> {
     namespace: &'a Namespace,
     address: Ipv4Addr,
     mtu: u32,
 }
 
-impl HostSetup<'_> {
+impl NewHost<'_> {
     /// Configures the host in the calling thread's network namespace.
     fn set_up(&self) -> io::Result<()> {
         // Set before the interface is up, because it would look for IPv6 routers over the link.
@@ -194,8 +181,7 @@ impl HostSetup<'_> {
         let group = nix::unistd::getegid();
         let _ = fs::write("/proc/sys/net/ipv4/ping_group_range", format!("{group} {group}"));
         let routing = Netlink::new()?;
-        let attributes =
-            vec![LinkAttribute::Mtu(self.mtu), LinkAttribute::TxQueueLen(QUEUE_LENGTH)];
+        let attributes = vec![LinkAttribute::Mtu(self.mtu), LinkAttribute::TxQueueLen(TX_QUEUE)];
         routing.bring_up("lo", Vec::new(), None)?;
         routing.bring_up(INTERFACE, attributes, Some(HOST_MAC))?;
         routing.add_address(INTERFACE, self.address.into(), 32)?;

@@ -59,17 +59,17 @@ impl Header {
     }
 }
 
-fn word(packet: &[u8], offset: usize) -> u32 {
-    u32::from_be_bytes([packet[offset], packet[offset + 1], packet[offset + 2], packet[offset + 3]])
+fn word(packet: &[u8], start: usize) -> u32 {
+    u32::from_be_bytes([packet[start], packet[start + 1], packet[start + 2], packet[start + 3]])
 }
 
 fn header_bytes(packet: &[u8]) -> usize {
     usize::from(packet[0] & 15) * 4
 }
 
-fn ports(packet: &[u8], offset: usize, protocol: u8) -> u32 {
-    let has_ports = matches!(protocol, TCP | UDP) && packet.len() >= offset + 4;
-    if has_ports { word(packet, offset) } else { 0 }
+fn ports(packet: &[u8], start: usize, protocol: u8) -> u32 {
+    let has_ports = matches!(protocol, TCP | UDP) && packet.len() >= start + 4;
+    if has_ports { word(packet, start) } else { 0 }
 }
 
 fn hash(words: &[u64]) -> u32 {

@@ -235,7 +235,7 @@ fn jitter_reorders_only_if_configured() {
 }
 
 #[test]
-fn packets_rejected_by_device_are_machinery_drops() {
+fn packets_rejected_by_device_are_host_drops() {
     let mut path = path(direction(0, Limits::default()));
     enter(&mut path, &mut Recorder::default(), 0, 0, &packet(1, FAR, 0));
     path.advance_to(NEVER, &mut ());

@@ -229,8 +229,8 @@ impl<'a> Driver<'a> {
     fn begin_file(&mut self, number: usize, due: Instant) -> io::Result<()> {
         let flow = &mut self.flows[number];
         let Some((File { bytes, .. }, _)) = flow.next.take() else { return Ok(()) };
-        let count = flow.started_files;
-        flow.started_files += 1;
+        let count = flow.started;
+        flow.started += 1;
         if flow.config.session == Session::Arriving {
             self.draw_file(number, due);
         }

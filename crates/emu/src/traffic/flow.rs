@@ -25,7 +25,7 @@ pub(super) struct Flow {
     /// Counters of ended connections.
     pub ended: SenderStats,
     /// Number of started files.
-    pub started_files: u64,
+    pub started: u64,
     /// The next file and its scheduled start.
     pub next: Option<(File, Instant)>,
 }
@@ -38,25 +38,14 @@ impl Flow {
             let control = OsString::from(&config.control);
             setsockopt(&listener, sockopt::TcpCongestion, &control).map_err(|error| {
                 let control = &config.control;
-                io::Error::other(format!(
-                    "the congestion control {control} is not available: {error}"
-                ))
+                io::Error::other(format!("congestion control {control} is not available: {error}"))
             })?;
             listener.set_nonblocking(true)?;
             Ok((listener, NetStat::here()?))
         })?;
         let counts_timeouts = TcpInfo::of(&listener)?.counts_timeouts();
         let (open, ended) = (HashMap::new(), SenderStats::default());
-        Ok(Self {
-            config,
-            listener,
-            counter,
-            counts_timeouts,
-            open,
-            ended,
-            started_files: 0,
-            next: None,
-        })
+        Ok(Self { config, listener, counter, counts_timeouts, open, ended, started: 0, next: None })
     }
 
     /// Returns the flow's counters since the start in the order that the reader expects. `stats`:

@@ -48,18 +48,13 @@ impl TcpInfo {
         if result == 0 { Ok(Self(bytes, known)) } else { Err(io::Error::last_os_error()) }
     }
 
-    fn word(&self, offset: usize) -> u32 {
-        u32::from_ne_bytes([
-            self.0[offset],
-            self.0[offset + 1],
-            self.0[offset + 2],
-            self.0[offset + 3],
-        ])
+    fn word(&self, start: usize) -> u32 {
+        u32::from_ne_bytes([self.0[start], self.0[start + 1], self.0[start + 2], self.0[start + 3]])
     }
 
-    fn long(&self, offset: usize) -> u64 {
+    fn long(&self, start: usize) -> u64 {
         let mut bytes = [0; 8];
-        bytes.copy_from_slice(&self.0[offset..offset + 8]);
+        bytes.copy_from_slice(&self.0[start..start + 8]);
         u64::from_ne_bytes(bytes)
     }
 
@@ -91,7 +86,7 @@ impl TcpInfo {
 
     /// Number of timeouts, and of timeout sequences. Timeouts of a SYN-ACK count as one sequence.
     pub(super) fn timeouts(&self) -> [u64; 2] {
-        [240, 242].map(|offset| u16::from_ne_bytes([self.0[offset], self.0[offset + 1]]).into())
+        [240, 242].map(|start| u16::from_ne_bytes([self.0[start], self.0[start + 1]]).into())
     }
 }
 
