@@ -147,9 +147,9 @@ impl Forwarding {
                 sleep = sleep.saturating_sub(busy + spin);
             }
             // Avoids reading the clock on a busy link.
-            let begun = if sleep > 0 { self.host() } else { 0 };
+            let sleep_start = if sleep > 0 { self.host() } else { 0 };
             if wait(&mut polled, sleep)? == 0 && sleep > 0 {
-                let late = (self.host() - begun).saturating_sub(sleep);
+                let late = (self.host() - sleep_start).saturating_sub(sleep);
                 spin = ((7 * spin + late * 3 / 2) / 8).clamp(SPIN.0, SPIN.1);
             }
         }

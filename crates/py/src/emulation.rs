@@ -105,7 +105,7 @@ mod linux {
         let mut command = link.into_command()?;
         if nat {
             // Whoever reads it may have gone; then nobody reads the status either.
-            match Nat::here() {
+            match Nat::open() {
                 Ok(outside) => command.nat = Some(outside),
                 Err(fault) => {
                     let _ = writeln!(answer, "fault {fault}");

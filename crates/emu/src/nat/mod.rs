@@ -50,7 +50,7 @@ impl Nat {
     ///
     /// # Errors
     /// Fails if the caller is not root, or without `/proc`.
-    pub fn here() -> io::Result<Self> {
+    pub fn open() -> io::Result<Self> {
         if !geteuid().is_root() {
             return Err(io::Error::other(
                 "--nat creates a device and firewall rules on this machine and requires root; omit it, \

@@ -10,7 +10,7 @@
 use super::connection::{Connection, PIECE, SenderStats};
 use super::flow::Flow;
 use super::tally::{FileTally, Shared};
-use super::{File, SERVICE, Schedule, Session, list, near, write_line};
+use super::{File, SERVICE, Schedule, Session, list, near_address, write_line};
 use crate::command::LinkError;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -29,7 +29,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 /// Interval of punctuality reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 /// Interval at which the acknowledgement of a file's last byte is checked.
-const ACK_CHECKS: Duration = Duration::from_micros(500);
+const ACK_CHECK_INTERVAL: Duration = Duration::from_micros(500);
 /// Maximum number of events per call.
 const EVENTS: usize = 64;
 
@@ -72,10 +72,10 @@ pub(super) struct Driver<'a> {
     piece: Vec<u8>,
 }
 
-/// Returns the next time of a periodic task that began at `begun` and has just ended: at least its
+/// Returns the next time of a periodic task that began at `start` and has just ended: at least its
 /// own duration from now, so that half of the time is left for data.
-fn next_time(due: Instant, begun: Instant) -> Instant {
-    due.max(Instant::now() + begun.elapsed())
+fn next_time(due: Instant, start: Instant) -> Instant {
+    due.max(Instant::now() + start.elapsed())
 }
 
 fn failed(error: impl Into<io::Error>) -> LinkError {
@@ -186,8 +186,8 @@ impl<'a> Driver<'a> {
     fn wait(&self, until: Option<Instant>) -> Result<(), LinkError> {
         let now = Instant::now();
         let due = self.event_queue.peek().map(|Reverse((due, _))| *due);
-        let asks = (!self.unacked.is_empty()).then(|| now + ACK_CHECKS);
-        let first = [due, asks, until].into_iter().flatten().min();
+        let ack_check = (!self.unacked.is_empty()).then(|| now + ACK_CHECK_INTERVAL);
+        let first = [due, ack_check, until].into_iter().flatten().min();
         let limit = first.map(|first| {
             let left = first.saturating_duration_since(now);
             TimeSpec::nanoseconds(left.as_nanos() as i64)
@@ -206,21 +206,21 @@ impl<'a> Driver<'a> {
             Due::Begin(flow) => self.begin_file(flow, due).map_err(failed)?,
             Due::Stop(flow) => self.stop(flow).map_err(failed)?,
             Due::Sample => {
-                let begun = Instant::now();
+                let start = Instant::now();
                 for connection in self.connections.iter_mut().flatten() {
                     connection.sample();
                 }
-                self.event_queue.push(Reverse((next_time(due + SAMPLE_INTERVAL, begun), event)));
+                self.event_queue.push(Reverse((next_time(due + SAMPLE_INTERVAL, start), event)));
             }
             Due::Punctuality => {
                 self.report_punctuality()?;
                 self.event_queue.push(Reverse((due + REPORT_INTERVAL, event)));
             }
             Due::Slot => {
-                let begun = Instant::now();
+                let start = Instant::now();
                 self.snapshot()?;
                 let slot = self.schedule.slot.unwrap_or(SAMPLE_INTERVAL);
-                self.event_queue.push(Reverse((next_time(due + slot, begun), event)));
+                self.event_queue.push(Reverse((next_time(due + slot, start), event)));
             }
         }
         Ok(())
@@ -239,7 +239,7 @@ impl<'a> Driver<'a> {
         if let (Some(index), Some(bytes)) = (index, bytes) {
             return self.start_next_file(index, count, bytes);
         }
-        let to = SocketAddrV4::new(near(number), SERVICE);
+        let to = SocketAddrV4::new(near_address(number), SERVICE);
         let window = self.flows[number].config.receiver_window;
         let connection = Connection::open(number, to, count, bytes, window)?;
         let free = self.connections.iter().position(Option::is_none);
@@ -434,8 +434,8 @@ mod tests {
     fn next_time_leaves_at_least_the_duration_of_the_task() {
         let now = Instant::now();
         let long = Duration::from_millis(500);
-        let begun = now.checked_sub(long).unwrap();
-        assert!(next_time(begun + SAMPLE_INTERVAL, begun) >= now + long);
-        assert_eq!(next_time(now + 4 * long, begun), now + 4 * long);
+        let start = now.checked_sub(long).unwrap();
+        assert!(next_time(start + SAMPLE_INTERVAL, start) >= now + long);
+        assert_eq!(next_time(now + 4 * long, start), now + 4 * long);
     }
 }

@@ -3,7 +3,7 @@
 use super::connection::SenderStats;
 use super::tally::FlowTally;
 use super::tcp_info::{NetStat, TcpInfo};
-use super::{File, FlowConfig, SERVICE, list, near};
+use super::{File, FlowConfig, SERVICE, list, near_address};
 use crate::network::Host;
 use nix::sys::socket::{setsockopt, sockopt};
 use std::collections::HashMap;
@@ -34,14 +34,14 @@ impl Flow {
     /// Creates the listener in the flow's namespace with its congestion control.
     pub(super) fn new(number: usize, config: FlowConfig, host: &Host) -> io::Result<Self> {
         let (listener, counter) = host.namespace.within(|| {
-            let listener = TcpListener::bind(SocketAddrV4::new(near(number), SERVICE))?;
+            let listener = TcpListener::bind(SocketAddrV4::new(near_address(number), SERVICE))?;
             let control = OsString::from(&config.control);
             setsockopt(&listener, sockopt::TcpCongestion, &control).map_err(|error| {
                 let control = &config.control;
                 io::Error::other(format!("congestion control {control} is not available: {error}"))
             })?;
             listener.set_nonblocking(true)?;
-            Ok((listener, NetStat::here()?))
+            Ok((listener, NetStat::open()?))
         })?;
         let counts_timeouts = TcpInfo::of(&listener)?.counts_timeouts();
         let (open, ended) = (HashMap::new(), SenderStats::default());

@@ -146,7 +146,7 @@ pub struct TrafficCommand {
 }
 
 /// Address of a near port.
-fn near(flow: usize) -> Ipv4Addr {
+fn near_address(flow: usize) -> Ipv4Addr {
     let number = flow + 1;
     Ipv4Addr::new(10, 0, (number >> 8) as u8, (number & 255) as u8)
 }
@@ -207,7 +207,7 @@ impl TrafficCommand {
     fn ports(&self) -> Vec<Port> {
         let port = |(index, flow): (usize, &FlowConfig)| {
             let (forward, back) = flow.delays;
-            Port { side: Side::Near, address: near(index), forward, back }
+            Port { side: Side::Near, address: near_address(index), forward, back }
         };
         let far = Port { side: Side::Far, address: FAR, forward: 0, back: 0 };
         self.flows.iter().enumerate().map(port).chain([far]).collect()

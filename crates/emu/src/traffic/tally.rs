@@ -282,7 +282,7 @@ impl Observer for Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::{FAR, near};
+    use crate::traffic::{FAR, near_address};
     use std::net::Ipv4Addr;
 
     /// A TCP packet with 40 bytes of headers.
@@ -299,11 +299,12 @@ mod tests {
     #[test]
     fn tally_counts_data_packets_by_port() {
         let mut tally = Shared::new([false; 300]);
-        let (second, last) = (packet(near(1), FAR, 0, 100), packet(near(299), FAR, 0, 100));
+        let (second, last) =
+            (packet(near_address(1), FAR, 0, 100), packet(near_address(299), FAR, 0, 100));
         tally.enters(5, 1, &second);
         tally.enters(6, 299, &last);
         // A handshake packet is not a data packet.
-        tally.enters(7, 1, &packet(near(1), FAR, 0, 0));
+        tally.enters(7, 1, &packet(near_address(1), FAR, 0, 0));
         tally.drops(8, 299, &last, Cause::Random);
         tally.passed(1, &second, 3 * WAIT_STEP, true);
         tally.leaves(10, 9, 300, &second);
@@ -327,13 +328,13 @@ mod tests {
     #[test]
     fn file_begins_with_syn_and_ends_with_last_new_ack() {
         let mut tally = Shared::new([true, true]);
-        let ack = |number| packet(FAR, near(1), number, 0);
+        let ack = |number| packet(FAR, near_address(1), number, 0);
         let mut open = ack(0);
         open[33] = SYN;
         tally.enters(1, 2, &open);
         tally.enters(2, 2, &open);
         tally.enters(9, 2, &ack(1));
-        let data = packet(near(1), FAR, 0, 101);
+        let data = packet(near_address(1), FAR, 0, 101);
         tally.enters(12, 1, &data);
         tally.drops(12, 1, &data, Cause::Full);
         tally.leaves(16, 15, 2, &data);
@@ -357,18 +358,18 @@ mod tests {
     #[test]
     fn files_of_one_connection_are_counted_separately() {
         let mut tally = Shared::new([true]);
-        let mut open = packet(FAR, near(0), 0, 0);
+        let mut open = packet(FAR, near_address(0), 0, 0);
         open[33] = SYN;
         tally.enters(1, 1, &open);
-        let mut data = packet(near(0), FAR, 0, 100);
+        let mut data = packet(near_address(0), FAR, 0, 100);
         tally.enters(5, 0, &data);
-        tally.leaves(9, 9, 0, &packet(FAR, near(0), 100, 0));
+        tally.leaves(9, 9, 0, &packet(FAR, near_address(0), 100, 0));
         tally.get().files[0].as_mut().unwrap().get_mut(&0).unwrap().begin();
         data[24..28].copy_from_slice(&100_u32.to_be_bytes());
         tally.enters(20, 0, &data);
         let file = |tally: &Shared| tally.get().files[0].as_ref().unwrap()[&0];
         assert!(!file(&tally).is_acked());
-        tally.leaves(30, 29, 0, &packet(FAR, near(0), 200, 0));
+        tally.leaves(30, 29, 0, &packet(FAR, near_address(0), 200, 0));
         let file = file(&tally);
         assert!(file.is_acked());
         assert_eq!((file.opened, file.first_entered, file.last_ack), (1, Some(20), 29));

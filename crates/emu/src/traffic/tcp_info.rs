@@ -100,7 +100,7 @@ const WANTED: [&str; 3] = ["TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"];
 
 impl NetStat {
     /// Opens the counters of the calling thread's namespace; any thread can read them.
-    pub(super) fn here() -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Self> {
         File::open("/proc/thread-self/net/netstat").map(Self)
     }
 
@@ -178,6 +178,6 @@ mod tests {
     fn value_finds_counters_by_name() {
         let text = "TcpExt: A TCPTimeouts B\nTcpExt: 1 22 3\nIpExt: TCPTimeouts\nIpExt: 9\n";
         assert_eq!((value(text, "TCPTimeouts"), value(text, "C")), (22, 0));
-        assert!(NetStat::here().unwrap().read().is_ok());
+        assert!(NetStat::open().unwrap().read().is_ok());
     }
 }

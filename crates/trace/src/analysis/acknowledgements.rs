@@ -48,7 +48,7 @@ impl Flow {
         let number = unwrapped(self.next, segment.acknowledgement);
         if !self.anchored {
             self.anchored = true;
-            self.reach_back(number, segment.time);
+            self.extend_back(number, segment.time);
         }
         match self.ack_window.check(segment.acknowledgement, number, self.next) {
             Reach::Within => {}
@@ -62,7 +62,7 @@ impl Flow {
         if !advances && window > self.window {
             self.count_window_update(segment, number);
         }
-        self.note_window(segment, number, window);
+        self.update_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
         if advances {
@@ -120,7 +120,7 @@ impl Flow {
     /// Counts a window update without new acknowledged data.
     fn count_window_update(&mut self, segment: &Segment, number: u64) {
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
-        let update = self.answered && bare && number == self.acknowledged;
+        let update = self.window_seen && bare && number == self.acknowledged;
         self.counts.window_updates += u64::from(update);
     }
 
@@ -145,12 +145,12 @@ impl Flow {
     }
 
     #[inline]
-    fn note_window(&mut self, segment: &Segment, number: u64, window: u64) {
+    fn update_window(&mut self, segment: &Segment, number: u64, window: u64) {
         if window == 0 && self.window > 0 {
             self.counts.zero_windows += 1;
         }
         self.window = window;
-        self.answered = true;
+        self.window_seen = true;
         if window > self.window_max {
             self.window_max = window;
         }
@@ -277,8 +277,8 @@ impl Flow {
         let options = &segment.options;
         let count = usize::from(options.sack_blocks).min(options.sack.len());
         let blocks = options.sack[..count].iter();
-        let near = self.acknowledged;
-        let block = |&(left, right): &(u32, u32)| (unwrapped(near, left), unwrapped(near, right));
+        let base = self.acknowledged;
+        let block = |&(left, right): &(u32, u32)| (unwrapped(base, left), unwrapped(base, right));
         let (mut fresh, mut oldest) = (false, None);
         for (place, (left, right)) in blocks.clone().map(block).enumerate() {
             if left >= right {
@@ -315,8 +315,8 @@ impl Flow {
     /// Returns the reason why the sender does not send more.
     #[inline]
     pub(super) fn wait(&self) -> Wait {
-        let beyond = !self.misread && self.edge < self.next + u64::from(self.largest);
-        let full = self.answered && (self.window == 0 || beyond);
+        let beyond = !self.bad_scale && self.edge < self.next + u64::from(self.largest);
+        let full = self.window_seen && (self.window == 0 || beyond);
         if self.recovery.is_active() {
             Wait::Repair
         } else if full && self.window < u64::from(self.largest) {
@@ -345,14 +345,14 @@ impl Flow {
         let min_rtt = stats.sender.min();
         let side = tap.side(from, min_rtt);
         let mut summary = stats.rounds.finish(self.last_data.unwrap_or(0), wait);
-        let mut rtt = stats.round_trips(tap.round_trip(from), &summary);
+        let mut rtt = stats.rtts(tap.round_trip(from), &summary);
         if self.bare_acks == 0 {
             rtt.withhold_if_late(tap.handshake());
         }
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
-        let (near, segment, misread) = (tap.round_trip(from), self.largest, self.misread);
-        let path = PathSummary { side, near, min_rtt, lossless, segment, misread };
-        let answered = self.answered || self.counts.acks > 0;
+        let (tap_rtt, segment, bad_scale) = (tap.round_trip(from), self.largest, self.bad_scale);
+        let path = PathSummary { side, tap_rtt, min_rtt, lossless, segment, bad_scale };
+        let answered = self.window_seen || self.counts.acks > 0;
         let limitation =
             if answered { classify_limits(&mut summary, &path) } else { Limitation::default() };
         let complete_start = starts && side != Side::Receiver;

@@ -283,15 +283,15 @@ impl DirectionStats {
 }
 
 impl DirectionStats {
-    /// Returns the RTT report. `near`: minimum round-trip time between the tap and the sender.
-    pub(super) fn round_trips(&mut self, near: Option<Nanos>, rounds: &RoundSummary) -> RoundTrips {
+    /// Returns the RTT report. `tap_rtt`: minimum round-trip time between the tap and the sender.
+    pub(super) fn rtts(&mut self, tap_rtt: Option<Nanos>, rounds: &RoundSummary) -> RoundTrips {
         RoundTrips {
             karn: take(&mut self.karn).report(),
             undelayed_max_s: self.max_undelayed.map(|longest| longest as f64 / 1e9),
             sender: take(&mut self.sender).report(),
             over_time_s: self.over_time.mean_s(),
             timestamps: take(&mut self.timestamps).report(),
-            tap_to_sender_s: near.map(|near| near as f64 / 1e9),
+            tap_to_sender_s: tap_rtt.map(|tap_rtt| tap_rtt as f64 / 1e9),
             round_samples: rounds.samples,
             round_mean_s: rounds.mean_s,
             flight_correlation: rounds.correlation,

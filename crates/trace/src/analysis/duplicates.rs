@@ -39,10 +39,10 @@ impl RecentSegments {
     ) -> Option<Nanos> {
         let mark = mark(segment, connection, hashes);
         let set = &mut self.sets[mark as usize % SETS];
-        let found = set.iter().position(|known| known.0 == mark);
-        let since = found.map(|way| set[way].1);
+        let hit = set.iter().position(|known| known.0 == mark);
+        let since = hit.map(|way| set[way].1);
         // Most recent first; the oldest entry is evicted.
-        match found {
+        match hit {
             Some(way) => set.copy_within(..way, 1),
             None => set.copy_within(..WAYS - 1, 1),
         }

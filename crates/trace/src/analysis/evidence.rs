@@ -45,7 +45,7 @@ pub(super) struct NewSegment {
     /// Time of the last segment from the receiver; 0 if there is none.
     pub(super) peer_time: Nanos,
     /// Round-trip time between the tap and the sender.
-    pub(super) near: Nanos,
+    pub(super) tap_rtt: Nanos,
     /// True if the segment is not full: the sender has no more data.
     pub(super) short: bool,
 }
@@ -56,7 +56,7 @@ impl EvidenceSums {
         let begins = fresh.time.saturating_sub(self.last) > BURST;
         self.last = fresh.time;
         self.short_segments += u64::from(fresh.short);
-        if fresh.time.saturating_sub(fresh.peer_time) > REACTION + fresh.near {
+        if fresh.time.saturating_sub(fresh.peer_time) > REACTION + fresh.tap_rtt {
             self.unprompted_bytes += fresh.end.saturating_sub(fresh.start);
             if begins {
                 self.on_unprompted_burst(fresh.time, fresh.start);
@@ -76,12 +76,12 @@ impl EvidenceSums {
         }
     }
 
-    /// Processes a data segment with the timestamp `value`. `near`: minimum round-trip time between
+    /// Processes a data segment with the timestamp `value`. `tap_rtt`: minimum round-trip time between
     /// the tap and the sender.
     ///
     #[inline]
-    pub(super) fn on_timestamp(&mut self, time: Nanos, value: u32, near: Nanos) {
-        if near > REMOTE {
+    pub(super) fn on_timestamp(&mut self, time: Nanos, value: u32, tap_rtt: Nanos) {
+        if tap_rtt > REMOTE {
             self.clock.get_or_insert_with(|| Clock::new(time, value)).add(time, value);
         }
     }
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
 
     fn sent(sums: &mut EvidenceSums, time: Nanos, start: u64, bytes: u64, peer_time: Nanos) {
-        let (end, near, short) = (start + bytes, 0, bytes < 1000);
-        sums.sent_new(&NewSegment { time, start, end, peer_time, near, short });
+        let (end, tap_rtt, short) = (start + bytes, 0, bytes < 1000);
+        sums.sent_new(&NewSegment { time, start, end, peer_time, tap_rtt, short });
     }
 
     #[test]

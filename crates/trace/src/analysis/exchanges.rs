@@ -152,8 +152,8 @@ impl DataEvent<'_> {
     /// Longest reaction time of the sender, seen at the tap. A quarter of the round trip is added
     /// for queues.
     fn reaction(&self) -> Nanos {
-        let near = self.to(self.from);
-        near + near / 4 + REACTION
+        let tap_rtt = self.to(self.from);
+        tap_rtt + tap_rtt / 4 + REACTION
     }
 
     fn size(&self) -> SegmentSize {

@@ -177,18 +177,18 @@ impl Flight {
         self.split(start, full);
         self.split(end, full);
         let mut index = self.position(start);
-        while let Some(&found) = self.segments.get(index).filter(|found| found.start < end) {
-            let bytes = self.end_of(index).min(end) - found.start.max(start);
-            if found.sends == 0 {
+        while let Some(&segment) = self.segments.get(index).filter(|segment| segment.start < end) {
+            let bytes = self.end_of(index).min(end) - segment.start.max(start);
+            if segment.sends == 0 {
                 overlap.filled += bytes;
-                overlap.noticed = found.first;
+                overlap.noticed = segment.first;
                 let next = self.segments.range(index + 1..).find(|next| next.sends > 0);
                 overlap.after = next.map(|next| (next.ip_id, next.timestamp));
                 index = self.fill(index, sent);
             } else {
                 overlap.seen += bytes;
-                overlap.last_sent = overlap.last_sent.max(Some(self.repeat(&found, sent.last)));
-                overlap.sends = overlap.sends.max(found.sends);
+                overlap.last_sent = overlap.last_sent.max(Some(self.repeat(&segment, sent.last)));
+                overlap.sends = overlap.sends.max(segment.sends);
                 let known = &mut self.segments[index];
                 known.sends = known.sends.saturating_add(1);
                 known.timestamp = sent.timestamp;
@@ -216,16 +216,16 @@ impl Flight {
     }
 
     /// Records a retransmission at `time` and returns the time of the previous transmission.
-    fn repeat(&mut self, found: &StoredSegment, time: Nanos) -> Nanos {
-        let place = self.repeated.partition_point(|one| one.0 < found.start);
-        if found.sends > 1 {
+    fn repeat(&mut self, segment: &StoredSegment, time: Nanos) -> Nanos {
+        let index = self.repeated.partition_point(|one| one.0 < segment.start);
+        if segment.sends > 1 {
             return self
                 .repeated
-                .get_mut(place)
-                .map_or(found.first, |one| replace(&mut one.1, time));
+                .get_mut(index)
+                .map_or(segment.first, |one| replace(&mut one.1, time));
         }
-        self.repeated.insert(place, (found.start, time));
-        found.first
+        self.repeated.insert(index, (segment.start, time));
+        segment.first
     }
 
     /// Fills the hole at `index` with `sent`; returns the index after the filled part.
@@ -233,19 +233,19 @@ impl Flight {
         let (hole, hole_end) = (self.segments[index], self.end_of(index));
         let start = hole.start.max(sent.start);
         let end = hole_end.min(sent.end());
-        let mut place = index;
+        let mut filled_index = index;
         if hole.start < start {
             self.segments[index] = StoredSegment::hole(hole.start, hole.first);
-            place += 1;
-            self.segments.insert(place, StoredSegment::default());
+            filled_index += 1;
+            self.segments.insert(filled_index, StoredSegment::default());
         }
         let sacked = hole.marks & SACKED;
         let filled = StoredSegment::of(&Sent { start, sacked: false, ..sent });
-        self.segments[place] = StoredSegment { marks: filled.marks | sacked, ..filled };
+        self.segments[filled_index] = StoredSegment { marks: filled.marks | sacked, ..filled };
         if end < hole_end {
-            self.segments.insert(place + 1, StoredSegment::hole(end, hole.first));
+            self.segments.insert(filled_index + 1, StoredSegment::hole(end, hole.first));
         }
-        place + 1
+        filled_index + 1
     }
 
     /// Whether the oldest data below `to` were sent once and not covered by SACK.

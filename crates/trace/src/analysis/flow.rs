@@ -25,7 +25,7 @@ const TRUSTED: i8 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionContext<'a> {
     /// Round-trip time between the tap and the sender of the data; 0 if unknown.
-    pub(crate) near: Nanos,
+    pub(crate) tap_rtt: Nanos,
     /// Maximum number of losses and of retransmissions listed per direction; `quota` limits all
     /// directions.
     pub(crate) max_events: usize,
@@ -53,9 +53,9 @@ pub(crate) struct Flow {
     /// True once the sequence space is initialised.
     pub(super) initialised: bool,
     /// End of the data sent with a SYN.
-    in_syn: u64,
+    syn_data_end: u64,
     /// True if a SYN-ACK was sent.
-    answers_syn: bool,
+    syn_ack_sent: bool,
     /// True once an acknowledgement or a SYN has determined the start of the data.
     pub(super) anchored: bool,
     pub(super) origin: u64,
@@ -76,9 +76,9 @@ pub(crate) struct Flow {
     pub(super) window_max: u64,
     pub(super) unscaled: bool,
     /// True if a packet of the receiver has announced a window.
-    pub(super) answered: bool,
+    pub(super) window_seen: bool,
     /// True if more was sent than the unscaled windows allow, so their scale is unknown.
-    pub(super) misread: bool,
+    pub(super) bad_scale: bool,
     /// True if the newest segment was not full.
     pub(super) short: bool,
     pub(super) first_data: Option<Nanos>,
@@ -190,8 +190,8 @@ impl Flow {
         }
         self.last_out_of_window = (segment.sequence, segment.payload);
         if segment.payload > 0 {
-            let packets = self.carries(segment, context);
-            self.note_data(segment, packets, (self.next - self.acknowledged).min(MAX_WINDOW));
+            let packets = self.count_data(segment, context);
+            self.add_data(segment, packets, (self.next - self.acknowledged).min(MAX_WINDOW));
         }
     }
 
@@ -220,7 +220,7 @@ impl Flow {
 
     /// Moves the origin back to `to`: the capture began with segments in flight, and this one is
     /// older.
-    pub(super) fn reach_back(&mut self, to: u64, now: Nanos) {
+    pub(super) fn extend_back(&mut self, to: u64, now: Nanos) {
         if to < self.origin && self.origin - to < MAX_WINDOW {
             self.flight.prepend(to, now);
             self.origin = to;
@@ -241,9 +241,9 @@ impl Flow {
             complete: !options.cut,
         };
         let start = unwrapped(self.next, segment.sequence);
-        self.in_syn = self.in_syn.max(start + 1 + u64::from(segment.payload));
+        self.syn_data_end = self.syn_data_end.max(start + 1 + u64::from(segment.payload));
         self.control(segment, start);
-        self.answers_syn |= segment.flags.any(Flags::ACK);
+        self.syn_ack_sent |= segment.flags.any(Flags::ACK);
     }
 
     /// Processes a SYN or FIN with the sequence number `number`.
@@ -260,7 +260,7 @@ impl Flow {
             let syn = segment.flags.any(Flags::SYN);
             // In a simultaneous open, each end sends its SYN again in its SYN-ACK (RFC 9293, figure
             // 7).
-            let answers = syn && segment.flags.any(Flags::ACK) && !self.answers_syn;
+            let answers = syn && segment.flags.any(Flags::ACK) && !self.syn_ack_sent;
             self.counts.syn_retransmissions += u64::from(syn && !answers);
             self.counts.fin_retransmissions += u64::from(!syn);
         }
@@ -269,26 +269,26 @@ impl Flow {
     #[inline]
     fn data(&mut self, segment: &Segment, start: u64, context: &ConnectionContext<'_>) {
         let end = start + u64::from(segment.payload);
-        let packets = self.carries(segment, context);
-        if self.probes(segment, start, end) {
-            self.note_data(segment, packets, self.next - self.acknowledged);
+        let packets = self.count_data(segment, context);
+        if self.is_probe(segment, start, end) {
+            self.add_data(segment, packets, self.next - self.acknowledged);
             return;
         }
         if !self.anchored {
-            self.reach_back(start, segment.time);
+            self.extend_back(start, segment.time);
         }
         if packets == 1 {
             self.largest = self.largest.max(segment.payload);
         }
         let old = self.next;
         if end > old {
-            self.advance(segment, (start.max(old), end), packets, context);
+            self.on_new_data(segment, (start.max(old), end), packets, context);
         }
         if start < old {
             let sent = stamp(segment, start, end.min(old));
             let overlap = self.overlap(sent);
             self.counts.unique_bytes += overlap.filled;
-            self.late(segment, stamp(segment, start, end), &overlap, packets, context);
+            self.on_old_data(segment, stamp(segment, start, end), &overlap, packets, context);
         }
         // A larger flight is impossible: acknowledgements are missing.
         let flight = (self.next - self.acknowledged).min(MAX_WINDOW);
@@ -299,7 +299,7 @@ impl Flow {
             let others = u64::from(segment.payload) * (packets - 1) / packets;
             self.flight_sum += (packets - 1) as f64 * flight as f64 - (packets * others / 2) as f64;
         }
-        self.note_data(segment, packets, flight);
+        self.add_data(segment, packets, flight);
         if let Some(stats) = self.stats.as_mut().filter(|_| end > old) {
             stats.mark(segment.time, Mark::Data, start.max(old), end);
         }
@@ -308,7 +308,7 @@ impl Flow {
     /// Counts data regardless of their sequence numbers. Returns the number of packets in the
     /// frame.
     #[inline]
-    fn carries(&mut self, segment: &Segment, context: &ConnectionContext<'_>) -> u64 {
+    fn count_data(&mut self, segment: &Segment, context: &ConnectionContext<'_>) -> u64 {
         let packets = self.packets_in(segment, self.negotiated.mss);
         self.counts.data_packets += packets;
         self.counts.bytes += u64::from(segment.payload);
@@ -317,13 +317,13 @@ impl Flow {
         let stats = || DirectionStats::new(segment.time, context.max_events, context.max_points);
         let stats = self.stats.get_or_insert_with(stats);
         if let Some((value, _)) = segment.options.timestamps {
-            stats.evidence.on_timestamp(segment.time, value, context.near);
+            stats.evidence.on_timestamp(segment.time, value, context.tap_rtt);
         }
         packets
     }
 
     #[inline]
-    fn note_data(&mut self, segment: &Segment, packets: u64, flight: u64) {
+    fn add_data(&mut self, segment: &Segment, packets: u64, flight: u64) {
         if let Some(stats) = &mut self.stats {
             stats.data(segment.time, packets, segment.payload, flight);
         }
@@ -331,7 +331,7 @@ impl Flow {
 
     /// Processes data that continue the sequence.
     #[inline]
-    fn advance(
+    fn on_new_data(
         &mut self,
         segment: &Segment,
         (start, end): (u64, u64),
@@ -348,20 +348,20 @@ impl Flow {
         // The reason for waiting is needed only after a pause.
         let wait = if idle { self.wait() } else { Wait::Open };
         // When the window is full, a short segment does not mean that the sender has no more data.
-        let room = self.misread || end + u64::from(self.largest) <= self.edge;
+        let room = self.bad_scale || end + u64::from(self.largest) <= self.edge;
         self.short = segment.payload != self.largest && segment.payload % self.largest.max(1) > 0
             || self.negotiated.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if let Some(stats) = &mut self.stats {
-            let (time, near, short) = (segment.time, context.near, self.short && room);
+            let (time, tap_rtt, short) = (segment.time, context.tap_rtt, self.short && room);
             let (timed, peer_time) = (!self.recovery.is_fast(), self.recovery.last_peer_time());
-            stats.evidence.sent_new(&NewSegment { time, start, end, peer_time, near, short });
-            stats.rounds.sent_new(&NewData { time, end, idle, timed, wait, near });
+            stats.evidence.sent_new(&NewSegment { time, start, end, peer_time, tap_rtt, short });
+            stats.rounds.sent_new(&NewData { time, end, idle, timed, wait, tap_rtt });
         }
         self.flight.append(self.next, sent);
         // Bytes that were sent as probes are already counted.
         self.counts.unique_bytes += end - start.max(self.probed.min(end));
         self.next = end;
-        self.misread |= self.negotiated.scale.is_none() && self.answered && end > self.edge;
+        self.bad_scale |= self.negotiated.scale.is_none() && self.window_seen && end > self.edge;
         if sent.ip_id != 0 {
             let step = sent.ip_id.wrapping_sub(self.last_ip_id);
             let change = if (1..=1024).contains(&step) { 1 } else { -2 };
@@ -375,7 +375,7 @@ impl Flow {
     }
 
     /// Whether the segment is a window probe or a keepalive probe.
-    fn probes(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
+    fn is_probe(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
         let one = segment.payload == 1;
         let closed = self.window == 0 && self.counts.zero_windows > 0;
         // With data in flight, the retransmission timer runs instead of the persist timer.
@@ -422,7 +422,7 @@ impl Flow {
 
     /// Processes a segment that does not continue the sequence: a retransmission or a reordered
     /// segment.
-    fn late(
+    fn on_old_data(
         &mut self,
         segment: &Segment,
         sent: Sent,
@@ -430,7 +430,7 @@ impl Flow {
         packets: u64,
         context: &ConnectionContext<'_>,
     ) {
-        if overlap.seen == 0 && self.reordered(segment, overlap, context.near) {
+        if overlap.seen == 0 && self.reordered(segment, overlap, context.tap_rtt) {
             self.counts.out_of_order += 1;
             if let Some(stats) = &mut self.stats {
                 stats.mark(segment.time, Mark::Data, sent.start, sent.end());
@@ -453,13 +453,13 @@ impl Flow {
             sack: !self.negotiated.lacks_sack,
             sacked_bytes: self.board.bytes(),
             estimate: &self.estimate,
-            near: context.near,
+            tap_rtt: context.tap_rtt,
         };
         let wait = self.wait();
         // Data of a SYN that were not acknowledged are sent again after the handshake (RFC 7413),
         // without a loss.
         let opening =
-            segment.flags.any(Flags::SYN) || sent.end() <= self.in_syn && !resent.repeated;
+            segment.flags.any(Flags::SYN) || sent.end() <= self.syn_data_end && !resent.repeated;
         let verdict = if opening { HANDSHAKE } else { self.recovery.classify(&resent, &sender) };
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
@@ -474,7 +474,7 @@ impl Flow {
     }
 
     /// Whether a segment not captured before was sent before the segments that preceded it.
-    fn reordered(&self, segment: &Segment, overlap: &Overlap, near: Nanos) -> bool {
+    fn reordered(&self, segment: &Segment, overlap: &Overlap, tap_rtt: Nanos) -> bool {
         if overlap.disordered {
             return true;
         }
@@ -490,7 +490,7 @@ impl Flow {
         }
         let lag = segment.time.saturating_sub(overlap.noticed);
         // A retransmission takes at least a round trip to the sender.
-        lag < REORDERED.max(near / 5 * 4)
+        lag < REORDERED.max(tap_rtt / 5 * 4)
     }
 }
 

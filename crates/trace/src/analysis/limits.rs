@@ -76,7 +76,7 @@ const MIN_PATH: Nanos = 1_000_000;
 pub(super) struct PathSummary {
     pub(super) side: Side,
     /// Round-trip time between the tap and the sender.
-    pub(super) near: Option<Nanos>,
+    pub(super) tap_rtt: Option<Nanos>,
     /// Minimum RTT sample at the tap.
     pub(super) min_rtt: Option<Nanos>,
     /// True if nothing was retransmitted or is missing.
@@ -84,16 +84,16 @@ pub(super) struct PathSummary {
     /// Full segment, bytes.
     pub(super) segment: u32,
     /// True if the scale of the receive windows is unknown.
-    pub(super) misread: bool,
+    pub(super) bad_scale: bool,
 }
 
 impl PathSummary {
     /// Whether flights and rounds at the tap match those at the sender.
-    fn near_sender(&self) -> bool {
+    fn is_at_sender(&self) -> bool {
         let Some(min_rtt) = self.min_rtt else { return false };
         match self.side {
             Side::Sender => true,
-            Side::Unknown => self.near.is_some() || min_rtt >= MIN_PATH,
+            Side::Unknown => self.tap_rtt.is_some() || min_rtt >= MIN_PATH,
             Side::Receiver | Side::Middle => false,
         }
     }
@@ -101,7 +101,7 @@ impl PathSummary {
     /// Whether pauses at the tap are pauses of the application, and not caused by the path to the
     /// sender, an invisible loss, or a delayed acknowledgement at a tap of unknown position.
     fn shows_pauses(&self) -> bool {
-        self.near.is_some() && (self.near_sender() || self.lossless)
+        self.tap_rtt.is_some() && (self.is_at_sender() || self.lossless)
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn classify_limits(found: &mut RoundSummary, path: &PathSummary) -> L
     if rows.is_empty() {
         return Limitation::default();
     }
-    if path.near_sender() {
+    if path.is_at_sender() {
         mark_full(rows, path);
         mark_flat(rows, path);
     }
@@ -153,7 +153,7 @@ pub(super) fn classify_limits(found: &mut RoundSummary, path: &PathSummary) -> L
         idle_s: pauses.then_some(found.idle as f64 / 1e9),
         application_limited_s: pauses.then_some(paused as f64 / 1e9),
         bottleneck_rate_bps: rate.map(|rate| rate * 8e9),
-        window_reduction: found.reduction.filter(|_| path.near_sender()),
+        window_reduction: found.reduction.filter(|_| path.is_at_sender()),
     }
 }
 
@@ -167,7 +167,7 @@ fn largest(times: &Times) -> Limit {
 fn spent(row: &Round, path: &PathSummary) -> Times {
     let parts = &row.parts;
     let mut times = Times::default();
-    let known = path.near_sender();
+    let known = path.is_at_sender();
     let mut add = |limit: Limit, time: Nanos| times[limit as usize] += time;
     let paused = path.shows_pauses();
     add(if paused { Limit::Application } else { Limit::Unknown }, parts.application);
@@ -181,7 +181,7 @@ fn spent(row: &Round, path: &PathSummary) -> Times {
         (false, ..) => Limit::Unknown,
         (_, true, _) => Limit::Bottleneck,
         // The send buffer or the receive window, which cannot be read.
-        (_, _, true) if path.misread => Limit::Unknown,
+        (_, _, true) if path.bad_scale => Limit::Unknown,
         (_, _, true) => Limit::SendBuffer,
         _ => Limit::CongestionWindow,
     };
@@ -264,7 +264,7 @@ fn flat_length(rows: &[Round], path: &PathSummary) -> usize {
     let segment = u64::from(path.segment);
     let calm = |row: &Round| {
         let room =
-            path.misread || u64::from(row.flight_bytes) + segment <= u64::from(row.window_bytes);
+            path.bad_scale || u64::from(row.flight_bytes) + segment <= u64::from(row.window_bytes);
         let undecided = row.parts.rest > row.parts.total() / 2 && !row.full;
         room && row.retransmissions == 0 && undecided
     };

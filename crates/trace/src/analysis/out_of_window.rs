@@ -69,7 +69,7 @@ impl Flow {
         (self.latest, self.probed) = (0, 0);
         self.edge = start.saturating_add(self.window);
         // As at the start, the first acknowledgement is not a duplicate.
-        (self.window, self.answered) = (0, false);
+        (self.window, self.window_seen) = (0, false);
         if let Some(stats) = &mut self.stats {
             stats.reset_sequence(start);
         }

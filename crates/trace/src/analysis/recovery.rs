@@ -81,7 +81,14 @@ pub(super) struct SenderState<'a> {
     pub(super) sacked_bytes: u64,
     pub(super) estimate: &'a Estimate,
     /// Round-trip time between the tap and the sender.
-    pub(super) near: Nanos,
+    pub(super) tap_rtt: Nanos,
+}
+
+impl SenderState<'_> {
+    /// Longest reaction time of the sender, seen at the tap.
+    fn reaction(&self) -> Nanos {
+        self.tap_rtt.saturating_add(self.tap_rtt / 2 + PROMPT)
+    }
 }
 
 /// Classification of a retransmission.
@@ -247,7 +254,7 @@ impl Recovery {
     pub(super) fn classify(&mut self, resent: &Resent, sender: &SenderState<'_>) -> Verdict {
         let idle = self.idle(resent, sender);
         let fast = self.follows_duplicates(resent, sender);
-        self.at_sender |= fast && self.phase == Phase::Open && sender.near == 0;
+        self.at_sender |= fast && self.phase == Phase::Open && sender.tap_rtt == 0;
         // A third transmission is never a reaction to a duplicate, nor is a retransmission with too
         // few duplicates or long after them.
         let blind = sender.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
@@ -278,7 +285,7 @@ impl Recovery {
     /// Returns the time since the timer was restarted or the segment last sent (RFC 6298, section
     /// 5).
     fn idle(&self, resent: &Resent, sender: &SenderState<'_>) -> Nanos {
-        let run = |since| resent.time.saturating_sub(since).saturating_sub(sender.near);
+        let run = |since| resent.time.saturating_sub(since).saturating_sub(sender.tap_rtt);
         let idle = run(self.timer_start.max(resent.last_sent.unwrap_or(0)));
         let timeout = sender.estimate.timeout(0.0).unwrap_or(MIN_VARIATION);
         if (idle as f64) < EARLY * timeout && self.repeats_retransmission(resent, sender) {
@@ -321,8 +328,7 @@ impl Recovery {
             && resent.start <= sender.acknowledged
             && sender.sacked_bytes == 0
             && !self.repeats_retransmission(resent, sender)
-            && (resent.time.saturating_sub(self.threshold_time)
-                <= sender.near + sender.near / 2 + PROMPT
+            && (resent.time.saturating_sub(self.threshold_time) <= sender.reaction()
                 || self.follows_later_duplicate(resent, sender))
     }
 
@@ -334,8 +340,8 @@ impl Recovery {
         self.duplicates > DUPLICATE_THRESHOLD
             && self.phase == Phase::Open
             && !resent.repeated
-            && sender.near <= PROMPT
-            && since <= sender.near + sender.near / 2 + PROMPT
+            && sender.tap_rtt <= PROMPT
+            && since <= sender.reaction()
     }
 
     /// Whether a fast retransmit starts a new recovery within an assumed recovery. RFC 5681's
@@ -348,7 +354,7 @@ impl Recovery {
         let late = resent.time.saturating_sub(self.last_advance) > PROMPT;
         let separate = late || (self.awaits_duplicates && self.duplicates == DUPLICATE_THRESHOLD);
         // Far from the tap, the sender has not yet received the latest captured acknowledgements.
-        let received = resent.time.saturating_sub(self.threshold_time) + PROMPT >= sender.near;
+        let received = resent.time.saturating_sub(self.threshold_time) + PROMPT >= sender.tap_rtt;
         match self.phase {
             Phase::Open => false,
             // Only after a first timeout are duplicates of data sent twice ignored.
@@ -367,26 +373,29 @@ impl Recovery {
     /// running time of the timer.
     fn only_timer_explains(&self, resent: &Resent, sender: &SenderState<'_>, idle: Nanos) -> bool {
         if !self.lacks_sack_evidence(resent, sender)
-            || sender.near > PROMPT
+            || sender.tap_rtt > PROMPT
             || self.follows_duplicates(resent, sender)
         {
             return false;
         }
-        let quiet = |since: Nanos| resent.time.saturating_sub(since) > sender.near + PROMPT;
+        let quiet = |since: Nanos| resent.time.saturating_sub(since) > sender.tap_rtt + PROMPT;
         let late =
             sender.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
         let silent = quiet(self.last_advance) && resent.last_sent.is_none_or(quiet);
-        let near = self.at_sender || sender.near > 0;
+        let known_side = self.at_sender || sender.tap_rtt > 0;
         // Linux waits for more duplicates if it detected reordering before.
         let reordered =
             self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, sender);
         let nothing_else = match self.phase {
-            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || near && !reordered,
-            Phase::Repair(Cause::AfterTimeout) => near && !reordered,
+            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || known_side && !reordered,
+            Phase::Repair(Cause::AfterTimeout) => known_side && !reordered,
             // Pacing may delay the reaction to a partial acknowledgement.
             Phase::Repair(_) => {
                 let round = sender.estimate.smoothed().unwrap_or(0.0);
-                near && !reordered && !self.retransmits_on_partial && idle as f64 >= round / 2.0
+                known_side
+                    && !reordered
+                    && !self.retransmits_on_partial
+                    && idle as f64 >= round / 2.0
             }
         };
         self.repeats_retransmission(resent, sender) || silent && (late || nothing_else)
@@ -401,7 +410,7 @@ impl Recovery {
     fn timer_driven(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
         let since = self.peer_time.or(resent.last_sent).unwrap_or(self.timer_start);
         // Far from the sender, the round trip to it also varies.
-        resent.time.saturating_sub(since) > sender.near.saturating_add(sender.near / 2 + PROMPT)
+        resent.time.saturating_sub(since) > sender.reaction()
     }
 
     /// Returns the timer that can have expired, if any.
@@ -457,7 +466,7 @@ impl Recovery {
     /// Whether the acknowledgement of the last retransmission of a recovery revealed the loss of
     /// the oldest segment, which was sent before that retransmission (RFC 8985, section 6.2).
     fn lost_before_retransmission(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
-        let prompt = resent.time.saturating_sub(self.last_advance) <= sender.near + PROMPT;
+        let prompt = resent.time.saturating_sub(self.last_advance) <= sender.tap_rtt + PROMPT;
         sender.sack
             && self.sack_seen
             && prompt
@@ -514,8 +523,8 @@ impl Recovery {
 
 /// Returns the shortest possible RTO, ns. RACK and probe timers can be shorter.
 fn min_timeout(sender: &SenderState<'_>) -> f64 {
-    let near = sender.near as f64;
-    let smoothed = sender.estimate.smoothed().map(|smoothed| smoothed + near);
+    let tap_rtt = sender.tap_rtt as f64;
+    let smoothed = sender.estimate.smoothed().map(|smoothed| smoothed + tap_rtt);
     let min = smoothed.map_or(MIN_VARIATION, |smoothed| smoothed.min(MIN_VARIATION));
-    sender.estimate.timeout(min).map_or(MIN_VARIATION, |timeout| timeout + near)
+    sender.estimate.timeout(min).map_or(MIN_VARIATION, |timeout| timeout + tap_rtt)
 }

@@ -154,14 +154,14 @@ pub(super) struct NewData {
     pub(super) timed: bool,
     pub(super) wait: Wait,
     /// Round-trip time between the tap and the sender.
-    pub(super) near: Nanos,
+    pub(super) tap_rtt: Nanos,
 }
 
 impl NewData {
     /// Whether an acknowledgement at `time` triggered the new data.
     fn follows(&self, time: Nanos) -> bool {
         self.time.saturating_sub(time)
-            <= PROMPT.saturating_add(self.near).saturating_add(self.near / 2)
+            <= PROMPT.saturating_add(self.tap_rtt).saturating_add(self.tap_rtt / 2)
     }
 }
 
@@ -261,7 +261,7 @@ impl Rounds {
         let short = std::mem::take(&mut self.pending.short);
         // If the sender is remote, all data may be acknowledged at the tap while the
         // acknowledgements are in flight to it.
-        let idle = new.idle && new.near <= REMOTE;
+        let idle = new.idle && new.tap_rtt <= REMOTE;
         if idle || self.peer_data || !new.follows(self.mark) {
             self.round.parts.application += short;
         } else {
@@ -279,10 +279,10 @@ impl Rounds {
         // Acknowledgements in the meantime triggered nothing, so there were no data to send.
         let parts = &mut self.round.parts;
         let drained = self.pending.open.min(parts.rest);
-        parts.rest += new.near;
+        parts.rest += new.tap_rtt;
         parts.rest -= drained;
-        parts.application += drained + (pause - new.near);
-        self.idle += pause - new.near;
+        parts.application += drained + (pause - new.tap_rtt);
+        self.idle += pause - new.tap_rtt;
         self.mark = new.time;
         self.growth.idle(pause);
     }

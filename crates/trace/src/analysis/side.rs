@@ -101,13 +101,15 @@ impl Tap {
     /// Returns the position of the tap for data from the end `from`. `far`: minimum RTT of data and
     /// acknowledgements.
     pub(crate) fn side(&self, from: usize, far: Option<Nanos>) -> Side {
-        let away = [self.round_trip(1 - from), far].into_iter().flatten().min();
-        let (Some(near), Some(away)) = (self.round_trip(from), away) else { return Side::Unknown };
-        let total = near.saturating_add(away);
+        let far_rtt = [self.round_trip(1 - from), far].into_iter().flatten().min();
+        let (Some(tap_rtt), Some(far_rtt)) = (self.round_trip(from), far_rtt) else {
+            return Side::Unknown;
+        };
+        let total = tap_rtt.saturating_add(far_rtt);
         if total < MIN_ROUND_TRIP {
             return Side::Unknown;
         }
-        match near as f64 / total as f64 {
+        match tap_rtt as f64 / total as f64 {
             share if share <= NEAR_SHARE => Side::Sender,
             share if share >= 1.0 - NEAR_SHARE => Side::Receiver,
             _ => Side::Middle,

@@ -96,7 +96,7 @@ impl Connection {
         self.flows[1 - from].on_peer_segment(segment, quota);
         let before = self.exchanges_data(segment, from).then(|| self.flows[from].state());
         let context = ConnectionContext {
-            near: self.tap.round_trip(from).unwrap_or(0),
+            tap_rtt: self.tap.round_trip(from).unwrap_or(0),
             max_events: self.max_events,
             quota,
             max_points: self.beginning.points,

@@ -132,7 +132,7 @@ pub struct Summary {
     pub skipped: Skipped,
     /// True if the number of the interface is known for some frames.
     pub(super) has_interfaces: bool,
-    /// Numbers of the interfaces whose segments were left out as copies.
+    /// Numbers of the interfaces whose segments were skipped as copies.
     pub other_interfaces: String,
     /// Segments that are the first fragment of a packet; the payload of the other fragments is not
     /// counted.

@@ -74,10 +74,10 @@ fn pppoe_length_limits_packets() {
         [&[0x11, 0, 0, 1][..], &length, &[0, 0x21], packet].concat()
     };
     let (bounded, _) = through(51, false, session);
-    let (whole, _) = through(1, false, |packet| ethernet(&[&[8, 0][..], packet].concat()));
-    for (bounded, whole) in bounded.iter().zip(&whole) {
-        assert_eq!(bounded.payload + 6, whole.payload);
-        assert_eq!(bounded.ip_bytes + 6, whole.ip_bytes);
+    let (complete, _) = through(1, false, |packet| ethernet(&[&[8, 0][..], packet].concat()));
+    for (bounded, complete) in bounded.iter().zip(&complete) {
+        assert_eq!(bounded.payload + 6, complete.payload);
+        assert_eq!(bounded.ip_bytes + 6, complete.ip_bytes);
     }
 }
 
@@ -154,9 +154,9 @@ fn other_links_and_types_are_skipped() {
 
 #[test]
 fn truncated_link_headers_are_skipped() {
-    let whole = ethernet(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 0x88, 0x64, 0x11, 0, 0, 1, 5, 0xde]);
-    for length in 0..=whole.len() {
-        let (_, summary) = read(&pcap(1, &[whole[..length].to_vec()]));
+    let complete = ethernet(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 0x88, 0x64, 0x11, 0, 0, 1, 5, 0xde]);
+    for length in 0..=complete.len() {
+        let (_, summary) = read(&pcap(1, &[complete[..length].to_vec()]));
         assert_eq!(summary.skipped.cut, 1, "{length}");
     }
 }

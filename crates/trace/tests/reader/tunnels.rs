@@ -184,11 +184,11 @@ fn inner_packet_must_fit_into_tunnel() {
 #[test]
 fn truncated_tunnels_are_skipped() {
     for (name, protocol, wrap) in TUNNELS {
-        let whole = ipv4(*protocol, &wrap(&packet(0)));
-        let inner = whole.len() - 1500;
-        for kept in 20..whole.len() {
-            let mut bytes = pcap(101, &[whole[..kept].to_vec()]);
-            bytes[36..40].copy_from_slice(&(whole.len() as u32).to_le_bytes());
+        let complete = ipv4(*protocol, &wrap(&packet(0)));
+        let inner = complete.len() - 1500;
+        for kept in 20..complete.len() {
+            let mut bytes = pcap(101, &[complete[..kept].to_vec()]);
+            bytes[36..40].copy_from_slice(&(complete.len() as u32).to_le_bytes());
             let (segments, summary) = read(&bytes);
             let read = kept >= inner + 40;
             assert_eq!(segments.len(), usize::from(read), "{name} {kept}");

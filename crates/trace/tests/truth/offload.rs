@@ -27,8 +27,11 @@ fn counters_are_independent_of_offload() {
         assert_eq!(sender.initial_window_packets, middle.initial_window_packets, "{name}");
         // The kernel value covers one of several flows, and was sampled before the end.
         if !matches!(name, "four" | "bloat") {
-            let again = sender.counts.retransmissions as f64;
-            assert!((again - retransmitted).abs() <= 3.0, "{name}: {again} {retransmitted}");
+            let retransmitted_count = sender.counts.retransmissions as f64;
+            assert!(
+                (retransmitted_count - retransmitted).abs() <= 3.0,
+                "{name}: {retransmitted_count} {retransmitted}"
+            );
         }
     }
 }

@@ -28,7 +28,7 @@ const DIFFERENT: [(&str, &str); 10] = [
 /// Returns the directions of a capture by their ends; a pair of ports may have had several
 /// connections.
 fn directions(path: &Path) -> HashMap<[String; 4], Vec<DirectionReport>> {
-    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    let mut directions: HashMap<_, Vec<_>> = HashMap::new();
     for direction in reports(path).into_iter().flat_map(|report| *report.directions) {
         let (from, to) = (direction.source, direction.destination);
         let ends = [
@@ -37,9 +37,9 @@ fn directions(path: &Path) -> HashMap<[String; 4], Vec<DirectionReport>> {
             to.address.to_string(),
             to.port.to_string(),
         ];
-        found.entry(ends).or_default().push(direction);
+        directions.entry(ends).or_default().push(direction);
     }
-    found
+    directions
 }
 
 fn ends(row: &Row) -> [String; 4] {
@@ -63,10 +63,10 @@ fn counters_match_other_tools() {
             continue;
         }
         let known = files.entry(file.clone()).or_insert_with(|| directions(&folder.join(file)));
-        let Some(found) = known.get_mut(&ends(&row)).filter(|found| !found.is_empty()) else {
+        let Some(reports) = known.get_mut(&ends(&row)).filter(|reports| !reports.is_empty()) else {
             continue;
         };
-        let counts = found.remove(0).counts;
+        let counts = reports.remove(0).counts;
         if expected(&row, "data_pkts").is_none_or(|data| data == 0) {
             continue;
         }
