@@ -158,7 +158,7 @@ impl Flow {
         self.edge = self.edge.max(number.saturating_add(window));
         if let Some(stats) = &mut self.stats {
             if raised {
-                stats.mark(segment.time, Mark::Window, number, self.edge);
+                stats.add_point(segment.time, Mark::Window, number, self.edge);
             }
             let interval = stats.intervals.at(segment.time);
             interval.window_max_bytes = interval.window_max_bytes.max(window);
@@ -185,7 +185,7 @@ impl Flow {
         taken.unseen |= beyond;
         self.acknowledged = number;
         if let Some(stats) = &mut self.stats {
-            stats.mark(segment.time, Mark::Ack, from, number);
+            stats.add_point(segment.time, Mark::Ack, from, number);
         }
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
@@ -204,7 +204,7 @@ impl Flow {
         }
         if taken.ambiguous {
             if let Some(echo) = echo {
-                stats.echoed(from, number, echo);
+                stats.check_echo(from, number, echo);
             }
             return None;
         }
@@ -268,7 +268,7 @@ impl Flow {
     fn count_missing(&mut self, from: u64, to: u64) {
         self.counts.missing_bytes += to - from;
         if let Some(stats) = self.stats.as_mut().filter(|_| to > from) {
-            stats.unseen(from, to);
+            stats.add_unseen(from, to);
         }
     }
 
@@ -300,7 +300,7 @@ impl Flow {
             let Some(gain) = self.board.add(left, right) else { continue };
             fresh = true;
             if let Some(stats) = &mut self.stats {
-                stats.mark(segment.time, Mark::Sack, gain.from, gain.to);
+                stats.add_point(segment.time, Mark::Sack, gain.from, gain.to);
             }
             self.flight.mark_sacked(gain, self.largest, |sent| {
                 oldest = Some(oldest.map_or(sent, |min: Nanos| min.min(sent)));

@@ -150,7 +150,7 @@ impl DirectionStats {
 
     /// Adds a point to the sequence plot, if requested.
     #[inline(always)]
-    pub(super) fn mark(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {
+    pub(super) fn add_point(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {
         if let Some(plot) = &mut self.plot {
             plot.add(time, mark, start, end);
         }
@@ -180,7 +180,7 @@ impl DirectionStats {
         let Retransmit { sent, packets, verdict, .. } = *event;
         let time = sent.last;
         self.causes.add(verdict.cause, packets);
-        self.mark(time, Mark::Retransmission(verdict.cause), sent.start, sent.end());
+        self.add_point(time, Mark::Retransmission(verdict.cause), sent.start, sent.end());
         self.t0.add(&verdict);
         let paper = if event.oldest { self.paper.classify(event) } else { None };
         self.indications.add(&verdict);
@@ -222,7 +222,7 @@ impl DirectionStats {
 
     /// Checks an acknowledgement of `[from, to)` with the timestamp `echo`: if that is older than
     /// the timestamp of the retransmission at `from`, it acknowledges the original (RFC 3522).
-    pub(super) fn echoed(&mut self, from: u64, to: u64, echo: u32) {
+    pub(super) fn check_echo(&mut self, from: u64, to: u64, echo: u32) {
         let index = self.recent.iter().position(|pending| pending.start == from);
         let Some(index) = index else { return };
         let pending = self.recent[index];
@@ -251,7 +251,7 @@ impl DirectionStats {
     }
 
     /// Stores that `[from, to)` was acknowledged, but not captured.
-    pub(super) fn unseen(&mut self, from: u64, to: u64) {
+    pub(super) fn add_unseen(&mut self, from: u64, to: u64) {
         if let Some(latest) = self.unseen.back_mut().filter(|latest| latest.1 == from) {
             latest.1 = to;
             return;
@@ -264,7 +264,7 @@ impl DirectionStats {
 
     /// Removes `[start, end)`, now captured, from the unseen ranges and returns the number of
     /// removed bytes.
-    pub(super) fn seen_late(&mut self, start: u64, end: u64) -> u64 {
+    pub(super) fn remove_unseen(&mut self, start: u64, end: u64) -> u64 {
         let mut bytes = 0;
         let mut rest = VecDeque::with_capacity(self.unseen.len() + 1);
         for (from, to) in self.unseen.drain(..) {

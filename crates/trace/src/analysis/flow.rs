@@ -301,7 +301,7 @@ impl Flow {
         }
         self.add_data(segment, packets, flight);
         if let Some(stats) = self.stats.as_mut().filter(|_| end > old) {
-            stats.mark(segment.time, Mark::Data, start.max(old), end);
+            stats.add_point(segment.time, Mark::Data, start.max(old), end);
         }
     }
 
@@ -408,7 +408,7 @@ impl Flow {
         }
         if start < self.acknowledged {
             let end = end.min(self.acknowledged);
-            let late = self.stats.as_mut().map_or(0, |stats| stats.seen_late(start, end));
+            let late = self.stats.as_mut().map_or(0, |stats| stats.remove_unseen(start, end));
             self.counts.missing_bytes = self.counts.missing_bytes.saturating_sub(late);
             // Bytes before the start of the capture were not seen.
             let before = self.origin.clamp(start, end) - start;
@@ -433,7 +433,7 @@ impl Flow {
         if overlap.seen == 0 && self.reordered(segment, overlap, context.tap_rtt) {
             self.counts.out_of_order += 1;
             if let Some(stats) = &mut self.stats {
-                stats.mark(segment.time, Mark::Data, sent.start, sent.end());
+                stats.add_point(segment.time, Mark::Data, sent.start, sent.end());
             }
             return;
         }

@@ -257,8 +257,8 @@ impl Recovery {
         self.at_sender |= fast && self.phase == Phase::Open && sender.tap_rtt == 0;
         // A third transmission is never a reaction to a duplicate, nor is a retransmission with too
         // few duplicates or long after them.
-        let blind = sender.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
-        let timer = resent.repeated || (blind && !fast) || self.timer_driven(resent, sender);
+        let no_sack = sender.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
+        let timer = resent.repeated || (no_sack && !fast) || self.timer_driven(resent, sender);
         // A fast retransmit and a much shorter timeout than observed before are unlikely to
         // coincide.
         let doubtful = fast && idle < self.min_timeout / 2;
@@ -344,7 +344,7 @@ impl Recovery {
             && since <= sender.reaction()
     }
 
-    /// Whether a fast retransmit starts a new recovery within an assumed recovery. RFC 5681's
+    /// Whether a fast retransmit starts a new recovery within what was assumed to be one recovery. RFC 5681's
     /// recovery ends with the first new acknowledgement, so three more duplicates start another.
     /// RFC 6582 would have retransmitted the segment on that acknowledgement.
     fn starts_new_recovery(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
@@ -357,7 +357,7 @@ impl Recovery {
         let received = resent.time.saturating_sub(self.threshold_time) + PROMPT >= sender.tap_rtt;
         match self.phase {
             Phase::Open => false,
-            // Only after a first timeout are duplicates of data sent twice ignored.
+            // Duplicates of data sent twice are ignored only after a first timeout.
             Phase::Repair(Cause::AfterTimeout) => {
                 received && (late || self.duplicates == DUPLICATE_THRESHOLD)
             }

@@ -128,7 +128,7 @@ impl WorkerPool {
         self.workers.iter_mut().for_each(PoolWorker::send);
         let workers = std::mem::take(&mut self.workers);
         let parts = workers.into_iter().filter_map(|worker| worker.worker.end()).collect();
-        // Before missing connections cause an error, this reports the panic of a thread.
+        // Reports the panic of a thread before its missing connections cause another error.
         let results = self.receive(false);
         local.join(parts, self.shift);
         results

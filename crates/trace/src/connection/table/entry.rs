@@ -87,7 +87,7 @@ impl ConnectionEntry {
 
     /// Records a segment that is not a copy.
     #[inline]
-    pub(super) fn note(&mut self, segment: &Segment, from: usize) {
+    pub(super) fn record(&mut self, segment: &Segment, from: usize) {
         let id = segment.ip_id.unwrap_or(0);
         let same = id == self.seen_ids[from];
         self.same_ids[from] = if same { self.same_ids[from].saturating_add(1) } else { 0 };

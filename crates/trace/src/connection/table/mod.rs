@@ -150,7 +150,7 @@ impl Table {
             }
             None => {
                 self.latest_slot = self.open(lookup, segment, high);
-                self.note_first(segment)
+                self.store_first(segment)
             }
         };
         self.pushed = self.pushed.wrapping_add(1);
@@ -163,7 +163,7 @@ impl Table {
     /// Stores the first segment of the latest connection for copy detection. Returns the
     /// connection's number.
     #[inline(never)]
-    fn note_first(&mut self, segment: &Segment) -> u64 {
+    fn store_first(&mut self, segment: &Segment) -> u64 {
         let number = self.count - 1;
         self.recent.find(segment, number, &self.marks);
         number
@@ -177,11 +177,11 @@ impl Table {
         if let Some(since) = self.recent.find(segment, number, &self.marks) {
             let distinct_ids = entry.has_distinct_ids(from);
             if is_copy(segment, since, entry.is_duplicated(from), distinct_ids) {
-                self.note_copy(slot, segment, from, since);
+                self.count_copy(slot, segment, from, since);
                 return number;
             }
         }
-        entry.note(segment, from);
+        entry.record(segment, from);
         if segment.flags.any(LIFECYCLE_FLAGS) {
             self.update_lifecycle(slot, segment, from);
         }
@@ -231,7 +231,7 @@ impl Table {
 
     /// Counts a copy of a segment captured at `since`.
     #[cold]
-    fn note_copy(&mut self, slot: usize, segment: &Segment, from: usize, since: Nanos) {
+    fn count_copy(&mut self, slot: usize, segment: &Segment, from: usize, since: Nanos) {
         self.confirm(slot);
         let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.set_duplicated(from);
@@ -362,7 +362,7 @@ impl Table {
         let mut entry = ConnectionEntry::new(lookup.key, high, self.count, segment.time);
         let lifecycle = LifecycleState::new(segment);
         // The first end is the sender of the first segment.
-        entry.note(segment, 0);
+        entry.record(segment, 0);
         // No more segments are expected after an unanswered SYN or a RST.
         let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
         entry.set(ENDED, opens || lifecycle.has_ended());
