@@ -13,8 +13,8 @@
 //! - [`forwarding`] is the loop between devices and path, under the real clock.
 //! - [`traffic`] sends a scenario's flows with the kernel's TCP and counts their packets.
 //! - [`sandbox`] creates a process whose namespaces and children end with it, [`network`] its
-//!   namespaces and devices, [`command`] runs programs at both ends, and [`nat`] connects the far end
-//!   to the host's network.
+//!   namespaces and devices, [`command`] runs programs at both ends, and [`nat`] connects the far
+//!   end to the host's network.
 //!
 //! Supports only Linux; on other systems the crate is empty.
 #![cfg(target_os = "linux")]

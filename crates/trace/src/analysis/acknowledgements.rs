@@ -129,9 +129,9 @@ impl Flow {
     #[inline]
     fn begin_next_recovery(&mut self, time: Nanos, quota: &EventQuota) {
         let (range, board) = ((self.acknowledged, self.next), &self.board);
-        let begun =
+        let verdict =
             self.recovery.begin_next_recovery(time, range, |left, right| board.holds(left, right));
-        if let (Some(verdict), Some(stats)) = (begun, &mut self.stats) {
+        if let (Some(verdict), Some(stats)) = (verdict, &mut self.stats) {
             stats.on_new_recovery(time, &verdict, quota);
         }
     }
@@ -181,86 +181,86 @@ impl Flow {
         if self.board.bytes() > 0 && !beyond && self.flight.oldest_was_late(number) {
             self.counts.late_packets += 1;
         }
-        let mut taken = self.take_acknowledged(number, echo);
-        taken.unseen |= beyond;
+        let mut acked = self.take_acknowledged(number, echo);
+        acked.unseen |= beyond;
         self.acknowledged = number;
         if let Some(stats) = &mut self.stats {
             stats.add_point(segment.time, Mark::Ack, from, number);
         }
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
-        taken.newest?;
+        acked.newest?;
         self.counts.acks += 1;
         self.bare_acks += u64::from(segment.payload == 0);
-        self.counts.acknowledged_packets += taken.packets;
+        self.counts.acknowledged_packets += acked.packets;
         self.initial.complete = true;
         self.last_data = self.last_data.max(Some(segment.time));
         let stats = self.stats.as_mut()?;
         let (time, bytes, window) = (segment.time, number - from, self.window);
         let has_data = segment.payload > 0;
         stats.rounds.acked(&NewAck { time, number, bytes, has_data, flight, window, wait });
-        if let Some(since) = taken.echoed {
+        if let Some(since) = acked.echoed {
             stats.timestamps.add(segment.time.saturating_sub(since));
         }
-        if taken.ambiguous {
+        if acked.ambiguous {
             if let Some(echo) = echo {
                 stats.check_echo(from, number, echo);
             }
             return None;
         }
-        if taken.unseen {
+        if acked.unseen {
             return None;
         }
-        if let Some(since) = taken.newest {
+        if let Some(since) = acked.newest {
             let sample = segment.time.saturating_sub(since);
             stats.karn.add(sample);
-            if taken.packets > 1 {
+            if acked.packets > 1 {
                 stats.max_undelayed = stats.max_undelayed.max(Some(sample));
             }
         }
-        taken.oldest
+        acked.oldest
     }
 
     fn take_acknowledged(&mut self, number: u64, echo: Option<u32>) -> AckedData {
-        let (mut taken, mut hole, mut held) = (AckedData::default(), false, false);
+        let (mut acked, mut hole, mut held) = (AckedData::default(), false, false);
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
                 self.count_missing(sent.start, sent.end());
-                (hole, taken.unseen) = (true, true);
+                (hole, acked.unseen) = (true, true);
                 continue;
             }
             if sent.control {
                 continue;
             }
-            taken.packets += match sent.length > self.largest {
+            acked.packets += match sent.length > self.largest {
                 true => u64::from(sent.length.div_ceil(self.largest.max(1))),
                 false => 1,
             };
             held |= sent.sacked;
-            self.add_times(&mut taken, &sent, echo);
+            self.add_times(&mut acked, &sent, echo);
         }
         if let Some(part) = self.flight.take_part(number).filter(|part| part.sends > 0) {
-            taken.packets += u64::from(part.length / self.largest.max(1));
-            self.add_times(&mut taken, &part, echo);
+            acked.packets += u64::from(part.length / self.largest.max(1));
+            self.add_times(&mut acked, &part, echo);
         }
         // The receiver also lacked the hole, and the segment that filled it was not captured: the
         // acknowledgement answers that segment.
-        taken.unseen |= hole && (held || self.recovery.duplicates > 0);
-        taken
+        acked.unseen |= hole && (held || self.recovery.duplicates > 0);
+        acked
     }
 
     /// Adds the send times of an acknowledged segment or part of an aggregated frame.
     #[inline(always)]
-    fn add_times(&mut self, taken: &mut AckedData, sent: &Sent, echo: Option<u32>) {
-        taken.unseen = sent.first < self.latest;
+    fn add_times(&mut self, acked: &mut AckedData, sent: &Sent, echo: Option<u32>) {
+        acked.unseen = sent.first < self.latest;
         self.latest = self.latest.max(sent.first);
-        taken.newest = Some(sent.first);
-        taken.ambiguous |= sent.ambiguous();
-        if !sent.sacked && taken.oldest.is_none() {
-            taken.oldest = Some(sent.first);
+        acked.newest = Some(sent.first);
+        acked.ambiguous |= sent.ambiguous();
+        if !sent.sacked && acked.oldest.is_none() {
+            acked.oldest = Some(sent.first);
         }
-        if taken.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
-            taken.echoed = Some(sent.last);
+        if acked.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
+            acked.echoed = Some(sent.last);
         }
     }
 

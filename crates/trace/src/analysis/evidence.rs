@@ -76,8 +76,8 @@ impl EvidenceSums {
         }
     }
 
-    /// Processes a data segment with the timestamp `value`. `tap_rtt`: minimum round-trip time between
-    /// the tap and the sender.
+    /// Processes a data segment with the timestamp `value`. `tap_rtt`: minimum round-trip time
+    /// between the tap and the sender.
     ///
     #[inline]
     pub(super) fn on_timestamp(&mut self, time: Nanos, value: u32, tap_rtt: Nanos) {

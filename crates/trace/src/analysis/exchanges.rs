@@ -66,7 +66,7 @@ pub(crate) struct FlowState {
     acknowledged: u64,
     /// Time of the last data, and of the last acknowledgement of new data.
     sent: Nanos,
-    moved: Nanos,
+    acked: Nanos,
     /// Time of the last segment from the other end.
     peer_time: Nanos,
     retransmissions: u64,
@@ -81,7 +81,7 @@ impl Flow {
             next: self.next,
             acknowledged: self.acknowledged,
             sent: self.last_sent,
-            moved: self.last_data.unwrap_or(0),
+            acked: self.last_data.unwrap_or(0),
             peer_time: self.recovery.last_peer_time(),
             retransmissions: self.counts.retransmissions,
             is_idle: self.is_idle(),
@@ -145,14 +145,14 @@ pub(crate) struct DataEvent<'a> {
 
 impl DataEvent<'_> {
     /// Round-trip time between the tap and an end.
-    fn to(&self, end: usize) -> Nanos {
+    fn rtt_to(&self, end: usize) -> Nanos {
         self.tap.round_trip(end).unwrap_or(0)
     }
 
     /// Longest reaction time of the sender, seen at the tap. A quarter of the round trip is added
     /// for queues.
     fn reaction(&self) -> Nanos {
-        let tap_rtt = self.to(self.from);
+        let tap_rtt = self.rtt_to(self.from);
         tap_rtt + tap_rtt / 4 + REACTION
     }
 
@@ -178,14 +178,14 @@ impl DataEvent<'_> {
     /// acknowledgement, with nothing else in flight. `bytes`: payload of the message, including
     /// this segment.
     fn held(&self, bytes: u64) -> Option<(Nanos, Nanos)> {
-        let FlowState { sent, moved, .. } = *self.before;
+        let FlowState { sent, acked, .. } = *self.before;
         let flow = &self.flows[self.from];
-        let since = self.segment.time.saturating_sub(moved);
-        let prompt = since <= self.reaction() && since + REACTION >= self.to(self.from);
-        if !(prompt && !self.is_full(self.size()) && moved > sent) {
+        let since = self.segment.time.saturating_sub(acked);
+        let prompt = since <= self.reaction() && since + REACTION >= self.rtt_to(self.from);
+        if !(prompt && !self.is_full(self.size()) && acked > sent) {
             return None;
         }
-        let delay = moved.saturating_sub(sent).saturating_sub(self.to(1 - self.from));
+        let delay = acked.saturating_sub(sent).saturating_sub(self.rtt_to(1 - self.from));
         let delayed = if DELAYED.contains(&delay) { delay } else { 0 };
         // Otherwise the congestion window may have delayed the segment.
         let early = bytes <= INITIAL_WINDOW * u64::from(flow.largest);
@@ -197,7 +197,7 @@ impl DataEvent<'_> {
     /// Whether neither an acknowledgement nor pacing explains the gap of `gap` before the segment.
     fn unprompted(&self, gap: Nanos) -> bool {
         let since_peer = self.segment.time.saturating_sub(self.before.peer_time);
-        let round = self.to(0).saturating_add(self.to(1));
+        let round = self.rtt_to(0).saturating_add(self.rtt_to(1));
         since_peer > self.reaction() && gap > REACTION + round / PACED_PART
     }
 }
@@ -334,10 +334,10 @@ impl Exchanges {
     /// server had no data, or its last packets were lost before the tap.
     #[inline(never)]
     fn add_gap(&mut self, event: &DataEvent<'_>, gap: Nanos) {
-        let round = event.to(0).saturating_add(event.to(1));
+        let round = event.rtt_to(0).saturating_add(event.rtt_to(1));
         if !event.is_full(self.last_response) {
             self.current.pauses = self.current.pauses.saturating_add(gap);
-        } else if event.to(event.from) > REMOTE && gap > round.saturating_mul(2) {
+        } else if event.rtt_to(event.from) > REMOTE && gap > round.saturating_mul(2) {
             self.current.repair = self.current.repair.saturating_add(gap);
             self.current.retransmissions += 1;
         }

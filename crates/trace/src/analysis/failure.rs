@@ -188,7 +188,7 @@ impl ConnectionView<'_> {
     }
 
     /// Returns the failure if the handshake was not completed.
-    fn handshake(&self, stage: Stage) -> Option<FailureDetails> {
+    fn handshake(&self) -> Option<FailureDetails> {
         let opener = self.opener?;
         let [active, passive] = [opener, 1 - opener].map(|end| &self.flows[end]);
         let silent = active.only_syns() && passive.counts.packets == 0;
@@ -199,7 +199,7 @@ impl ConnectionView<'_> {
             _ => return None,
         };
         let waited = self.last.saturating_sub(self.first);
-        Some(FailureDetails { failure, by, stage, tries, waited })
+        Some(FailureDetails { failure, by, stage: Stage::Handshake, tries, waited })
     }
 }
 
@@ -229,7 +229,7 @@ impl EndTracker {
                 let tries = opener.map_or(0, |end| view.flows[end].syns());
                 Some(FailureDetails { failure, by, stage, tries, waited: idle })
             }
-            None => view.handshake(Stage::Handshake),
+            None => view.handshake(),
         }
     }
 }

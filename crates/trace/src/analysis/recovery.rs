@@ -344,9 +344,9 @@ impl Recovery {
             && since <= sender.reaction()
     }
 
-    /// Whether a fast retransmit starts a new recovery within what was assumed to be one recovery. RFC 5681's
-    /// recovery ends with the first new acknowledgement, so three more duplicates start another.
-    /// RFC 6582 would have retransmitted the segment on that acknowledgement.
+    /// Whether a fast retransmit starts a new recovery within what was assumed to be one recovery.
+    /// RFC 5681's recovery ends with the first new acknowledgement, so three more duplicates start
+    /// another. RFC 6582 would have retransmitted the segment on that acknowledgement.
     fn starts_new_recovery(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
         // The sender may react to the first of several acknowledgements after all are captured.
         // Three duplicates right after a partial acknowledgement prove nothing, unless the stack is
