@@ -59,8 +59,10 @@ impl Flow {
         let advances = number > self.acknowledged;
         // Reason for waiting so far, which this acknowledgement may remove.
         let wait = if advances || !same { self.wait() } else { Wait::Open };
+        let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if !advances && window > self.window {
-            self.count_window_update(segment, number);
+            let update = self.window_seen && bare && number == self.acknowledged;
+            self.counts.window_updates += u64::from(update);
         }
         self.update_window(segment, number, window);
         let mut sample = None;
@@ -72,7 +74,7 @@ impl Flow {
         }
         let options = &segment.options;
         if options.sack_blocks > 0 {
-            self.recovery.on_sack_blocks();
+            self.recovery.sack_seen = true;
             let sacked = self.sack(segment, number);
             sample = sample.or(sacked);
         }
@@ -86,7 +88,6 @@ impl Flow {
                 stats.round_trip(segment.time, sample);
             }
         }
-        let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if bare && !advances && number == self.acknowledged && unanswered && same {
             self.duplicate(segment);
         }
@@ -115,13 +116,6 @@ impl Flow {
         }
         self.recovery.duplicate(segment.time, segment.options.cut);
         self.counts.duplicate_acks += 1;
-    }
-
-    /// Counts a window update without new acknowledged data.
-    fn count_window_update(&mut self, segment: &Segment, number: u64) {
-        let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
-        let update = self.window_seen && bare && number == self.acknowledged;
-        self.counts.window_updates += u64::from(update);
     }
 
     /// Starts another recovery if the acknowledgement ended one while retransmitted data are still
@@ -307,7 +301,8 @@ impl Flow {
             });
         }
         if fresh {
-            self.recovery.sacked(segment.time);
+            // As in Linux, SACK of new data restarts the timer.
+            self.recovery.timer_start = segment.time;
         }
         oldest
     }

@@ -160,14 +160,8 @@ impl ConnectionView<'_> {
             (0..2).find_map(|end| {
                 let (tries, waited) = self.flows[end].unanswered();
                 let was_alive = self.flows[1 - end].counts.packets > 0;
-                let stage = self.stage(false);
-                (was_alive && tries > MAX_UNANSWERED).then_some(FailureDetails {
-                    failure: Failure::Silent,
-                    by: 1 - end,
-                    stage,
-                    tries,
-                    waited,
-                })
+                let silent = was_alive && tries > MAX_UNANSWERED;
+                silent.then(|| silent_peer(end, self.stage(false), tries, waited))
             })
         })
     }
@@ -177,13 +171,9 @@ impl ConnectionView<'_> {
         (0..2).find_map(|end| {
             let flow = &self.flows[end];
             let (tries, last_probe) = (flow.unanswered_keep_alives(), flow.last_sent);
-            (flow.has_unanswered_keep_alive() && tries >= MIN_PROBES).then_some(FailureDetails {
-                failure: Failure::Silent,
-                by: 1 - end,
-                stage: Stage::Idle,
-                tries,
-                waited: last_probe.saturating_sub(flow.recovery.last_peer_time()),
-            })
+            let waited = last_probe.saturating_sub(flow.recovery.last_peer_time());
+            let silent = flow.has_unanswered_keep_alive() && tries >= MIN_PROBES;
+            silent.then(|| silent_peer(end, Stage::Idle, tries, waited))
         })
     }
 
@@ -201,6 +191,11 @@ impl ConnectionView<'_> {
         let waited = self.last.saturating_sub(self.first);
         Some(FailureDetails { failure, by, stage: Stage::Handshake, tries, waited })
     }
+}
+
+/// Returns the failure of the peer of `end`.
+fn silent_peer(end: usize, stage: Stage, tries: u64, waited: Nanos) -> FailureDetails {
+    FailureDetails { failure: Failure::Silent, by: 1 - end, stage, tries, waited }
 }
 
 impl EndTracker {

@@ -117,7 +117,7 @@ pub(super) struct Recovery {
     /// Capture time of the last packet from the peer.
     peer_time: Option<Nanos>,
     /// Time of the last start of the retransmission timer.
-    timer_start: Nanos,
+    pub(super) timer_start: Nanos,
     recover: u64,
     /// End of the data sent before the last RTO, all of which may be retransmitted.
     rto_recover: u64,
@@ -134,7 +134,7 @@ pub(super) struct Recovery {
     /// True if the stack waits for further duplicates instead (RFC 5681).
     awaits_duplicates: bool,
     /// True if the receiver has sent SACK blocks.
-    sack_seen: bool,
+    pub(super) sack_seen: bool,
     /// True if a duplicate with complete options had no SACK block.
     duplicate_without_sack: bool,
     /// True if the options of an acknowledgement are truncated.
@@ -217,16 +217,6 @@ impl Recovery {
         if self.duplicates == DUPLICATE_THRESHOLD {
             self.threshold_time = time;
         }
-    }
-
-    /// Called when SACK covers new data, which restarts the timer, as in Linux.
-    pub(super) fn sacked(&mut self, time: Nanos) {
-        self.timer_start = time;
-    }
-
-    /// Called when an acknowledgement has SACK blocks.
-    pub(super) fn on_sack_blocks(&mut self) {
-        self.sack_seen = true;
     }
 
     /// Called when new data are sent. `alone`: nothing was in flight. `probe`: the stack uses a
@@ -382,20 +372,17 @@ impl Recovery {
         let late =
             sender.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
         let silent = quiet(self.last_advance) && resent.last_sent.is_none_or(quiet);
-        let known_side = self.at_sender || sender.tap_rtt > 0;
         // Linux waits for more duplicates if it detected reordering before.
         let reordered =
             self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, sender);
+        let clear = (self.at_sender || sender.tap_rtt > 0) && !reordered;
         let nothing_else = match self.phase {
-            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || known_side && !reordered,
-            Phase::Repair(Cause::AfterTimeout) => known_side && !reordered,
+            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || clear,
+            Phase::Repair(Cause::AfterTimeout) => clear,
             // Pacing may delay the reaction to a partial acknowledgement.
             Phase::Repair(_) => {
                 let round = sender.estimate.smoothed().unwrap_or(0.0);
-                known_side
-                    && !reordered
-                    && !self.retransmits_on_partial
-                    && idle as f64 >= round / 2.0
+                clear && !self.retransmits_on_partial && idle as f64 >= round / 2.0
             }
         };
         self.repeats_retransmission(resent, sender) || silent && (late || nothing_else)

@@ -128,13 +128,8 @@ impl Analyzers {
     /// analysed locally, in the order of the capture, as without a pool.
     #[inline]
     fn after_push(&mut self, submitted: bool) {
-        if submitted {
-            self.return_if_scarce();
-        }
-    }
-
-    fn return_if_scarce(&mut self) {
-        if self.pool.as_ref().is_some_and(|pool| self.quota.left() < max_events(pool.shift())) {
+        let scarce = |pool: &WorkerPool| self.quota.left() < max_events(pool.shift);
+        if submitted && self.pool.as_ref().is_some_and(scarce) {
             self.return_to_local();
         }
     }

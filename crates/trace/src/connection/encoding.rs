@@ -23,7 +23,7 @@ pub(super) const SHORT: usize = 16;
 /// Bits of the head: sending end, presence of window and payload, long form; TCP flags from this
 /// bit.
 const FROM: u8 = 1;
-const WINDOW_AND_PAYLOAD: u8 = 1 << 1;
+const CHANGED: u8 = 1 << 1;
 const IS_LONG: u8 = 1 << 2;
 const FLAGS: u32 = 3;
 const SHORT_FLAGS: u8 = Flags::FIN | Flags::SYN | Flags::RST | Flags::PSH | Flags::ACK;
@@ -169,8 +169,7 @@ impl Previous {
         }
         let payload = segment.payload as u16;
         let differs = payload != self.payload || segment.window != self.window;
-        let head =
-            segment.flags.0 << FLAGS | from as u8 | if differs { WINDOW_AND_PAYLOAD } else { 0 };
+        let head = segment.flags.0 << FLAGS | from as u8 | if differs { CHANGED } else { 0 };
         let low = u64::from(head) | elapsed << 8 | u64::from(ack) << 40 | u64::from(later) << 56;
         let high = u64::from(later) >> 8
             | u64::from(answered) << 8
@@ -312,7 +311,7 @@ impl Decoder<'_> {
         previous.echo = previous.echo.wrapping_add((high >> 8) as u32 & 0xffff);
         previous.ip_id = previous.ip_id.wrapping_add((high >> 24) as u16 & 0xff);
         segment.sequence = segment.sequence.wrapping_add(segment.payload);
-        let length = if low as u8 & WINDOW_AND_PAYLOAD != 0 {
+        let length = if low as u8 & CHANGED != 0 {
             segment.window = (high >> 32) as u16;
             segment.payload = (high >> 48) as u32;
             segment.ip_bytes = segment.payload.wrapping_add(previous.headers.into());

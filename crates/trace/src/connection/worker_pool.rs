@@ -49,7 +49,7 @@ impl PoolWorker {
 pub(super) struct WorkerPool {
     workers: Vec<PoolWorker>,
     /// Base-2 logarithm of the number of workers.
-    shift: u32,
+    pub(super) shift: u32,
     results: Receiver<WorkerResult<NumberedReport>>,
 }
 
@@ -66,10 +66,6 @@ impl WorkerPool {
             PoolWorker { batch: Batch::default(), worker }
         });
         Some(Self { workers: workers.collect(), shift, results })
-    }
-
-    pub(super) fn shift(&self) -> u32 {
-        self.shift
     }
 
     /// Adds a step for a slot. Returns true if a batch was sent.

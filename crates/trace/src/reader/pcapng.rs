@@ -92,23 +92,19 @@ impl Pcapng {
 
     /// Returns the available part of the body of a block with `length` bytes.
     #[inline(always)]
-    fn body<'a, R: Read>(
-        &self,
-        length: u32,
-        buffer: &'a mut Buffer<R>,
-    ) -> Result<&'a [u8], Defect> {
+    fn body<'a, R: Read>(&self, length: u32, input: &'a mut Buffer<R>) -> Result<&'a [u8], Defect> {
         let size = length as usize;
         if size < BLOCK_FRAMING || size % 4 != 0 {
             return Err(Defect::BlockLength(length));
         }
         let end = size - 4;
-        if !buffer.ensure(size.min(CAPACITY)) || size > CAPACITY {
-            let held = buffer.view().len().min(end);
-            return Ok(&buffer.view()[BLOCK_HEADER..held]);
+        if !input.ensure(size.min(CAPACITY)) || size > CAPACITY {
+            let held = input.view().len().min(end);
+            return Ok(&input.view()[BLOCK_HEADER..held]);
         }
         // The trailing length is checked before the block is parsed.
-        match self.order.u32(buffer.view(), end) {
-            trailer if trailer == length => Ok(&buffer.view()[BLOCK_HEADER..end]),
+        match self.order.u32(input.view(), end) {
+            trailer if trailer == length => Ok(&input.view()[BLOCK_HEADER..end]),
             trailer => Err(Defect::Trailer(length, trailer)),
         }
     }
