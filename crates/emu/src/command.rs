@@ -251,7 +251,10 @@ fn reap(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
 
 fn start(host: &Host, program: &[OsString], peer: &Host, input: Stdio) -> Result<Pid, LinkError> {
     let Some((name, arguments)) = program.split_first() else {
-        return Err(LinkError::Program("nothing".to_owned(), io::ErrorKind::NotFound.into()));
+        return Err(LinkError::Program(
+            "an empty command".to_owned(),
+            io::ErrorKind::NotFound.into(),
+        ));
     };
     // The child inherits the namespace of the thread that starts it.
     let started = host.namespace.within(|| {

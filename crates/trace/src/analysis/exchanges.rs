@@ -33,7 +33,7 @@ pub struct Exchange {
     pub time: Nanos,
     /// Payload of the request.
     pub request_bytes: u64,
-    /// Payload of the response; 0 without a response.
+    /// Payload of the response; 0 if there is no response.
     pub response_bytes: u64,
     /// Time from the first byte of the request to the first byte of the response, ns.
     pub first_byte: Nanos,

@@ -18,7 +18,7 @@ pub(super) struct Sent {
     pub(super) last: Nanos,
     /// Number of sequence numbers.
     pub(super) length: u32,
-    /// Timestamp value of the last transmission; 0 without the option.
+    /// Timestamp value of the last transmission; 0 if there is no timestamp option.
     pub(super) timestamp: u32,
     /// IPv4 identification of the first transmission; 0 if there is none.
     pub(super) ip_id: u16,
@@ -121,7 +121,7 @@ pub(super) struct Flight {
 /// capture.
 pub(super) const MAX_SEGMENTS: usize = 1 << 15;
 /// Initial capacity.
-const LEAST: usize = 2;
+const MIN_CAPACITY: usize = 2;
 
 impl Flight {
     /// Prefetches both ends of the queue.
@@ -151,7 +151,7 @@ impl Flight {
         let room = self.segments.capacity();
         if self.segments.len() == room {
             // Grows by half: most queues stay short.
-            self.segments.reserve_exact((room / 2).max(LEAST));
+            self.segments.reserve_exact((room / 2).max(MIN_CAPACITY));
         }
         self.segments.push_back(kept);
     }

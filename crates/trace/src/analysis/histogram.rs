@@ -121,8 +121,8 @@ mod tests {
         assert_eq!(histogram.quantiles([0.5]), None);
         (1..=100_000_u64).rev().for_each(|n| histogram.add(n * 1000));
         let shares = [0.05, 0.5, 0.95, 0.99];
-        for (q, found) in shares.into_iter().zip(histogram.quantiles(shares).unwrap()) {
-            assert!((found / (1e8 * q) - 1.0).abs() < 0.005, "{found} at {q}");
+        for (q, quantile) in shares.into_iter().zip(histogram.quantiles(shares).unwrap()) {
+            assert!((quantile / (1e8 * q) - 1.0).abs() < 0.005, "{quantile} at {q}");
         }
     }
 

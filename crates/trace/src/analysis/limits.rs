@@ -127,8 +127,8 @@ pub struct Limitation {
 type Times = [Nanos; 9];
 
 /// Returns the limits of the transfer and sets the limit of each round.
-pub(super) fn classify_limits(found: &mut RoundSummary, path: &PathSummary) -> Limitation {
-    let rows = &mut found.rows;
+pub(super) fn classify_limits(summary: &mut RoundSummary, path: &PathSummary) -> Limitation {
+    let rows = &mut summary.rows;
     if rows.is_empty() {
         return Limitation::default();
     }
@@ -150,10 +150,10 @@ pub(super) fn classify_limits(found: &mut RoundSummary, path: &PathSummary) -> L
     Limitation {
         limited_by: largest(&times),
         shares: (total > 0).then(|| times.map(|time| time as f64 / total as f64)),
-        idle_s: pauses.then_some(found.idle as f64 / 1e9),
+        idle_s: pauses.then_some(summary.idle as f64 / 1e9),
         application_limited_s: pauses.then_some(paused as f64 / 1e9),
         bottleneck_rate_bps: rate.map(|rate| rate * 8e9),
-        window_reduction: found.reduction.filter(|_| path.is_at_sender()),
+        window_reduction: summary.reduction.filter(|_| path.is_at_sender()),
     }
 }
 
@@ -209,7 +209,7 @@ fn mark_full(rows: &mut [Round], path: &PathSummary) {
     for row in &mut *rows {
         if let Some(rtt) = row.rtt() {
             let fast = rate(row).is_some_and(|rate| rate >= FULL_RATE_SHARE * max_rate);
-            // A receiver that does not read delays acknowledgements without a queue.
+            // A receiver that does not read delays acknowledgements even without a queue.
             let open = row.parts.closed == 0;
             before = fast && open && stands(row) && (rtt - min_rtt) * max_rate >= queue;
         }

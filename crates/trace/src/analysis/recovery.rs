@@ -219,11 +219,11 @@ impl Recovery {
         }
     }
 
-    /// Called when new data are sent. `alone`: nothing was in flight. `probe`: the stack uses a
+    /// Called when new data are sent. `idle`: nothing was in flight. `probe`: the stack uses a
     /// probe timer, which each new segment restarts.
     #[inline]
-    pub(super) fn sent_new(&mut self, time: Nanos, alone: bool, probe: bool) {
-        if alone || (probe && self.phase == Phase::Open && self.duplicates == 0) {
+    pub(super) fn sent_new(&mut self, time: Nanos, idle: bool, probe: bool) {
+        if idle || (probe && self.phase == Phase::Open && self.duplicates == 0) {
             self.timer_start = time;
         }
     }

@@ -14,7 +14,7 @@ const TUNNELS: [u8; 6] = [4, 17, 41, 47, 97, 137];
 /// Bounds of a packet's length, in addition to its own header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
-    /// Bytes on the wire from here on by the capture, used if the IP header has no length.
+    /// Recorded length of the rest of the frame, used if the IP header has no length.
     pub(super) original: u32,
     /// Maximum by the link layer.
     pub(super) max: usize,

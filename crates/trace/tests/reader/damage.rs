@@ -20,7 +20,7 @@ fn classic(count: u32) -> Vec<u8> {
 }
 
 /// Asserts that `count` packets are read, followed by exactly this damage.
-fn ends_by(bytes: &[u8], count: u32, kind: &Defect) -> Summary {
+fn assert_ends_with(bytes: &[u8], count: u32, kind: &Defect) -> Summary {
     let (segments, summary) = read(bytes);
     assert_packets(&segments, count);
     assert_eq!(summary.damage.len(), 1, "{summary:?}");
@@ -49,13 +49,13 @@ fn truncated_file_gives_segments_before_the_end() {
 #[test]
 fn record_cut_in_payload_counts() {
     let bytes = classic(3);
-    let summary = ends_by(&bytes[..bytes.len() - 20], 3, &Defect::RecordCut);
+    let summary = assert_ends_with(&bytes[..bytes.len() - 20], 3, &Defect::RecordCut);
     assert_eq!((summary.damage[0].at, summary.damage[0].frame), (24 + 2 * 1516, 3));
     assert_eq!(
         summary.damage[0].to_string(),
         "after frame 3, at byte 3056: the file ends within a record"
     );
-    ends_by(&bytes[..24 + 1516 + 7], 1, &Defect::HeaderCut);
+    assert_ends_with(&bytes[..24 + 1516 + 7], 1, &Defect::HeaderCut);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn invalid_length_ends_reading() {
     let third = [&[0; 8][..], &[0xff; 8]].concat();
     bytes.extend(third);
     bytes.extend([0; 4000]);
-    ends_by(&bytes, 2, &Defect::Length(u32::MAX));
+    assert_ends_with(&bytes, 2, &Defect::Length(u32::MAX));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn declared_length_allocates_no_memory() {
     bytes[16..20].fill(0xff); // the header declares a snaplen of 4 GiB
     let claimed = (100_u32 << 20).to_le_bytes();
     bytes.extend([[0; 4], [0; 4], claimed, claimed].concat());
-    ends_by(&bytes, 1, &Defect::RecordCut);
+    assert_ends_with(&bytes, 1, &Defect::RecordCut);
     let mut bytes = next_generation(1);
     bytes.extend(6_u32.to_le_bytes());
     bytes.extend(0xffff_fffc_u32.to_le_bytes());
@@ -88,20 +88,20 @@ fn inconsistent_blocks_end_reading() {
         let mut bytes = next_generation(2);
         let third = [6_u32.to_le_bytes(), u32::to_le_bytes(length), [0; 4]].concat();
         bytes.extend(third);
-        ends_by(&bytes, 2, &Defect::BlockLength(length));
+        assert_ends_with(&bytes, 2, &Defect::BlockLength(length));
     }
     let mut bytes = next_generation(2);
     let end = bytes.len() - 4;
     bytes[end] = 0x63;
-    ends_by(&bytes, 1, &Defect::Trailer(1532, 0x0563));
+    assert_ends_with(&bytes, 1, &Defect::Trailer(1532, 0x0563));
     let mut bytes = next_generation(1);
     bytes.extend(block(LITTLE, 6, &[0; 16]));
-    ends_by(&bytes, 1, &Defect::BlockShort(6));
+    assert_ends_with(&bytes, 1, &Defect::BlockShort(6));
     let mut bytes = next_generation(1);
     let mut lying = packet_block(LITTLE, 0, micros(1), &packet(1));
     lying[20..24].copy_from_slice(&1501_u32.to_le_bytes());
     bytes.extend(lying);
-    ends_by(&bytes, 1, &Defect::BlockShort(6));
+    assert_ends_with(&bytes, 1, &Defect::BlockShort(6));
 }
 
 #[test]
@@ -110,12 +110,12 @@ fn invalid_sections_end_reading() {
     let mut second = section(LITTLE);
     second[8] = 0;
     bytes.extend(&second);
-    ends_by(&bytes, 1, &Defect::ByteOrder(0x003c_2b1a));
+    assert_ends_with(&bytes, 1, &Defect::ByteOrder(0x003c_2b1a));
     let mut bytes = next_generation(1);
     let mut second = section(LITTLE);
     second[12] = 2;
     bytes.extend(&second);
-    ends_by(&bytes, 1, &Defect::Version(2, 0));
+    assert_ends_with(&bytes, 1, &Defect::Version(2, 0));
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn damaged_interface_is_read_partially() {
     let mut bytes = section(LITTLE);
     bytes.extend(interface(LITTLE, RAW as u16, &[2, 0, 99, 0]));
     bytes.extend(packet_block(LITTLE, 0, micros(0), &packet(0)));
-    ends_by(&bytes, 1, &Defect::Option);
+    assert_ends_with(&bytes, 1, &Defect::Option);
     let mut bytes = section(LITTLE);
     bytes.extend(interface(LITTLE, RAW as u16, &option(LITTLE, 9, &[40])));
     bytes.extend(packet_block(LITTLE, 0, micros(0), &packet(0)));
-    ends_by(&bytes, 1, &Defect::Resolution(40));
+    assert_ends_with(&bytes, 1, &Defect::Resolution(40));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn interfaces_and_damages_are_limited() {
     for _ in 0..70_000 {
         bytes.extend(interface(LITTLE, RAW as u16, &[]));
     }
-    ends_by(&bytes, 0, &Defect::Interfaces(65_536));
+    assert_ends_with(&bytes, 0, &Defect::Interfaces(65_536));
     let mut bytes = section(LITTLE);
     for number in 0..1000 {
         bytes.extend(packet_block(LITTLE, 5, micros(number), &[]));
@@ -160,7 +160,7 @@ fn interfaces_and_damages_are_limited() {
 fn unknown_version_is_read_and_reported() {
     let mut bytes = classic(2);
     (bytes[4], bytes[6]) = (9, 9);
-    ends_by(&bytes, 2, &Defect::Version(9, 9));
+    assert_ends_with(&bytes, 2, &Defect::Version(9, 9));
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn counters_are_independent_of_container() {
         let all = reports(&path);
         let directions = all.iter().flat_map(|report| &*report.directions);
         let Some(busiest) = directions.max_by_key(|direction| direction.counts.bytes) else {
-            panic!("{file}: nothing found")
+            panic!("{file}: no data direction")
         };
         files += 1;
         let counts = busiest.counts;
