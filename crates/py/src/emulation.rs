@@ -106,7 +106,7 @@ mod linux {
         if nat {
             // Whoever reads it may have gone; then nobody reads the status either.
             match Nat::open() {
-                Ok(outside) => command.nat = Some(outside),
+                Ok(nat) => command.nat = Some(nat),
                 Err(fault) => {
                     let _ = writeln!(answer, "fault {fault}");
                     return Ok(3);
@@ -151,7 +151,7 @@ mod linux {
                 std::mem::swap(&mut forward, &mut back);
                 delays = (delays.1, delays.0);
             }
-            let way = match self.device.as_deref() {
+            let device = match self.device.as_deref() {
                 None => None,
                 Some("tun") => Some(DeviceKind::Tap),
                 Some("veth") => Some(DeviceKind::Veth),
@@ -162,19 +162,8 @@ mod linux {
                 None => None,
             };
             let (near, far, mtu, memory) = (self.near, self.far, self.mtu, self.most_bytes);
-            let outside = None;
-            Ok(LinkCommand {
-                forward,
-                back,
-                delays,
-                mtu,
-                near,
-                far,
-                device: way,
-                capture,
-                nat: outside,
-                memory,
-            })
+            let nat = None;
+            Ok(LinkCommand { forward, back, delays, mtu, near, far, device, capture, nat, memory })
         }
     }
 
