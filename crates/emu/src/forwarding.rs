@@ -97,8 +97,8 @@ pub struct Forwarding {
 impl Forwarding {
     /// Creates a loop, which starts with [`Self::run`].
     ///
+    /// # Errors
     /// Fails if no descriptors are left.
-    /// There are no descriptors left.
     pub fn new(path: Path, devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
         let waiting = devices.iter().map(|device| poll_fd(&**device));
         Ok(Self {

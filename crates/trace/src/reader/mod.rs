@@ -230,9 +230,9 @@ impl<R: Read> Reader<R> {
         let copy = self.interfaces.is_copy(&self.segment, interface);
         if copy {
             self.summary.skipped.other_interface += 1;
-            let left_out = self.interfaces.skipped_list();
-            if self.summary.other_interfaces.len() != left_out.len() {
-                self.summary.other_interfaces = left_out.to_owned();
+            let skipped = self.interfaces.skipped_list();
+            if self.summary.other_interfaces.len() != skipped.len() {
+                self.summary.other_interfaces = skipped.to_owned();
             }
         }
         copy
