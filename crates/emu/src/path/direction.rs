@@ -181,7 +181,7 @@ impl Direction {
         self.meet_deadline(now);
     }
 
-    /// Runs the queue's deadline if it is due; possibly late, because the queue is idle between calls.
+    /// Runs the queue's deadline if it is due, possibly late: the queue is idle between calls.
     fn meet_deadline(&mut self, now: Nanos) {
         if Link::<InTransit>::deadline(&self.link) <= now {
             Link::<InTransit>::on_deadline(&mut self.link, now);
