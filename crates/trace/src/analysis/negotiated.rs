@@ -1,27 +1,28 @@
-//! The TCP options that are in force, from the SYNs of both ends.
+//! TCP options negotiated in the SYNs of both ends.
 
 use super::flow::Flow;
 use super::report::Announced;
 
-/// Options that both SYNs agreed on for a direction. They change only with a SYN.
+/// Options of a direction that both SYNs negotiated. They change only with a SYN.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Terms {
-    /// Shift of the windows that answer; `None` if the capture lacks the SYNs.
+pub(crate) struct NegotiatedOptions {
+    /// Shift of the receiver's windows; `None` if the SYNs were not captured.
     pub(super) scale: Option<u8>,
     /// One end does not support SACK.
     pub(super) lacks_sack: bool,
-    /// The largest segment that the other end takes.
+    /// Largest segment that the receiver accepts.
     pub(super) mss: Option<u16>,
 }
 
-impl Terms {
-    /// The terms for data from `own` to `peer`.
+impl NegotiatedOptions {
+    /// Returns the options for data from `own` to `peer`.
     pub(crate) fn of(own: &Flow, peer: &Flow) -> Self {
         let (sends, takes) = (&own.announced, &peer.announced);
         let (syn, answer) = (own.isn.is_some(), peer.isn.is_some());
         let lacks = |seen: bool, end: &Announced| seen && end.complete && !end.sack;
         Self {
-            // RFC 7323, section 2.2: only if both ends have sent the option. An answer with it says so of both.
+            // RFC 7323, section 2.2: scaling applies only if both ends sent the option. A SYN-ACK
+            // with the option implies both.
             scale: match (answer, syn) {
                 (false, _) => None,
                 (true, true) if sends.complete && sends.window_scale.is_none() => Some(0),

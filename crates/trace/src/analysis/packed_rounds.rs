@@ -1,42 +1,44 @@
-//! Rounds that are over, in a third of the memory: of long transfers most of what is kept.
+//! Compact storage of completed rounds, in a third of the memory; rounds dominate the memory of
+//! long transfers.
 
-use super::rounds::{Parts, Round};
+use super::rounds::{Round, TimeParts};
 
-/// More are not kept of a direction: beyond, neighbours become one.
-const MOST_ROUNDS: usize = 2048;
-/// Bytes that memory is taken for at first: a few rounds.
-const LEAST: usize = 128;
+/// Maximum number of stored rounds per direction; beyond it, neighbours are merged.
+const MAX_ROUNDS: usize = 2048;
+/// Initial capacity in bytes: a few rounds.
+const MIN_CAPACITY: usize = 128;
 
-/// Rounds in order, or several that follow each other as one.
+/// Rounds in order, or rows of several merged rounds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rows {
-    /// Numbers of seven bits a byte, the lowest first; all but the last byte of a number have the eighth bit.
+pub(super) struct PackedRounds {
+    /// Numbers with seven bits per byte, lowest first; the eighth bit is set in all but the last
+    /// byte of a number.
     packed: Vec<u8>,
     count: usize,
-    /// The time of the last of them.
+    /// Time of the last row.
     time: u64,
-    /// Two to the power of this are the rounds of a row.
+    /// Base-2 logarithm of the rounds per row.
     stride: u8,
-    /// A row to which rounds will be added.
+    /// An incomplete row.
     open: Option<Box<Round>>,
 }
 
-impl Rows {
-    /// Fetches from memory where the next goes.
+impl PackedRounds {
+    /// Prefetches the end of the buffer.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         self.packed.last().copied().unwrap_or(0).into()
     }
 
-    /// The next round, which is over.
-    pub(super) fn keep(&mut self, round: &Round) {
+    /// Appends a completed round.
+    pub(super) fn push(&mut self, round: &Round) {
         let row = match self.open.take() {
             Some(mut open) => {
                 open.add(round);
                 open
             }
             None => {
-                if self.count == MOST_ROUNDS {
+                if self.count == MAX_ROUNDS {
                     self.halve();
                 }
                 if self.stride == 0 {
@@ -52,7 +54,7 @@ impl Rows {
         }
     }
 
-    /// Neighbours become one.
+    /// Merges pairs of rows.
     fn halve(&mut self) {
         let stride = self.stride + 1;
         let rounds = std::mem::take(self).into_rounds();
@@ -67,7 +69,7 @@ impl Rows {
     fn pack(&mut self, row: &Round) {
         let numbers = numbers(row, self.time);
         (self.time, self.count) = (row.time, self.count + 1);
-        let mut bytes = [0; NUMBERS * MOST_BYTES];
+        let mut bytes = [0; NUMBERS * MAX_BYTES];
         let mut length = 0;
         for mut number in numbers {
             while number >= 0x80 {
@@ -79,12 +81,11 @@ impl Rows {
             length += 1;
         }
         if self.packed.capacity() - self.packed.len() < length {
-            self.packed.reserve_exact(length.max(LEAST).max(self.packed.len() / 2));
+            self.packed.reserve_exact(length.max(MIN_CAPACITY).max(self.packed.len() / 2));
         }
         self.packed.extend_from_slice(&bytes[..length]);
     }
 
-    /// All of them.
     pub(super) fn into_rounds(self) -> Vec<Round> {
         let mut rounds = Vec::with_capacity(self.count + usize::from(self.open.is_some()));
         let mut bytes = self.packed.into_iter();
@@ -100,12 +101,12 @@ impl Rows {
 }
 
 const NUMBERS: usize = 19;
-/// Of seven bits each, a number takes so many at most.
-const MOST_BYTES: usize = 10;
-/// Unit in which the time of sending is kept, µs.
+/// Maximum bytes per number.
+const MAX_BYTES: usize = 10;
+/// Unit of the stored sending time, µs.
 const SENDING_UNIT: u32 = 128;
 
-/// A row by numbers that are small most often; `before`: the time of the row before it.
+/// Converts a row to mostly small numbers. `before`: time of the previous row.
 fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
     let parts = &row.parts;
     let lasted = row.end.wrapping_sub(row.time);
@@ -126,25 +127,25 @@ fn numbers(row: &Round, before: u64) -> [u64; NUMBERS] {
         row.rounds.into(),
         row.retransmissions.into(),
         row.flight_bytes.into(),
-        row.flight_bytes.wrapping_sub(row.flight_least).into(),
+        row.flight_bytes.wrapping_sub(row.flight_min).into(),
         row.window_bytes.into(),
         (row.sending_us / SENDING_UNIT).into(),
     ]
 }
 
-/// The row that these are the numbers of.
+/// Converts numbers back to a row.
 fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
     let [time, lasted, sent_bytes, acked_bytes, rest @ ..] = numbers;
     let [application, receiver_window, closed, slow_start, recovery, timeout, open, rest @ ..] =
         rest;
-    let [rtt_sum, rtt_samples, rounds, retransmissions, flight, least, window, sending] = rest;
+    let [rtt_sum, rtt_samples, rounds, retransmissions, flight, min, window, sending] = rest;
     let (time, lasted) = (before.wrapping_add(unfolded(time)), unfolded(lasted));
     Round {
         time,
         end: time.wrapping_add(lasted),
         sent_bytes,
         acked_bytes,
-        parts: Parts {
+        parts: TimeParts {
             application,
             receiver_window,
             closed,
@@ -158,7 +159,7 @@ fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
         rounds: rounds as u32,
         retransmissions: retransmissions as u32,
         flight_bytes: flight as u32,
-        flight_least: (flight as u32).wrapping_sub(least as u32),
+        flight_min: (flight as u32).wrapping_sub(min as u32),
         window_bytes: window as u32,
         sending_us: (sending as u32).wrapping_mul(SENDING_UNIT),
         ..Round::default()
@@ -166,10 +167,10 @@ fn round(numbers: [u64; NUMBERS], before: u64) -> Round {
 }
 
 fn number(bytes: &mut impl Iterator<Item = u8>) -> u64 {
-    let (mut number, mut place) = (0, 0);
+    let (mut number, mut shift) = (0, 0);
     for byte in bytes {
-        number |= u64::from(byte & 0x7f) << place;
-        place += 7;
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
         if byte & 0x80 == 0 {
             break;
         }
@@ -177,7 +178,7 @@ fn number(bytes: &mut impl Iterator<Item = u8>) -> u64 {
     number
 }
 
-/// A small number for a small difference, whether it is above or below zero.
+/// Zigzag encoding: small numbers for small differences of either sign.
 fn folded(difference: u64) -> u64 {
     difference << 1 ^ ((difference as i64) >> 63) as u64
 }
@@ -192,7 +193,7 @@ mod tests {
     use proptest::prelude::*;
 
     prop_compose! {
-        fn anything()(
+        fn any_round()(
             numbers in prop::array::uniform19(prop_oneof![0_u64..300, 0_u64..1 << 40, any::<u64>()]),
         ) -> Round {
             Round { rounds: 1, ..round(numbers, 0) }
@@ -201,24 +202,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_is_unpacked(rounds in prop::collection::vec(anything(), 0..40)) {
-            let mut rows = Rows::default();
-            rounds.iter().for_each(|round| rows.keep(round));
+        fn unpacking_restores_rows(rounds in prop::collection::vec(any_round(), 0..40)) {
+            let mut rows = PackedRounds::default();
+            rounds.iter().for_each(|round| rows.push(round));
             prop_assert_eq!(rows.into_rounds(), rounds);
         }
     }
 
     #[test]
-    fn neighbours_become_one_when_there_are_many() {
+    fn push_merges_neighbours_at_the_limit() {
         let round =
             |n: u64| Round { time: n, end: n + 1, sent_bytes: 1, rounds: 1, ..Round::default() };
-        let mut rows = Rows::default();
-        (0..5 * MOST_ROUNDS as u64 + 3).for_each(|n| rows.keep(&round(n)));
-        let found = rows.into_rounds();
-        // Of eight each, and three are left.
-        assert_eq!(found.len(), 5 * MOST_ROUNDS / 8 + 1);
-        for (n, row) in found.iter().enumerate() {
-            let rounds = if n + 1 == found.len() { 3 } else { 8 };
+        let mut rows = PackedRounds::default();
+        (0..5 * MAX_ROUNDS as u64 + 3).for_each(|n| rows.push(&round(n)));
+        let merged = rows.into_rounds();
+        // Eight rounds per row, and three in the last.
+        assert_eq!(merged.len(), 5 * MAX_ROUNDS / 8 + 1);
+        for (n, row) in merged.iter().enumerate() {
+            let rounds = if n + 1 == merged.len() { 3 } else { 8 };
             assert_eq!(
                 (row.time, row.rounds, row.sent_bytes),
                 (8 * n as u64, rounds, rounds.into())

@@ -1,4 +1,4 @@
-//! A table of nftables that goes with the socket that made it (linux/netfilter/nf_tables.h).
+//! An nftables table that is removed when its socket closes (linux/netfilter/nf_tables.h).
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 use std::io;
@@ -16,31 +16,31 @@ const ACK: u16 = 0x4;
 const CREATE: u16 = 0x400;
 const APPEND: u16 = 0x800;
 
-/// The table is its socket's, and goes with it.
+/// The table is owned by its socket and removed with it.
 const OWNED: u32 = 0x2;
 const IPV4: u8 = 2;
 const NESTED: u16 = 0x8000;
 
-/// Behind the place where the addresses of answers are set back, and before any route is looked up.
+/// After the addresses of replies are restored, and before routing.
 const PREROUTING: (&str, u32, i32) = ("filter", 0, -50);
 const POSTROUTING: (&str, u32, i32) = ("nat", 4, 100);
 
-/// Where the addresses stand in a header of IPv4, each of four bytes.
+/// Offsets of the 4-byte addresses in an IPv4 header.
 const SOURCE: u32 = 12;
 const DESTINATION: u32 = 16;
 
-/// A table, as far as it was said; [`Firewall::commit`] makes it.
+/// A table under construction; [`Firewall::commit`] creates it.
 #[derive(Debug)]
 pub(super) struct Firewall {
     socket: Socket,
     table: String,
     batch: Vec<u8>,
-    /// Where the last message begins in it.
+    /// Start of the last message in `batch`.
     last: usize,
     sequence: u32,
 }
 
-/// An attribute with its padding.
+/// Encodes an attribute with padding.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = (value.len() as u16 + 4).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
@@ -61,26 +61,26 @@ fn text(kind: u16, value: &str) -> Vec<u8> {
     attribute(kind, format!("{value}\0").as_bytes())
 }
 
-/// An expression of a rule.
+/// Encodes an expression of a rule.
 fn expression(name: &str, parts: &[Vec<u8>]) -> Vec<u8> {
     nested(1, &[text(1, name), nested(2, parts)])
 }
 
-/// An address of the packet, into the first register.
+/// Loads an address of the packet into the first register.
 fn address_at(offset: u32) -> Vec<u8> {
     const NETWORK_HEADER: u32 = 1;
     let parts = [number(1, 1), number(2, NETWORK_HEADER), number(3, offset), number(4, 4)];
     expression("payload", &parts)
 }
 
-/// Whether the first register equals a value (operation 0), or does not (1).
+/// Tests whether the first register equals a value (operation 0) or differs (1).
 fn compare(operation: u32, value: &[u8]) -> Vec<u8> {
     let data = nested(3, &[attribute(1, value)]);
     expression("cmp", &[number(1, 1), number(2, operation), data])
 }
 
 impl Firewall {
-    /// A table of IPv4 in the calling thread's network namespace.
+    /// Creates an IPv4 table in the calling thread's network namespace.
     pub(super) fn new(table: &str) -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_NETFILTER)?;
         socket.bind_auto()?;
@@ -99,30 +99,30 @@ impl Firewall {
         Ok(made)
     }
 
-    /// What comes from an address gets that of the interface by which it leaves.
+    /// Replaces the source address of packets by the address of the outgoing interface.
     pub(super) fn masquerade(mut self, source: Ipv4Addr) -> Self {
         let parts = [address_at(SOURCE), compare(0, &source.octets()), expression("masq", &[])];
         self.rule("postrouting", &parts);
         self
     }
 
-    /// Answers to what was masqueraded are sent on to an address, by whatever interface they come:
-    /// none of them has to forward.
-    pub(super) fn hand_on_answers(mut self, destination: Ipv4Addr) -> Self {
+    /// Forwards replies to masqueraded packets to an address, on any interface and without enabling
+    /// forwarding.
+    pub(super) fn forward_replies(mut self, destination: Ipv4Addr) -> Self {
         const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
         let value = |value: u32| nested(4, &[attribute(1, &value.to_ne_bytes())]);
         let nothing = nested(5, &[attribute(1, &0_u32.to_ne_bytes())]);
         let mask = value(ESTABLISHED_OR_RELATED);
         let verdict = nested(2, &[nested(2, &[number(1, 0)])]);
         let parts = [
-            // The state of its connection.
+            // Connection tracking state.
             expression("ct", &[number(1, 1), number(2, 0)]),
             expression("bitwise", &[number(1, 1), number(2, 1), number(3, 4), mask, nothing]),
             compare(1, &[0; 4]),
             address_at(DESTINATION),
             compare(0, &destination.octets()),
-            // A copy goes where it is addressed to, as if it came from here; the packet itself, which
-            // the interface would have to forward, goes no further.
+            // Sends a copy to the destination as a local packet. The original, which would need
+            // forwarding, is dropped.
             expression("dup", &[number(1, 1)]),
             expression("immediate", &[number(1, 0), verdict]),
         ];
@@ -154,25 +154,26 @@ impl Firewall {
         self.sequence += 1;
     }
 
-    /// Makes all of it at once.
+    /// Creates the table in one transaction.
     ///
     /// # Errors
-    /// The kernel has no nftables, or not this part of it.
+    /// Fails if the kernel does not support nftables or one of these expressions.
     pub(super) fn commit(mut self) -> io::Result<Self> {
-        // The flags of the last rule: one that fails is answered anyway, and first.
+        // Requests an acknowledgement of the last rule; the error of a failing message is reported
+        // first.
         let flags = self.last + 6;
-        let asks = REQUEST | CREATE | APPEND | ACK;
-        self.batch[flags..flags + 2].copy_from_slice(&asks.to_ne_bytes());
+        let with_ack = REQUEST | CREATE | APPEND | ACK;
+        self.batch[flags..flags + 2].copy_from_slice(&with_ack.to_ne_bytes());
         self.message(BATCH_END, REQUEST, &[]);
         self.socket.send(&self.batch, 0)?;
         let (answer, _) = self.socket.recv_from_full()?;
         match answer.get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes) {
             Some(0) => Ok(self),
             Some(code) => {
-                let fault = io::Error::from_raw_os_error(-code);
-                Err(io::Error::other(format!("the kernel refuses rules of nftables: {fault}")))
+                let error = io::Error::from_raw_os_error(-code);
+                Err(io::Error::other(format!("the kernel rejects the nftables rules: {error}")))
             }
-            None => Err(io::Error::other("the kernel's answer to nftables cannot be read")),
+            None => Err(io::Error::other("the kernel's answer about nftables cannot be parsed")),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Files that have the same frames more than once.
+//! Tests of files that contain the same frames repeatedly.
 
 use crate::writing::*;
 
-/// Records of packets `from..to`, each at its own time.
+/// Records of packets `from..to` with increasing times.
 fn records(from: u32, to: u32) -> Vec<u8> {
     let of = |number| {
         let time = micros(number);
@@ -19,7 +19,7 @@ fn joined(parts: &[(u32, u32)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_joined_to_itself_counts_once() {
+fn file_joined_to_itself_counts_once() {
     for times in [2, 3] {
         let (segments, summary) = read(&joined(&vec![(0, 500); times]));
         assert_eq!(segments.len(), 500);
@@ -28,21 +28,21 @@ fn a_file_joined_to_itself_counts_once() {
         let warnings: Vec<_> =
             summary.warnings().into_iter().filter(|line| !line.contains("longer than")).collect();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
-        assert!(warnings[0].contains("twice, one after the other"), "{warnings:?}");
+        assert!(warnings[0].contains("repeated in the same order"), "{warnings:?}");
     }
 }
 
 #[test]
-fn files_that_overlap_are_joined_to_one() {
+fn overlapping_files_count_once() {
     let (segments, summary) = read(&joined(&[(0, 500), (200, 800)]));
     assert_eq!((segments.len(), summary.skipped.repeated, summary.backwards), (800, 300, 0));
     assert!(segments.windows(2).all(|pair| pair[0].time < pair[1].time));
 }
 
 #[test]
-fn a_clock_that_was_set_back_makes_no_copies() {
+fn clock_step_is_not_repetition() {
     let mut bytes = joined(&[(0, 500)]);
-    // The next packets come with times of the first ones.
+    // The following packets repeat the times of the first ones.
     for number in 0..500 {
         let time = micros(number);
         let (seconds, fraction) = ((time / 1_000_000) as u32, (time % 1_000_000) as u32);
@@ -53,7 +53,7 @@ fn a_clock_that_was_set_back_makes_no_copies() {
 }
 
 #[test]
-fn packets_on_two_interfaces_of_a_pcapng_count_once() {
+fn packets_on_two_pcapng_interfaces_count_once() {
     let mut bytes = section(LITTLE);
     bytes.extend(interface(LITTLE, 101, &[]));
     bytes.extend(interface(LITTLE, 101, &[]));

@@ -1,9 +1,9 @@
-//! The table of connections on a thread of its own, beside the one that reads.
+//! Runs the table of connections on its own thread.
 
 use std::sync::mpsc::{Receiver, channel};
 
 use super::table::Table;
-use super::worker::{Found, Work, Worker, reports};
+use super::worker::{Work, Worker, WorkerResult, reports};
 use crate::analysis::ConnectionReport;
 use crate::segment::Segment;
 
@@ -18,36 +18,37 @@ impl Work for Table {
     }
 }
 
-/// A table that is not here.
+/// A table that is owned by another thread.
 #[derive(Debug)]
-pub(super) struct Apart {
+pub(super) struct TableThread {
     worker: Worker<Table>,
-    found: Receiver<Found<ConnectionReport>>,
+    results: Receiver<WorkerResult<ConnectionReport>>,
 }
 
-impl Apart {
-    /// A thread, if there is one to be had, for the table that it takes from here.
+impl TableThread {
+    /// Moves the table to a new thread. Returns `None` and keeps the table if no thread can be
+    /// started.
     pub(super) fn take(table: &mut Option<Table>) -> Option<Self> {
-        let (sender, found) = channel();
+        let (sender, results) = channel();
         let worker = Worker::start("table", sender)?;
-        worker.hand(table.take()?);
-        Some(Self { worker, found })
+        worker.set_state(table.take()?);
+        Some(Self { worker, results })
     }
 
-    /// The next segments of the capture; room for more.
+    /// Passes the next segments to the thread and returns an empty buffer.
     #[inline]
     pub(super) fn push_all(&self, segments: Vec<Segment>) -> Vec<Segment> {
-        self.worker.tell(segments)
+        self.worker.submit(segments)
     }
 
-    /// Reports that have come.
+    /// Returns the reports received so far.
     pub(super) fn finished(&mut self) -> Vec<ConnectionReport> {
-        self.found.try_iter().flat_map(reports).collect()
+        self.results.try_iter().flat_map(reports).collect()
     }
 
-    /// The thread ends; the table, and the reports that are left.
+    /// Ends the thread. Returns the table and the remaining reports.
     pub(super) fn dissolve(self) -> (Option<Table>, Vec<ConnectionReport>) {
         let table = self.worker.end();
-        (table, self.found.try_iter().flat_map(reports).collect())
+        (table, self.results.try_iter().flat_map(reports).collect())
     }
 }
