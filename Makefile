@@ -95,14 +95,9 @@ lint-python: $(READY)
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 
-check-long: $(READY) ## Run the long tests and the whole papers, into out/.
-	.venv/bin/pytest -m long
+check-long: $(READY) ## Run the long tests, which reproduce the complete papers.
+	.venv/bin/pytest -m long --numprocesses=auto --dist=worksteal
 	.venv/bin/pytest -m "not long" --hypothesis-profile=many tests/properties tests/papers
-	.venv/bin/tcpcast reproduce pftk --output out/pftk-paper
-	.venv/bin/tcpcast reproduce short --output out/short-paper
-	.venv/bin/tcpcast reproduce fixed-point --output out/fixed-point-paper
-	.venv/bin/tcpcast reproduce parallel --output out/parallel-paper
-	.venv/bin/tcpcast reproduce engset --output out/engset-paper
 	.venv/bin/tcpcast reproduce kernel --output out/kernel-paper
 
 coverage: $(READY) ## Report which lines the tests reach, of Python and of Rust, into out/coverage.
