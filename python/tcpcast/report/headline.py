@@ -241,5 +241,5 @@ def _stated(row: Row | None, table: Comparison) -> str:
         return f"no trusted value ({figure.lacking})" if figure.lacking else ""
     shown = f"{value_text(figure, scale)} {scale.unit}".strip()
     interval = interval_text(figure, scale).replace("–", " to ")
-    bounds = f" ({interval})" if interval else ""
-    return shown + bounds + ("" if figure.trusted else ", not to be trusted")
+    remarks = ", ".join(filter(None, [interval, "" if figure.trusted else "not to be trusted"]))
+    return f"{shown} ({remarks})" if remarks else shown
