@@ -4,11 +4,11 @@
 //! [`Probes`] hear what happens. The same configuration and seed give the same figures, to the
 //! byte, on any machine and any number of threads.
 
-mod agenda;
 mod balance;
 pub mod clock;
 mod config;
 pub mod cross;
+mod event_queue;
 mod jitter;
 mod loss;
 mod network;
@@ -22,9 +22,9 @@ mod run;
 pub mod tcp;
 pub mod traffic;
 
-pub use agenda::wheel;
 pub use balance::Unbalanced;
 pub use config::{AccessConfig, ClassConfig, HopConfig, ReturnConfig, RunConfig};
+pub use event_queue::wheel;
 pub use jitter::JitterConfig;
 pub use loss::{BottleneckLoss, LinkLoss, LossModel, LossPlace};
 pub use network::hops;

@@ -3,8 +3,8 @@
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::packet::Packet;
 use crate::probe::{Listener, SourceRecord, Tap};
 use crate::queue::QueueDiscipline;
@@ -63,7 +63,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         self.pass(source, Tap::Receiver, reached - path.to_return, &ack);
         let due = source.return_free + self.return_lookahead;
-        self.agenda.packet(Place::Return, source.record.class(), due, ack);
+        self.event_queue.schedule(Place::Return, source.record.class(), due, ack);
     }
 
     /// Over the return path, where nothing looks at what it carries on its way. Mostly it is at its
@@ -88,7 +88,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             }
         } else {
             let ack = keep(source, ack, told);
-            self.agenda.packet(Place::Sender, source.record.class(), due, ack);
+            self.event_queue.schedule(Place::Sender, source.record.class(), due, ack);
         }
     }
 
@@ -119,7 +119,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.now = due;
             self.at_sender(source, path, ack);
         } else {
-            self.agenda.packet(Place::Sender, source.record.class(), due, ack);
+            self.event_queue.schedule(Place::Sender, source.record.class(), due, ack);
         }
     }
 

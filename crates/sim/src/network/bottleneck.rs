@@ -3,8 +3,8 @@
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::loss::LossPlace;
 use crate::packet::Packet;
 use crate::probe::Tap;
@@ -23,7 +23,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let waiting = &mut source.ingress_waiting;
         if let Some((due, next)) = self.ingress_waiting.pop_after(waiting, self.now) {
-            self.agenda.packet(Place::BottleneckQueued, source.record.class(), due, next);
+            self.event_queue.schedule(Place::BottleneckQueued, source.record.class(), due, next);
         }
         if HOPS && self.tandem.meets_before() {
             return self.at_meeting(source, path, packet);

@@ -4,8 +4,8 @@ use super::Network;
 use super::path::{Path, Progress};
 use super::send::{is_full, time_on};
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::jitter::HostNoise;
 use crate::loss::LossPlace;
 use crate::packet::{Kind, Label, Packet};
@@ -49,10 +49,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let class = source.record.class();
         if idle {
-            self.agenda.packet(Place::Return, class, due, packet);
+            self.event_queue.schedule(Place::Return, class, due, packet);
         } else if !is_full::<S>(&packet) || path.egress_loses_behind {
-            self.agenda.packet(Place::ReturnSecond, class, due, packet);
-        } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
+            self.event_queue.schedule(Place::ReturnSecond, class, due, packet);
+        } else if !self.event_queue.schedule_in_order(Place::ReturnSecond, class, due, packet) {
             let after = due - path.egress.data_time;
             self.egress_waiting.push(&mut source.egress_waiting, after, due, packet);
         }
@@ -100,8 +100,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let due = source.handled_at;
         if !follows || (idle && !together) {
-            self.agenda.packet_among(Place::Return, class, due, packet);
-        } else if together || !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet)
+            self.event_queue.schedule_nearly_in_order(Place::Return, class, due, packet);
+        } else if together
+            || !self.event_queue.schedule_in_order(Place::ReturnSecond, class, due, packet)
         {
             self.egress_waiting.push(&mut source.egress_waiting, before, due, packet);
         }
@@ -112,7 +113,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn follow<S: SendingEnd>(&mut self, source: &mut Source<S>) {
         let waiting = &mut source.egress_waiting;
         if let Some((due, next)) = self.egress_waiting.pop_after(waiting, self.now) {
-            self.agenda.packet_among(Place::ReturnQueued, source.record.class(), due, next);
+            self.event_queue.schedule_nearly_in_order(
+                Place::ReturnQueued,
+                source.record.class(),
+                due,
+                next,
+            );
         }
     }
 

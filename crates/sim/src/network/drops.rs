@@ -3,8 +3,8 @@
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::packet::{Kind, Label, Packet};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -82,7 +82,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let late =
             self.sender_lookahead + if at_once { self.link.time_when_idle().max(1) } else { 0 };
         let feedback = packet.with_label(Label::new(Kind::Loss, 0));
-        self.agenda.packet(Place::Sender, source.record.class(), at + late, feedback);
+        self.event_queue.schedule(Place::Sender, source.record.class(), at + late, feedback);
     }
 
     /// Loss feedback reaches its sender.

@@ -51,8 +51,8 @@ pub(crate) use path::Path;
 pub(crate) use populations::populations;
 pub(crate) use source::Source;
 
-use crate::agenda::Agenda;
 use crate::clock::{Nanos, Transmitter};
+use crate::event_queue::EventQueue;
 use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
 use crate::packet::Packet;
@@ -88,7 +88,7 @@ impl Lifetime {
 /// A method takes the source that it concerns and the path of the source's packets. Without
 /// `HOPS` the bottleneck is the only place where packets meet.
 pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
-    pub agenda: Agenda,
+    pub event_queue: EventQueue,
     pub now: Nanos,
     /// From a sender to where packets meet first, for the class that is nearest.
     pub sender_lookahead: Nanos,

@@ -18,8 +18,8 @@
 use super::Network;
 use super::hops::{Kind, SharedHop, Tandem};
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::{NEVER, Nanos};
+use crate::event_queue::Place;
 use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -49,7 +49,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// What happens next.
     #[inline(always)]
     pub(crate) fn next(&self) -> Next {
-        let (queue, due) = self.agenda.next();
+        let (queue, due) = self.event_queue.next();
         if HOPS && self.hops_are_first(due) {
             Next::AtHop
         } else if Q::HOLDS && self.link_is_first(due) {
@@ -98,7 +98,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     #[inline(always)]
     pub(crate) fn comes_next(&self, due: Nanos) -> bool {
         (due == self.now && !(Q::HOLDS && self.departs_now()) && !(HOPS && self.hop_departs_now()))
-            || (due < self.agenda.next().1
+            || (due < self.event_queue.next().1
                 && due <= self.limit
                 && !(Q::HOLDS && self.comes_between(due))
                 && !(HOPS && self.tandem.comes_between(due)))
@@ -110,7 +110,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(super) fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
         (Q::HOLDS || HOPS)
             && self.varying_rates
-            && self.agenda.comes(Place::Bottleneck, source.record.class()) <= due
+            && self.event_queue.next_arrival(Place::Bottleneck, source.record.class()) <= due
     }
 
     /// Whether a packet that has left the queue at this very moment still counts as held: a token

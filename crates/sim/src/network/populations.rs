@@ -1,8 +1,8 @@
 //! Scaled populations: when their OFF times end.
 
 use super::Network;
-use crate::agenda::Timer;
 use crate::config::{ClassConfig, RunConfig};
+use crate::event_queue::Timer;
 use crate::population::ScaledPopulation;
 use crate::queue::QueueDiscipline;
 use crate::random::{Named, Stream};
@@ -30,7 +30,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         for (class, population) in self.populations.iter_mut().enumerate() {
             if let Some(population) = population {
                 population.is_complete();
-                self.agenda.timer(Timer::Population, class as u32, self.sender_lookahead);
+                self.event_queue.set_timer(Timer::Population, class as u32, self.sender_lookahead);
             }
         }
     }
@@ -39,7 +39,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     #[inline(never)]
     pub(crate) fn end_off_times(&mut self, class: u32) {
         let Some(Some(population)) = self.populations.get_mut(class as usize) else { return };
-        population.pass(|source, after| self.agenda.timer(Timer::Start, source, self.now + after));
-        self.agenda.timer(Timer::Population, class, self.now + population.step());
+        population.pass(|source, after| {
+            self.event_queue.set_timer(Timer::Start, source, self.now + after)
+        });
+        self.event_queue.set_timer(Timer::Population, class, self.now + population.step());
     }
 }

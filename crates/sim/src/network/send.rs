@@ -4,8 +4,8 @@ use super::Network;
 use super::access::AccessLink;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::loss::LossPlace;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Tap};
@@ -177,8 +177,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let class = source.record.class();
         if idle || (HOPS && self.tandem.begins_with_own()) {
-            self.agenda.packet(Place::Bottleneck, class, due, packet);
-        } else if self.agenda.packet_in_order(Place::BottleneckQueued, class, due, packet) {
+            self.event_queue.schedule(Place::Bottleneck, class, due, packet);
+        } else if self.event_queue.schedule_in_order(Place::BottleneckQueued, class, due, packet) {
             // It has an event of its own.
         } else if is_full::<S>(&packet)
             && due - path.ingress.data_time > self.now
@@ -188,7 +188,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             let after = due - path.ingress.data_time;
             self.ingress_waiting.push(&mut source.ingress_waiting, after, due, packet);
         } else {
-            self.agenda.packet(Place::BottleneckQueued, class, due, packet);
+            self.event_queue.schedule(Place::BottleneckQueued, class, due, packet);
         }
     }
 }

@@ -5,8 +5,8 @@ use super::Network;
 use super::path::Path;
 use super::source::Source;
 use super::transfers::GAP;
-use crate::agenda::Timer;
 use crate::clock::{Nanos, nanoseconds};
+use crate::event_queue::Timer;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{Idle, ReceivingEnd, SendingEnd, TcpConfig, Transmission};
@@ -196,7 +196,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 self.turn_off(source, index);
             }
             Traffic::Transfers { .. } => {
-                self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);
+                self.event_queue.set_timer(Timer::Transfer, class as u32, self.now + GAP);
                 self.end_transfer(source, index);
             }
             Traffic::Arrivals { .. } => self.end_transfer(source, index),
@@ -216,6 +216,6 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let Traffic::OnOff { off, coupling, .. } = &self.traffic[class] else { return };
         let seconds = self.coupling.off_time(index, off, *coupling, &mut source.off_times);
-        self.agenda.timer(Timer::Start, index, self.now + nanoseconds(seconds));
+        self.event_queue.set_timer(Timer::Start, index, self.now + nanoseconds(seconds));
     }
 }

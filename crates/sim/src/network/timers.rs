@@ -3,8 +3,8 @@
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Timer;
 use crate::clock::{NEVER, Nanos};
+use crate::event_queue::Timer;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
@@ -43,7 +43,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn look_at_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32, due: Nanos) {
         if due < NEVER {
             source.timer = due;
-            self.agenda.timer(Timer::Retransmission, index, due);
+            self.event_queue.set_timer(Timer::Retransmission, index, due);
         }
     }
 
@@ -55,7 +55,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let due = source.sender.deadline() + self.sender_lookahead;
         if due < source.timer {
             source.timer = due;
-            self.agenda.timer(Timer::Retransmission, index, due);
+            self.event_queue.set_timer(Timer::Retransmission, index, due);
         }
     }
 
@@ -93,7 +93,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let due = at + late + self.sender_lookahead;
         if due < *source.sender.looked_at() {
             *source.sender.looked_at() = due;
-            self.agenda.timer(Timer::Pacing, index, due);
+            self.event_queue.set_timer(Timer::Pacing, index, due);
         }
     }
 
@@ -140,7 +140,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let due = deadline + path.answer_to_event;
         if due < source.ack_timer {
             source.ack_timer = due;
-            self.agenda.timer(Timer::DelayedAck, index, due);
+            self.event_queue.set_timer(Timer::DelayedAck, index, due);
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Timer;
 use crate::clock::{Nanos, SECOND, nanoseconds};
+use crate::event_queue::Timer;
 use crate::loss::BottleneckLosses;
 use crate::queue::QueueDiscipline;
 use crate::random::{Named, Purpose, Stream};
@@ -50,13 +50,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         match &self.traffic[class] {
             Traffic::Arrivals { gap, size, rounding } => {
                 let gap = nanoseconds(gap.draw(&mut transfers.gaps));
-                self.agenda.timer(Timer::Transfer, class as u32, self.now + gap);
+                self.event_queue.set_timer(Timer::Transfer, class as u32, self.now + gap);
                 Some(rounding.file(size.draw(&mut transfers.sizes)))
             }
             Traffic::Transfers { sizes } => {
                 let size = sizes[(transfers.begun % sizes.len() as u64) as usize];
                 if !self.is_empty() {
-                    self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);
+                    self.event_queue.set_timer(Timer::Transfer, class as u32, self.now + GAP);
                     return None;
                 }
                 self.transfers[class].begun += 1;
@@ -82,7 +82,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             }
         }
         let waiting = self.ingress_waiting.held() + self.egress_waiting.held();
-        self.queue.held() == 0 && waiting + self.agenda.count(|_| true) == 0
+        self.queue.held() == 0 && waiting + self.event_queue.count(|_| true) == 0
     }
 
     /// A transfer begins whose delivery and losses are told.

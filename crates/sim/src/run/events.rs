@@ -1,8 +1,8 @@
 //! What an event does: it finds the source that is concerned, and the network does the rest.
 
 use super::Simulation;
-use crate::agenda::{Event, Place, Timer};
 use crate::clock::Nanos;
+use crate::event_queue::{Event, Place, Timer};
 use crate::network::{Source, Step};
 use crate::packet::{Kind, Packet};
 use crate::queue::QueueDiscipline;
@@ -21,17 +21,17 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     #[inline(always)]
     pub(super) fn event(&mut self, queue: usize, due: Nanos) {
         self.network.now = due;
-        let (place, class, packet) = if let Some((place, class)) = self.network.agenda.place(queue)
-        {
-            if place == Place::Return && self.has_many() {
-                self.fetch_ahead(queue);
-            }
-            (place, usize::from(class), self.network.agenda.take(queue, due))
-        } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
-            (place, self.sources[packet.source() as usize].record.class(), packet)
-        } else {
-            return self.network.tell_of_losses(&mut self.sources);
-        };
+        let (place, class, packet) =
+            if let Some((place, class)) = self.network.event_queue.place(queue) {
+                if place == Place::Return && self.has_many() {
+                    self.fetch_ahead(queue);
+                }
+                (place, usize::from(class), self.network.event_queue.take(queue, due))
+            } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
+                (place, self.sources[packet.source() as usize].record.class(), packet)
+            } else {
+                return self.network.tell_of_losses(&mut self.sources);
+            };
         self.packet(place, class, packet);
         self.network.tell_of_losses(&mut self.sources);
     }
@@ -57,7 +57,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     /// A timer expires, or a packet is somewhere that came out of order.
     #[inline(never)]
     fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Option<(Place, Packet)> {
-        match self.network.agenda.take_from_heap(queue, due) {
+        match self.network.event_queue.take_from_heap(queue, due) {
             Event::Packet(place, packet) => return Some((place, packet)),
             Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
             Event::Timer(Timer::Population, class) => self.network.end_off_times(class),
@@ -150,7 +150,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     fn fetch_ahead(&mut self, queue: usize) {
         if self.until_fetch == 0 {
             self.until_fetch = FETCHED;
-            let coming = || self.network.agenda.coming(queue).take(FETCHED);
+            let coming = || self.network.event_queue.packets(queue).take(FETCHED);
             let sources = || coming().filter_map(|next| self.sources.get(next.source() as usize));
             fetch(sources, |source| source.fetch());
             fetch(sources, |source| source.fetch_more());

@@ -24,7 +24,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
         network.probes.close_course(network.now, true);
-        let in_flight = network.agenda.count(|packet| packet.kind().is_data())
+        let in_flight = network.event_queue.count(|packet| packet.kind().is_data())
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
             + network.queue.waiting()

@@ -1,9 +1,9 @@
 //! How a run begins: its sources, its network, and the first events.
 
 use super::{Simulation, Watch};
-use crate::agenda::{Agenda, Timer};
 use crate::clock::{Nanos, nanoseconds, transmitter};
 use crate::config::{ClassConfig, RunConfig};
+use crate::event_queue::{EventQueue, Timer};
 use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
 use crate::network::Path;
@@ -96,23 +96,23 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let class = source.record.class();
         let place = index - self.first_of_class[class];
         if let Some(due) = self.network.first_start(source, place, index as u32) {
-            self.network.agenda.timer(Timer::Start, index as u32, due);
+            self.network.event_queue.set_timer(Timer::Start, index as u32, due);
         }
         if let Traffic::Bulk { stop: Some(stop), .. } = self.network.traffic[class] {
             let due = nanoseconds(stop) + self.network.sender_lookahead;
-            self.network.agenda.timer(Timer::Start, index as u32, due);
+            self.network.event_queue.set_timer(Timer::Start, index as u32, due);
         }
     }
 
     fn schedule_transfers(&mut self) {
-        let Network { agenda, traffic, transfers, sender_lookahead, .. } = &mut self.network;
+        let Network { event_queue, traffic, transfers, sender_lookahead, .. } = &mut self.network;
         for (class, (traffic, transfers)) in traffic.iter().zip(transfers).enumerate() {
             let gap = match traffic {
                 Traffic::Transfers { .. } => GAP,
                 Traffic::Arrivals { gap, .. } => nanoseconds(gap.draw(&mut transfers.gaps)),
                 Traffic::OnOff { .. } | Traffic::Bulk { .. } => continue,
             };
-            agenda.timer(Timer::Transfer, class as u32, gap + *sender_lookahead);
+            event_queue.set_timer(Timer::Transfer, class as u32, gap + *sender_lookahead);
         }
     }
 }
@@ -160,7 +160,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         BottleneckLosses::new(loss, class_of.len(), stream)
     });
     Network {
-        agenda: Agenda::new(paths.len()),
+        event_queue: EventQueue::new(paths.len()),
         now: 0,
         sender_lookahead,
         return_lookahead,

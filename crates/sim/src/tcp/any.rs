@@ -22,7 +22,7 @@ use tcpcast_link::Ecn;
 pub struct AnySender {
     end: SenderKind,
     headers: Headers<DataHeader>,
-    /// When the agenda looks at its pacing next.
+    /// Next time at which the event queue checks its pacing.
     looked_at: Nanos,
     /// Its timer does not expire before this.
     expires: Nanos,

@@ -140,7 +140,7 @@ pub trait SendingEnd: Default {
         NEVER
     }
 
-    /// When the agenda looks at that, [`NEVER`] if it does not; of one that is polled.
+    /// When the event queue looks at that, [`NEVER`] if it does not; of one that is polled.
     fn looked_at(&mut self) -> &mut Nanos {
         unreachable!("it paces nothing")
     }

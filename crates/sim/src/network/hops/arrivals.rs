@@ -1,11 +1,11 @@
 //! Packets in flight to the stages of the path.
 //!
 //! What leaves one queue gets to the next one in the order in which it left, so each stage has a
-//! delay line, as each constant delay has in the agenda. What would be out of order there, behind
+//! delay line, as each constant delay has in the event_queue. What would be out of order there, behind
 //! paths of several lengths or random delays, goes to a heap beside the line.
 
-use crate::agenda::{DelayLine, Heads, LAST};
 use crate::clock::{NEVER, Nanos};
+use crate::event_queue::{DelayLine, Heads, LAST};
 use crate::packet::Packet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

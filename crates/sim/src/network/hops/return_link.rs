@@ -1,8 +1,8 @@
 //! An acknowledgement's path over the return link, where it waits behind those of other sources.
 
 use super::{Kind, PushedOut, Stage};
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::loss::LossPlace;
 use crate::network::{Network, Path, Source};
 use crate::packet::Packet;
@@ -107,7 +107,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         source.ack_free = source.ack_free.max(leaves + path.back) + path.ingress.ack_time;
         let due = source.ack_free + self.sender_lookahead;
-        self.agenda.packet(Place::Sender, source.record.class(), due, ack);
+        self.event_queue.schedule(Place::Sender, source.record.class(), due, ack);
     }
 }
 

@@ -11,15 +11,15 @@
 //! within a line by the order of scheduling; stragglers follow the lines. Timers come last, so
 //! that an acknowledgement that arrives just when a timer expires is heard first.
 
+mod delay_line;
 mod heads;
-mod line;
 mod timers;
 pub mod wheel;
 
 use crate::clock::Nanos;
 use crate::packet::Packet;
+pub(crate) use delay_line::DelayLine;
 pub(crate) use heads::{Heads, LAST};
-pub(crate) use line::DelayLine;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 pub use timers::Timer;
@@ -87,7 +87,7 @@ impl Ord for Straggler {
 
 /// The pending events of one run.
 #[derive(Debug)]
-pub struct Agenda {
+pub struct EventQueue {
     classes: usize,
     lines: Vec<DelayLine>,
     /// What the packets of each line are about to do, and their class.
@@ -100,8 +100,8 @@ pub struct Agenda {
     now: Nanos,
 }
 
-impl Agenda {
-    /// An empty agenda for `classes` classes of sources.
+impl EventQueue {
+    /// An empty event_queue for `classes` classes of sources.
     #[must_use]
     pub fn new(classes: usize) -> Self {
         let lines = PLACES.len() * classes;
@@ -122,15 +122,15 @@ impl Agenda {
 
     /// Schedules a packet of class `class`.
     #[inline(always)]
-    pub fn packet(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
-        if !self.packet_in_order(place, class, time, packet) {
-            self.straggler(place as usize * self.classes + class, time, packet);
+    pub fn schedule(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
+        if !self.schedule_in_order(place, class, time, packet) {
+            self.push_straggler(place as usize * self.classes + class, time, packet);
         }
     }
 
     /// Schedules a packet if that keeps its line in order; says whether it did.
     #[inline(always)]
-    pub fn packet_in_order(
+    pub fn schedule_in_order(
         &mut self,
         place: Place,
         class: usize,
@@ -149,8 +149,14 @@ impl Agenda {
 
     /// Schedules a packet that may come due a little before others on its line.
     #[inline(always)]
-    pub fn packet_among(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
-        if !self.packet_in_order(place, class, time, packet) {
+    pub fn schedule_nearly_in_order(
+        &mut self,
+        place: Place,
+        class: usize,
+        time: Nanos,
+        packet: Packet,
+    ) {
+        if !self.schedule_in_order(place, class, time, packet) {
             self.insert(place as usize * self.classes + class, time, packet);
         }
     }
@@ -160,12 +166,12 @@ impl Agenda {
         match self.lines[line].insert(time, packet) {
             Some(0) => self.heads.set(line, time),
             Some(_) => {}
-            None => self.straggler(line, time, packet),
+            None => self.push_straggler(line, time, packet),
         }
     }
 
     #[cold]
-    fn straggler(&mut self, line: usize, time: Nanos, packet: Packet) {
+    fn push_straggler(&mut self, line: usize, time: Nanos, packet: Packet) {
         self.scheduled += 1;
         let key = (time, line as u32, self.scheduled);
         self.stragglers.push(Reverse(Straggler { key, packet }));
@@ -174,7 +180,7 @@ impl Agenda {
     }
 
     /// Sets a timer of a source, or of a class.
-    pub fn timer(&mut self, timer: Timer, source: u32, time: Nanos) {
+    pub fn set_timer(&mut self, timer: Timer, source: u32, time: Nanos) {
         self.check_order(time);
         let time = time.min(LAST);
         self.timers.set(timer, source, time);
@@ -192,7 +198,7 @@ impl Agenda {
     /// When the first packet of a class comes to a place, `heads::LAST` if none is on its way.
     #[inline(always)]
     #[must_use]
-    pub fn comes(&self, place: Place, class: usize) -> Nanos {
+    pub fn next_arrival(&self, place: Place, class: usize) -> Nanos {
         self.heads.of(place as usize * self.classes + class)
     }
 
@@ -204,24 +210,24 @@ impl Agenda {
     }
 
     /// The packets of a queue in the order in which they come; it has a place.
-    pub fn coming(&self, queue: usize) -> impl Iterator<Item = &Packet> {
+    pub fn packets(&self, queue: usize) -> impl Iterator<Item = &Packet> {
         self.lines[queue].packets()
     }
 
-    /// Takes the packet that [`Agenda::next`] has just told of; its queue has a place.
+    /// Takes the packet that [`EventQueue::next`] has just told of; its queue has a place.
     #[inline(always)]
     pub fn take(&mut self, queue: usize, due: Nanos) -> Packet {
-        self.go_to(due);
+        self.advance_to(due);
         let line = &mut self.lines[queue];
         let packet = line.take();
         self.heads.set(queue, line.first().unwrap_or(LAST));
         packet
     }
 
-    /// Takes the event that [`Agenda::next`] has just told of; its queue has no place.
+    /// Takes the event that [`EventQueue::next`] has just told of; its queue has no place.
     #[inline(always)]
     pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Event {
-        self.go_to(due);
+        self.advance_to(due);
         let (event, next) = if queue == self.lines.len() {
             let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
             let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
@@ -242,7 +248,7 @@ impl Agenda {
     }
 
     #[inline(always)]
-    fn go_to(&mut self, _time: Nanos) {
+    fn advance_to(&mut self, _time: Nanos) {
         self.check_order(_time);
         #[cfg(debug_assertions)]
         {
@@ -274,25 +280,25 @@ mod tests {
         fn the_order_is_total(
             events in prop::collection::vec((0_u64..50, 0..PLACES.len(), 0_usize..3), 1..200),
         ) {
-            let mut agenda = Agenda::new(3);
+            let mut event_queue = EventQueue::new(3);
             let mut expected = Vec::new();
             for (number, (time, place, class)) in events.into_iter().enumerate() {
-                agenda.packet(PLACES[place], class, time, packet(number as u32));
+                event_queue.schedule(PLACES[place], class, time, packet(number as u32));
                 expected.push((time, place * 3 + class, number as u32));
             }
             expected.sort_unstable();
             let mut last = 0;
             let mut found = Vec::new();
             loop {
-                let (queue, due) = agenda.next();
+                let (queue, due) = event_queue.next();
                 if due == LAST {
                     break;
                 }
                 prop_assert!(due >= last);
                 last = due;
-                let event = match agenda.place(queue) {
-                    Some((place, _)) => Event::Packet(place, agenda.take(queue, due)),
-                    None => agenda.take_from_heap(queue, due),
+                let event = match event_queue.place(queue) {
+                    Some((place, _)) => Event::Packet(place, event_queue.take(queue, due)),
+                    None => event_queue.take_from_heap(queue, due),
                 };
                 if let Event::Packet(place, packet) = event {
                     found.push((last, place, packet.number()));
@@ -309,17 +315,17 @@ mod tests {
 
     #[test]
     fn at_equal_times_acks_come_before_data_and_timers_last() {
-        let mut agenda = Agenda::new(1);
-        agenda.timer(Timer::Pacing, 1, 10);
-        agenda.timer(Timer::Retransmission, 4, 10);
-        agenda.timer(Timer::DelayedAck, 5, 10);
-        agenda.packet(Place::Bottleneck, 0, 10, packet(1));
-        agenda.packet(Place::Sender, 0, 10, packet(2));
+        let mut event_queue = EventQueue::new(1);
+        event_queue.set_timer(Timer::Pacing, 1, 10);
+        event_queue.set_timer(Timer::Retransmission, 4, 10);
+        event_queue.set_timer(Timer::DelayedAck, 5, 10);
+        event_queue.schedule(Place::Bottleneck, 0, 10, packet(1));
+        event_queue.schedule(Place::Sender, 0, 10, packet(2));
         let mut take = || {
-            let (queue, due) = agenda.next();
-            match agenda.place(queue) {
-                Some((place, _)) => Event::Packet(place, agenda.take(queue, due)),
-                None => agenda.take_from_heap(queue, due),
+            let (queue, due) = event_queue.next();
+            match event_queue.place(queue) {
+                Some((place, _)) => Event::Packet(place, event_queue.take(queue, due)),
+                None => event_queue.take_from_heap(queue, due),
             }
         };
         assert_eq!(take(), Event::Packet(Place::Sender, packet(2)));
@@ -327,6 +333,6 @@ mod tests {
         assert_eq!(take(), Event::Timer(Timer::DelayedAck, 5));
         assert_eq!(take(), Event::Timer(Timer::Retransmission, 4));
         assert_eq!(take(), Event::Timer(Timer::Pacing, 1));
-        assert_eq!(agenda.next().1, LAST);
+        assert_eq!(event_queue.next().1, LAST);
     }
 }
