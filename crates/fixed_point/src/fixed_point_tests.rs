@@ -177,7 +177,7 @@ fn check_exact(config: &RunConfig) {
     exact.advance(until(200), 1, &Control::new(1));
     let mut runs = replications(config, &asked(Scheme::Rates, 1), 1);
     let goal = Goal {
-        until: 200 * SECOND - hops::time_to_meeting(config, config.packet_bytes),
+        until: 200 * SECOND - hops::time_to_first_shared(config, config.packet_bytes),
         ..until(200)
     };
     runs.advance(goal, 1, &Control::new(1));

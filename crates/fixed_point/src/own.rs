@@ -5,7 +5,7 @@
 //! router.
 
 use tcpcast_sim::clock::Nanos;
-use tcpcast_sim::hops::{Fate, OwnHop};
+use tcpcast_sim::hops::{HopOutcome, PerSourceHop};
 use tcpcast_sim::probe::{Probes, SourceRecord};
 use tcpcast_sim::{HopConfig, Packet, RunConfig};
 
@@ -15,7 +15,7 @@ pub(super) struct OwnHops {
     /// The place of the first among all hops of the path.
     first: usize,
     /// Each with the propagation behind it.
-    hops: Vec<(OwnHop, Nanos)>,
+    hops: Vec<(PerSourceHop, Nanos)>,
     packet_bytes: u32,
 }
 
@@ -27,7 +27,7 @@ impl OwnHops {
         replication: u32,
     ) -> Self {
         let hop =
-            |(at, hop): (usize, &HopConfig)| (OwnHop::new(hop, config, replication, at), hop.delay);
+            |(at, hop): (usize, &HopConfig)| (PerSourceHop::new(hop, config, replication, at), hop.delay);
         let hops = (first..).zip(hops).map(hop).collect();
         Self { first, hops, packet_bytes: config.packet_bytes }
     }
@@ -48,8 +48,8 @@ impl OwnHops {
         for (stage, (hop, delay)) in (self.first..).zip(&mut self.hops) {
             let counters = &mut probes.hops[stage];
             match hop.offer(packet.source(), self.packet_bytes, at, counters) {
-                Fate::Leaves(leaves) => at = leaves + *delay,
-                Fate::Lost { at, random } => {
+                HopOutcome::Leaves(leaves) => at = leaves + *delay,
+                HopOutcome::Lost { at, random } => {
                     probes.dropped_at_hop(stage, at, record, packet, random);
                     return Err(at);
                 }

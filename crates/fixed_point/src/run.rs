@@ -427,7 +427,7 @@ pub(super) fn draw_off_time(
 /// engine.
 fn late(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
     let alone = paths.iter().map(|path| path.up).min().unwrap_or(0);
-    let takes_time = alone + hops::time_to_meeting(config, config.packet_bytes) > 0;
+    let takes_time = alone + hops::time_to_first_shared(config, config.packet_bytes) > 0;
     if takes_time { 0 } else { link.time_when_idle().max(1) }
 }
 

@@ -266,6 +266,7 @@ impl RunConfig {
 
     /// Whether anything is to be told of packets that pass: captures, or the random loss.
     pub(crate) fn is_watched(&self) -> bool {
-        !self.probes.captures.is_empty() || self.loss.is_some_and(|loss| loss.model.listens())
+        !self.probes.captures.is_empty()
+            || self.loss.is_some_and(|loss| loss.model.needs_sender_events())
     }
 }

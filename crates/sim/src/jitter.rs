@@ -31,7 +31,7 @@ impl Jitter {
     }
 
     /// When a packet that is here at `at` gets on; packets come in the order of time.
-    pub(crate) fn gets_on(&mut self, at: Nanos) -> Nanos {
+    pub(crate) fn leaves_at(&mut self, at: Nanos) -> Nanos {
         let due = at + nanoseconds(self.config.delay.draw(&mut self.draws));
         if self.config.reorder {
             return due;
@@ -117,7 +117,7 @@ mod tests {
     fn delays(reorder: bool) -> Vec<Nanos> {
         let delay = Distribution::Exponential { minimum: 0.001, scale: 0.004 };
         let mut jitter = Jitter::new(&JitterConfig { delay, reorder }, 1, 0);
-        (0..20_000).map(|at| jitter.gets_on(at * 1_000_000)).collect()
+        (0..20_000).map(|at| jitter.leaves_at(at * 1_000_000)).collect()
     }
 
     #[test]

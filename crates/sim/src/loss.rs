@@ -18,7 +18,7 @@ pub enum BottleneckLoss {
 
 impl BottleneckLoss {
     /// Whether it must be told what senders send and hear.
-    pub(crate) fn listens(self) -> bool {
+    pub(crate) fn needs_sender_events(self) -> bool {
         matches!(self, Self::RestOfRound(_))
     }
 }

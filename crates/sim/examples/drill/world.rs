@@ -166,7 +166,9 @@ impl World {
 
     fn arrive(&mut self, spec: &Spec) -> Result<(), Stop> {
         let Some(connection) = &mut self.connection else {
-            return not_read("a packet that arrives before the application listens or connects");
+            return not_read(
+                "a packet that arrives before the application needs_sender_events or connects",
+            );
         };
         let state = connection.state();
         let is_syn = spec.flags.starts_with('S') && !spec.flags.contains('.');

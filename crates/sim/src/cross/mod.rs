@@ -1,7 +1,7 @@
-//! Cross traffic: it takes room and time at a hop, and has no sender that listens.
+//! Cross traffic: it takes room and time at a hop, and has no sender that needs_sender_events.
 //!
 //! A stream is an arrival process. Where packets of all sources meet, its packets meet them too
-//! ([`Crossed`]) and vanish when they have left; a stream is one flow there. At a hop that each
+//! ([`CrossTrafficQueue`]) and vanish when they have left; a stream is one flow there. At a hop that each
 //! source has to itself there is a stream for each, as a rate that is constant in each bin
 //! ([`FluidHop`]).
 
@@ -15,7 +15,7 @@ mod replay;
 pub use crate::queue::RateCounters;
 pub use fluid::{Fluid, FluidHop, FluidStream};
 pub use fractional::{FractionalNoise, eigenvalues};
-pub use queue::Crossed;
+pub use queue::CrossTrafficQueue;
 
 use crate::clock::{Nanos, nanoseconds};
 use crate::population::gamma;

@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 /// A queue with streams of cross traffic before it, or without any; the disciplines themselves know
 /// nothing of them.
 #[derive(Clone, Debug)]
-pub struct Crossed {
+pub struct CrossTrafficQueue {
     queue: AnyQueue,
     streams: Vec<Arrivals>,
     /// The place of each among all streams.
@@ -41,7 +41,7 @@ impl<P: QueueProbe> QueueProbe for LengthOnly<'_, P> {
     fn queue_seen(&mut self, _packets: usize) {}
 }
 
-impl Crossed {
+impl CrossTrafficQueue {
     /// A queue of a replication with these streams before it, each with its place among all.
     #[must_use]
     pub fn new(
@@ -79,7 +79,7 @@ impl Crossed {
 
     /// Whether there are streams.
     #[must_use]
-    pub fn is_crossed(&self) -> bool {
+    pub fn has_streams(&self) -> bool {
         !self.streams.is_empty()
     }
 
@@ -99,7 +99,7 @@ impl Crossed {
     }
 
     /// A packet had to leave: it, if a source is to be told.
-    fn pushed_out(
+    fn count_eviction(
         &mut self,
         now: Nanos,
         packet: Packet,
@@ -126,11 +126,11 @@ impl Crossed {
     }
 }
 
-impl QueueDiscipline for Crossed {
-    const HOLDS: bool = true;
-    const CROSSED: bool = true;
+impl QueueDiscipline for CrossTrafficQueue {
+    const HOLDS_PACKETS: bool = true;
+    const HAS_CROSS_TRAFFIC: bool = true;
     const ANY_LENGTH: bool = true;
-    const DROPS_HELD: bool = true;
+    const DROPS_HELD_PACKETS: bool = true;
 
     fn offer(
         &mut self,
@@ -141,8 +141,8 @@ impl QueueDiscipline for Crossed {
     ) -> Verdict {
         let packet = self.moved_up(packet);
         match self.queue.offer(now, &packet, link, probe) {
-            Verdict::Held { found, pushed_out: Some(packet) } => {
-                Verdict::Held { found, pushed_out: self.pushed_out(now, packet, probe) }
+            Verdict::Held { found, evicted: Some(packet) } => {
+                Verdict::Held { found, evicted: self.count_eviction(now, packet, probe) }
             }
             verdict => verdict,
         }
@@ -164,12 +164,12 @@ impl QueueDiscipline for Crossed {
         self.queue.ahead(now)
     }
 
-    fn others_waited(&self, now: Nanos) -> u64 {
+    fn cross_waited(&self, now: Nanos) -> u64 {
         self.sojourns.wrapping_add(self.waiting.wrapping_mul(now))
     }
 
-    fn link_leaves(&self) -> Nanos {
-        self.queue.link_leaves()
+    fn next_departure(&self) -> Nanos {
+        self.queue.next_departure()
     }
 
     fn serve(
@@ -206,7 +206,7 @@ impl QueueDiscipline for Crossed {
             return;
         }
         for (at, packet) in into.split_off(known) {
-            into.extend(self.pushed_out(at, packet, probe).map(|packet| (at, packet)));
+            into.extend(self.count_eviction(at, packet, probe).map(|packet| (at, packet)));
         }
     }
 
@@ -219,11 +219,11 @@ impl QueueDiscipline for Crossed {
         });
     }
 
-    fn cross_comes(&self) -> Nanos {
+    fn next_cross_arrival(&self) -> Nanos {
         self.comes
     }
 
-    fn cross_arrives(
+    fn on_cross_arrival(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
@@ -246,10 +246,10 @@ impl QueueDiscipline for Crossed {
                 probe.cross(self.places[stream], CrossEvent::Carried);
             }
             Verdict::Dropped => probe.cross(self.places[stream], CrossEvent::Dropped),
-            Verdict::Held { pushed_out, .. } => {
+            Verdict::Held { evicted, .. } => {
                 self.waiting += 1;
                 self.sojourns = self.sojourns.wrapping_sub(now);
-                let of_source = self.pushed_out(now, pushed_out?, probe);
+                let of_source = self.count_eviction(now, evicted?, probe);
                 if of_source.is_some() {
                     self.sojourns = self.sojourns.wrapping_add(now);
                 }

@@ -291,7 +291,7 @@ fn fair(drop: DropPolicy, ties: Ties) -> QueueConfig {
     })
 }
 
-fn crossed(queue: QueueConfig, most: u64, processes: &[ArrivalProcess]) -> Crossed {
+fn crossed(queue: QueueConfig, most: u64, processes: &[ArrivalProcess]) -> CrossTrafficQueue {
     let named = |purpose| Stream::named(1, 0, 0, purpose);
     let (early, tie) = (named(Purpose::EarlyDrop), named(Purpose::Tie));
     let stream = |process: &ArrivalProcess| CrossConfig {
@@ -303,7 +303,7 @@ fn crossed(queue: QueueConfig, most: u64, processes: &[ArrivalProcess]) -> Cross
     };
     let streams: Vec<CrossConfig> = processes.iter().map(stream).collect();
     let places: Vec<(u32, &CrossConfig)> = (0..).zip(&streams).collect();
-    Crossed::new(AnyQueue::new(queue, Some(most), early, tie), &places, 1, 0)
+    CrossTrafficQueue::new(AnyQueue::new(queue, Some(most), early, tie), &places, 1, 0)
 }
 
 /// What sources see of a queue that is driven as a run drives it.
@@ -314,25 +314,25 @@ struct Seen {
 }
 
 /// Offers packets of sources at these times, and serves what is due between them.
-fn drive(queue: &mut Crossed, probes: &mut Probes, offers: &[(Nanos, u32)]) -> Seen {
+fn drive(queue: &mut CrossTrafficQueue, probes: &mut Probes, offers: &[(Nanos, u32)]) -> Seen {
     let mut link = transmitter(Some(12_000_000), 1500); // A packet takes 1 ms.
     let mut seen = Seen::default();
     let end = offers.last().map_or(0, |offer| offer.0);
     for (number, (at, source)) in (1..).zip(offers) {
         loop {
-            let (leaves, comes) = (queue.link_leaves(), queue.cross_comes());
+            let (leaves, comes) = (queue.next_departure(), queue.next_cross_arrival());
             if leaves.min(comes) > *at {
                 break;
             } else if leaves <= comes {
                 seen.served.extend(queue.serve(&mut link, probes));
             } else {
-                seen.dropped.extend(queue.cross_arrives(&mut link, probes));
+                seen.dropped.extend(queue.on_cross_arrival(&mut link, probes));
             }
         }
         let packet = Packet::new(*source, 0, number, crate::packet::Label::default());
         match queue.offer(*at, &packet, &mut link, probes) {
             Verdict::Departs { leaves, .. } => seen.served.push((leaves, packet)),
-            Verdict::Held { pushed_out, .. } => seen.dropped.extend(pushed_out),
+            Verdict::Held { evicted, .. } => seen.dropped.extend(evicted),
             Verdict::Dropped => seen.dropped.push(packet),
         }
     }
@@ -429,7 +429,7 @@ fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
 }
 
 /// Packets a second of two sources that offer 700 and 100 of them, and of a stream beside them.
-fn shares(mut queue: Crossed) -> ([f64; 2], f64) {
+fn shares(mut queue: CrossTrafficQueue) -> ([f64; 2], f64) {
     let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
     let ends = 20 * SECOND;
     let mut offers: Vec<(Nanos, u32)> =

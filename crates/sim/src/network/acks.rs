@@ -10,7 +10,9 @@ use crate::probe::{Listener, SourceRecord, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// A receiver's answer, sent so that it has reached the return bottleneck `return_lookahead`
     /// ago unless its own link was still busy with the answer before.
     #[inline(always)]
@@ -24,11 +26,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let reached = self.now - self.return_lookahead;
         source.return_free = reached.max(source.return_free + path.egress.ack_time);
         if source.return_free == reached {
-            if TAPS || HOPS || !S::POLLS {
+            if HAS_TAPS || HAS_HOPS || !S::POLLS {
                 let ack = keep(source, ack, told);
                 self.send_back(source, path, reached, ack, false);
             } else {
-                self.send_back_at_once(source, path, reached, ack, told);
+                self.send_back_directly(source, path, reached, ack, told);
             }
         } else {
             let ack = keep(source, ack, told);
@@ -69,7 +71,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// Over the return path, where nothing looks at what it carries on its way. Mostly it is at its
     /// sender before anything else happens; then what it carries need not be kept.
     #[inline(always)]
-    fn send_back_at_once<S: SendingEnd>(
+    fn send_back_directly<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -78,13 +80,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         told: &AckHeaderOf<S>,
     ) {
         let leaves = self.return_link.transmit_next(reached);
-        let due = self.gets_back(source, path, leaves);
-        if self.comes_next(due) {
+        let due = self.sender_time(source, path, leaves);
+        if self.is_next(due) {
             self.now = due;
             if source.connection == ack.connection() {
                 let Source { sender, record, .. } = source;
-                let sent = self.hear(sender, record, path, &ack, told);
-                self.go_on_after(source, path, ack, sent);
+                let sent = self.on_ack(sender, record, path, &ack, told);
+                self.finish_or_send(source, path, ack, sent);
             }
         } else {
             let ack = keep(source, ack, told);
@@ -102,11 +104,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
         waited: bool,
     ) {
-        if HOPS && self.tandem.has_return() {
+        if HAS_HOPS && self.hop_chain.has_return() {
             return self.enter_return(source, path, ack, waited);
         }
         let leaves = self.return_link.transmit_next(reached);
-        if TAPS && self.capturing {
+        if HAS_TAPS && self.capturing {
             let shown = source.receiver.shown(ack.label());
             if !waited {
                 self.capture(Tap::Receiver, &source.record, reached - path.to_return, &ack, shown);
@@ -114,8 +116,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.capture(Tap::BottleneckOut, &source.record, reached, &ack, shown);
             self.capture(Tap::BottleneckIn, &source.record, leaves, &ack, shown);
         }
-        let due = self.gets_back(source, path, leaves);
-        if self.comes_next(due) {
+        let due = self.sender_time(source, path, leaves);
+        if self.is_next(due) {
             self.now = due;
             self.at_sender(source, path, ack);
         } else {
@@ -125,7 +127,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// When an acknowledgement that leaves the return bottleneck is looked at by its sender.
     #[inline(always)]
-    fn gets_back<S: SendingEnd>(
+    fn sender_time<S: SendingEnd>(
         &self,
         source: &mut Source<S>,
         path: &Path,
@@ -160,16 +162,16 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return;
         }
         let sent = if S::POLLS {
-            self.hear_late(sender, record, path, &ack, told)
+            self.on_late_ack(sender, record, path, &ack, told)
         } else {
-            self.hear(sender, record, path, &ack, told)
+            self.on_ack(sender, record, path, &ack, told)
         };
-        self.go_on_after(source, path, ack, sent);
+        self.finish_or_send(source, path, ack, sent);
     }
 
     /// A sender that is polled hears one that was kept on its way, as few are.
     #[inline(never)]
-    fn hear_late<S: SendingEnd>(
+    fn on_late_ack<S: SendingEnd>(
         &mut self,
         sender: &mut S,
         record: &mut SourceRecord,
@@ -177,12 +179,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: &Packet,
         told: &AckHeaderOf<S>,
     ) -> Transmission {
-        self.hear(sender, record, path, ack, told)
+        self.on_ack(sender, record, path, ack, told)
     }
 
     /// A sender hears an acknowledgement of its connection.
     #[inline(always)]
-    fn hear<S: SendingEnd>(
+    fn on_ack<S: SendingEnd>(
         &mut self,
         sender: &mut S,
         record: &mut SourceRecord,
@@ -197,7 +199,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// The sender has heard it: its file is over, or it goes on.
     #[inline(always)]
-    fn go_on_after<S: SendingEnd>(
+    fn finish_or_send<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,

@@ -11,11 +11,13 @@ use crate::probe::Tap;
 use crate::queue::{Passed, QueueDiscipline, Verdict};
 use crate::tcp::SendingEnd;
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// A data packet reaches the place where it first meets others: the bottleneck, unless there is
     /// a hop before.
     #[inline(always)]
-    pub(crate) fn meet<S: SendingEnd>(
+    pub(crate) fn arrive_at_first_shared<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -25,8 +27,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if let Some((due, next)) = self.ingress_waiting.pop_after(waiting, self.now) {
             self.event_queue.schedule(Place::BottleneckQueued, source.record.class(), due, next);
         }
-        if HOPS && self.tandem.meets_before() {
-            return self.at_meeting(source, path, packet);
+        if HAS_HOPS && self.hop_chain.is_shared_before_bottleneck() {
+            return self.enter_first_shared_hop(source, path, packet);
         }
         self.at_bottleneck(source, path, packet);
     }
@@ -51,19 +53,19 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             Verdict::Departs { leaves, found } => {
                 self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, found);
-                if (S::POLLS || Q::DROPS_HELD) && self.keeps_waits {
+                if (S::POLLS || Q::DROPS_HELD_PACKETS) && self.keeps_waits {
                     let waited = (leaves - self.now).saturating_sub(path.service);
                     self.probes.passed(&source.record, Passed { waited, marked: false });
                 }
                 self.leave_bottleneck(source, path, leaves, packet);
             }
-            Verdict::Held { found, pushed_out } => {
+            Verdict::Held { found, evicted } => {
                 self.probes.arrived(&source.record, &packet, found);
-                self.held(pushed_out);
+                self.held(evicted);
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
         }
-        if Q::DROPS_HELD {
+        if Q::DROPS_HELD_PACKETS {
             self.take_dropped();
         }
     }
@@ -89,10 +91,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// A packet waits in the queue until the link takes it.
     #[inline(always)]
-    fn held(&mut self, pushed_out: Option<Packet>) {
-        if let Some(packet) = pushed_out {
+    fn held(&mut self, evicted: Option<Packet>) {
+        if let Some(packet) = evicted {
             // One enters the queue as another leaves it.
-            self.pushed_out.push((self.now, packet));
+            self.dropped_from_queue.push((self.now, packet));
         } else {
             self.lifetime.sojourns = self.lifetime.sojourns.wrapping_sub(self.now);
         }
@@ -101,9 +103,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// Packets that the queue held and dropped leave it; their sources are told behind the event.
     #[inline]
     pub(crate) fn take_dropped(&mut self) {
-        let known = self.pushed_out.len();
-        self.queue.take_dropped(&mut self.pushed_out, &mut self.probes);
-        for (at, _) in &self.pushed_out[known..] {
+        let known = self.dropped_from_queue.len();
+        self.queue.take_dropped(&mut self.dropped_from_queue, &mut self.probes);
+        for (at, _) in &self.dropped_from_queue[known..] {
             self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(*at);
         }
     }
@@ -112,7 +114,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// the time that is told.
     #[inline(always)]
     pub(crate) fn serve(&mut self) -> Option<(Nanos, Packet)> {
-        self.now = self.queue.link_leaves();
+        self.now = self.queue.next_departure();
         let (leaves, packet) = self.queue.serve(&mut self.link, &mut self.probes)?;
         self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves);
         Some((leaves, packet))
@@ -127,7 +129,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         packet: Packet,
     ) {
-        if Q::DROPS_HELD {
+        if Q::DROPS_HELD_PACKETS {
             if let Some(passed) = self.queue.passed() {
                 self.probes.passed(&source.record, passed);
             }
@@ -136,13 +138,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     /// A cross packet arrives.
-    pub(crate) fn cross_arrives(&mut self) {
-        let Self { queue, link, probes, now, pushed_out, .. } = self;
-        *now = queue.cross_comes();
-        if let Some(packet) = queue.cross_arrives(link, probes) {
-            pushed_out.push((*now, packet));
+    pub(crate) fn on_cross_arrival(&mut self) {
+        let Self { queue, link, probes, now, dropped_from_queue, .. } = self;
+        *now = queue.next_cross_arrival();
+        if let Some(packet) = queue.on_cross_arrival(link, probes) {
+            dropped_from_queue.push((*now, packet));
         }
-        if Q::DROPS_HELD {
+        if Q::DROPS_HELD_PACKETS {
             self.take_dropped();
         }
     }
@@ -156,13 +158,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         packet: Packet,
     ) {
-        if HOPS && self.loses_at(LossPlace::Behind, &packet) {
+        if HAS_HOPS && self.loses_at(LossPlace::Behind, &packet) {
             return self.dropped_after_arrival(leaves, source, packet, true);
         }
         self.pass(source, Tap::BottleneckOut, leaves, &packet);
-        if HOPS {
-            let gets_on = self.jitter.as_mut().map_or(leaves, |jitter| jitter.gets_on(leaves));
-            return self.behind_bottleneck(source, path, gets_on + path.forward, packet);
+        if HAS_HOPS {
+            let leaves_at = self.jitter.as_mut().map_or(leaves, |jitter| jitter.leaves_at(leaves));
+            return self.forward_from_bottleneck(source, path, leaves_at + path.forward, packet);
         }
         self.reach_egress(source, path, leaves + path.forward, packet);
     }

@@ -13,7 +13,9 @@ use crate::probe::Tap;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd};
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// Over the egress link, which the packet enters at `enters`, to the receiver, and its answer
     /// to the return bottleneck; the next event is `return_lookahead` after it has got there.
     #[inline(always)]
@@ -162,7 +164,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.got(source, path.progress, arrived, arrival.distinct, packet.source());
         }
         if let Some(number) = arrival.ack {
-            let serial = if TAPS { packet.label().serial() } else { 0 };
+            let serial = if HAS_TAPS { packet.label().serial() } else { 0 };
             let ack = packet.with(number, Label::new(Kind::Ack, serial));
             if S::POLLS {
                 if let Some((number, second)) = source.receiver.poll_ack(&path.tcp) {

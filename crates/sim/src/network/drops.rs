@@ -9,7 +9,9 @@ use crate::packet::{Kind, Label, Packet};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     #[inline(never)]
     pub(crate) fn dropped_on_access<S: SendingEnd>(
         &mut self,
@@ -20,7 +22,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.lifetime.dropped += 1;
         source.lose(&packet);
         self.probes.dropped_on_access(at, &source.record, &packet);
-        self.tell_of_loss(at, source, packet);
+        self.schedule_loss_feedback(at, source, packet);
     }
 
     #[inline(never)]
@@ -35,7 +37,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.probes.arrived(&source.record, &packet, self.queue.held());
         self.lifetime.dropped += 1;
         self.probes.dropped(self.now, &source.record, &packet, random);
-        self.tell_of_loss(self.now, source, packet);
+        self.schedule_loss_feedback(self.now, source, packet);
     }
 
     /// A packet is lost at a hop that is not the bottleneck.
@@ -50,7 +52,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.lifetime.dropped += 1;
         source.lose(&packet);
         self.probes.dropped_at_hop(stage, at, &source.record, &packet, random);
-        self.tell_of_loss(at, source, packet);
+        self.schedule_loss_feedback(at, source, packet);
     }
 
     /// A packet that was counted on its arrival at the bottleneck is dropped there at `at`: it had
@@ -66,7 +68,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source.lose(&packet);
         self.lifetime.dropped += 1;
         self.probes.dropped(at, &source.record, &packet, random);
-        self.tell_of_loss(at, source, packet);
+        self.schedule_loss_feedback(at, source, packet);
     }
 
     /// Losses reach senders with `sender_lookahead`, as acknowledgements do.
@@ -74,7 +76,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// Where a packet is lost at the moment at which it was sent, a sender with a full buffer
     /// before it would send for ever at that moment, so the feedback comes when the bottleneck
     /// could have sent a packet more.
-    fn tell_of_loss<S: SendingEnd>(&mut self, at: Nanos, source: &Source<S>, packet: Packet) {
+    fn schedule_loss_feedback<S: SendingEnd>(
+        &mut self,
+        at: Nanos,
+        source: &Source<S>,
+        packet: Packet,
+    ) {
         if !S::LOSS_FEEDBACK {
             return;
         }
@@ -86,7 +93,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     /// Loss feedback reaches its sender.
-    pub(crate) fn at_sender_of_lost<S: SendingEnd>(
+    pub(crate) fn on_loss_feedback<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -95,29 +102,30 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.connection != feedback.connection() {
             return;
         }
-        let sent = self.ask(source, path, feedback.source(), |sender, now, tcp, listener| {
-            sender.on_loss(now, feedback.number(), tcp, listener)
-        });
+        let sent =
+            self.call_sender(source, path, feedback.source(), |sender, now, tcp, listener| {
+                sender.on_loss(now, feedback.number(), tcp, listener)
+            });
         self.send(source, path, feedback, sent);
     }
 
     /// Tells sources of their packets that a queue held and then dropped.
     #[inline(always)]
-    pub(crate) fn tell_of_losses<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
-        if Q::HOLDS && !self.pushed_out.is_empty() {
-            self.tell_of_pushed_out(sources);
+    pub(crate) fn notify_drops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
+        if Q::HOLDS_PACKETS && !self.dropped_from_queue.is_empty() {
+            self.notify_bottleneck_drops(sources);
         }
-        if HOPS && self.tandem.has_dropped() {
-            self.tell_of_hops(sources);
+        if HAS_HOPS && self.hop_chain.has_dropped() {
+            self.notify_hop_drops(sources);
         }
     }
 
-    fn tell_of_pushed_out<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
-        let mut pushed_out = std::mem::take(&mut self.pushed_out);
-        for (at, packet) in pushed_out.drain(..) {
+    fn notify_bottleneck_drops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
+        let mut dropped = std::mem::take(&mut self.dropped_from_queue);
+        for (at, packet) in dropped.drain(..) {
             let source = &mut sources[packet.source() as usize];
             self.dropped_after_arrival(at, source, packet, false);
         }
-        self.pushed_out = pushed_out;
+        self.dropped_from_queue = dropped;
     }
 }

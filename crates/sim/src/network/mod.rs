@@ -60,7 +60,7 @@ use crate::population::ScaledPopulation;
 use crate::probe::Probes;
 use crate::traffic::{Coupling, Traffic};
 use access::Waiting;
-use hops::Tandem;
+use hops::HopChain;
 use path::AccessLoss;
 use transfers::Transfers;
 
@@ -86,8 +86,8 @@ impl Lifetime {
 /// The shared part of a run.
 ///
 /// A method takes the source that it concerns and the path of the source's packets. Without
-/// `HOPS` the bottleneck is the only place where packets meet.
-pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
+/// `HAS_HOPS` the bottleneck is the only place where packets meet.
+pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
     pub event_queue: EventQueue,
     pub now: Nanos,
     /// From a sender to where packets meet first, for the class that is nearest.
@@ -104,14 +104,14 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub egress_waiting: Waiting,
     pub queue: Q,
     /// Packets that had to leave the queue, and when; their sources are still to be told.
-    pub pushed_out: Vec<(Nanos, Packet)>,
+    pub dropped_from_queue: Vec<(Nanos, Packet)>,
     /// What a source that is polled sends now; empty between two events.
     pub burst: Vec<Packet>,
     pub link: Transmitter,
     pub return_link: Transmitter,
-    pub tandem: Box<Tandem>,
+    pub hop_chain: Box<HopChain>,
     pub loss: Option<BottleneckLosses>,
-    /// Looked at where there are `HOPS`.
+    /// Looked at where there are `HAS_HOPS`.
     pub jitter: Option<Jitter>,
     pub access_loss: AccessLoss,
     pub probes: Probes,

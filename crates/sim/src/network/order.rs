@@ -13,10 +13,10 @@
 //! orders its own events, as it is made for that, and a queue its cross traffic.
 //!
 //! It belongs to the network and not to the loop above it because a packet's stages ask, too: what
-//! [comes next](Network::comes_next) in any case needs no event.
+//! [comes next](Network::is_next) in any case needs no event.
 
 use super::Network;
-use super::hops::{Kind, SharedHop, Tandem};
+use super::hops::{HopChain, SharedHop, StageKind};
 use super::source::Source;
 use crate::clock::{NEVER, Nanos};
 use crate::event_queue::Place;
@@ -45,16 +45,18 @@ pub(crate) enum Step {
     Arrival(usize, Packet),
 }
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// What happens next.
     #[inline(always)]
     pub(crate) fn next(&self) -> Next {
         let (queue, due) = self.event_queue.next();
-        if HOPS && self.hops_are_first(due) {
+        if HAS_HOPS && self.hops_are_first(due) {
             Next::AtHop
-        } else if Q::HOLDS && self.link_is_first(due) {
+        } else if Q::HOLDS_PACKETS && self.link_is_first(due) {
             Next::Departure
-        } else if Q::CROSSED && self.cross_is_first(due) {
+        } else if Q::HAS_CROSS_TRAFFIC && self.cross_is_first(due) {
             Next::CrossPacket
         } else if due > self.limit {
             Next::Limit
@@ -66,9 +68,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// Whether something happens at another hop before the next event of the agenda, due at `due`,
     /// and before the bottleneck is free for a held packet.
     fn hops_are_first(&self, due: Nanos) -> bool {
-        let (next, departs) = self.tandem.next();
-        let leaves = if Q::HOLDS { self.queue.link_leaves() } else { NEVER };
-        let comes = if Q::CROSSED { self.queue.cross_comes() } else { NEVER };
+        let (next, departs) = self.hop_chain.next();
+        let leaves = if Q::HOLDS_PACKETS { self.queue.next_departure() } else { NEVER };
+        let comes = if Q::HAS_CROSS_TRAFFIC { self.queue.next_cross_arrival() } else { NEVER };
         let others = leaves.min(comes);
         let before_link = next < others || (next == others && departs);
         next <= due && next <= self.limit && before_link
@@ -76,64 +78,66 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
-        let leaves = self.queue.link_leaves();
-        let due = if Q::CROSSED { due.min(self.queue.cross_comes()) } else { due };
+        let leaves = self.queue.next_departure();
+        let due = if Q::HAS_CROSS_TRAFFIC { due.min(self.queue.next_cross_arrival()) } else { due };
         leaves <= due && leaves <= self.limit
     }
 
     /// Takes what happens next at the hops; there is something.
     pub(crate) fn step_at_hops(&mut self) -> Step {
-        let (at, step) = self.tandem.step();
+        let (at, step) = self.hop_chain.step();
         self.now = at;
         step
     }
 
     /// Whether a cross packet arrives before the next event, due at `due`, or with it.
     fn cross_is_first(&self, due: Nanos) -> bool {
-        let comes = self.queue.cross_comes();
+        let comes = self.queue.next_cross_arrival();
         comes <= due && comes <= self.limit
     }
 
     /// Whether nothing else happens before `due`, so that it needs no event.
     #[inline(always)]
-    pub(crate) fn comes_next(&self, due: Nanos) -> bool {
-        (due == self.now && !(Q::HOLDS && self.departs_now()) && !(HOPS && self.hop_departs_now()))
+    pub(crate) fn is_next(&self, due: Nanos) -> bool {
+        (due == self.now
+            && !(Q::HOLDS_PACKETS && self.has_departure_now())
+            && !(HAS_HOPS && self.has_hop_departure_now()))
             || (due < self.event_queue.next().1
                 && due <= self.limit
-                && !(Q::HOLDS && self.comes_between(due))
-                && !(HOPS && self.tandem.comes_between(due)))
+                && !(Q::HOLDS_PACKETS && self.has_event_by(due))
+                && !(HAS_HOPS && self.hop_chain.has_event_by(due)))
     }
 
     /// Whether a packet that gets to the first hop at `due` would be there before another one of
     /// its class that is due at the same time, and had to wait for a departure.
     #[inline(always)]
     pub(super) fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
-        (Q::HOLDS || HOPS)
+        (Q::HOLDS_PACKETS || HAS_HOPS)
             && self.varying_rates
             && self.event_queue.next_arrival(Place::Bottleneck, source.record.class()) <= due
     }
 
     /// Whether a packet that has left the queue at this very moment still counts as held: a token
     /// bucket takes no time for it, and departures come before arrivals.
-    fn departs_now(&self) -> bool {
-        self.queue.link_leaves() <= self.now
+    fn has_departure_now(&self) -> bool {
+        self.queue.next_departure() <= self.now
     }
 
     /// The same of a hop.
-    fn hop_departs_now(&self) -> bool {
-        self.tandem.next_departure().0 <= self.now
+    fn has_hop_departure_now(&self) -> bool {
+        self.hop_chain.next_departure().0 <= self.now
     }
 
     /// Whether before `due` the link takes a packet that waits, a cross packet arrives, or a
     /// source hears of one that had to leave the queue.
-    fn comes_between(&self, due: Nanos) -> bool {
-        due >= self.queue.link_leaves()
-            || !self.pushed_out.is_empty()
-            || (Q::CROSSED && due >= self.queue.cross_comes())
+    fn has_event_by(&self, due: Nanos) -> bool {
+        due >= self.queue.next_departure()
+            || !self.dropped_from_queue.is_empty()
+            || (Q::HAS_CROSS_TRAFFIC && due >= self.queue.next_cross_arrival())
     }
 }
 
-impl Tandem {
+impl HopChain {
     /// When something happens here next, and whether it is a departure; [`NEVER`] if nothing does.
     fn next(&self) -> (Nanos, bool) {
         let arrival = self.arrivals.next();
@@ -141,30 +145,30 @@ impl Tandem {
             return (arrival, false);
         }
         let departure = self.next_departure().0;
-        let arrival = arrival.min(self.next_cross_packet().0);
+        let arrival = arrival.min(self.next_cross_arrival().0);
         (arrival.min(departure), departure <= arrival)
     }
 
     fn next_departure(&self) -> (Nanos, usize) {
-        self.earliest(SharedHop::link_leaves)
+        self.earliest(SharedHop::next_departure)
     }
 
-    fn next_cross_packet(&self) -> (Nanos, usize) {
-        self.earliest(SharedHop::cross_comes)
+    fn next_cross_arrival(&self) -> (Nanos, usize) {
+        self.earliest(SharedHop::next_cross_arrival)
     }
 
     fn earliest(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
         let of = |at: &usize| match &self.stages[*at].kind {
-            Kind::Shared(hop) if *at == self.forward => (when(hop) + self.acks.late, *at),
-            Kind::Shared(hop) => (when(hop), *at),
-            Kind::Own(_) | Kind::Measured => (NEVER, *at),
+            StageKind::Shared(hop) if *at == self.forward => (when(hop) + self.acks.late, *at),
+            StageKind::Shared(hop) => (when(hop), *at),
+            StageKind::PerSource(_) | StageKind::Bottleneck => (NEVER, *at),
         };
         self.busy.iter().map(of).min().unwrap_or((NEVER, 0))
     }
 
     /// Whether before `due` something happens here, or a source hears that it lost a packet.
-    fn comes_between(&self, due: Nanos) -> bool {
-        due >= self.next().0 || !self.pushed_out.is_empty()
+    fn has_event_by(&self, due: Nanos) -> bool {
+        due >= self.next().0 || !self.dropped_from_queue.is_empty()
     }
 
     /// Takes the next step; there is one.
@@ -173,7 +177,7 @@ impl Tandem {
         if departs {
             return (at, Step::Departure(self.next_departure().1));
         }
-        let (comes, stage) = self.next_cross_packet();
+        let (comes, stage) = self.next_cross_arrival();
         if comes <= at {
             return (at, Step::CrossPacket(stage));
         }

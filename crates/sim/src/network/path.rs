@@ -100,14 +100,14 @@ impl Path {
             service: transmitter(config.bottleneck_bps, packet_bytes).time_when_idle(),
             noise: None,
         };
-        path.tell_handshake(class, config);
+        path.set_handshake(class, config);
         path
     }
 
     /// Whether a modern sender closes its connections, and what a handshake has told it: how long
     /// packets without data take there and back on the unloaded path, those of an acknowledgement's
     /// length.
-    fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
+    fn set_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
         modern.syn_bytes = config.ack_bytes;
         if modern.stack.receiving.reading == Reading::EachPacket && config.brings_many(class) {

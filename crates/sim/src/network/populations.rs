@@ -24,7 +24,9 @@ pub(crate) fn populations(config: &RunConfig, replication: u32) -> Vec<Option<Sc
     config.classes.iter().enumerate().map(of_class).collect()
 }
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// All sources have told how they begin.
     pub(crate) fn begin_populations(&mut self) {
         for (class, population) in self.populations.iter_mut().enumerate() {

@@ -12,7 +12,9 @@ use crate::probe::{Listener, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{SendingEnd, Transmission};
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// The time at which a sender is asked in an event that is due now.
     #[inline(always)]
     pub(crate) fn sender_now(&self) -> Nanos {
@@ -98,7 +100,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         is_told: bool,
     ) {
         self.lifetime.sent += 1;
-        let numbers = TAPS && !S::POLLS && self.watched;
+        let numbers = HAS_TAPS && !S::POLLS && self.watched;
         let packet = if numbers { self.with_serial(packet) } else { packet };
         if !S::POLLS || is_told {
             self.probes.sent(now, &mut source.record, &packet);
@@ -119,8 +121,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let idle = source.ingress_free <= now;
         source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
         let mut due = source.ingress_free + link.delay;
-        if HOPS && self.tandem.begins_with_own() {
-            let Some(meets) = self.reach_meeting(source, path, due, packet) else { return };
+        if HAS_HOPS && self.hop_chain.starts_per_source() {
+            let Some(meets) = self.reach_first_shared(source, path, due, packet) else { return };
             due = meets;
         }
         if S::POLLS {
@@ -128,9 +130,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             // now.
             due = due.max(self.now);
         }
-        if self.comes_next(due) && !self.overtakes(source, due) {
+        if self.is_next(due) && !self.overtakes(source, due) {
             self.now = due;
-            self.meet(source, path, packet);
+            self.arrive_at_first_shared(source, path, packet);
         } else {
             self.schedule_arrival(source, path, idle, due, packet);
         }
@@ -176,7 +178,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
     ) {
         let class = source.record.class();
-        if idle || (HOPS && self.tandem.begins_with_own()) {
+        if idle || (HAS_HOPS && self.hop_chain.starts_per_source()) {
             self.event_queue.schedule(Place::Bottleneck, class, due, packet);
         } else if self.event_queue.schedule_in_order(Place::BottleneckQueued, class, due, packet) {
             // It has an event of its own.

@@ -16,7 +16,9 @@ use crate::traffic::{FileSize, First, Traffic, first};
 /// transfer is ignored meanwhile.
 const IDLE: u32 = 1 << 31;
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// When a source begins for the first time; `None` if it does not by itself. `place` counts the
     /// sources of its class.
     pub(crate) fn first_start<S: SendingEnd>(
@@ -72,7 +74,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
         };
         if source.connection & IDLE != 0 {
-            return self.go_on(source, path, index, file);
+            return self.continue_connection(source, path, index, file);
         }
         self.begin(source, path, index, file);
     }
@@ -119,7 +121,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     #[inline(never)]
     fn open<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let size = source.size;
-        self.ask(source, path, index, |sender, now, tcp, listener| {
+        self.call_sender(source, path, index, |sender, now, tcp, listener| {
             sender.start(now, size, tcp, listener)
         });
         source.received = source.connection;
@@ -131,7 +133,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// A transfer begins on the connection of the one before it.
     #[inline(never)]
-    fn go_on<S: SendingEnd>(
+    fn continue_connection<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -155,23 +157,23 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             heard: now.saturating_sub(source.ack_free),
             sent: now.saturating_sub(source.ingress_free),
         };
-        let sent = self.ask(source, path, index, |sender, now, tcp, listener| {
+        let sent = self.call_sender(source, path, index, |sender, now, tcp, listener| {
             sender.go_on(now, size, idle, tcp, listener)
         });
         self.send(source, path, source.any_packet(index), sent);
     }
 
     /// Asks a sender, with a listener to what it publishes.
-    pub(crate) fn ask<S: SendingEnd>(
+    pub(crate) fn call_sender<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         index: u32,
-        question: impl FnOnce(&mut S, Nanos, &TcpConfig, &mut Listener<'_>) -> Transmission,
+        call: impl FnOnce(&mut S, Nanos, &TcpConfig, &mut Listener<'_>) -> Transmission,
     ) -> Transmission {
         let now = self.sender_now();
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-        question(&mut source.sender, now, &path.tcp, listener)
+        call(&mut source.sender, now, &path.tcp, listener)
     }
 
     #[inline(never)]

@@ -8,7 +8,9 @@ use crate::probe::{Shown, SourceRecord, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{ReceivingEnd, SendingEnd};
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     #[inline(always)]
     pub(crate) fn pass<S: SendingEnd>(
         &mut self,
@@ -17,7 +19,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         at: Nanos,
         packet: &Packet,
     ) {
-        if TAPS && self.watched {
+        if HAS_TAPS && self.watched {
             self.watch(source, tap, at, packet);
         }
     }

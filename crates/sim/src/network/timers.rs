@@ -10,7 +10,9 @@ use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// The agenda looks at a sender's timer.
     pub(crate) fn retransmission_timer<S: SendingEnd>(
         &mut self,
@@ -25,7 +27,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         // Mostly it has moved on since it was set.
         let expires = source.sender.noted() + self.sender_lookahead;
         if S::POLLS && expires > self.now {
-            return self.look_at_timer(source, index, expires);
+            return self.schedule_timer_check(source, index, expires);
         }
         let now = self.sender_now();
         let deadline = source.sender.deadline();
@@ -34,13 +36,18 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             let sent = source.sender.on_timer(now, &path.tcp, listener);
             self.send(source, path, source.any_packet(index), sent);
         } else {
-            self.look_at_timer(source, index, deadline + self.sender_lookahead);
+            self.schedule_timer_check(source, index, deadline + self.sender_lookahead);
         }
     }
 
     /// The agenda is to look at a sender's timer at `due`, if that ever comes.
     #[inline(always)]
-    fn look_at_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32, due: Nanos) {
+    fn schedule_timer_check<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        index: u32,
+        due: Nanos,
+    ) {
         if due < NEVER {
             source.timer = due;
             self.event_queue.set_timer(Timer::Retransmission, index, due);

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 pub(crate) const GAP: Nanos = SECOND / 100;
 
 /// No more transfers than this last at a time: then more come than go.
-pub(crate) const MOST_AT_A_TIME: usize = 1_000_000;
+pub(crate) const MAX_CONCURRENT: usize = 1_000_000;
 
 /// The transfers of one class.
 #[derive(Clone, Debug)]
@@ -42,7 +42,9 @@ impl Transfers {
     }
 }
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// The size of the transfer of class `class` that begins now, and when to ask for the next;
     /// `None` if it cannot begin yet.
     pub(crate) fn next_transfer(&mut self, class: usize) -> Option<FileSize> {
@@ -61,8 +63,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 }
                 self.transfers[class].begun += 1;
                 self.queue.restart();
-                if HOPS {
-                    self.tandem.restart();
+                if HAS_HOPS {
+                    self.hop_chain.restart();
                 }
                 self.access_loss.restart();
                 self.loss.iter_mut().for_each(BottleneckLosses::restart);
@@ -75,9 +77,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// Whether nothing is in flight: a retransmission for nothing may outlast its transfer.
     fn is_empty(&mut self) -> bool {
         self.queue.settle(self.now, &mut self.probes);
-        if HOPS {
-            self.tandem.settle(self.now, &mut self.probes);
-            if !self.tandem.is_empty() {
+        if HAS_HOPS {
+            self.hop_chain.settle(self.now, &mut self.probes);
+            if !self.hop_chain.is_empty() {
                 return false;
             }
         }

@@ -70,8 +70,8 @@ impl AnyQueue {
 }
 
 impl QueueDiscipline for AnyQueue {
-    const HOLDS: bool = true;
-    const DROPS_HELD: bool = true;
+    const HOLDS_PACKETS: bool = true;
+    const DROPS_HELD_PACKETS: bool = true;
 
     fn offer(
         &mut self,
@@ -99,8 +99,8 @@ impl QueueDiscipline for AnyQueue {
         each!(self, queue => queue.ahead(now))
     }
 
-    fn link_leaves(&self) -> Nanos {
-        each!(self, queue => queue.link_leaves())
+    fn next_departure(&self) -> Nanos {
+        each!(self, queue => queue.next_departure())
     }
 
     fn serve(

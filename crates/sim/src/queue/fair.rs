@@ -195,7 +195,7 @@ impl Fair {
 
     /// Takes a packet from a queue.
     #[inline(always)]
-    fn push_out(&mut self, flow: u32) -> Option<Packet> {
+    fn evict(&mut self, flow: u32) -> Option<Packet> {
         let tail = self.config.drop == DropPolicy::LongestTail;
         let packet = self.take(flow, tail)?;
         if self.len(flow) == 0 && flow != self.served {
@@ -302,7 +302,7 @@ impl Fair {
 }
 
 impl QueueDiscipline for Fair {
-    const HOLDS: bool = true;
+    const HOLDS_PACKETS: bool = true;
 
     fn offer(
         &mut self,
@@ -327,11 +327,11 @@ impl QueueDiscipline for Fair {
             return Verdict::Departs { leaves: self.leaves, found };
         }
         self.wait(flow, *packet);
-        let pushed_out = match victim {
-            Victim::Of(flow) => self.push_out(flow),
+        let evicted = match victim {
+            Victim::Of(flow) => self.evict(flow),
             Victim::Nobody | Victim::Arriving => None,
         };
-        Verdict::Held { found, pushed_out }
+        Verdict::Held { found, evicted }
     }
 
     fn settle(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
@@ -348,7 +348,7 @@ impl QueueDiscipline for Fair {
         self.waiting
     }
 
-    fn link_leaves(&self) -> Nanos {
+    fn next_departure(&self) -> Nanos {
         self.leaves
     }
 

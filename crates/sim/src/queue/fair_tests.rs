@@ -64,8 +64,8 @@ impl Bench {
 
     /// Departures up to and at `now`.
     fn go_to(&mut self, now: Nanos) {
-        while self.queue.link_leaves() <= now {
-            let at = self.queue.link_leaves();
+        while self.queue.next_departure() <= now {
+            let at = self.queue.next_departure();
             if let Some((leaves, packet)) = self.queue.serve(&mut self.link, &mut self.heard) {
                 assert_eq!(leaves, at + TIME, "the link is never idle while packets wait");
                 self.lengths[packet.source() as usize] -= 1;
@@ -92,7 +92,7 @@ impl Bench {
                 self.lengths[source as usize] -= 1;
                 self.serves(now, packet);
             }
-            Verdict::Held { pushed_out: Some(packet), .. } => self.drops(now, packet.source()),
+            Verdict::Held { evicted: Some(packet), .. } => self.drops(now, packet.source()),
             Verdict::Held { .. } => {}
             Verdict::Dropped => self.drops(now, source),
         }
@@ -147,7 +147,7 @@ fn one_packet_of_each_in_turn() {
     bench.go_to(100 * TIME);
     assert_eq!(bench.order(), [0, 1, 2, 0, 1, 0, 0]);
     assert_eq!(bench.heard.integral, TIME * (7 + 6 + 5 + 4 + 3 + 2 + 1));
-    assert_eq!((bench.queue.held(), bench.queue.link_leaves()), (0, NEVER));
+    assert_eq!((bench.queue.held(), bench.queue.next_departure()), (0, NEVER));
 }
 
 #[test]

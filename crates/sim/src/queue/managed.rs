@@ -109,8 +109,8 @@ impl Managed {
 }
 
 impl QueueDiscipline for Managed {
-    const HOLDS: bool = true;
-    const DROPS_HELD: bool = true;
+    const HOLDS_PACKETS: bool = true;
+    const DROPS_HELD_PACKETS: bool = true;
 
     #[inline]
     fn offer(
@@ -131,9 +131,7 @@ impl QueueDiscipline for Managed {
                 self.bytes += u64::from(bytes);
                 Verdict::Departs { leaves, found: found as usize }
             }
-            Offered::Held { found, .. } => {
-                Verdict::Held { found: found as usize, pushed_out: None }
-            }
+            Offered::Held { found, .. } => Verdict::Held { found: found as usize, evicted: None },
             Offered::Dropped(_) => {
                 // It was told of last, and the caller knows.
                 self.dropped.pop();
@@ -166,7 +164,7 @@ impl QueueDiscipline for Managed {
     }
 
     #[inline]
-    fn link_leaves(&self) -> Nanos {
+    fn next_departure(&self) -> Nanos {
         self.link.leaves()
     }
 

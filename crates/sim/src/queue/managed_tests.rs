@@ -55,7 +55,7 @@ fn drive(queue: &mut Managed, arrivals: &[(Nanos, Packet)]) -> Outcome {
     let mut unused = transmitter(None, 1500);
     let link = &mut unused;
     let serve = |queue: &mut Managed, until, outcome: &mut Outcome, probe: &mut Lengths| {
-        while queue.link_leaves() <= until {
+        while queue.next_departure() <= until {
             let served = queue.serve(&mut transmitter(None, 1500), probe);
             outcome.waits.extend(served.and(queue.passed()).map(|passed| passed.waited));
             outcome.served.extend(served);

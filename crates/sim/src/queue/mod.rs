@@ -39,7 +39,7 @@ pub enum Verdict {
         /// Packets that it found before it, the one in transmission included.
         found: usize,
         /// The packet that had to go to make room.
-        pushed_out: Option<Packet>,
+        evicted: Option<Packet>,
     },
     /// There was no room, or the discipline dropped it early.
     Dropped,
@@ -100,19 +100,19 @@ pub struct Passed {
 /// A discipline in front of one link.
 ///
 /// A discipline that serves in the order of arrival knows when a packet leaves as soon as it
-/// arrives, which saves an event a packet. One that does not says so by [`QueueDiscipline::HOLDS`],
+/// arrives, which saves an event a packet. One that does not says so by [`QueueDiscipline::HOLDS_PACKETS`],
 /// answers that it holds the packet, and is asked for the next one whenever the link is free. At
 /// equal times departures come before arrivals.
 pub trait QueueDiscipline {
     /// Whether packets wait until the link is free to take them.
-    const HOLDS: bool = false;
+    const HOLDS_PACKETS: bool = false;
     /// Whether packets of others come as well; such a queue says that it holds packets, too.
-    const CROSSED: bool = false;
+    const HAS_CROSS_TRAFFIC: bool = false;
     /// Whether full packets of sources may have other lengths than the link.
     const ANY_LENGTH: bool = false;
     /// Whether packets may be dropped that it held: then [`QueueDiscipline::take_dropped`] is to be
     /// called after each other call.
-    const DROPS_HELD: bool = false;
+    const DROPS_HELD_PACKETS: bool = false;
 
     /// Offers a packet of the link's length to the queue in front of `link`.
     fn offer(
@@ -137,7 +137,7 @@ pub trait QueueDiscipline {
 
     /// When the packet in transmission will have left, if others are held for that time;
     /// [`NEVER`] while the link is idle.
-    fn link_leaves(&self) -> Nanos {
+    fn next_departure(&self) -> Nanos {
         NEVER
     }
 
@@ -176,17 +176,17 @@ pub trait QueueDiscipline {
     /// What the sum of the sources' waits lacks of that of all, modulo 2^64: the waits of packets of
     /// others, up to `now` where they are still here, and the moments at which these pushed packets
     /// of sources out.
-    fn others_waited(&self, _now: Nanos) -> u64 {
+    fn cross_waited(&self, _now: Nanos) -> u64 {
         0
     }
 
     /// When the next packet of others arrives; [`NEVER`] if none does.
-    fn cross_comes(&self) -> Nanos {
+    fn next_cross_arrival(&self) -> Nanos {
         NEVER
     }
 
     /// That time has come. The source's packet that had to go to make room, if one had.
-    fn cross_arrives(
+    fn on_cross_arrival(
         &mut self,
         _link: &mut Transmitter,
         _probe: &mut impl QueueProbe,

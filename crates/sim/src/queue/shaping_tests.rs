@@ -33,7 +33,7 @@ fn rfc_2697_a_policer_passes_a_burst_and_then_the_rate() {
     assert_eq!(probe.0, [0; 12]);
     let carried = queue.carried(5_500_000);
     assert_eq!(carried, Some(Carried { bytes: 8 * 1500, capacity: 8250 }));
-    assert_eq!((queue.held(), queue.link_leaves()), (0, NEVER));
+    assert_eq!((queue.held(), queue.next_departure()), (0, NEVER));
 }
 
 #[test]

@@ -15,25 +15,25 @@ const FETCHED: usize = 8;
 /// So many sources do not fit into the nearer caches of a processor any more.
 const MANY: usize = 1 << 11;
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
-    Simulation<S, Q, TAPS, HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
     #[inline(always)]
     pub(super) fn event(&mut self, queue: usize, due: Nanos) {
         self.network.now = due;
         let (place, class, packet) =
             if let Some((place, class)) = self.network.event_queue.place(queue) {
-                if place == Place::Return && self.has_many() {
+                if place == Place::Return && self.has_many_sources() {
                     self.fetch_ahead(queue);
                 }
                 (place, usize::from(class), self.network.event_queue.take(queue, due))
             } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
                 (place, self.sources[packet.source() as usize].record.class(), packet)
             } else {
-                return self.network.tell_of_losses(&mut self.sources);
+                return self.network.notify_drops(&mut self.sources);
             };
         self.packet(place, class, packet);
-        self.network.tell_of_losses(&mut self.sources);
+        self.network.notify_drops(&mut self.sources);
     }
 
     #[inline(always)]
@@ -45,10 +45,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
                 self.network.at_return(source, path, packet);
             }
             Place::Bottleneck | Place::BottleneckQueued => {
-                self.network.meet(source, path, packet);
+                self.network.arrive_at_first_shared(source, path, packet);
             }
             Place::Sender if S::LOSS_FEEDBACK && packet.kind() == Kind::Loss => {
-                self.network.at_sender_of_lost(source, path, packet);
+                self.network.on_loss_feedback(source, path, packet);
             }
             Place::Sender => self.network.at_sender(source, path, packet),
         }
@@ -84,7 +84,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let idle = self.network.transfers[class].idle.pop_front();
         let index = match idle {
             Some(index) => index,
-            None if self.sources.len() >= self.most_sources => {
+            None if self.sources.len() >= self.max_sources => {
                 self.crowded = true;
                 self.network.limit = 0;
                 return;
@@ -101,17 +101,17 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     /// The bottleneck takes the next of the packets that it holds.
     pub(super) fn serve_next(&mut self) {
-        if self.has_many() {
-            self.fetch_for_link();
+        if self.has_many_sources() {
+            self.prefetch_for_link();
         }
         if let Some((leaves, packet)) = self.network.serve() {
             let source = &mut self.sources[packet.source() as usize];
             let path = &self.paths[source.record.class()];
             self.network.served(source, path, leaves, packet);
         }
-        if Q::DROPS_HELD {
+        if Q::DROPS_HELD_PACKETS {
             self.network.take_dropped();
-            self.network.tell_of_losses(&mut self.sources);
+            self.network.notify_drops(&mut self.sources);
         }
     }
 
@@ -131,14 +131,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
                 }
                 self.network.take_dropped_at_hop(stage);
             }
-            Step::CrossPacket(stage) => self.network.cross_arrives_at_hop(stage),
+            Step::CrossPacket(stage) => self.network.on_cross_arrival_at_hop(stage),
         }
-        self.network.tell_of_losses(&mut self.sources);
+        self.network.notify_drops(&mut self.sources);
     }
 
     /// Whether sources are so many that each waits for memory.
     #[inline(always)]
-    fn has_many(&self) -> bool {
+    fn has_many_sources(&self) -> bool {
         self.sources.len() >= MANY
     }
 
@@ -148,31 +148,31 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     /// waits for memory, and several together hardly longer than one.
     #[inline(always)]
     fn fetch_ahead(&mut self, queue: usize) {
-        if self.until_fetch == 0 {
-            self.until_fetch = FETCHED;
+        if self.until_prefetch == 0 {
+            self.until_prefetch = FETCHED;
             let coming = || self.network.event_queue.packets(queue).take(FETCHED);
             let sources = || coming().filter_map(|next| self.sources.get(next.source() as usize));
             fetch(sources, |source| source.fetch());
             fetch(sources, |source| source.fetch_more());
             fetch(sources, |source| source.fetch_last());
         }
-        self.until_fetch -= 1;
+        self.until_prefetch -= 1;
     }
 
     /// Prefetching: saves 11 to 21 % of the time of the bench rows of 10,000 HTTP sources.
     ///
     /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
     #[inline(always)]
-    fn fetch_for_link(&mut self) {
-        if self.until_fetch_for_link == 0 {
-            self.until_fetch_for_link = FETCHED;
+    fn prefetch_for_link(&mut self) {
+        if self.until_prefetch_for_link == 0 {
+            self.until_prefetch_for_link = FETCHED;
             let mut fetched = 0;
             self.network.queue.fetch_ahead(FETCHED, |source| {
                 fetched ^= self.sources.get(source as usize).map_or(0, Source::fetch_links);
             });
             black_box(fetched);
         }
-        self.until_fetch_for_link -= 1;
+        self.until_prefetch_for_link -= 1;
     }
 }
 

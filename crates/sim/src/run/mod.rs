@@ -41,10 +41,10 @@ pub enum Stop {
     Crowded,
 }
 
-/// A run. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
-/// look at whether anything is; without `HOPS` there is no hop beside the bottleneck.
-pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
-    pub(crate) network: Network<Q, TAPS, HOPS>,
+/// A run. Without `HAS_TAPS` nothing can be told of packets that pass, and none of them costs a
+/// look at whether anything is; without `HAS_HOPS` there is no hop beside the bottleneck.
+pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
+    pub(crate) network: Network<Q, HAS_TAPS, HAS_HOPS>,
     pub(crate) sources: Vec<Source<S>>,
     /// The class of each source that the run begins with, and the first source of each class.
     class_of: Vec<u16>,
@@ -62,17 +62,17 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
     measuring: bool,
     crowded: bool,
     /// Packets at the return bottleneck, and at the link, until sources are fetched again.
-    until_fetch: usize,
-    until_fetch_for_link: usize,
-    most_sources: usize,
+    until_prefetch: usize,
+    until_prefetch_for_link: usize,
+    max_sources: usize,
     /// What a source that joins on the way is made with.
     seed: u64,
     replication: u32,
     traced: Vec<u32>,
 }
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
-    Simulation<S, Q, TAPS, HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
     /// Goes on until the goal is reached or the watcher stops it.
     pub fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
@@ -92,8 +92,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
                 Next::AtHop => self.hop_event(),
                 Next::Departure => self.serve_next(),
                 Next::CrossPacket => {
-                    self.network.cross_arrives();
-                    self.network.tell_of_losses(&mut self.sources);
+                    self.network.on_cross_arrival();
+                    self.network.notify_drops(&mut self.sources);
                 }
                 Next::Event(queue, due) => self.event(queue, due),
                 Next::Limit if self.crowded => return Stop::Crowded,

@@ -5,7 +5,7 @@ use super::{Goal, Simulation, Stop, Watch};
 use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::config::RunConfig;
-use crate::cross::Crossed;
+use crate::cross::CrossTrafficQueue;
 use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, Fair, Managed, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Named, Purpose, Stream};
@@ -45,7 +45,8 @@ pub trait Replication: Send + Sync {
     }
 }
 
-impl<S, Q, const TAPS: bool, const HOPS: bool> Replication for Simulation<S, Q, TAPS, HOPS>
+impl<S, Q, const HAS_TAPS: bool, const HAS_HOPS: bool> Replication
+    for Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,
@@ -177,12 +178,12 @@ fn needs_any_queue(config: &RunConfig) -> bool {
 }
 
 /// The bottleneck's queue, whatever it is and whatever else comes there.
-pub(super) fn any_queue(config: &RunConfig, number: u32) -> Crossed {
+pub(super) fn any_queue(config: &RunConfig, number: u32) -> CrossTrafficQueue {
     let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
     let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
     let crossed = config.cross_at(config.before.len());
-    Crossed::new(queue, &crossed, config.seed, number).among(config.scale())
+    CrossTrafficQueue::new(queue, &crossed, config.seed, number).among(config.scale())
 }
 
 /// Watches a run from another thread: how far it is, and whether it should stop.

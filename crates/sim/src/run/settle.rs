@@ -7,8 +7,8 @@ use crate::probe::{ClassCell, Probes};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
-    Simulation<S, Q, TAPS, HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
     /// Brings the counters up to now and checks that every packet is accounted for, and that
     /// Little's law holds for the queue.
@@ -28,31 +28,31 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
             + network.queue.waiting()
-            + network.tandem.in_flight();
+            + network.hop_chain.in_flight();
         let Lifetime { sent, received, dropped, .. } = network.lifetime;
         if sent != received + dropped + in_flight {
             return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
         let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
-        let others = network.queue.others_waited(network.now);
+        let others = network.queue.cross_waited(network.now);
         let waited = network.lifetime.waited(network.now, waiting, ahead).wrapping_add(others);
         let held = network.probes.occupancy.lifetime_integral();
         if held != waited {
             return Err(Unbalanced::Waiting { held, waited });
         }
-        if HOPS {
-            network.tandem.check_return(network.now, &network.probes)?;
+        if HAS_HOPS {
+            network.hop_chain.check_return(network.now, &network.probes)?;
         }
         Ok(&network.probes)
     }
 
     pub(super) fn settle_queue(&mut self) {
-        let Network { queue, probes, tandem, now, .. } = &mut self.network;
+        let Network { queue, probes, hop_chain, now, .. } = &mut self.network;
         queue.settle(*now, probes);
         probes.occupancy.held(queue.held(), *now);
         probes.load.tell(queue.carried(*now));
-        if HOPS {
-            tandem.settle(*now, probes);
+        if HAS_HOPS {
+            hop_chain.settle(*now, probes);
         }
     }
 

@@ -9,10 +9,10 @@ use crate::loss::BottleneckLosses;
 use crate::network::Path;
 use crate::network::Source;
 use crate::network::access::Waiting;
-use crate::network::hops::{self, Tandem};
+use crate::network::hops::{self, HopChain};
 use crate::network::path::{AccessLoss, class_of};
 use crate::network::populations;
-use crate::network::transfers::{GAP, MOST_AT_A_TIME, Transfers};
+use crate::network::transfers::{GAP, MAX_CONCURRENT, Transfers};
 use crate::network::{Lifetime, Network};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
@@ -20,15 +20,15 @@ use crate::random::{Named, Purpose, Stream};
 use crate::tcp::SendingEnd;
 use crate::traffic::{Coupling, Traffic};
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
-    Simulation<S, Q, TAPS, HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
     /// A run that is still to begin; replication `replication` of the configuration's seed. Its
     /// sources are made when it first advances, so that this can be stopped, too.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
-        debug_assert!(TAPS || !config.is_watched(), "made without taps");
-        debug_assert!(HOPS || !config.has_stages(), "made without hops");
+        debug_assert!(HAS_TAPS || !config.is_watched(), "made without taps");
+        debug_assert!(HAS_HOPS || !config.has_stages(), "made without hops");
         debug_assert!(Q::ANY_LENGTH || !config.has_own_lengths(), "made for one length");
         let class_of = class_of(&config.classes);
         let mut paths: Vec<Path> =
@@ -45,7 +45,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             network,
             sources: Vec::new(),
             first_of_class: first_of_class(&config.classes),
-            most_sources: class_of.len() + MOST_AT_A_TIME,
+            max_sources: class_of.len() + MAX_CONCURRENT,
             class_of,
             begun: false,
             acked_before: vec![0; config.classes.len()],
@@ -54,8 +54,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             warmup: config.warmup,
             measuring: false,
             crowded: false,
-            until_fetch: 0,
-            until_fetch_for_link: 0,
+            until_prefetch: 0,
+            until_prefetch_for_link: 0,
             seed: config.seed,
             replication,
             traced: config.probes.traced.clone(),
@@ -137,16 +137,16 @@ fn probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
     probes
 }
 
-fn network<Q, const TAPS: bool, const HOPS: bool>(
+fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
     config: &RunConfig,
     queue: Q,
     paths: &[Path],
     class_of: &[u16],
     replication: u32,
-) -> Network<Q, TAPS, HOPS> {
-    let to_meeting =
-        |path: &Path| path.to_hops() + hops::time_to_meeting(config, path.packet_bytes);
-    let sender_lookahead = paths.iter().map(to_meeting).min().unwrap_or(0);
+) -> Network<Q, HAS_TAPS, HAS_HOPS> {
+    let to_first_shared =
+        |path: &Path| path.to_hops() + hops::time_to_first_shared(config, path.packet_bytes);
+    let sender_lookahead = paths.iter().map(to_first_shared).min().unwrap_or(0);
     let from_return = paths.iter().map(Path::return_to_sender).min().unwrap_or(0);
     let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
     // What a return link of its own takes is known when an acknowledgement's turn comes.
@@ -170,11 +170,11 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         ingress_waiting: Waiting::default(),
         egress_waiting: Waiting::default(),
         queue,
-        pushed_out: Vec::new(),
+        dropped_from_queue: Vec::new(),
         burst: Vec::new(),
         link: transmitter(config.queue.mean_bps().or(config.bottleneck_bps), config.packet_bytes),
         return_link,
-        tandem: Box::new(Tandem::new(config, replication, return_lookahead)),
+        hop_chain: Box::new(HopChain::new(config, replication, return_lookahead)),
         loss,
         jitter: config.jitter.as_ref().map(|loss| Jitter::new(loss, config.seed, replication)),
         access_loss: AccessLoss::new(config, class_of, replication),

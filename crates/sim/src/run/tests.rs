@@ -192,7 +192,7 @@ fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
     // 30 a second: more come than go.
     let config = configuration(traffic(0.033), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
-    run.most_sources = 200;
+    run.max_sources = 200;
     assert_eq!(run.advance(until(100_000), &mut Watch::none()), Stop::Crowded);
     assert_eq!(run.sources.len(), 200);
     assert!(run.settle().is_ok());

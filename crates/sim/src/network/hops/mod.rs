@@ -10,8 +10,8 @@
 //! for them in place of the bottleneck the other way (`return_link.rs`).
 
 mod arrivals;
-mod own;
-mod passage;
+mod forwarding;
+mod per_source;
 mod return_counters;
 mod return_link;
 mod shared;
@@ -21,7 +21,7 @@ use crate::config::{HopConfig, RunConfig};
 use crate::packet::Packet;
 use crate::probe::Probes;
 use arrivals::Arrivals;
-pub use own::{Fate, OwnHop};
+pub use per_source::{HopOutcome, PerSourceHop};
 use return_counters::ReturnCounters;
 pub(super) use shared::SharedHop;
 
@@ -29,20 +29,20 @@ pub(super) use shared::SharedHop;
 #[derive(Debug)]
 pub(super) struct Stage {
     delay: Nanos,
-    pub(super) kind: Kind,
+    pub(super) kind: StageKind,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
-    Own(Box<OwnHop>),
+pub(super) enum StageKind {
+    PerSource(Box<PerSourceHop>),
     Shared(Box<SharedHop>),
     /// The bottleneck; the propagation behind it is a matter of the class.
-    Measured,
+    Bottleneck,
 }
 
 /// A packet that had to leave the queue of a hop.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PushedOut {
+pub(super) struct DroppedFromQueue {
     stage: usize,
     at: Nanos,
     packet: Packet,
@@ -50,11 +50,11 @@ pub(super) struct PushedOut {
 
 /// All stages of a run's path, and the packets between them.
 #[derive(Debug)]
-pub(crate) struct Tandem {
+pub(crate) struct HopChain {
     pub(super) stages: Vec<Stage>,
     /// The stage at which packets of different sources meet first.
-    first: usize,
-    measured: usize,
+    first_shared: usize,
+    bottleneck: usize,
     /// Stages of the forward path; the return link, if there is one, is a stage after them.
     pub(super) forward: usize,
     pub(crate) acks: ReturnCounters,
@@ -64,68 +64,74 @@ pub(crate) struct Tandem {
     /// Packets in flight to the stages of the forward path, and behind it.
     pub(super) arrivals: Arrivals,
     /// Their sources are still to be told.
-    pub(super) pushed_out: Vec<PushedOut>,
+    pub(super) dropped_from_queue: Vec<DroppedFromQueue>,
 }
 
-impl Tandem {
+impl HopChain {
     /// The hops of one replication.
     pub(crate) fn new(config: &RunConfig, replication: u32, return_lookahead: Nanos) -> Self {
         let stage = |(at, hop): (usize, &HopConfig)| Stage {
             delay: hop.delay,
             kind: if hop.shared {
-                Kind::Shared(Box::new(SharedHop::new(hop, config, replication, at)))
+                StageKind::Shared(Box::new(SharedHop::new(hop, config, replication, at)))
             } else {
-                Kind::Own(Box::new(OwnHop::new(hop, config, replication, at)))
+                StageKind::PerSource(Box::new(PerSourceHop::new(hop, config, replication, at)))
             },
         };
-        let measured = config.before.len();
+        let bottleneck = config.before.len();
         let mut stages: Vec<Stage> = config.before.iter().enumerate().map(stage).collect();
-        stages.push(Stage { delay: 0, kind: Kind::Measured });
-        stages.extend((measured + 1..).zip(&config.after).map(stage));
+        stages.push(Stage { delay: 0, kind: StageKind::Bottleneck });
+        stages.extend((bottleneck + 1..).zip(&config.after).map(stage));
         let forward = stages.len();
         stages.extend(config.return_link.as_ref().map(|link| Stage {
             delay: 0,
-            kind: Kind::Shared(Box::new(SharedHop::of_return(link, config, replication, forward))),
+            kind: StageKind::Shared(Box::new(SharedHop::of_return(
+                link,
+                config,
+                replication,
+                forward,
+            ))),
         }));
-        let is_own = |stage: &Stage| matches!(stage.kind, Kind::Own(_));
-        let busy = |stage: &Stage| matches!(&stage.kind, Kind::Shared(hop) if hop.has_events());
+        let is_own = |stage: &Stage| matches!(stage.kind, StageKind::PerSource(_));
+        let busy =
+            |stage: &Stage| matches!(&stage.kind, StageKind::Shared(hop) if hop.has_events());
         Self {
-            first: stages.iter().take_while(|stage| is_own(stage)).count(),
-            measured,
+            first_shared: stages.iter().take_while(|stage| is_own(stage)).count(),
+            bottleneck,
             forward,
             acks: ReturnCounters::new(config.ack_bytes, return_lookahead),
             busy: (0..stages.len()).filter(|at| busy(&stages[*at])).collect(),
             stages,
             arrivals: Arrivals::new(forward + 1),
-            pushed_out: Vec::new(),
+            dropped_from_queue: Vec::new(),
         }
     }
 
     /// Whether packets of different sources meet before the bottleneck.
-    pub(crate) fn meets_before(&self) -> bool {
-        self.first != self.measured
+    pub(crate) fn is_shared_before_bottleneck(&self) -> bool {
+        self.first_shared != self.bottleneck
     }
 
     /// Whether packets take a hop of the source's own before they meet others.
-    pub(crate) fn begins_with_own(&self) -> bool {
-        self.first > 0
+    pub(crate) fn starts_per_source(&self) -> bool {
+        self.first_shared > 0
     }
 
     /// Whether sources are still to be told of packets that had to go.
     pub(crate) fn has_dropped(&self) -> bool {
-        !self.pushed_out.is_empty()
+        !self.dropped_from_queue.is_empty()
     }
 
     /// Whether packets of different sources meet at a stage beside the bottleneck.
     fn is_shared(&self, stage: usize) -> bool {
-        matches!(self.stages.get(stage), Some(Stage { kind: Kind::Shared(_), .. }))
+        matches!(self.stages.get(stage), Some(Stage { kind: StageKind::Shared(_), .. }))
     }
 
     /// Data packets in flight here and in no other place.
     pub(crate) fn in_flight(&self) -> u64 {
         let waiting = |stage: &Stage| match &stage.kind {
-            Kind::Shared(hop) => hop.waiting(),
-            Kind::Own(_) | Kind::Measured => 0,
+            StageKind::Shared(hop) => hop.waiting(),
+            StageKind::PerSource(_) | StageKind::Bottleneck => 0,
         };
         let held: u64 = self.stages[..self.forward].iter().map(waiting).sum();
         self.arrivals.len() as u64 + held
@@ -136,12 +142,12 @@ impl Tandem {
         let (forward, late) = (self.forward, self.acks.late);
         for (at, (stage, counters)) in self.stages.iter_mut().zip(&mut probes.hops).enumerate() {
             match &mut stage.kind {
-                Kind::Shared(hop) if at == forward => {
+                StageKind::Shared(hop) if at == forward => {
                     hop.settle(now.saturating_sub(late), counters)
                 }
-                Kind::Shared(hop) => hop.settle(now, counters),
-                Kind::Own(hop) => hop.settle(counters),
-                Kind::Measured => {}
+                StageKind::Shared(hop) => hop.settle(now, counters),
+                StageKind::PerSource(hop) => hop.settle(counters),
+                StageKind::Bottleneck => {}
             }
         }
     }
@@ -149,8 +155,8 @@ impl Tandem {
     /// Whether no packet is here; of queues, as of the last time that they were settled.
     pub(crate) fn is_empty(&self) -> bool {
         let empty = |stage: &Stage| match &stage.kind {
-            Kind::Shared(hop) => hop.held() == 0,
-            Kind::Own(_) | Kind::Measured => true,
+            StageKind::Shared(hop) => hop.held() == 0,
+            StageKind::PerSource(_) | StageKind::Bottleneck => true,
         };
         self.arrivals.len() == 0 && self.stages.iter().all(empty)
     }
@@ -159,9 +165,9 @@ impl Tandem {
     pub(crate) fn restart(&mut self) {
         for stage in &mut self.stages {
             match &mut stage.kind {
-                Kind::Own(hop) => hop.restart(),
-                Kind::Shared(hop) => hop.restart(),
-                Kind::Measured => {}
+                StageKind::PerSource(hop) => hop.restart(),
+                StageKind::Shared(hop) => hop.restart(),
+                StageKind::Bottleneck => {}
             }
         }
     }
@@ -177,7 +183,7 @@ pub fn stages_of(config: &RunConfig) -> usize {
 /// Time that a data packet of `bytes` takes from the first hop to where packets of different sources
 /// meet.
 #[must_use]
-pub fn time_to_meeting(config: &RunConfig, bytes: u32) -> Nanos {
+pub fn time_to_first_shared(config: &RunConfig, bytes: u32) -> Nanos {
     let own = config.before.iter().take_while(|hop| !hop.shared);
     own.map(|hop| transmission_time(bytes, hop.rate_bps) + hop.delay).sum()
 }

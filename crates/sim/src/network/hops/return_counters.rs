@@ -1,6 +1,6 @@
 //! What the return link did with acknowledgements over a whole run.
 
-use super::{Kind, Tandem};
+use super::{HopChain, StageKind};
 use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::probe::Probes;
@@ -9,7 +9,7 @@ use crate::probe::Probes;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReturnCounters {
     /// Least bytes of an acknowledgement.
-    pub(super) least_bytes: u32,
+    pub(super) min_bytes: u32,
     /// What happens at the return link is an event so much later: the lookahead from there.
     pub(crate) late: Nanos,
     pub(super) entered: u64,
@@ -20,12 +20,12 @@ pub(crate) struct ReturnCounters {
 }
 
 impl ReturnCounters {
-    pub(super) fn new(least_bytes: u32, late: Nanos) -> Self {
-        Self { least_bytes, late, entered: 0, left: 0, dropped: 0, sojourns: 0 }
+    pub(super) fn new(min_bytes: u32, late: Nanos) -> Self {
+        Self { min_bytes, late, entered: 0, left: 0, dropped: 0, sojourns: 0 }
     }
 }
 
-impl Tandem {
+impl HopChain {
     /// Whether acknowledgements of all sources share a link of their own.
     #[inline(always)]
     pub(crate) fn has_return(&self) -> bool {
@@ -38,7 +38,8 @@ impl Tandem {
     /// # Errors
     /// [`Unbalanced`] if not.
     pub(crate) fn check_return(&self, now: Nanos, probes: &Probes) -> Result<(), Unbalanced> {
-        let Some(Kind::Shared(hop)) = self.stages.get(self.forward).map(|stage| &stage.kind) else {
+        let Some(StageKind::Shared(hop)) = self.stages.get(self.forward).map(|stage| &stage.kind)
+        else {
             return Ok(());
         };
         let ReturnCounters { late, entered, left, dropped, sojourns, .. } = self.acks;

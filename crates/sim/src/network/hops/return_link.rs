@@ -1,6 +1,6 @@
 //! An acknowledgement's path over the return link, where it waits behind those of other sources.
 
-use super::{Kind, PushedOut, Stage};
+use super::{DroppedFromQueue, Stage, StageKind};
 use crate::clock::Nanos;
 use crate::event_queue::Place;
 use crate::loss::LossPlace;
@@ -19,7 +19,9 @@ const TIMESTAMP_BYTES: u32 = 12;
 const SACK_BYTES: u32 = 4;
 const BLOCK_BYTES: u32 = 8;
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// An acknowledgement got to the return link `return_lookahead` ago; `waited` says whether its
     /// receiver's own link was busy.
     #[inline(never)]
@@ -30,17 +32,19 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
         waited: bool,
     ) {
-        let (now, stage) = (self.now - self.return_lookahead, self.tandem.forward);
+        let (now, stage) = (self.now - self.return_lookahead, self.hop_chain.forward);
         let shown = source.receiver.shown(ack.label());
-        let bytes = self.tandem.acks.least_bytes.max(length(&shown.options));
-        if TAPS && self.capturing {
+        let bytes = self.hop_chain.acks.min_bytes.max(length(&shown.options));
+        if HAS_TAPS && self.capturing {
             if !waited {
                 self.capture(Tap::Receiver, &source.record, now - path.to_return, &ack, shown);
             }
             self.capture(Tap::BottleneckOut, &source.record, now, &ack, shown);
         }
-        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
-        let (acks, counters) = (&mut self.tandem.acks, &mut self.probes.hops[stage]);
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
+            return;
+        };
+        let (acks, counters) = (&mut self.hop_chain.acks, &mut self.probes.hops[stage]);
         acks.entered += 1;
         counters.arrived += 1;
         if hop.loses(LossPlace::Before) {
@@ -55,10 +59,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 counters.passed((leaves - now).saturating_sub(hop.time_of(bytes)));
                 self.left_return(source, path, leaves, ack);
             }
-            Verdict::Held { pushed_out, .. } => {
+            Verdict::Held { evicted, .. } => {
                 acks.sojourns = acks.sojourns.wrapping_sub(now);
-                let feedback = pushed_out.map(|packet| PushedOut { stage, at: now, packet });
-                self.tandem.pushed_out.extend(feedback);
+                let feedback = evicted.map(|packet| DroppedFromQueue { stage, at: now, packet });
+                self.hop_chain.dropped_from_queue.extend(feedback);
             }
             Verdict::Dropped => {
                 acks.dropped += 1;
@@ -77,20 +81,20 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         waited: Option<Nanos>,
         ack: Packet,
     ) {
-        let acks = &mut self.tandem.acks;
+        let acks = &mut self.hop_chain.acks;
         acks.left += 1;
         acks.sojourns = acks.sojourns.wrapping_add(leaves);
-        self.probes.hops[self.tandem.forward].passed(waited.unwrap_or(0));
+        self.probes.hops[self.hop_chain.forward].passed(waited.unwrap_or(0));
         self.left_return(source, path, leaves, ack);
     }
 
     /// The return link's queue dropped an acknowledgement at `at` that it held. Its sender hears of
     /// it by what the next one says.
     pub(super) fn dropped_on_return(&mut self, at: Nanos) {
-        let acks = &mut self.tandem.acks;
+        let acks = &mut self.hop_chain.acks;
         acks.dropped += 1;
         acks.sojourns = acks.sojourns.wrapping_add(at);
-        self.probes.hops[self.tandem.forward].queue_drops += 1;
+        self.probes.hops[self.hop_chain.forward].queue_drops += 1;
     }
 
     /// On to its sender.
@@ -101,7 +105,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         ack: Packet,
     ) {
-        if TAPS && self.capturing {
+        if HAS_TAPS && self.capturing {
             let shown = source.receiver.shown(ack.label());
             self.capture(Tap::BottleneckIn, &source.record, leaves, &ack, shown);
         }

@@ -2,7 +2,7 @@
 
 use crate::clock::{Nanos, Transmitter, transmitter};
 use crate::config::{HopConfig, ReturnConfig, RunConfig};
-use crate::cross::Crossed;
+use crate::cross::CrossTrafficQueue;
 use crate::loss::{LinkLoss, LinkLosses, LossPlace};
 use crate::packet::Packet;
 use crate::probe::HopCounters;
@@ -12,7 +12,7 @@ use crate::random::{Named, Purpose, Stream};
 /// A queue in front of a link, with the random loss before or behind it.
 #[derive(Debug)]
 pub(crate) struct SharedHop {
-    queue: Crossed,
+    queue: CrossTrafficQueue,
     link: Transmitter,
     loss: Option<LinkLosses>,
 }
@@ -22,7 +22,7 @@ impl SharedHop {
         let stream = |purpose| Stream::at_hop(run.seed, replication, 0, purpose, stage as u32);
         let (early, tie) = (stream(Purpose::HopEarlyDrop), stream(Purpose::Tie));
         let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
-        let queue = Crossed::new(queue, &run.cross_at(stage), run.seed, replication);
+        let queue = CrossTrafficQueue::new(queue, &run.cross_at(stage), run.seed, replication);
         Self {
             queue: queue.among(run.scale()),
             link: transmitter(hop.rate_bps, run.packet_bytes),
@@ -42,7 +42,7 @@ impl SharedHop {
         let queue = AnyQueue::new(link.queue.clone(), link.buffer, early, tie);
         let losses = |loss| LinkLosses::new(LinkLoss::before(loss), stream(Purpose::AckLoss));
         Self {
-            queue: Crossed::new(queue, &run.cross_at(stage), run.seed, replication),
+            queue: CrossTrafficQueue::new(queue, &run.cross_at(stage), run.seed, replication),
             link: transmitter(link.rate_bps, run.packet_bytes),
             loss: link.loss.map(losses),
         }
@@ -51,17 +51,17 @@ impl SharedHop {
     /// Whether something happens here by itself: packets wait until the link is free to take them,
     /// or cross packets come.
     pub(super) fn has_events(&self) -> bool {
-        self.queue.holds_packets() || self.queue.is_crossed()
+        self.queue.holds_packets() || self.queue.has_streams()
     }
 
     /// When the next cross packet comes.
-    pub(crate) fn cross_comes(&self) -> Nanos {
-        self.queue.cross_comes()
+    pub(crate) fn next_cross_arrival(&self) -> Nanos {
+        self.queue.next_cross_arrival()
     }
 
-    /// As [`QueueDiscipline::cross_arrives`].
-    pub(super) fn cross_arrives(&mut self, counters: &mut HopCounters) -> Option<Packet> {
-        self.queue.cross_arrives(&mut self.link, counters)
+    /// As [`QueueDiscipline::on_cross_arrival`].
+    pub(super) fn on_cross_arrival(&mut self, counters: &mut HopCounters) -> Option<Packet> {
+        self.queue.on_cross_arrival(&mut self.link, counters)
     }
 
     /// Returns true if the packet that passes this place now is lost at random.
@@ -111,7 +111,7 @@ impl SharedHop {
     pub(super) fn waits(&self, now: Nanos, sojourns: u64) -> u64 {
         let waiting = self.queue.waiting().wrapping_mul(now);
         let own = sojourns.wrapping_add(waiting).wrapping_sub(self.queue.ahead(now));
-        own.wrapping_add(self.queue.others_waited(now))
+        own.wrapping_add(self.queue.cross_waited(now))
     }
 
     /// As [`QueueDiscipline::serve`].
@@ -126,9 +126,9 @@ impl SharedHop {
         dropped
     }
 
-    /// As [`QueueDiscipline::link_leaves`].
-    pub(crate) fn link_leaves(&self) -> Nanos {
-        self.queue.link_leaves()
+    /// As [`QueueDiscipline::next_departure`].
+    pub(crate) fn next_departure(&self) -> Nanos {
+        self.queue.next_departure()
     }
 
     pub(super) fn waiting(&self) -> u64 {

@@ -10,7 +10,7 @@ use crate::random::{Named, Purpose, Stream};
 
 /// What becomes of a packet there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum HopOutcome {
     /// Its last bit will have left at that time.
     Leaves(Nanos),
     /// It is lost, at random or for want of room.
@@ -27,7 +27,7 @@ pub enum Fate {
 /// A source's packets come in order, so when one leaves is known as soon as it comes; it may be
 /// offered ahead of its time, as long as those of its source are offered one after the other.
 #[derive(Debug)]
-pub struct OwnHop {
+pub struct PerSourceHop {
     /// For packets of `packet_bytes`.
     link: AccessLink,
     packet_bytes: u32,
@@ -78,7 +78,7 @@ impl CrossTraffic {
     }
 }
 
-impl OwnHop {
+impl PerSourceHop {
     /// The hop `hop` of a run, at place `stage` of all hops of its path.
     #[must_use]
     pub fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
@@ -108,7 +108,7 @@ impl OwnHop {
         bytes: u32,
         at: Nanos,
         counters: &mut HopCounters,
-    ) -> Fate {
+    ) -> HopOutcome {
         counters.arrived += 1;
         if self.others.is_some() {
             return self.offer_among_cross_traffic(source, at, counters);
@@ -118,14 +118,14 @@ impl OwnHop {
             self.free.resize(index + 1, 0);
         }
         if self.loses(source, LossPlace::Before) {
-            return Fate::Lost { at, random: true };
+            return HopOutcome::Lost { at, random: true };
         }
         let free = &mut self.free[index];
         let link = &self.link;
         let usual = bytes == self.packet_bytes;
         let time = if usual { link.data_time } else { link.time_of(bytes) };
         if !link.has_room_for(time, at, *free) {
-            return Fate::Lost { at, random: false };
+            return HopOutcome::Lost { at, random: false };
         }
         *free = at.max(*free) + time;
         let leaves = *free;
@@ -140,12 +140,12 @@ impl OwnHop {
         at: Nanos,
         leaves: Nanos,
         counters: &mut HopCounters,
-    ) -> Fate {
+    ) -> HopOutcome {
         counters.carried(time, leaves - at);
         if self.loses(source, LossPlace::Behind) {
-            return Fate::Lost { at: leaves, random: true };
+            return HopOutcome::Lost { at: leaves, random: true };
         }
-        Fate::Leaves(leaves)
+        HopOutcome::Leaves(leaves)
     }
 
     #[cold]
@@ -154,15 +154,15 @@ impl OwnHop {
         source: u32,
         at: Nanos,
         counters: &mut HopCounters,
-    ) -> Fate {
+    ) -> HopOutcome {
         if self.loses(source, LossPlace::Before) {
-            return Fate::Lost { at, random: true };
+            return HopOutcome::Lost { at, random: true };
         }
         let name = (self.seed, self.replication, self.stage);
         let others = self.others.as_mut();
         match others.and_then(|others| others.offer(source, at, name)) {
             Some(leaves) => self.carry(source, self.link.data_time, at, leaves, counters),
-            None => Fate::Lost { at, random: false },
+            None => HopOutcome::Lost { at, random: false },
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn each_source_waits_for_itself_alone() {
-        let mut own = OwnHop {
+        let mut own = PerSourceHop {
             link: AccessLink { data_time: 1000, ack_time: 27, delay: 0, limit: 2, rate_bps: None },
             packet_bytes: 1500,
             free: Vec::new(),
@@ -212,11 +212,11 @@ mod tests {
         };
         let mut counters = HopCounters::default();
         let mut offer = |source, at| own.offer(source, 1500, at, &mut counters);
-        assert_eq!(offer(3, 0), Fate::Leaves(1000));
-        assert_eq!(offer(3, 0), Fate::Leaves(2000));
-        assert_eq!(offer(1, 500), Fate::Leaves(1500));
-        assert_eq!(offer(3, 999), Fate::Lost { at: 999, random: false });
-        assert_eq!(offer(3, 1000), Fate::Leaves(3000));
+        assert_eq!(offer(3, 0), HopOutcome::Leaves(1000));
+        assert_eq!(offer(3, 0), HopOutcome::Leaves(2000));
+        assert_eq!(offer(1, 500), HopOutcome::Leaves(1500));
+        assert_eq!(offer(3, 999), HopOutcome::Lost { at: 999, random: false });
+        assert_eq!(offer(3, 1000), HopOutcome::Leaves(3000));
         assert_eq!((counters.arrived, counters.busy(), counters.held()), (5, 4000, 6000));
         assert_eq!(counters.longest(), 2);
     }

@@ -1,7 +1,7 @@
 //! A packet's passage from hop to hop.
 
-use super::own::Fate;
-use super::{Kind, PushedOut, Stage};
+use super::per_source::HopOutcome;
+use super::{DroppedFromQueue, Stage, StageKind};
 use crate::clock::Nanos;
 use crate::jitter::Jitter;
 use crate::loss::LossPlace;
@@ -10,17 +10,19 @@ use crate::packet::Packet;
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::tcp::SendingEnd;
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
+    Network<Q, HAS_TAPS, HAS_HOPS>
+{
     /// A packet has been sent and will be behind its source's own link at `at`: when it gets to
     /// where it meets others; `None` if it is lost before.
-    pub(crate) fn reach_meeting<S: SendingEnd>(
+    pub(crate) fn reach_first_shared<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         at: Nanos,
         packet: Packet,
     ) -> Option<Nanos> {
-        let meets = self.through_own(source, path, 0, at, packet);
+        let meets = self.pass_per_source_hops(source, path, 0, at, packet);
         if meets.is_none() {
             if let Some(loss) = &mut self.loss {
                 loss.lost_before(packet.source());
@@ -30,35 +32,35 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     /// A packet gets to where it first meets others, now, and that is not the bottleneck.
-    pub(crate) fn at_meeting<S: SendingEnd>(
+    pub(crate) fn enter_first_shared_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         packet: Packet,
     ) {
-        self.enter_hop(source, path, self.tandem.first, packet);
+        self.enter_hop(source, path, self.hop_chain.first_shared, packet);
     }
 
     /// A packet will have left the bottleneck and got to the next stage at `at`.
     #[inline(never)]
-    pub(crate) fn behind_bottleneck<S: SendingEnd>(
+    pub(crate) fn forward_from_bottleneck<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         at: Nanos,
         packet: Packet,
     ) {
-        let next = self.tandem.measured + 1;
+        let next = self.hop_chain.bottleneck + 1;
         if self.jitter.as_ref().is_some_and(Jitter::reorders) {
             // Own links take packets in the order of the calls, so each call waits for its time.
-            return self.tandem.arrivals.schedule(at, next, packet);
+            return self.hop_chain.arrivals.schedule(at, next, packet);
         }
-        self.onward(source, path, next, at, packet);
+        self.forward(source, path, next, at, packet);
     }
 
     /// A packet will get to `stage` at `at`: on to the next place where it meets others, or to the
     /// receiver.
-    fn onward<S: SendingEnd>(
+    fn forward<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -66,9 +68,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         at: Nanos,
         packet: Packet,
     ) {
-        let Some((stage, at)) = self.through_own(source, path, stage, at, packet) else { return };
-        if stage < self.tandem.forward {
-            self.tandem.arrivals.schedule(at, stage, packet);
+        let Some((stage, at)) = self.pass_per_source_hops(source, path, stage, at, packet) else {
+            return;
+        };
+        if stage < self.hop_chain.forward {
+            self.hop_chain.arrivals.schedule(at, stage, packet);
         } else {
             self.reach_egress(source, path, at, packet);
         }
@@ -76,7 +80,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// Takes a packet through hops of its source's own: the next stage that is none, and when it
     /// gets there; `None` if it is lost.
-    fn through_own<S: SendingEnd>(
+    fn pass_per_source_hops<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -84,11 +88,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         mut at: Nanos,
         packet: Packet,
     ) -> Option<(usize, Nanos)> {
-        while let Some(Stage { delay, kind: Kind::Own(hop) }) = self.tandem.stages.get_mut(stage) {
+        while let Some(Stage { delay, kind: StageKind::PerSource(hop) }) =
+            self.hop_chain.stages.get_mut(stage)
+        {
             let counters = &mut self.probes.hops[stage];
             match hop.offer(packet.source(), path.packet_bytes, at, counters) {
-                Fate::Leaves(leaves) => at = leaves + *delay,
-                Fate::Lost { at, random } => {
+                HopOutcome::Leaves(leaves) => at = leaves + *delay,
+                HopOutcome::Lost { at, random } => {
                     self.dropped_at_hop(stage, at, source, packet, random);
                     return None;
                 }
@@ -108,11 +114,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
     ) {
         let now = self.now;
-        let beyond = stage >= self.tandem.forward || !self.tandem.is_shared(stage);
-        if stage > self.tandem.measured && beyond {
-            return self.onward(source, path, stage, now, packet);
+        let beyond = stage >= self.hop_chain.forward || !self.hop_chain.is_shared(stage);
+        if stage > self.hop_chain.bottleneck && beyond {
+            return self.forward(source, path, stage, now, packet);
         }
-        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else {
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
             return self.at_bottleneck(source, path, packet);
         };
         let counters = &mut self.probes.hops[stage];
@@ -124,9 +130,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             Verdict::Departs { leaves, .. } => {
                 self.leave_hop(source, path, stage, leaves, packet);
             }
-            Verdict::Held { pushed_out, .. } => {
-                let feedback = pushed_out.map(|packet| PushedOut { stage, at: now, packet });
-                self.tandem.pushed_out.extend(feedback);
+            Verdict::Held { evicted, .. } => {
+                let feedback = evicted.map(|packet| DroppedFromQueue { stage, at: now, packet });
+                self.hop_chain.dropped_from_queue.extend(feedback);
             }
             Verdict::Dropped => self.dropped_at_hop(stage, now, source, packet, false),
         }
@@ -136,7 +142,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// The link of a hop is free for the next of the packets that it holds: which, and when it will
     /// have left.
     pub(crate) fn serve_hop(&mut self, stage: usize) -> Option<(Nanos, Packet)> {
-        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else {
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
             return None;
         };
         hop.serve(&mut self.probes.hops[stage])
@@ -151,9 +157,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         packet: Packet,
     ) {
-        if stage < self.tandem.forward {
+        if stage < self.hop_chain.forward {
             self.leave_hop(source, path, stage, leaves, packet);
-        } else if let Kind::Shared(hop) = &self.tandem.stages[stage].kind {
+        } else if let StageKind::Shared(hop) = &self.hop_chain.stages[stage].kind {
             let waited = hop.waited();
             self.served_on_return(source, path, leaves, waited, packet);
         }
@@ -168,45 +174,58 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         packet: Packet,
     ) {
-        let Stage { delay, kind: Kind::Shared(hop) } = &mut self.tandem.stages[stage] else {
+        let Stage { delay, kind: StageKind::Shared(hop) } = &mut self.hop_chain.stages[stage]
+        else {
             return;
         };
         if hop.loses(LossPlace::Behind) {
             return self.dropped_at_hop(stage, leaves, source, packet, true);
         }
         let at = leaves + *delay;
-        self.onward(source, path, stage + 1, at, packet);
+        self.forward(source, path, stage + 1, at, packet);
     }
 
     /// Tells sources of their packets that had to leave the queues of hops.
-    pub(crate) fn tell_of_hops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
-        let mut pushed_out = std::mem::take(&mut self.tandem.pushed_out);
-        for PushedOut { stage, at, packet } in pushed_out.drain(..) {
-            if stage == self.tandem.forward {
+    pub(crate) fn notify_hop_drops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
+        let mut dropped = std::mem::take(&mut self.hop_chain.dropped_from_queue);
+        for DroppedFromQueue { stage, at, packet } in dropped.drain(..) {
+            if stage == self.hop_chain.forward {
                 self.dropped_on_return(at);
                 continue;
             }
             let source = &mut sources[packet.source() as usize];
             self.dropped_at_hop(stage, at, source, packet, false);
         }
-        self.tandem.pushed_out = pushed_out;
+        self.hop_chain.dropped_from_queue = dropped;
     }
 }
 
-impl<Q, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> Network<Q, HAS_TAPS, HAS_HOPS> {
     /// Packets that the queue of a shared hop held and dropped; their sources are still to be told.
     pub(crate) fn take_dropped_at_hop(&mut self, stage: usize) {
-        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
+            return;
+        };
         let dropped = hop.take_dropped(&mut self.probes.hops[stage]).into_iter();
-        self.tandem.pushed_out.extend(dropped.map(|(at, packet)| PushedOut { stage, at, packet }));
+        self.hop_chain.dropped_from_queue.extend(dropped.map(|(at, packet)| DroppedFromQueue {
+            stage,
+            at,
+            packet,
+        }));
     }
 
     /// A cross packet gets to a shared hop, now.
-    pub(crate) fn cross_arrives_at_hop(&mut self, stage: usize) {
-        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
-        if let Some(packet) = hop.cross_arrives(&mut self.probes.hops[stage]) {
-            let late = if stage == self.tandem.forward { self.return_lookahead } else { 0 };
-            self.tandem.pushed_out.push(PushedOut { stage, at: self.now - late, packet });
+    pub(crate) fn on_cross_arrival_at_hop(&mut self, stage: usize) {
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
+            return;
+        };
+        if let Some(packet) = hop.on_cross_arrival(&mut self.probes.hops[stage]) {
+            let late = if stage == self.hop_chain.forward { self.return_lookahead } else { 0 };
+            self.hop_chain.dropped_from_queue.push(DroppedFromQueue {
+                stage,
+                at: self.now - late,
+                packet,
+            });
         }
         self.take_dropped_at_hop(stage);
     }
