@@ -26,8 +26,9 @@ impl OwnHops {
         config: &RunConfig,
         replication: u32,
     ) -> Self {
-        let hop =
-            |(at, hop): (usize, &HopConfig)| (PerSourceHop::new(hop, config, replication, at), hop.delay);
+        let hop = |(at, hop): (usize, &HopConfig)| {
+            (PerSourceHop::new(hop, config, replication, at), hop.delay)
+        };
         let hops = (first..).zip(hops).map(hop).collect();
         Self { first, hops, packet_bytes: config.packet_bytes }
     }
@@ -61,7 +62,7 @@ impl OwnHops {
     /// Tells the counters of the cross traffic.
     pub(super) fn settle(&self, probes: &mut Probes) {
         for (counters, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
-            hop.settle(counters);
+            hop.report_cross_traffic(counters);
         }
     }
 }

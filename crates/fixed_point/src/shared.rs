@@ -41,7 +41,11 @@ impl<Q: QueueDiscipline> Shared<Q> {
 
     /// That time has come: which packet, and when it will have left.
     pub(super) fn take(&mut self, probe: &mut impl QueueProbe) -> Option<(Nanos, Packet)> {
-        if Q::HOLDS_PACKETS { self.queue.serve(&mut self.link, probe) } else { self.leaving.pop_front() }
+        if Q::HOLDS_PACKETS {
+            self.queue.serve(&mut self.link, probe)
+        } else {
+            self.leaving.pop_front()
+        }
     }
 
     pub(super) fn offer(

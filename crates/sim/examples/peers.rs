@@ -24,8 +24,8 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
-    HopConfig, LinkLoss, LossModel, Replications, Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, HopConfig,
+    LinkLoss, LossModel, Replications, Rounding, RunConfig, RunLimit, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -45,16 +45,16 @@ fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
 }
 
 /// Like [`w134`], at a load of which no stack makes a standing queue.
-fn even() -> (RunConfig, Goal) {
-    let (mut config, goal) = w134();
+fn even() -> (RunConfig, RunLimit) {
+    let (mut config, run_limit) = w134();
     if let Traffic::OnOff { off, .. } = &mut config.classes[0].traffic {
         *off = Distribution::Exponential { minimum: 0.0, scale: 2.0 };
     }
     config.tcp.initial_window = 10;
-    (config, goal)
+    (config, run_limit)
 }
 
-fn w134() -> (RunConfig, Goal) {
+fn w134() -> (RunConfig, RunLimit) {
     let sources: u32 = argument(4, 134);
     let rate = u64::from(sources) * 10_000_000 / 134;
     let delay = propagation(SECOND / 20, [Some(100_000_000), Some(rate), Some(2_000_000)]);
@@ -86,10 +86,10 @@ fn w134() -> (RunConfig, Goal) {
         classes: vec![class],
         ..common()
     };
-    (config, Goal { transfers: argument(2, 200_000), until: 1_000_000 * SECOND })
+    (config, RunLimit { transfers: argument(2, 200_000), until: 1_000_000 * SECOND })
 }
 
-fn long() -> (RunConfig, Goal) {
+fn long() -> (RunConfig, RunLimit) {
     let (mut config, until) = bulk(60, argument(4, 500), argument(5, 0.0), argument(6, 300));
     let quantum_bytes = argument(8, 0);
     if quantum_bytes > 0 {
@@ -100,13 +100,13 @@ fn long() -> (RunConfig, Goal) {
     (config, until)
 }
 
-fn path() -> (RunConfig, Goal) {
+fn path() -> (RunConfig, RunLimit) {
     let (config, until) =
         bulk(argument(4, 138), argument(5, 115_000), argument(6, 0.0), argument(7, 60));
     (RunConfig { seed: argument(8, 1), ..config }, until)
 }
 
-fn through_hops() -> (RunConfig, Goal) {
+fn through_hops() -> (RunConfig, RunLimit) {
     let (mut config, until) = bulk(48, argument(4, 500), 0.0, argument(5, 300));
     let hop = HopConfig {
         shared: true,
@@ -122,7 +122,7 @@ fn through_hops() -> (RunConfig, Goal) {
 }
 
 /// Endless flows through one drop-tail buffer.
-fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) {
+fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, RunLimit) {
     let rate = argument(3, 100) * 1_000_000;
     let delay = propagation(rtt_ms * SECOND / 1000, [None, Some(rate), None]);
     let class = ClassConfig {
@@ -149,11 +149,11 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) 
         classes: vec![class],
         ..common()
     };
-    (config, Goal { transfers: u64::MAX, until: seconds * SECOND })
+    (config, RunLimit { transfers: u64::MAX, until: seconds * SECOND })
 }
 
 /// The users of the local loop behind a queue of today.
-fn web() -> (RunConfig, Goal) {
+fn web() -> (RunConfig, RunLimit) {
     let (config, until) = local_loop();
     let managed = ManagedConfig {
         discipline: disciplines::QueueConfig::FqCodel(FqCodelConfig::default()),
@@ -170,7 +170,7 @@ fn web() -> (RunConfig, Goal) {
     (RunConfig { classes, queue, tcp, ..config }, until)
 }
 
-fn short() -> (RunConfig, Goal) {
+fn short() -> (RunConfig, RunLimit) {
     let sizes = vec![1, 2, 4, 8, 16, 30];
     let rate = 100_000_000;
     let taken = transmission_time(540, Some(rate)) + transmission_time(40, Some(rate));
@@ -200,7 +200,7 @@ fn short() -> (RunConfig, Goal) {
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
         ..common()
     };
-    (config, Goal { transfers, until: 2_000_000_000 * SECOND })
+    (config, RunLimit { transfers, until: 2_000_000_000 * SECOND })
 }
 
 /// Packet by packet, with one buffer for all.
@@ -215,7 +215,7 @@ fn lognormal(mean: f64) -> Distribution {
     Distribution::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }
 }
 
-fn local_loop() -> (RunConfig, Goal) {
+fn local_loop() -> (RunConfig, RunLimit) {
     let longest = argument(5, String::new()) == "longest";
     let rate = argument(6, 100) * 1_000_000;
     let own = Some(10_000_000);
@@ -267,7 +267,7 @@ fn local_loop() -> (RunConfig, Goal) {
         warmup: 120 * SECOND,
         ..common()
     };
-    (config, Goal { transfers: u64::MAX, until: argument(3, 600) * SECOND })
+    (config, RunLimit { transfers: u64::MAX, until: argument(3, 600) * SECOND })
 }
 
 fn common() -> RunConfig {
@@ -306,7 +306,7 @@ const HOST_NOISE: Nanos = SECOND / 10_000;
 
 fn main() {
     let scenario: String = argument(1, "w134".to_string());
-    let (mut config, goal) = match scenario.as_str() {
+    let (mut config, run_limit) = match scenario.as_str() {
         "even" => even(),
         "long" => long(),
         "path" => path(),
@@ -326,10 +326,10 @@ fn main() {
     }
     let mut runs = Replications::new(&config, 1);
     let started = Instant::now();
-    runs.advance(goal, 1, &Control::new(1));
+    runs.advance(run_limit, 1, &Control::new(1));
     let wall = started.elapsed().as_secs_f64();
     let now = runs.runs().map(|run| run.now()).sum::<u64>() as f64 * 1e-9;
-    let probes = &runs.settle().expect("packets are conserved")[0];
+    let probes = &runs.flush().expect("packets are conserved")[0];
     let total = |cell| probes.counters.total(cell) as f64;
     let delivered = total(ClassCell::Delivered);
     println!(

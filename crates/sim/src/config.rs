@@ -4,7 +4,7 @@ use crate::clock::{Nanos, transmission_time};
 use crate::cross::CrossConfig;
 use crate::jitter::JitterConfig;
 use crate::loss::{BottleneckLoss, LinkLoss, LossModel, LossPlace};
-use crate::probe::{AddedHandshake, Announced, ProbeConfig, Tap};
+use crate::probe::{AddedHandshake, ConnectionProperties, ProbeConfig, Tap};
 use crate::queue::{LinkRate, QueueConfig};
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
@@ -237,13 +237,13 @@ impl RunConfig {
 
     /// Properties of each class's connections that a capture at `tap` shows.
     #[must_use]
-    pub fn announced(&self, tap: Tap) -> Vec<Announced> {
+    pub fn connection_properties(&self, tap: Tap) -> Vec<ConnectionProperties> {
         let row = |class: &ClassConfig| {
             let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
             let modern = tcp.modern.as_ref();
             let (rtt, [forward, back]) = (self.unloaded_rtt(class), self.unloaded_path(class, tap));
             let added = AddedHandshake { rtt, forward, back };
-            Announced {
+            ConnectionProperties {
                 packet_bytes: self.packet_bytes_of(class),
                 packets: tcp.receiver_window,
                 sack: modern.is_some_and(|modern| modern.stack.detection.uses_sack()),

@@ -30,5 +30,7 @@ pub use loss::{BottleneckLoss, LinkLoss, LossModel, LossPlace};
 pub use network::hops;
 pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};
-pub use run::{Control, Goal, Replication, Replications, Simulation, Stop, Watch, run_bytes};
+pub use run::{
+    Control, Replication, Replications, RunLimit, Simulation, StopReason, Watch, run_bytes,
+};
 pub use traffic::{Begin, Distribution, FileSize, Rounding, Start, Traffic};

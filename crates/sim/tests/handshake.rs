@@ -6,8 +6,8 @@ use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, Goal, LinkLoss, LossModel,
-    Replications, RunConfig, Stop, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, LinkLoss, LossModel,
+    Replications, RunConfig, RunLimit, StopReason, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -53,9 +53,9 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
 /// Sums of the total times of so many transfers of one packet, and of their delivery times.
 fn run(config: &RunConfig, transfers: u64) -> (OpenedSums, f64) {
     let mut runs = Replications::new(config, 1);
-    let goal = Goal { transfers, until: NEVER_ENDING };
-    assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
-    let probes = runs.settle().expect("packets are conserved");
+    let run_limit = RunLimit { transfers, until: NEVER_ENDING };
+    assert_eq!(runs.advance(run_limit, 1, &Control::new(1)), StopReason::Done);
+    let probes = runs.flush().expect("packets are conserved");
     let row = &probes[0].transfers.rows[0];
     let delivery: u128 = row.by_losses.iter().map(|sums| sums.delivery).sum();
     (row.opened.clone(), delivery as f64 * 1e-9 / transfers as f64)

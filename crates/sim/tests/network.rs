@@ -14,9 +14,9 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
-    HopConfig, LinkLoss, LossModel, LossPlace, Replications, ReturnConfig, Rounding, RunConfig,
-    Start, Stop, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, HopConfig,
+    LinkLoss, LossModel, LossPlace, Replications, ReturnConfig, Rounding, RunConfig, RunLimit,
+    Start, StopReason, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -98,9 +98,9 @@ type Found = (Vec<Vec<u64>>, Vec<u64>, Nanos);
 
 fn found(config: &RunConfig, seconds: u64, threads: usize) -> Found {
     let mut runs = Replications::new(config, 2);
-    let goal = Goal { transfers: u64::MAX, until: seconds * SECOND };
-    assert_eq!(runs.advance(goal, threads, &Control::new(2)), Stop::Done);
-    let probes = runs.settle().expect("packets are conserved, and Little's law holds");
+    let run_limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
+    assert_eq!(runs.advance(run_limit, threads, &Control::new(2)), StopReason::Done);
+    let probes = runs.flush().expect("packets are conserved, and Little's law holds");
     let cells = [
         ClassCell::Sent,
         ClassCell::Retransmitted,
@@ -228,8 +228,8 @@ fn paced_packets_hardly_queue() {
             ..run(vec![class(1, modern(preset), 60, bulk())])
         };
         let mut runs = Replications::new(&config, 1);
-        runs.advance(Goal { transfers: u64::MAX, until: 60 * SECOND }, 1, &Control::new(1));
-        let probes = runs.settle().unwrap();
+        runs.advance(RunLimit { transfers: u64::MAX, until: 60 * SECOND }, 1, &Control::new(1));
+        let probes = runs.flush().unwrap();
         probes[0].occupancy.integral() as f64 / (50 * SECOND) as f64
     };
     let (bbr, cubic) = (mean(Preset::LinuxBbr), mean(Preset::LinuxCubic));
@@ -248,9 +248,9 @@ fn a_transfer_takes_the_round_trips_of_its_windows() {
         ..run(vec![class(0, modern(Preset::LinuxCubic), 100, traffic)])
     };
     let mut runs = Replications::new(&config, 1);
-    let goal = Goal { transfers: 20, until: 1000 * SECOND };
-    assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
-    let probes = runs.settle().unwrap();
+    let run_limit = RunLimit { transfers: 20, until: 1000 * SECOND };
+    assert_eq!(runs.advance(run_limit, 1, &Control::new(1)), StopReason::Done);
+    let probes = runs.flush().unwrap();
     let mean = |row: usize| {
         let sums = probes[0].transfers.rows[row].by_losses[0];
         assert_eq!(sums.transfers, 10);
@@ -423,9 +423,9 @@ fn a_policer_drops_and_delays_nothing() {
 /// Sums of the classes of the first replication.
 fn sums<const N: usize>(config: &RunConfig, seconds: u64, cells: [ClassCell; N]) -> [u64; N] {
     let mut runs = Replications::new(config, 1);
-    let goal = Goal { transfers: u64::MAX, until: seconds * SECOND };
-    assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
-    let probes = runs.settle().expect("packets are conserved, and Little's law holds");
+    let run_limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
+    assert_eq!(runs.advance(run_limit, 1, &Control::new(1)), StopReason::Done);
+    let probes = runs.flush().expect("packets are conserved, and Little's law holds");
     cells.map(|cell| probes[0].counters.total(cell))
 }
 
@@ -653,9 +653,9 @@ fn packets_lost_behind_the_queue_were_transmitted() {
             ..run(vec![class(2, modern(Preset::LinuxBbr), 60, bulk())])
         };
         let mut runs = Replications::new(&config, 1);
-        let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
-        assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
-        let probes = runs.settle().expect("packets are conserved")[0];
+        let run_limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
+        assert_eq!(runs.advance(run_limit, 1, &Control::new(1)), StopReason::Done);
+        let probes = runs.flush().expect("packets are conserved")[0];
         let [arrived, dropped, lost] = sums(&config, 20, [Arrived, QueueDrops, RandomDrops]);
         let expected = arrived - dropped - if at == LossPlace::Before { lost } else { 0 };
         let transmitted = carried(probes, 600_000);

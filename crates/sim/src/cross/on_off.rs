@@ -26,7 +26,7 @@ impl Periods {
     /// Whether a source is on at the beginning, and when that is over.
     fn first(&self, stream: &mut Stream) -> (bool, Nanos) {
         let on = stream.chance(self.share_on);
-        (on, nanoseconds((if on { &self.on } else { &self.off }).draw_excess(stream)))
+        (on, nanoseconds((if on { &self.on } else { &self.off }).draw_residual(stream)))
     }
 }
 

@@ -148,8 +148,8 @@ impl QueueDiscipline for CrossTrafficQueue {
         }
     }
 
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        self.queue.settle(now, probe);
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        self.queue.advance_to(now, probe);
     }
 
     fn restart(&mut self) {
@@ -210,9 +210,9 @@ impl QueueDiscipline for CrossTrafficQueue {
         }
     }
 
-    fn fetch_ahead(&self, turns: usize, mut tell: impl FnMut(u32)) {
+    fn prefetch_ahead(&self, turns: usize, mut tell: impl FnMut(u32)) {
         let streams = self.streams.len() as u32;
-        self.queue.fetch_ahead(turns, |source| {
+        self.queue.prefetch_ahead(turns, |source| {
             if let Some(source) = source.checked_sub(streams) {
                 tell(source);
             }

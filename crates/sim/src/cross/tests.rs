@@ -336,7 +336,7 @@ fn drive(queue: &mut CrossTrafficQueue, probes: &mut Probes, offers: &[(Nanos, u
             Verdict::Dropped => seen.dropped.push(packet),
         }
     }
-    queue.settle(end, probes);
+    queue.advance_to(end, probes);
     seen
 }
 

@@ -41,8 +41,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         path: &Path,
         packet: Packet,
     ) {
-        if source.announced != packet.connection() {
-            source.announced = packet.connection();
+        if source.seen_at_bottleneck != packet.connection() {
+            source.seen_at_bottleneck = packet.connection();
             self.probes.population.birth(self.now);
         }
         self.pass(source, Tap::BottleneckIn, self.now, &packet);

@@ -157,7 +157,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             self.got_polled(source, path, &packet, arrival.distinct);
         }
         if path.progress == Progress::LastOfFile {
-            source.record.got(arrived, arrival.distinct);
+            source.record.on_data(arrived, arrival.distinct);
         } else if path.progress == Progress::Packets {
             source.record.packets += u64::from(arrival.distinct);
         } else {
@@ -210,7 +210,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         if endless {
             source.record.packets += u64::from(distinct);
         } else {
-            source.record.got(arrived, distinct);
+            source.record.on_data(arrived, distinct);
         }
         if !distinct {
             return;

@@ -33,7 +33,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         random: bool,
     ) {
         source.lose(&packet);
-        self.queue.settle(self.now, &mut self.probes);
+        self.queue.advance_to(self.now, &mut self.probes);
         self.probes.arrived(&source.record, &packet, self.queue.held());
         self.lifetime.dropped += 1;
         self.probes.dropped(self.now, &source.record, &packet, random);

@@ -31,7 +31,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     pub(crate) fn begin_populations(&mut self) {
         for (class, population) in self.populations.iter_mut().enumerate() {
             if let Some(population) = population {
-                population.is_complete();
+                population.sort_by_age();
                 self.event_queue.set_timer(Timer::Population, class as u32, self.sender_lookahead);
             }
         }

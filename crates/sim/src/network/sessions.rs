@@ -10,7 +10,7 @@ use crate::event_queue::Timer;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{Idle, ReceivingEnd, SendingEnd, TcpConfig, Transmission};
-use crate::traffic::{FileSize, First, Traffic, first};
+use crate::traffic::{FileSize, SourceStart, Traffic, draw_start};
 
 /// Marks the connection of a source that is OFF and will go on with it: what is left of the last
 /// transfer is ignored meanwhile.
@@ -30,20 +30,25 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let class = source.record.class();
         let population = self.populations.get_mut(class).and_then(Option::as_mut);
         let Source { off_times, sizes, .. } = source;
-        let seconds =
-            match first(&self.traffic[class], place, population.is_some(), off_times, sizes)? {
-                First::Sends { after, size } => {
-                    source.size = size;
-                    after
+        let seconds = match draw_start(
+            &self.traffic[class],
+            place,
+            population.is_some(),
+            off_times,
+            sizes,
+        )? {
+            SourceStart::Sends { after, size } => {
+                source.size = size;
+                after
+            }
+            SourceStart::Off { left, over } => {
+                if let Some(population) = population {
+                    population.turns_off(index, nanoseconds(over));
+                    return None;
                 }
-                First::Off { left, over } => {
-                    if let Some(population) = population {
-                        population.turns_off(index, nanoseconds(over));
-                        return None;
-                    }
-                    left
-                }
-            };
+                left
+            }
+        };
         Some(nanoseconds(seconds) + self.sender_lookahead)
     }
 
@@ -89,7 +94,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         source.record.end_flight(now, source.sender.in_flight());
         source.sender.abandon();
         source.receiver.abandon();
-        if source.announced == source.connection {
+        if source.seen_at_bottleneck == source.connection {
             self.probes.population.death(now);
         }
         source.connection = source.connection.wrapping_add(1) & !IDLE;
@@ -150,7 +155,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let now = self.sender_now();
         source.size = size;
         // The first packet to reach the bottleneck makes the source active again.
-        source.announced = source.connection.wrapping_sub(1);
+        source.seen_at_bottleneck = source.connection.wrapping_sub(1);
         self.probes.transfer_started(now, &mut source.record, size);
         // An ack of data that came twice may still be on its way: then the connection was not idle.
         let idle = Idle {

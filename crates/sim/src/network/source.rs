@@ -34,7 +34,7 @@ pub(crate) struct Source<S: SendingEnd> {
     /// The current connection or, in an OFF time, the next; packets of an earlier one are ignored.
     pub connection: u32,
     /// The connection whose first packet has reached the bottleneck.
-    pub announced: u32,
+    pub seen_at_bottleneck: u32,
     /// The connection that the receiver is in.
     pub received: u32,
     pub size: u32,
@@ -48,7 +48,7 @@ impl<S: SendingEnd> Source<S> {
         Self {
             record,
             connection: 1,
-            announced: 0,
+            seen_at_bottleneck: 0,
             received: 0,
             size: 0,
             ingress_free: 0,
@@ -71,25 +71,25 @@ impl<S: SendingEnd> Source<S> {
 impl<S: SendingEnd> Source<S> {
     /// A word of each of its cache lines that a packet needs that the link takes or drops.
     #[inline(always)]
-    pub(crate) fn fetch_links(&self) -> u64 {
+    pub(crate) fn prefetch_links(&self) -> u64 {
         self.timer ^ self.ack_free
     }
 
     /// A word of each of its cache lines that a packet needs.
     #[inline(always)]
-    pub(crate) fn fetch(&self) -> u64 {
-        self.fetch_links() ^ self.sender.fetch() ^ self.receiver.fetch()
+    pub(crate) fn prefetch(&self) -> u64 {
+        self.prefetch_links() ^ self.sender.fetch() ^ self.receiver.fetch()
     }
 
-    /// What is found by what [`Source::fetch`] has fetched.
+    /// What is found by what [`Source::prefetch`] has fetched.
     #[inline(always)]
-    pub(crate) fn fetch_more(&self) -> u64 {
+    pub(crate) fn prefetch_second(&self) -> u64 {
         self.sender.fetch_more() ^ self.receiver.fetch_more()
     }
 
     /// What is found by that.
     #[inline(always)]
-    pub(crate) fn fetch_last(&self) -> u64 {
+    pub(crate) fn prefetch_third(&self) -> u64 {
         self.sender.fetch_last() ^ self.receiver.fetch_last()
     }
 

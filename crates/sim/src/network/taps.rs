@@ -4,7 +4,7 @@ use super::Network;
 use super::source::Source;
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
-use crate::probe::{Shown, SourceRecord, Tap};
+use crate::probe::{CapturedHeader, SourceRecord, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{ReceivingEnd, SendingEnd};
 
@@ -44,7 +44,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         record: &SourceRecord,
         at: Nanos,
         packet: &Packet,
-        shown: Shown,
+        shown: CapturedHeader,
     ) {
         let settled = self.now.saturating_sub(self.latest);
         self.probes.capture(tap, record.class(), at, packet, shown, settled);

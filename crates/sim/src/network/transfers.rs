@@ -76,9 +76,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 
     /// Whether nothing is in flight: a retransmission for nothing may outlast its transfer.
     fn is_empty(&mut self) -> bool {
-        self.queue.settle(self.now, &mut self.probes);
+        self.queue.advance_to(self.now, &mut self.probes);
         if HAS_HOPS {
-            self.hop_chain.settle(self.now, &mut self.probes);
+            self.hop_chain.advance_to(self.now, &mut self.probes);
             if !self.hop_chain.is_empty() {
                 return false;
             }
@@ -95,13 +95,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         index: u32,
         size: FileSize,
     ) {
-        source.record.watch();
+        source.record.reset_losses();
         self.begin(source, path, index, size);
     }
 
     /// A transfer is over; its source is idle.
     pub(crate) fn end_transfer<S: SendingEnd>(&mut self, source: &Source<S>, index: u32) {
-        self.probes.watched_finished(self.sender_now(), &source.record);
+        self.probes.single_transfer_finished(self.sender_now(), &source.record);
         self.transfers[source.record.class()].idle.push_back(index);
     }
 }

@@ -9,7 +9,7 @@ use crate::traffic::{Distribution, above, deviate};
 use libm::sqrt;
 
 /// What OFF times may have of their own is at least this, so that it can be divided by.
-const LEAST_OWN: f64 = 1e-6;
+const MIN_OWN: f64 = 1e-6;
 
 #[derive(Clone, Debug)]
 pub(super) struct Coupled {
@@ -26,7 +26,7 @@ pub(super) struct Coupled {
 
 impl Coupled {
     pub(super) fn new(by: f64, off: &Distribution, step: Nanos) -> Self {
-        let own = sqrt(1.0 - by * by).max(LEAST_OWN);
+        let own = sqrt(1.0 - by * by).max(MIN_OWN);
         let (ranks, sources) = (Vec::new(), Vec::new());
         let mut made = Self { by, own, off: off.clone(), step, ranks, sources };
         made.ranks = (0..super::TABLE).map(|steps| made.rank(steps)).collect();

@@ -120,7 +120,7 @@ impl ScaledPopulation {
     }
 
     /// All sources that are OFF at the beginning are known.
-    pub(crate) fn is_complete(&mut self) {
+    pub(crate) fn sort_by_age(&mut self) {
         self.idle.sort_by_key(|idle| (idle.since, idle.source));
     }
 
@@ -131,8 +131,8 @@ impl ScaledPopulation {
         self.first = fraction(self.first + GOLDEN);
         let first = (self.first * self.idle.len() as f64) as usize;
         self.ending.clear();
-        let before = self.look_at(first, self.idle.len(), 0.0);
-        let expected = self.look_at(0, first, before);
+        let before = self.find_ends(first, self.idle.len(), 0.0);
+        let expected = self.find_ends(0, first, before);
         let share = self.step as f64 / expected.max(f64::MIN_POSITIVE);
         for (place, before) in &self.ending {
             end(self.idle[*place].source, (before * share) as Nanos);
@@ -142,7 +142,7 @@ impl ScaledPopulation {
 
     /// Finds those whose OFF times end among some; `expected` are the ends to be expected in this
     /// step so far, and those with these.
-    fn look_at(&mut self, from: usize, to: usize, mut expected: f64) -> f64 {
+    fn find_ends(&mut self, from: usize, to: usize, mut expected: f64) -> f64 {
         for (place, idle) in (from..to).zip(&self.idle[from..to]) {
             let steps = (self.now - 1 - idle.since) as usize;
             let coupled = self.coupled.as_mut();

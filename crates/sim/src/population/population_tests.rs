@@ -21,11 +21,11 @@ fn ends(distribution: &Distribution, scale: f64, steps: u32) -> Vec<(f64, f64)> 
         ScaledPopulation::new(scale, distribution, 0.0, |purpose| Stream::named(1, 0, 0, purpose));
     let mut stream = Stream::named(1, 0, 0, Purpose::OffTime);
     let mut since: Vec<f64> =
-        (0..SOURCES).map(|_| -distribution.draw_excess(&mut stream)).collect();
+        (0..SOURCES).map(|_| -distribution.draw_residual(&mut stream)).collect();
     for (source, age) in (0..).zip(&since) {
         population.turns_off(source, nanoseconds(-age));
     }
-    population.is_complete();
+    population.sort_by_age();
     let mut found = Vec::new();
     let mut active = std::collections::VecDeque::new();
     for step in 0..u64::from(steps) {
@@ -101,9 +101,9 @@ fn pairs(distribution: &Distribution, by: f64, scale: f64) -> (Vec<f64>, Vec<f64
         ScaledPopulation::new(scale, distribution, by, |purpose| Stream::named(1, 0, 0, purpose));
     let mut stream = Stream::named(1, 0, 0, Purpose::OffTime);
     for source in 0..SOURCES {
-        population.turns_off(source, nanoseconds(distribution.draw_excess(&mut stream)));
+        population.turns_off(source, nanoseconds(distribution.draw_residual(&mut stream)));
     }
-    population.is_complete();
+    population.sort_by_age();
     let mut last = vec![None; SOURCES as usize];
     let (mut sizes, mut off_times) = (Vec::new(), Vec::new());
     for step in 0..15_000 {

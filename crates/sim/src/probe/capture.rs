@@ -47,7 +47,7 @@ pub struct Capture {
 #[derive(Debug)]
 struct Writing {
     file: CaptureWriter<Box<dyn Sink>>,
-    classes: Vec<Announced>,
+    classes: Vec<ConnectionProperties>,
     /// Longest time from the first packet of an added handshake to the first data packet.
     lead: Nanos,
     /// Added to the time of each packet, because no time of a capture is negative.
@@ -58,7 +58,7 @@ struct Writing {
 
 /// Properties that the connections of a class announce when they open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Announced {
+pub struct ConnectionProperties {
     /// Bytes of a full data packet, headers included.
     pub packet_bytes: u32,
     /// Receiver window in packets.
@@ -84,7 +84,7 @@ pub struct AddedHandshake {
 
 /// What a packet shows beside its number and kind, where it carries more than these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shown {
+pub struct CapturedHeader {
     /// Its options.
     pub options: Options,
     /// Of a data packet, its sequence number and its bytes.
@@ -98,7 +98,7 @@ pub struct Shown {
 }
 
 /// A packet that passes the tap, before it has its place in the order.
-type Passing = (Nanos, Packet, Shown);
+type Passing = (Nanos, Packet, CapturedHeader);
 
 /// A packet that passed; the order is that of time, then of telling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +107,7 @@ struct Passed {
     told: u64,
     class: usize,
     packet: Packet,
-    shown: Shown,
+    shown: CapturedHeader,
 }
 
 /// IPv4 and TCP headers without options.
@@ -137,7 +137,11 @@ impl Capture {
     ///
     /// # Errors
     /// What the sink returns.
-    pub fn write_to(&mut self, sink: Box<dyn Sink>, classes: Vec<Announced>) -> io::Result<()> {
+    pub fn write_to(
+        &mut self,
+        sink: Box<dyn Sink>,
+        classes: Vec<ConnectionProperties>,
+    ) -> io::Result<()> {
         let file = CaptureWriter::new(sink)?;
         let added = || classes.iter().filter_map(|class| class.added);
         let lead = added().map(|added| added.rtt + added.back).max().unwrap_or(0);
@@ -162,7 +166,7 @@ impl Capture {
         class: usize,
         at: Nanos,
         packet: &Packet,
-        shown: Shown,
+        shown: CapturedHeader,
         settled: Nanos,
     ) {
         let Some(writing) = &mut self.writing else { return };
@@ -221,7 +225,7 @@ impl Writing {
         class: usize,
         at: Nanos,
         packet: &Packet,
-        shown: Shown,
+        shown: CapturedHeader,
     ) -> Option<[Passing; 3]> {
         let AddedHandshake { rtt, forward, back } = self.classes[class].added?;
         let source = packet.source() as usize;
@@ -237,7 +241,7 @@ impl Writing {
             let label = Label::new(kind, 0);
             let packet = Packet::new(packet.source(), packet.connection(), number, label);
             let options = Options { timestamps, ..Options::default() };
-            (packet, Shown { options, ..Shown::default() })
+            (packet, CapturedHeader { options, ..CapturedHeader::default() })
         };
         // Timestamps count milliseconds.
         let before = |value: u32, time| value.wrapping_sub((time / MILLISECOND) as u32);
@@ -274,7 +278,7 @@ impl Writing {
 }
 
 /// Senders live in 10.0.0.0/9 and receivers in 10.128.0.0/9; each connection has its own port.
-fn segment(packet: &Packet, shown: &Shown, payload: u32) -> Segment {
+fn segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> Segment {
     let [_, b, c, d] = (packet.source() + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
     let port = 1024 + (packet.connection() % 60_000) as u16;
@@ -370,8 +374,8 @@ mod tests {
     }
 
     /// A class with windows of 10 packets, and one with 2 shorter ones; their handshakes are simulated.
-    fn classes() -> Vec<Announced> {
-        let of = |packet_bytes, packets| Announced {
+    fn classes() -> Vec<ConnectionProperties> {
+        let of = |packet_bytes, packets| ConnectionProperties {
             packet_bytes,
             packets,
             sack: false,
@@ -395,14 +399,14 @@ mod tests {
     #[test]
     fn packets_are_written_in_order_as_they_are_settled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 4), Shared::default());
-        capture.pass(Tap::Sender, 0, 1, &packet(1), Shown::default(), 0);
+        capture.pass(Tap::Sender, 0, 1, &packet(1), CapturedHeader::default(), 0);
         capture.write_to(Box::new(file.clone()), classes()).unwrap();
         for (at, settled) in [(20, 10), (12, 11), (15, 12), (30, 16)] {
-            capture.pass(Tap::Sender, 0, at, &packet(1), Shown::default(), settled);
-            capture.pass(Tap::Receiver, 0, at, &packet(1), Shown::default(), settled);
+            capture.pass(Tap::Sender, 0, at, &packet(1), CapturedHeader::default(), settled);
+            capture.pass(Tap::Receiver, 0, at, &packet(1), CapturedHeader::default(), settled);
         }
         assert_eq!(times(&file), [12, 15]);
-        capture.pass(Tap::Sender, 0, 25, &packet(1), Shown::default(), 17);
+        capture.pass(Tap::Sender, 0, 25, &packet(1), CapturedHeader::default(), 17);
         assert!(capture.end().unwrap(), "five passed, four are wanted");
         assert_eq!(times(&file), [12, 15, 20, 25]);
     }
@@ -414,7 +418,7 @@ mod tests {
         // Sources of arriving transfers are made as they are needed, in any order of classes.
         for (source, class) in [(0, 0), (1, 1), (2, 0)] {
             let packet = packet(1).of_source(source);
-            capture.pass(Tap::Sender, class, source.into(), &packet, Shown::default(), 0);
+            capture.pass(Tap::Sender, class, source.into(), &packet, CapturedHeader::default(), 0);
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();
@@ -430,12 +434,17 @@ mod tests {
     #[test]
     fn a_handshake_says_how_windows_are_scaled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
-        let class =
-            Announced { packet_bytes: 1500, packets: 200, sack: true, ecn: false, added: None };
+        let class = ConnectionProperties {
+            packet_bytes: 1500,
+            packets: 200,
+            sack: true,
+            ecn: false,
+            added: None,
+        };
         capture.write_to(Box::new(file.clone()), vec![class]).unwrap();
         for number in 0..2 {
             let at = Nanos::from(number);
-            capture.pass(Tap::Sender, 0, at, &packet(number), Shown::default(), 0);
+            capture.pass(Tap::Sender, 0, at, &packet(number), CapturedHeader::default(), 0);
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();
@@ -452,13 +461,26 @@ mod tests {
         let (mut capture, file) = (Capture::new(Tap::BottleneckIn, 10), Shared::default());
         let ms = |time: Nanos| time * MILLISECOND;
         let added = Some(AddedHandshake { rtt: ms(80), forward: ms(12), back: ms(18) });
-        let class = Announced { packet_bytes: 1500, packets: 100, sack: false, ecn: false, added };
+        let class = ConnectionProperties {
+            packet_bytes: 1500,
+            packets: 100,
+            sack: false,
+            ecn: false,
+            added,
+        };
         capture.write_to(Box::new(file.clone()), vec![class]).unwrap();
         for (at, number) in [(0, 1), (5, 2)] {
             let settled = at + 1;
-            capture.pass(Tap::Sender, 0, at, &packet(number), Shown::default(), settled);
+            capture.pass(Tap::Sender, 0, at, &packet(number), CapturedHeader::default(), settled);
             let later = at + 13 * MILLISECOND;
-            capture.pass(Tap::BottleneckIn, 0, later, &packet(number), Shown::default(), settled);
+            capture.pass(
+                Tap::BottleneckIn,
+                0,
+                later,
+                &packet(number),
+                CapturedHeader::default(),
+                settled,
+            );
         }
         assert!(!capture.end().unwrap());
         let bytes = file.0.lock().unwrap();
@@ -482,7 +504,14 @@ mod tests {
         let mut capture = Capture::new(Tap::Sender, 10);
         capture.write_to(Box::new(Shared::default()), classes()).unwrap();
         for at in 0..10_000 {
-            capture.pass(Tap::Sender, 0, at, &packet(1), Shown::default(), at.saturating_sub(5));
+            capture.pass(
+                Tap::Sender,
+                0,
+                at,
+                &packet(1),
+                CapturedHeader::default(),
+                at.saturating_sub(5),
+            );
             assert!(capture.waiting.len() <= 6);
         }
         assert!(capture.end().unwrap());
@@ -492,7 +521,9 @@ mod tests {
     fn a_full_disk_is_told_at_the_end() {
         let mut capture = Capture::new(Tap::Sender, 100);
         capture.write_to(Box::new(Full(100)), classes()).unwrap();
-        (0..50).for_each(|at| capture.pass(Tap::Sender, 0, at, &packet(1), Shown::default(), at));
+        (0..50).for_each(|at| {
+            capture.pass(Tap::Sender, 0, at, &packet(1), CapturedHeader::default(), at)
+        });
         assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

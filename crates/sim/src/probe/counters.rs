@@ -152,7 +152,7 @@ cells! {
 }
 
 /// No more snapshots than this are kept; then every second is dropped and slots are twice as long.
-const MOST_SLOTS: usize = 128;
+const MAX_SLOTS: usize = 128;
 /// The first slots are this long.
 const FIRST_SLOT: Nanos = 1_000_000;
 
@@ -213,7 +213,7 @@ impl Counters {
     }
 
     /// A sequence of timeouts goes on, `depth` timeouts deep before; 0 for one that is not counted.
-    pub fn deeper(&mut self, class: usize, depth: &mut u8) {
+    pub fn count_repeated_timeout(&mut self, class: usize, depth: &mut u8) {
         if *depth == 0 {
             return;
         }
@@ -289,7 +289,7 @@ impl Counters {
         }
         self.snapshots.extend(cells);
         let width = self.width();
-        let full = self.snapshots.len() == MOST_SLOTS * width;
+        let full = self.snapshots.len() == MAX_SLOTS * width;
         if full {
             every_second(&mut self.snapshots, width);
             self.slot *= 2;
@@ -338,14 +338,14 @@ mod tests {
             counters.classes[1].0[first..first + 5].to_vec()
         };
         let mut depth = 1;
-        counters.deeper(1, &mut depth);
-        counters.deeper(1, &mut depth);
+        counters.count_repeated_timeout(1, &mut depth);
+        counters.count_repeated_timeout(1, &mut depth);
         assert_eq!((depth, reached(&counters)), (3, vec![1, 1, 0, 0, 0]));
         depth = 1;
-        (0..300).for_each(|_| counters.deeper(1, &mut depth));
+        (0..300).for_each(|_| counters.count_repeated_timeout(1, &mut depth));
         assert_eq!((depth, reached(&counters)), (255, vec![2, 2, 1, 1, 1]));
         depth = 0;
-        counters.deeper(1, &mut depth);
+        counters.count_repeated_timeout(1, &mut depth);
         assert_eq!((depth, reached(&counters)), (0, vec![2, 2, 1, 1, 1]));
         assert!(counters.classes[0].0.iter().all(|cell| *cell == 0));
         assert_eq!(counters.total(ClassCell::Timeouts), 0);
@@ -363,7 +363,7 @@ mod tests {
         let width = counters.width();
         let rows = counters.rows();
         let times: Vec<u64> = rows.chunks(width).map(|row| row[LinkCell::Time as usize]).collect();
-        assert!(times.len() > MOST_SLOTS / 2 && times.len() <= MOST_SLOTS);
+        assert!(times.len() > MAX_SLOTS / 2 && times.len() <= MAX_SLOTS);
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] == times[1]));
         let sent = LINK_CELLS.len() + ClassCell::Sent as usize;
         assert!(rows.chunks(width).all(|row| row[sent] == row[LinkCell::Time as usize]));

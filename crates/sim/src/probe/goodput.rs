@@ -57,7 +57,7 @@ struct Block {
 }
 
 /// So many goodputs are kept one by one before they are counted: 1 MB.
-const MOST_UNCOUNTED: usize = 1 << 18;
+const MAX_UNCOUNTED: usize = 1 << 18;
 
 /// The goodputs of a run, counted apart in each slot of the counters.
 ///
@@ -143,7 +143,7 @@ impl GoodputCounters {
         let bucket = (goodput.to_bits() >> SHIFT).saturating_sub(FIRST).min(BUCKETS as u64 - 1);
         let group = (class * PIECES.len() + kind as usize) as u32;
         self.uncounted.push(group << 16 | bucket as u32);
-        if self.uncounted.len() == MOST_UNCOUNTED {
+        if self.uncounted.len() == MAX_UNCOUNTED {
             self.count();
         }
         goodput
@@ -328,12 +328,12 @@ mod tests {
     #[test]
     fn memory_does_not_grow_with_the_files() {
         let mut counters = GoodputCounters::new(0, 10);
-        for n in 0..3 * MOST_UNCOUNTED as u32 {
+        for n in 0..3 * MAX_UNCOUNTED as u32 {
             counters.file(0, 0, 1 + n % 20, 12_000.0, SECOND / 10);
         }
-        assert!(counters.uncounted.len() < MOST_UNCOUNTED && counters.open.len() == 20);
+        assert!(counters.uncounted.len() < MAX_UNCOUNTED && counters.open.len() == 20);
         let total: u64 = counters.slots()[0].iter().map(|found| found.count).sum();
-        assert_eq!(total, 3 * MOST_UNCOUNTED as u64);
+        assert_eq!(total, 3 * MAX_UNCOUNTED as u64);
     }
 
     #[test]

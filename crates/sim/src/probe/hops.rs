@@ -28,15 +28,15 @@ pub struct HopCounters {
     longest: u64,
     /// Of the return link, which acknowledgements take: how much later than it happens it is told
     /// of; those of them that got through, and how long they waited for their transmission.
-    of_return: Option<Nanos>,
+    return_delay: Option<Nanos>,
     passed: u64,
     waited: Nanos,
 }
 
 impl HopCounters {
     /// They are those of the return link, and told `late` after it happens.
-    pub fn is_of_return(&mut self, late: Nanos) {
-        self.of_return = Some(late);
+    pub fn set_return_delay(&mut self, late: Nanos) {
+        self.return_delay = Some(late);
     }
 
     /// An acknowledgement got through that had waited so long.
@@ -57,8 +57,8 @@ impl HopCounters {
         let mut occupancy = std::mem::take(&mut self.occupancy);
         occupancy.begin(now);
         self.load.begin();
-        let of_return = self.of_return;
-        *self = Self { occupancy, load: self.load, of_return, ..Self::default() };
+        let return_delay = self.return_delay;
+        *self = Self { occupancy, load: self.load, return_delay, ..Self::default() };
     }
 
     /// Time in which the link was busy, of all its links together.
@@ -99,8 +99,8 @@ impl Probes {
     }
 
     /// Brings the sums of the return link, if there is one, into the counters.
-    pub(super) fn tell_of_return(&mut self) {
-        let Some(counters) = self.hops.last().filter(|counters| counters.of_return.is_some())
+    pub(super) fn copy_return_sums(&mut self) {
+        let Some(counters) = self.hops.last().filter(|counters| counters.return_delay.is_some())
         else {
             return;
         };
@@ -117,7 +117,7 @@ impl Probes {
 
 impl QueueProbe for HopCounters {
     fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.held(packets, until + self.of_return.unwrap_or(0));
+        self.occupancy.held(packets, until + self.return_delay.unwrap_or(0));
     }
 
     fn queue_seen(&mut self, packets: usize) {

@@ -3,7 +3,7 @@
 use crate::clock::Nanos;
 
 /// No more times than this are kept: 32 MB.
-const MOST_TIMES: usize = 1 << 22;
+const MAX_TIMES: usize = 1 << 22;
 
 /// The times of the loss indications of all flows: fast retransmits, and the first timeout of each
 /// sequence.
@@ -23,7 +23,7 @@ impl Indications {
     /// A sender found a loss. Senders are asked in the order of time.
     pub fn add(&mut self, at: Nanos) {
         debug_assert!(self.times.last().is_none_or(|last| *last <= at));
-        if self.times.len() < MOST_TIMES {
+        if self.times.len() < MAX_TIMES {
             self.times.push(at);
         } else {
             self.cut = true;
@@ -74,11 +74,11 @@ mod tests {
     #[test]
     fn there_is_an_end_to_what_is_kept() {
         let mut indications = Indications::default();
-        (0..MOST_TIMES as u64).for_each(|time| indications.add(time));
+        (0..MAX_TIMES as u64).for_each(|time| indications.add(time));
         assert!(!indications.is_cut());
-        indications.add(MOST_TIMES as u64);
+        indications.add(MAX_TIMES as u64);
         assert!(indications.is_cut());
-        indications.begin(MOST_TIMES as u64 + 1);
+        indications.begin(MAX_TIMES as u64 + 1);
         assert!(!indications.is_cut());
     }
 }

@@ -63,7 +63,7 @@ impl Listener<'_> {
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
             TcpEvent::IdleRestart => probes.counters.add(class, ClassCell::IdleRestarts, 1),
             TcpEvent::TailLossProbe { .. } | TcpEvent::Undone { .. } => {
-                count_todays(&mut probes.counters, class, event);
+                count_modern_event(&mut probes.counters, class, event);
             }
             TcpEvent::Recovered { burst } => {
                 let repaired = u64::from(record.recovery_retransmitted);
@@ -88,7 +88,7 @@ impl Listener<'_> {
                 probes.counters.add_size(row, SizeCell::Timeouts, 1);
                 probes.counters.add_size(row, SizeCell::Stalled, stalled);
                 if repeated {
-                    probes.counters.deeper(class, &mut record.depth);
+                    probes.counters.count_repeated_timeout(class, &mut record.depth);
                 } else {
                     record.depth = 1;
                     probes.indications.add(now);
@@ -107,7 +107,7 @@ impl Listener<'_> {
 }
 
 /// Counts what only today's senders publish.
-fn count_todays(counters: &mut Counters, class: usize, event: TcpEvent) {
+fn count_modern_event(counters: &mut Counters, class: usize, event: TcpEvent) {
     match event {
         TcpEvent::TailLossProbe { retransmits } => {
             counters.add(class, ClassCell::TailLossProbes, 1);

@@ -11,7 +11,7 @@ pub struct LoadCounters {
 
 impl LoadCounters {
     /// The sums since the run began.
-    pub fn tell(&mut self, total: Option<Carried>) {
+    pub fn set_total(&mut self, total: Option<Carried>) {
         self.total = total.unwrap_or_default();
     }
 

@@ -2,7 +2,6 @@
 
 mod capture;
 mod counters;
-mod course;
 mod cross;
 mod delivered;
 mod early;
@@ -17,13 +16,13 @@ mod occupancy;
 mod population;
 mod queue;
 mod recovery;
+mod time_series;
 mod totals;
 mod trace;
 mod transfers;
 
-pub use capture::{AddedHandshake, Announced, Capture, Shown, Sink, Tap};
+pub use capture::{AddedHandshake, Capture, CapturedHeader, ConnectionProperties, Sink, Tap};
 pub use counters::{CLASS_CELLS, ClassCell, Counters, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell};
-pub use course::Course;
 pub use cross::{CrossCounters, CrossEvent, FluidSums, StreamCounters};
 pub use delivered::DeliveredCounters;
 pub use early::EarlyCounters;
@@ -36,7 +35,8 @@ pub use listener::Listener;
 pub use load::LoadCounters;
 pub use occupancy::Occupancy;
 pub use population::Population;
-pub use recovery::{RecoveryCounters, Stage, TIMEOUT_KINDS, TimeoutKind};
+pub use recovery::{LossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
+pub use time_series::TimeSeries;
 pub use totals::Totals;
 pub use trace::{Mark, MarkPoint, Trace, TracePoint};
 pub use transfers::{OpenedSums, TransferCounters, TransferRow, TransferSums};
@@ -75,7 +75,7 @@ pub struct SourceRecord {
     /// Timeouts so far of the current sequence; 0 if it began before the warm-up was over.
     depth: u8,
     /// How far an endless flow has come.
-    pub stage: Stage,
+    pub stage: LossStage,
 }
 
 impl SourceRecord {
@@ -139,13 +139,13 @@ impl SourceRecord {
     }
 
     /// A transfer begins of which delivery and losses are to be told.
-    pub fn watch(&mut self) {
+    pub fn reset_losses(&mut self) {
         self.losses = 0;
     }
 
     /// The receiver of a file got a packet; `distinct` if for the first time.
     #[inline(always)]
-    pub fn got(&mut self, now: Nanos, distinct: bool) {
+    pub fn on_data(&mut self, now: Nanos, distinct: bool) {
         if distinct {
             self.delivered = now;
         }
@@ -178,7 +178,8 @@ pub struct ProbeConfig {
     /// The most points that are kept of them, of each sort; a million unless told.
     pub trace_points: Option<usize>,
     /// Whether the run is recorded over time, from its beginning on.
-    pub course: bool,
+    #[serde(rename = "course")]
+    pub time_series: bool,
     /// Captures: where, and how many packets at the most.
     pub captures: Vec<(Tap, u64)>,
     /// The goodput of each so many packets of a file is recorded; 0 for none.
@@ -228,7 +229,7 @@ pub struct Probes {
     /// What endless flows have delivered by given times; the warm-up is in it.
     pub delivered: DeliveredCounters,
     /// The run over time, its warm-up included, if it was asked for.
-    pub course: Course,
+    pub time_series: TimeSeries,
     /// Windows and sequence numbers of chosen sources.
     pub trace: Trace,
     /// Captures of chosen links.
@@ -260,7 +261,7 @@ impl Probes {
             goodput: GoodputCounters::new(block, least),
             transfers: TransferCounters::default(),
             delivered: DeliveredCounters::new(&config.report_at),
-            course: Course::new(classes, config.course),
+            time_series: TimeSeries::new(classes, config.time_series),
             trace: config.trace_points.map_or_else(Trace::default, Trace::of),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
             size_bounds: config.size_bounds.clone(),
@@ -270,7 +271,7 @@ impl Probes {
 
     /// The warm-up is over: forget the figures, keep what has begun.
     pub fn begin_measurement(&mut self, now: Nanos) {
-        self.course.keep(&self.counters);
+        self.time_series.keep(&self.counters);
         self.counters.begin(now);
         self.population.begin(now);
         self.occupancy.begin(now);
@@ -398,7 +399,7 @@ impl Probes {
         class: usize,
         at: Nanos,
         packet: &Packet,
-        shown: Shown,
+        shown: CapturedHeader,
         settled: Nanos,
     ) {
         for capture in &mut self.captures {

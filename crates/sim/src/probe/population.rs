@@ -23,7 +23,7 @@ pub struct Population {
 impl Population {
     /// Forgets the past; who is active stays so, and who is born but not yet counted.
     pub fn begin(&mut self, now: Nanos) {
-        self.settle(now);
+        self.advance_to(now);
         let born = std::mem::take(&mut self.born);
         *self = Self { active: self.active, born, since: now, ..Self::default() };
     }
@@ -36,7 +36,7 @@ impl Population {
     /// One source less.
     #[inline(always)]
     pub fn death(&mut self, at: Nanos) {
-        self.settle(at);
+        self.advance_to(at);
         self.deaths_at[self.active] += 1;
         self.active -= 1;
     }
@@ -45,12 +45,12 @@ impl Population {
     #[must_use]
     pub fn as_of(&self, now: Nanos) -> Self {
         let mut settled = self.clone();
-        settled.settle(now);
+        settled.advance_to(now);
         settled
     }
 
     /// Brings the times and the births up to `now`.
-    pub fn settle(&mut self, now: Nanos) {
+    pub fn advance_to(&mut self, now: Nanos) {
         while self.born.first().is_some_and(|at| *at <= now) {
             let at = self.born.take();
             self.stay_until(at);
@@ -101,7 +101,7 @@ mod tests {
         population.birth(20);
         population.begin(15);
         population.death(25);
-        population.settle(30);
+        population.advance_to(30);
         assert_eq!(population.time_at(), [0, 5 + 5, 5]);
         assert_eq!(population.births_at(), [0, 1, 0]);
     }
@@ -112,7 +112,7 @@ mod tests {
         population.birth(10);
         population.birth(30);
         population.death(60);
-        population.settle(100);
+        population.advance_to(100);
         assert_eq!(population.time_at(), [10, 20 + 40, 30]);
         assert_eq!(population.births_at(), [1, 1, 0]);
         assert_eq!(population.deaths_at(), [0, 0, 1]);

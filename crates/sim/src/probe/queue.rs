@@ -23,7 +23,7 @@ impl Probes {
         let carried = self.load.carried();
         self.counters.set_link(LinkCell::Carried, carried.bytes);
         self.counters.set_link(LinkCell::Capacity, carried.capacity);
-        self.tell_of_return();
+        self.copy_return_sums();
         let merged = self.counters.snapshot(now, last);
         if !last {
             self.goodput.close();

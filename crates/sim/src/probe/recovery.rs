@@ -8,7 +8,7 @@ use crate::clock::Nanos;
 ///
 /// What a flow sends says nothing of its steady state before it is beyond its first recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stage {
+pub enum LossStage {
     /// It has found no loss: its window has only grown.
     #[default]
     Lossless,
@@ -18,7 +18,7 @@ pub enum Stage {
     Beyond,
 }
 
-impl Stage {
+impl LossStage {
     /// The stage after an event of loss detection.
     #[must_use]
     pub fn after(self, event: &TcpEvent) -> Self {
@@ -145,14 +145,15 @@ mod tests {
     #[test]
     fn a_flow_is_beyond_its_first_recovery_once_that_has_ended() {
         let fast = TcpEvent::FastRetransmit { window: 8 };
-        let stages = |events: &[TcpEvent]| events.iter().fold(Stage::default(), Stage::after);
-        assert_eq!(stages(&[]), Stage::Lossless);
-        assert_eq!(stages(&[TcpEvent::IdleRestart]), Stage::Lossless);
+        let stages =
+            |events: &[TcpEvent]| events.iter().fold(LossStage::default(), LossStage::after);
+        assert_eq!(stages(&[]), LossStage::Lossless);
+        assert_eq!(stages(&[TcpEvent::IdleRestart]), LossStage::Lossless);
         let repairing = [fast, TcpEvent::PartialAck, TcpEvent::PartialAck];
-        assert_eq!(stages(&repairing), Stage::FirstRecovery);
-        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }]), Stage::Beyond);
-        assert_eq!(stages(&[fast, fast]), Stage::Beyond);
-        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]), Stage::Beyond);
+        assert_eq!(stages(&repairing), LossStage::FirstRecovery);
+        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }]), LossStage::Beyond);
+        assert_eq!(stages(&[fast, fast]), LossStage::Beyond);
+        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]), LossStage::Beyond);
         let timeout = TcpEvent::Timeout {
             number: 9,
             left: 90,
@@ -163,8 +164,8 @@ mod tests {
             in_recovery: false,
             rto: 1,
         };
-        assert_eq!(stages(&[timeout]), Stage::Beyond);
-        assert_eq!(stages(&[timeout, fast]), Stage::Beyond);
+        assert_eq!(stages(&[timeout]), LossStage::Beyond);
+        assert_eq!(stages(&[timeout, fast]), LossStage::Beyond);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct MarkPoint {
 }
 
 /// The most points kept of each sort.
-const MOST_POINTS: usize = 1_000_000;
+const MAX_POINTS: usize = 1_000_000;
 
 /// Points kept of a series in a bin at the most: the lowest, the highest and the last.
 const KEPT: u64 = 3;
@@ -110,7 +110,7 @@ pub struct Series<T> {
 
 impl<T> Default for Series<T> {
     fn default() -> Self {
-        Self::of(MOST_POINTS)
+        Self::of(MAX_POINTS)
     }
 }
 

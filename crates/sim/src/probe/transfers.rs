@@ -4,7 +4,7 @@ use super::{ClassCell, LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
 
 /// Transfers with more losses than this are counted together.
-const MOST_LOSSES: usize = 4096;
+const MAX_LOSSES: usize = 4096;
 
 /// Sums over transfers, exact, so that adding up replications in any order gives the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl TransferCounters {
     pub fn add(&mut self, row: usize, losses: usize, completion: Nanos, delivery: Nanos) {
         let row = at(&mut self.rows, row);
         row.completions.add(completion as f64 * 1e-9);
-        at(&mut row.by_losses, losses.min(MOST_LOSSES)).add(completion, delivery);
+        at(&mut row.by_losses, losses.min(MAX_LOSSES)).add(completion, delivery);
     }
 
     /// The last packet of a transfer of size interval `row` was delivered so long after the first
@@ -126,11 +126,11 @@ impl Probes {
     /// A handshake is over, and a file of so many packets begins.
     pub fn file_begins(&mut self, now: Nanos, record: &mut SourceRecord, packets: u32) {
         self.transfer_started(now, record, packets);
-        record.watch();
+        record.reset_losses();
     }
 
     /// The last packet of a transfer that was watched is acknowledged.
-    pub fn watched_finished(&mut self, now: Nanos, record: &SourceRecord) {
+    pub fn single_transfer_finished(&mut self, now: Nanos, record: &SourceRecord) {
         let (completion, delivery) = (now - record.started, record.delivered - record.started);
         self.counters.add(record.class(), ClassCell::DeliveryTime, delivery);
         self.transfers.add(record.row as usize, record.losses as usize, completion, delivery);
@@ -180,7 +180,7 @@ mod tests {
         };
         assert_eq!(sums(&one), sums(&both));
         assert_eq!(sums(&turned), sums(&both));
-        assert_eq!(both.rows[2].by_losses[MOST_LOSSES].transfers, 1);
+        assert_eq!(both.rows[2].by_losses[MAX_LOSSES].transfers, 1);
         let twice = both.rows[2].by_losses[1];
         assert_eq!((twice.transfers, twice.completion), (2, (1 << 40) + 5));
         assert_eq!(twice.completion_squares, (1 << 80) + 25);

@@ -83,8 +83,8 @@ impl QueueDiscipline for AnyQueue {
         each!(self, queue => queue.offer(now, packet, link, probe))
     }
 
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        each!(self, queue => queue.settle(now, probe));
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        each!(self, queue => queue.advance_to(now, probe));
     }
 
     fn restart(&mut self) {
@@ -127,7 +127,7 @@ impl QueueDiscipline for AnyQueue {
         each!(self, queue => queue.take_dropped(into, probe));
     }
 
-    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
-        each!(self, queue => queue.fetch_ahead(turns, tell));
+    fn prefetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
+        each!(self, queue => queue.prefetch_ahead(turns, tell));
     }
 }

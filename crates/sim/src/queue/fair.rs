@@ -334,7 +334,7 @@ impl QueueDiscipline for Fair {
         Verdict::Held { found, evicted }
     }
 
-    fn settle(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
+    fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
     fn held(&self) -> usize {
         (self.waiting + self.in_service()) as usize
@@ -352,7 +352,7 @@ impl QueueDiscipline for Fair {
         self.leaves
     }
 
-    fn fetch_ahead(&self, turns: usize, mut tell: impl FnMut(u32)) {
+    fn prefetch_ahead(&self, turns: usize, mut tell: impl FnMut(u32)) {
         let (mut flow, mut fetched) = (self.first, 0);
         for _ in 0..turns {
             if flow == NONE {

@@ -83,7 +83,7 @@ impl<A: Admission, L: Leaving> QueueDiscipline for Fifo<A, L> {
     }
 
     #[inline(always)]
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
         self.0.settle(now, &mut Told(probe));
     }
 

@@ -140,7 +140,7 @@ impl QueueDiscipline for Managed {
         }
     }
 
-    fn settle(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
+    fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
     fn restart(&mut self) {
         self.link.restart(self.now);
@@ -159,7 +159,7 @@ impl QueueDiscipline for Managed {
         self.link.waiting().packets
     }
 
-    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
+    fn prefetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
         self.link.fetch_ahead(turns, tell);
     }
 

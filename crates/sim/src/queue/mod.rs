@@ -124,7 +124,7 @@ pub trait QueueDiscipline {
     ) -> Verdict;
 
     /// Tells the probe what has left by `now`.
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe);
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe);
 
     /// Forgets the past of a queue that is empty, for a transfer from fresh state.
     fn restart(&mut self) {}
@@ -166,7 +166,7 @@ pub trait QueueDiscipline {
 
     /// Looks at the packets that are likely to be served or dropped in the next so many turns, all at
     /// once, and tells whose they are.
-    fn fetch_ahead(&self, _turns: usize, _tell: impl FnMut(u32)) {}
+    fn prefetch_ahead(&self, _turns: usize, _tell: impl FnMut(u32)) {}
 
     /// Packets that are held and have not been served; not those of others.
     fn waiting(&self) -> u64 {

@@ -112,7 +112,7 @@ impl QueueDiscipline for Policed {
         Verdict::Departs { leaves: now, found: 0 }
     }
 
-    fn settle(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
+    fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
     fn restart(&mut self) {
         self.policer.restart();

@@ -10,10 +10,10 @@ use crate::tcp::SendingEnd;
 use std::hint::black_box;
 
 /// Packets whose sources are fetched together.
-const FETCHED: usize = 8;
+const PREFETCHED: usize = 8;
 
 /// So many sources do not fit into the nearer caches of a processor any more.
-const MANY: usize = 1 << 11;
+const MANY_SOURCES: usize = 1 << 11;
 
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOPS>
@@ -24,7 +24,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         let (place, class, packet) =
             if let Some((place, class)) = self.network.event_queue.place(queue) {
                 if place == Place::Return && self.has_many_sources() {
-                    self.fetch_ahead(queue);
+                    self.prefetch_ahead(queue);
                 }
                 (place, usize::from(class), self.network.event_queue.take(queue, due))
             } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
@@ -85,7 +85,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         let index = match idle {
             Some(index) => index,
             None if self.sources.len() >= self.max_sources => {
-                self.crowded = true;
+                self.too_many_transfers = true;
                 self.network.limit = 0;
                 return;
             }
@@ -139,7 +139,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     /// Whether sources are so many that each waits for memory.
     #[inline(always)]
     fn has_many_sources(&self) -> bool {
-        self.sources.len() >= MANY
+        self.sources.len() >= MANY_SOURCES
     }
 
     /// Prefetching: saves 17 % of the time of the bench row of 100,000 on/off sources.
@@ -147,28 +147,28 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     /// Looks at the sources of the packets that come next, all at once: where sources are many each
     /// waits for memory, and several together hardly longer than one.
     #[inline(always)]
-    fn fetch_ahead(&mut self, queue: usize) {
+    fn prefetch_ahead(&mut self, queue: usize) {
         if self.until_prefetch == 0 {
-            self.until_prefetch = FETCHED;
-            let coming = || self.network.event_queue.packets(queue).take(FETCHED);
+            self.until_prefetch = PREFETCHED;
+            let coming = || self.network.event_queue.packets(queue).take(PREFETCHED);
             let sources = || coming().filter_map(|next| self.sources.get(next.source() as usize));
-            fetch(sources, |source| source.fetch());
-            fetch(sources, |source| source.fetch_more());
-            fetch(sources, |source| source.fetch_last());
+            prefetch(sources, |source| source.prefetch());
+            prefetch(sources, |source| source.prefetch_second());
+            prefetch(sources, |source| source.prefetch_third());
         }
         self.until_prefetch -= 1;
     }
 
     /// Prefetching: saves 11 to 21 % of the time of the bench rows of 10,000 HTTP sources.
     ///
-    /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
+    /// The same as [`Simulation::prefetch_ahead`], for the packets that the link takes next.
     #[inline(always)]
     fn prefetch_for_link(&mut self) {
         if self.until_prefetch_for_link == 0 {
-            self.until_prefetch_for_link = FETCHED;
+            self.until_prefetch_for_link = PREFETCHED;
             let mut fetched = 0;
-            self.network.queue.fetch_ahead(FETCHED, |source| {
-                fetched ^= self.sources.get(source as usize).map_or(0, Source::fetch_links);
+            self.network.queue.prefetch_ahead(PREFETCHED, |source| {
+                fetched ^= self.sources.get(source as usize).map_or(0, Source::prefetch_links);
             });
             black_box(fetched);
         }
@@ -178,6 +178,6 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
 
 /// Looks at a word or several of each of them.
 #[inline(always)]
-fn fetch<I: Iterator>(all: impl Fn() -> I, word: impl Fn(I::Item) -> u64) {
+fn prefetch<I: Iterator>(all: impl Fn() -> I, word: impl Fn(I::Item) -> u64) {
     black_box(all().map(word).fold(0, u64::wrapping_add));
 }

@@ -2,22 +2,22 @@
 
 use crate::config::RunConfig;
 use crate::network::Source;
-use crate::probe::{CLASS_CELLS, Course, LINK_CELLS, SIZE_CELLS};
+use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS, TimeSeries};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::modern::{Packet, PacketReceiver, PacketSender};
 use crate::tcp::{AnySender, MaxPlus, Sender, WindowUnit};
 use std::mem::size_of;
 
 /// Of a source, beside itself: its class, its timers, and what is told of it at the end.
-const BESIDE_A_SOURCE: u64 = 80;
+const BYTES_PER_SOURCE: u64 = 80;
 
 /// Both ends of a modern connection, with a window of 64 packets.
-const OF_MODERN_ENDS: usize =
+const MODERN_ENDS_BYTES: usize =
     size_of::<PacketSender>() + size_of::<PacketReceiver>() + 64 * size_of::<Packet>();
 
 /// Of a replication, beside its sources and its sums: histograms, counts by sequence number, the
 /// wheel of its timers.
-const OF_A_REPLICATION: u64 = 1_250_000;
+const BYTES_PER_REPLICATION: u64 = 1_250_000;
 
 /// Snapshots of the sums, those that are kept and a copy to be looked at.
 const SNAPSHOTS: u64 = 2 * 128;
@@ -28,7 +28,7 @@ const SNAPSHOTS: u64 = 2 * 128;
 pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
     let sources: u64 = config.classes.iter().map(|class| u64::from(class.sources)).sum();
     let source = match config.tcp.window_unit {
-        _ if config.has_modern() => size_of::<Source<AnySender>>() + OF_MODERN_ENDS,
+        _ if config.has_modern() => size_of::<Source<AnySender>>() + MODERN_ENDS_BYTES,
         _ if config.tcp.instant.is_some() => size_of::<Source<MaxPlus>>(),
         WindowUnit::Packets => size_of::<Source<Sender<Reno>>>(),
         WindowUnit::Bytes => size_of::<Source<Sender<RenoBytes>>>(),
@@ -38,8 +38,12 @@ pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
         LINK_CELLS.len() + config.classes.len() * CLASS_CELLS.len() + rows * SIZE_CELLS.len();
     let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64;
     let reported = sources * (config.probes.report_at.len() * size_of::<u32>()) as u64;
-    let course = if config.probes.course { Course::bytes(config.classes.len()) as u64 } else { 0 };
-    let each =
-        course + sources * (source as u64 + BESIDE_A_SOURCE) + reported + sums + OF_A_REPLICATION;
+    let time_series =
+        if config.probes.time_series { TimeSeries::bytes(config.classes.len()) as u64 } else { 0 };
+    let each = time_series
+        + sources * (source as u64 + BYTES_PER_SOURCE)
+        + reported
+        + sums
+        + BYTES_PER_REPLICATION;
     each.saturating_mul(u64::from(replications))
 }

@@ -5,9 +5,9 @@
 //! (`events.rs`); what then happens is the network's (`network/`).
 
 mod events;
+mod flush;
 mod memory;
 mod replications;
-mod settle;
 mod setup;
 mod watch;
 
@@ -23,8 +23,8 @@ use crate::tcp::SendingEnd;
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Goal {
-    /// Finished transfers after the warm-up; `u64::MAX` for no such goal.
+pub struct RunLimit {
+    /// Finished transfers after the warm-up; `u64::MAX` for no such run_limit.
     pub transfers: u64,
     /// Virtual time.
     pub until: Nanos,
@@ -32,13 +32,13 @@ pub struct Goal {
 
 /// Why a run stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The goal was reached.
+pub enum StopReason {
+    /// The run_limit was reached.
     Done,
     /// It was told to stop.
     Interrupted,
     /// More transfers have begun than can be held: more come than go.
-    Crowded,
+    TooManyTransfers,
 }
 
 /// A run. Without `HAS_TAPS` nothing can be told of packets that pass, and none of them costs a
@@ -60,7 +60,7 @@ pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOPS: bo
     warmup: Nanos,
     boundary: Nanos,
     measuring: bool,
-    crowded: bool,
+    too_many_transfers: bool,
     /// Packets at the return bottleneck, and at the link, until sources are fetched again.
     until_prefetch: usize,
     until_prefetch_for_link: usize,
@@ -74,18 +74,18 @@ pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOPS: bo
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Goes on until the goal is reached or the watcher stops it.
-    pub fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
+    /// Goes on until the run_limit is reached or the watcher stops it.
+    pub fn advance(&mut self, run_limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
         if !self.make_sources(watch) {
-            return Stop::Interrupted;
+            return StopReason::Interrupted;
         }
-        self.network.limit = self.boundary.min(goal.until);
-        self.network.wanted = if self.measuring { goal.transfers } else { u64::MAX };
-        if self.transfers() >= goal.transfers {
-            return Stop::Done;
+        self.network.limit = self.boundary.min(run_limit.until);
+        self.network.wanted = if self.measuring { run_limit.transfers } else { u64::MAX };
+        if self.transfers() >= run_limit.transfers {
+            return StopReason::Done;
         }
-        if self.crowded {
-            return Stop::Crowded;
+        if self.too_many_transfers {
+            return StopReason::TooManyTransfers;
         }
         loop {
             match self.network.next() {
@@ -96,12 +96,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
                     self.network.notify_drops(&mut self.sources);
                 }
                 Next::Event(queue, due) => self.event(queue, due),
-                Next::Limit if self.crowded => return Stop::Crowded,
-                Next::Limit if self.pass_limit(goal) => return Stop::Done,
+                Next::Limit if self.too_many_transfers => return StopReason::TooManyTransfers,
+                Next::Limit if self.reach_limit(run_limit) => return StopReason::Done,
                 Next::Limit => {}
             }
-            if !watch.goes_on(|| self.share(goal)) {
-                return Stop::Interrupted;
+            if !watch.should_continue(|| self.share(run_limit)) {
+                return StopReason::Interrupted;
             }
         }
     }
@@ -142,9 +142,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
 
     /// The share done, from 0 to 1.
     #[inline(never)]
-    fn share(&self, goal: Goal) -> f64 {
-        let by_time = self.network.now as f64 / goal.until as f64;
-        by_time.max(self.transfers() as f64 / goal.transfers as f64)
+    fn share(&self, run_limit: RunLimit) -> f64 {
+        let by_time = self.network.now as f64 / run_limit.until as f64;
+        by_time.max(self.transfers() as f64 / run_limit.transfers as f64)
     }
 
     /// When the counters are looked at next: the warm-up is over, or one of their slots.
@@ -152,38 +152,38 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         if self.measuring { self.network.probes.counters.slot_ends() } else { self.warmup }
     }
 
-    /// Nothing is due before the limit: the goal is reached, or a slot or the warm-up is over.
+    /// Nothing is due before the limit: the run_limit is reached, or a slot or the warm-up is over.
     #[inline(never)]
-    fn pass_limit(&mut self, goal: Goal) -> bool {
-        if self.transfers() >= goal.transfers {
+    fn reach_limit(&mut self, run_limit: RunLimit) -> bool {
+        if self.transfers() >= run_limit.transfers {
             return true;
         }
-        if self.boundary > goal.until {
-            self.network.now = goal.until;
+        if self.boundary > run_limit.until {
+            self.network.now = run_limit.until;
             return true;
         }
         self.network.now = self.boundary;
-        self.settle_queue();
+        self.flush_queue();
         let now = self.network.now;
-        if now == self.network.probes.course.slot_ends() {
-            self.network.probes.close_course(now, false);
+        if now == self.network.probes.time_series.slot_ends() {
+            self.network.probes.close_time_series(now, false);
         }
         if now == self.counted_until() {
-            self.count(goal, now);
+            self.count(run_limit, now);
         }
-        self.boundary = self.counted_until().min(self.network.probes.course.slot_ends());
-        self.network.limit = self.boundary.min(goal.until);
+        self.boundary = self.counted_until().min(self.network.probes.time_series.slot_ends());
+        self.network.limit = self.boundary.min(run_limit.until);
         false
     }
 
     /// A slot of the counters or the warm-up is over.
-    fn count(&mut self, goal: Goal, now: Nanos) {
+    fn count(&mut self, run_limit: RunLimit, now: Nanos) {
         if self.measuring {
-            self.settle_flows();
+            self.flush_flows();
             self.network.probes.snapshot(now, false);
         } else {
             self.measuring = true;
-            self.network.wanted = goal.transfers;
+            self.network.wanted = run_limit.transfers;
             self.network.probes.begin_measurement(now);
             self.sources.iter_mut().for_each(|source| source.record.begin_measurement());
             self.begin_flows();

@@ -1,7 +1,7 @@
 //! Replications of one run, side by side on threads. Each has its own streams and its own place,
 //! so neither their number nor the number of threads changes any of them.
 
-use super::{Goal, Simulation, Stop, Watch};
+use super::{RunLimit, Simulation, StopReason, Watch};
 use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::config::RunConfig;
@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// What differs between runs is chosen once, here, so that a packet meets no choice on its way.
 pub trait Replication: Send + Sync {
     /// See [`Simulation::advance`].
-    fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop;
+    fn advance(&mut self, run_limit: RunLimit, watch: &mut Watch<'_>) -> StopReason;
 
-    /// See [`Simulation::settle`].
+    /// See [`Simulation::flush`].
     ///
     /// # Errors
     /// [`Unbalanced`] if it lost count of a packet.
-    fn settle(&mut self) -> Result<&Probes, Unbalanced>;
+    fn flush(&mut self) -> Result<&Probes, Unbalanced>;
 
     /// The probes as they stand.
     fn probes(&self) -> &Probes;
@@ -52,12 +52,12 @@ where
     S::Receiver: Send + Sync,
     Q: QueueDiscipline + Send + Sync,
 {
-    fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
-        self.advance(goal, watch)
+    fn advance(&mut self, run_limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
+        self.advance(run_limit, watch)
     }
 
-    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
-        self.settle()
+    fn flush(&mut self) -> Result<&Probes, Unbalanced> {
+        self.flush()
     }
 
     fn probes(&self) -> &Probes {
@@ -271,10 +271,15 @@ impl<R: Replication + ?Sized> Replications<R> {
         self.runs.is_empty()
     }
 
-    /// Advances all to the goal on `threads` threads, this one among them; `Interrupted` if any was
-    /// stopped short, `Crowded` if any could not go on.
-    pub fn advance(&mut self, goal: Goal, threads: usize, control: &Control) -> Stop {
-        let (interrupted, crowded) = (AtomicBool::new(false), AtomicBool::new(false));
+    /// Advances all to the run_limit on `threads` threads, this one among them; `Interrupted` if any was
+    /// stopped short, `TooManyTransfers` if any could not go on.
+    pub fn advance(
+        &mut self,
+        run_limit: RunLimit,
+        threads: usize,
+        control: &Control,
+    ) -> StopReason {
+        let (interrupted, too_many_transfers) = (AtomicBool::new(false), AtomicBool::new(false));
         let next = AtomicUsize::new(0);
         let set_up = &self.set_up;
         let work: Vec<_> = self.runs.iter_mut().map(Mutex::new).collect();
@@ -289,15 +294,17 @@ impl<R: Replication + ?Sized> Replications<R> {
                     continue;
                 };
                 let stop = if control.stop.load(Ordering::Relaxed) {
-                    Stop::Interrupted
+                    StopReason::Interrupted
                 } else {
                     let mut watch = Watch::new(&control.stop, &mut report);
-                    run.get_or_insert_with(|| set_up(at as u32)).advance(goal, &mut watch)
+                    run.get_or_insert_with(|| set_up(at as u32)).advance(run_limit, &mut watch)
                 };
                 match stop {
-                    Stop::Interrupted => interrupted.store(true, Ordering::Relaxed),
-                    Stop::Crowded => crowded.store(true, Ordering::Relaxed),
-                    Stop::Done => report(1.0),
+                    StopReason::Interrupted => interrupted.store(true, Ordering::Relaxed),
+                    StopReason::TooManyTransfers => {
+                        too_many_transfers.store(true, Ordering::Relaxed)
+                    }
+                    StopReason::Done => report(1.0),
                 }
             }
         };
@@ -311,10 +318,10 @@ impl<R: Replication + ?Sized> Replications<R> {
             take();
         });
         control.finished.store(true, Ordering::Release);
-        match (interrupted.into_inner(), crowded.into_inner()) {
-            (true, _) => Stop::Interrupted,
-            (false, true) => Stop::Crowded,
-            (false, false) => Stop::Done,
+        match (interrupted.into_inner(), too_many_transfers.into_inner()) {
+            (true, _) => StopReason::Interrupted,
+            (false, true) => StopReason::TooManyTransfers,
+            (false, false) => StopReason::Done,
         }
     }
 
@@ -322,8 +329,8 @@ impl<R: Replication + ?Sized> Replications<R> {
     ///
     /// # Errors
     /// [`Unbalanced`] if a replication lost count of a packet.
-    pub fn settle(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
-        self.runs.iter_mut().flatten().map(|run| run.settle()).collect()
+    pub fn flush(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
+        self.runs.iter_mut().flatten().map(|run| run.flush()).collect()
     }
 
     /// The replications that are set up: all, unless they were stopped before.

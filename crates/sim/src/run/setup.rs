@@ -41,7 +41,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         let answers = paths.iter().map(|path| path.answer_to_event);
         network.latest = answers.fold(network.sender_lookahead, Nanos::max);
         Self {
-            boundary: config.warmup.min(network.probes.course.slot_ends()),
+            boundary: config.warmup.min(network.probes.time_series.slot_ends()),
             network,
             sources: Vec::new(),
             first_of_class: first_of_class(&config.classes),
@@ -53,7 +53,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             paths,
             warmup: config.warmup,
             measuring: false,
-            crowded: false,
+            too_many_transfers: false,
             until_prefetch: 0,
             until_prefetch_for_link: 0,
             seed: config.seed,
@@ -70,7 +70,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         }
         self.sources.reserve_exact(self.class_of.len() - self.sources.len());
         while let Some(class) = self.class_of.get(self.sources.len()).copied() {
-            if !watch.goes_on(|| 0.0) {
+            if !watch.should_continue(|| 0.0) {
                 return false;
             }
             self.add_source(class);
@@ -132,7 +132,7 @@ fn probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
     let classes = config.classes.len();
     let mut probes = Probes::new(&config.probes, classes, hops::stages_of(config));
     if let (Some(_), Some(counters)) = (&config.return_link, probes.hops.last_mut()) {
-        counters.is_of_return(return_lookahead);
+        counters.set_return_delay(return_lookahead);
     }
     probes
 }

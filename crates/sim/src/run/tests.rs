@@ -53,8 +53,8 @@ fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false, f
     Simulation::new(config, DropTail::new(config.buffer), 0)
 }
 
-fn until(transfers: u64) -> Goal {
-    Goal { transfers, until: 1_000_000 * SECOND }
+fn until(transfers: u64) -> RunLimit {
+    RunLimit { transfers, until: 1_000_000 * SECOND }
 }
 
 #[test]
@@ -67,8 +67,8 @@ fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() 
     let sizes = sizes.into_iter().map(FileSize::of_full).collect();
     let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
     let mut run = simulation(&config);
-    assert_eq!(run.advance(until(30), &mut Watch::none()), Stop::Done);
-    let probes = run.settle().unwrap();
+    assert_eq!(run.advance(until(30), &mut Watch::none()), StopReason::Done);
+    let probes = run.flush().unwrap();
     let sent = probes.counters.total(ClassCell::Sent);
     assert!(sent > 10 * 42 + 20, "nothing was sent for nothing: {sent}");
     for (row, transfers) in probes.transfers.rows.iter().zip([20_u64, 10]) {
@@ -97,7 +97,7 @@ fn a_run_that_is_watched_is_the_run_without_taps() {
     let queue = any_queue(&config, 0);
     let mut watched = Simulation::<Sender<Reno>, _, true, true>::new(&config, queue, 0);
     watched.advance(until(200), &mut Watch::none());
-    let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
+    let (bare, watched) = (bare.flush().unwrap(), watched.flush().unwrap());
     assert!(bare.counters.total(ClassCell::Retransmitted) > 0, "nothing was lost");
     assert_eq!(format!("{:?}", bare.counters), format!("{:?}", watched.counters));
     assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
@@ -120,8 +120,8 @@ impl QueueDiscipline for Forgetful {
         }
         self.0.offer(now, packet, link, probe)
     }
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        self.0.settle(now, probe);
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        self.0.advance_to(now, probe);
     }
     fn held(&self) -> usize {
         self.0.held()
@@ -137,16 +137,16 @@ fn little_s_law_is_checked() {
         Traffic::Bulk { start: Start::Drawn(Distribution::Constant { value: 0.0 }), stop: None };
     let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
-    let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
+    let run_limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
     let mut run = simulation(&config);
     for until in [SECOND, 7 * SECOND, 20 * SECOND] {
-        run.advance(Goal { until, ..goal }, &mut Watch::none());
-        assert!(run.settle().is_ok(), "while the queue is not empty");
+        run.advance(RunLimit { until, ..run_limit }, &mut Watch::none());
+        assert!(run.flush().is_ok(), "while the queue is not empty");
     }
     let queue = Forgetful(DropTail::new(config.buffer), 0);
     let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
-    run.advance(goal, &mut Watch::none());
-    assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
+    run.advance(run_limit, &mut Watch::none());
+    assert!(matches!(run.flush(), Err(Unbalanced::Waiting { .. })));
 }
 
 #[test]
@@ -157,20 +157,23 @@ fn a_set_up_that_is_stopped_goes_on_where_it_was() {
     };
     let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
     config.classes[0].sources = 40_000;
-    let goal = Goal { transfers: u64::MAX, until: SECOND / 5 };
+    let run_limit = RunLimit { transfers: u64::MAX, until: SECOND / 5 };
     let mut whole = simulation(&config);
-    assert_eq!(whole.advance(goal, &mut Watch::none()), Stop::Done);
+    assert_eq!(whole.advance(run_limit, &mut Watch::none()), StopReason::Done);
     let (mut stopped, mut looks) = (simulation(&config), 0);
     let stop = AtomicBool::new(false);
     let mut second = |_| {
         looks += 1;
         stop.store(looks == 2, Ordering::Relaxed);
     };
-    assert_eq!(stopped.advance(goal, &mut Watch::new(&stop, &mut second)), Stop::Interrupted);
+    assert_eq!(
+        stopped.advance(run_limit, &mut Watch::new(&stop, &mut second)),
+        StopReason::Interrupted
+    );
     assert_eq!((stopped.sources.len(), stopped.records().count()), ((1 << 11) - 1, 40_000));
-    assert!(stopped.settle().is_ok());
-    assert_eq!(stopped.advance(goal, &mut Watch::none()), Stop::Done);
-    let (whole, stopped) = (whole.settle().unwrap(), stopped.settle().unwrap());
+    assert!(stopped.flush().is_ok());
+    assert_eq!(stopped.advance(run_limit, &mut Watch::none()), StopReason::Done);
+    let (whole, stopped) = (whole.flush().unwrap(), stopped.flush().unwrap());
     assert!(whole.counters.total(ClassCell::Sent) > 1000);
     assert_eq!(format!("{:?}", whole.counters), format!("{:?}", stopped.counters));
 }
@@ -187,16 +190,16 @@ fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
     // 2.1 of 20.8 transfers a second.
     let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
-    assert_eq!(run.advance(until(2000), &mut Watch::none()), Stop::Done);
+    assert_eq!(run.advance(until(2000), &mut Watch::none()), StopReason::Done);
     assert!(run.sources.len() < 20, "{} for one at a time", run.sources.len());
     // 30 a second: more come than go.
     let config = configuration(traffic(0.033), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
     run.max_sources = 200;
-    assert_eq!(run.advance(until(100_000), &mut Watch::none()), Stop::Crowded);
+    assert_eq!(run.advance(until(100_000), &mut Watch::none()), StopReason::TooManyTransfers);
     assert_eq!(run.sources.len(), 200);
-    assert!(run.settle().is_ok());
-    assert_eq!(run.advance(until(100_000), &mut Watch::none()), Stop::Crowded);
+    assert!(run.flush().is_ok());
+    assert_eq!(run.advance(until(100_000), &mut Watch::none()), StopReason::TooManyTransfers);
 }
 
 #[test]
@@ -205,19 +208,19 @@ fn a_course_changes_nothing_and_begins_with_the_run() {
     let mut config = configuration(bulk, 2_000_000, 20, TcpConfig::default());
     config.classes[0].sources = 3;
     config.warmup = 7 * SECOND + 1;
-    let goal = Goal { transfers: u64::MAX, until: 40 * SECOND };
-    let rows = |course: bool| {
+    let run_limit = RunLimit { transfers: u64::MAX, until: 40 * SECOND };
+    let rows = |time_series: bool| {
         let mut config = config.clone();
-        config.probes.course = course;
+        config.probes.time_series = time_series;
         let mut run = simulation(&config);
-        assert_eq!(run.advance(goal, &mut Watch::none()), Stop::Done);
-        let probes = run.settle().unwrap();
-        (probes.counters.rows(), probes.course.rows(), probes.occupancy.lifetime_integral())
+        assert_eq!(run.advance(run_limit, &mut Watch::none()), StopReason::Done);
+        let probes = run.flush().unwrap();
+        (probes.counters.rows(), probes.time_series.rows(), probes.occupancy.lifetime_integral())
     };
-    let (with, course, held) = rows(true);
+    let (with, time_series, held) = rows(true);
     assert_eq!(with, rows(false).0);
     let width = 6;
-    let ends: Vec<&[u64]> = course.chunks(width).collect();
+    let ends: Vec<&[u64]> = time_series.chunks(width).collect();
     assert!(ends.len() > 256, "{}", ends.len());
     assert_eq!((ends[0], ends[ends.len() - 1][0]), (&[0; 6][..], 40 * SECOND));
     assert_eq!(ends[ends.len() - 1][1], held);

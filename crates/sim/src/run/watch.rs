@@ -21,7 +21,7 @@ impl<'a> Watch<'a> {
         Self { report: Some(report), stop, ..Self::none() }
     }
 
-    /// Lets a run go on to its goal.
+    /// Lets a run go on to its run_limit.
     #[must_use]
     pub fn none() -> Self {
         Self { stop: &NEVER, report: None, events_left: EVENTS_BETWEEN_REPORTS }
@@ -29,7 +29,7 @@ impl<'a> Watch<'a> {
 
     /// Counts an event; returns false if the run should stop.
     #[inline(always)]
-    pub fn goes_on(&mut self, share: impl FnOnce() -> f64) -> bool {
+    pub fn should_continue(&mut self, share: impl FnOnce() -> f64) -> bool {
         self.events_left -= 1;
         if self.events_left == 0 {
             self.report(share);

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::{Shown, TcpProbe};
+use crate::probe::{CapturedHeader, TcpProbe};
 use crate::random::{Draws, Named, Purpose, Stream};
 use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
@@ -268,9 +268,9 @@ impl SendingEnd for AnySender {
         self.headers.take_any(label, &mut self.spare);
     }
 
-    fn shown(&self, label: Label) -> Shown {
+    fn shown(&self, label: Label) -> CapturedHeader {
         let header = self.headers.of(label);
-        header.map_or_else(Shown::default, |header| header.shown(label.ecn()))
+        header.map_or_else(CapturedHeader::default, |header| header.shown(label.ecn()))
     }
 
     #[inline(always)]
@@ -460,8 +460,8 @@ impl ReceivingEnd for AnyReceiver {
         self.headers.take(label).unwrap_or(&AckHeader::NONE)
     }
 
-    fn shown(&self, label: Label) -> Shown {
-        self.headers.of(label).map_or_else(Shown::default, AckHeader::shown)
+    fn shown(&self, label: Label) -> CapturedHeader {
+        self.headers.of(label).map_or_else(CapturedHeader::default, AckHeader::shown)
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@ use super::cc::CongestionControl;
 use super::{Arrival, Receiver, Sender, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::{Shown, TcpProbe};
+use crate::probe::{CapturedHeader, TcpProbe};
 
 /// The end that sends: times and acknowledgements go in, what to send comes out.
 pub trait SendingEnd: Default {
@@ -130,8 +130,8 @@ pub trait SendingEnd: Default {
     fn lose_header(&mut self, _label: Label) {}
 
     /// What captures show of a data packet with this label, which is on its way.
-    fn shown(&self, _label: Label) -> Shown {
-        Shown::default()
+    fn shown(&self, _label: Label) -> CapturedHeader {
+        CapturedHeader::default()
     }
 
     /// When a packet that is paced may be sent, [`NEVER`] if none waits: then it is to be polled.
@@ -246,8 +246,8 @@ pub trait ReceivingEnd: Default {
     fn take_header(&mut self, label: Label) -> &Self::AckHeader;
 
     /// What captures show of an acknowledgement with this label, which is on its way.
-    fn shown(&self, _label: Label) -> Shown {
-        Shown::default()
+    fn shown(&self, _label: Label) -> CapturedHeader {
+        CapturedHeader::default()
     }
 
     /// As [`SendingEnd::fetch`].

@@ -2,14 +2,14 @@
 
 mod coupling;
 mod distribution;
-mod excess;
-mod first;
-mod inverse;
+mod residual;
+mod start;
+mod survival;
 
 pub use coupling::Coupling;
 pub use distribution::Distribution;
-pub use first::{First, first};
-pub(crate) use inverse::{above, deviate};
+pub use start::{SourceStart, draw_start};
+pub(crate) use survival::{above, deviate};
 
 use crate::random::Stream;
 use serde::Deserialize;

@@ -85,7 +85,7 @@ impl HopChain {
         let forward = stages.len();
         stages.extend(config.return_link.as_ref().map(|link| Stage {
             delay: 0,
-            kind: StageKind::Shared(Box::new(SharedHop::of_return(
+            kind: StageKind::Shared(Box::new(SharedHop::new_return_link(
                 link,
                 config,
                 replication,
@@ -138,15 +138,15 @@ impl HopChain {
     }
 
     /// Tells the counters what has left by `now`.
-    pub(crate) fn settle(&mut self, now: Nanos, probes: &mut Probes) {
+    pub(crate) fn advance_to(&mut self, now: Nanos, probes: &mut Probes) {
         let (forward, late) = (self.forward, self.acks.late);
         for (at, (stage, counters)) in self.stages.iter_mut().zip(&mut probes.hops).enumerate() {
             match &mut stage.kind {
                 StageKind::Shared(hop) if at == forward => {
-                    hop.settle(now.saturating_sub(late), counters)
+                    hop.advance_to(now.saturating_sub(late), counters)
                 }
-                StageKind::Shared(hop) => hop.settle(now, counters),
-                StageKind::PerSource(hop) => hop.settle(counters),
+                StageKind::Shared(hop) => hop.advance_to(now, counters),
+                StageKind::PerSource(hop) => hop.report_cross_traffic(counters),
                 StageKind::Bottleneck => {}
             }
         }

@@ -167,7 +167,7 @@ impl PerSourceHop {
     }
 
     /// Tells the counters of the cross traffic.
-    pub fn settle(&self, counters: &mut HopCounters) {
+    pub fn report_cross_traffic(&self, counters: &mut HopCounters) {
         let Some(hop) = self.others.as_ref().and_then(|others| others.hop.as_ref()) else { return };
         for stream in hop.streams() {
             let lost = stream.load * hop.loss_ratio();

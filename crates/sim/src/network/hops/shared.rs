@@ -31,7 +31,7 @@ impl SharedHop {
     }
 
     /// The return link, which is a stage after those of the forward path.
-    pub(super) fn of_return(
+    pub(super) fn new_return_link(
         link: &ReturnConfig,
         run: &RunConfig,
         replication: u32,
@@ -139,10 +139,10 @@ impl SharedHop {
         self.queue.held()
     }
 
-    pub(super) fn settle(&mut self, now: Nanos, counters: &mut HopCounters) {
-        self.queue.settle(now, counters);
+    pub(super) fn advance_to(&mut self, now: Nanos, counters: &mut HopCounters) {
+        self.queue.advance_to(now, counters);
         counters.queue_held(self.held(), now);
-        counters.load.tell(self.queue.carried(now));
+        counters.load.set_total(self.queue.carried(now));
     }
 
     pub(super) fn restart(&mut self) {

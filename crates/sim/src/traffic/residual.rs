@@ -10,7 +10,7 @@ use libm::{exp, log, pow, sqrt};
 
 impl Distribution {
     /// Draws what is left. An empirical distribution takes a time proportional to its length.
-    pub fn draw_excess(&self, stream: &mut Stream) -> f64 {
+    pub fn draw_residual(&self, stream: &mut Stream) -> f64 {
         let u = stream.unit();
         match self {
             Self::Exponential { minimum, scale } => {
@@ -100,7 +100,7 @@ mod tests {
         let mut stream = Stream::named(1, 0, 0, Purpose::OffTime);
         let n = 400_000;
         let draws: Vec<f64> = (0..n).map(|_| distribution.draw(&mut stream)).collect();
-        let left: Vec<f64> = (0..n).map(|_| distribution.draw_excess(&mut stream)).collect();
+        let left: Vec<f64> = (0..n).map(|_| distribution.draw_residual(&mut stream)).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let squares: Vec<f64> = draws.iter().map(|x| x * x).collect();
         let wanted = mean(&squares) / (2.0 * mean(&draws));

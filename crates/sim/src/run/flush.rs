@@ -15,15 +15,15 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     ///
     /// # Errors
     /// [`Unbalanced`] if not.
-    pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
-        self.settle_queue();
-        self.settle_flows();
-        self.settle_delivered();
+    pub fn flush(&mut self) -> Result<&Probes, Unbalanced> {
+        self.flush_queue();
+        self.flush_flows();
+        self.flush_delivered();
         let network = &mut self.network;
         // On a copy: a death before now may still be told.
         network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
-        network.probes.close_course(network.now, true);
+        network.probes.close_time_series(network.now, true);
         let in_flight = network.event_queue.count(|packet| packet.kind().is_data())
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
@@ -46,18 +46,18 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         Ok(&network.probes)
     }
 
-    pub(super) fn settle_queue(&mut self) {
+    pub(super) fn flush_queue(&mut self) {
         let Network { queue, probes, hop_chain, now, .. } = &mut self.network;
-        queue.settle(*now, probes);
+        queue.advance_to(*now, probes);
         probes.occupancy.held(queue.held(), *now);
-        probes.load.tell(queue.carried(*now));
+        probes.load.set_total(queue.carried(*now));
         if HAS_HOPS {
-            hop_chain.settle(*now, probes);
+            hop_chain.advance_to(*now, probes);
         }
     }
 
     /// Tells the counters of endless flows, up to the time up to which senders have been asked.
-    pub(super) fn settle_flows(&mut self) {
+    pub(super) fn flush_flows(&mut self) {
         if !self.paths.iter().any(|path| path.progress.is_endless()) {
             return;
         }
@@ -83,7 +83,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     }
 
     /// Tells what flows had delivered by times at which nothing arrived afterwards.
-    fn settle_delivered(&mut self) {
+    fn flush_delivered(&mut self) {
         let Network { probes, now, .. } = &mut self.network;
         if probes.delivered.is_idle() {
             return;

@@ -15,7 +15,7 @@ fn begins_active(share: f64, place: usize, scaled: bool, stream: &mut Stream) ->
 
 /// How a source begins; times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum First {
+pub enum SourceStart {
     /// It sends after that: what is left of a file, so many packets, or 0 where that is drawn then.
     Sends {
         /// When it does.
@@ -34,30 +34,32 @@ pub enum First {
 
 /// How a source begins; `None` if it does not by itself. `place` counts the sources of its class.
 #[must_use]
-pub fn first(
+pub fn draw_start(
     traffic: &Traffic,
     place: usize,
     scaled: bool,
     off_times: &mut Stream,
     sizes: &mut Stream,
-) -> Option<First> {
+) -> Option<SourceStart> {
     Some(match traffic {
         Traffic::OnOff { size, begin: Begin::Equilibrium { active, within }, .. }
             if begins_active(*active, place, scaled, off_times) =>
         {
-            let left = libm::ceil(size.draw_excess(sizes));
+            let left = libm::ceil(size.draw_residual(sizes));
             let after = Distribution::Uniform { low: 0.0, high: *within }.draw(off_times);
-            First::Sends { after, size: Rounding::Nearest.file(left).packets }
+            SourceStart::Sends { after, size: Rounding::Nearest.file(left).packets }
         }
         // As much of an OFF time is over as is left of it: the two have the same distribution.
         Traffic::OnOff { off, begin: Begin::Equilibrium { .. }, .. } => {
-            let left = off.draw_excess(off_times);
-            First::Off { left, over: left }
+            let left = off.draw_residual(off_times);
+            SourceStart::Off { left, over: left }
         }
         Traffic::OnOff { off, begin: Begin::Off, .. } => {
-            First::Off { left: off.draw(off_times), over: 0.0 }
+            SourceStart::Off { left: off.draw(off_times), over: 0.0 }
         }
-        Traffic::Bulk { start, .. } => First::Sends { after: start.of(place, off_times), size: 0 },
+        Traffic::Bulk { start, .. } => {
+            SourceStart::Sends { after: start.of(place, off_times), size: 0 }
+        }
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
     })
 }

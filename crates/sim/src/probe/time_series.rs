@@ -12,14 +12,14 @@ const CELLS: [ClassCell; 4] =
 const LINK_COLUMNS: usize = 2;
 
 /// No more slots than this are kept; then each two become one.
-const MOST_SLOTS: usize = 512;
+const MAX_SLOTS: usize = 512;
 /// The first slots are this long.
 const FIRST_SLOT: Nanos = 1_000_000;
 
 /// Sums since the beginning of a run at the ends of equal slots, 256 to 512 of them however long it
 /// gets.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct TimeSeries {
     slot: Nanos,
     next: Nanos,
     /// What the counters had when the warm-up was over, and they began anew.
@@ -28,7 +28,7 @@ pub struct Course {
     last: Vec<u64>,
 }
 
-impl Course {
+impl TimeSeries {
     /// Of so many classes; nothing is kept unless it is `kept`.
     #[must_use]
     pub fn new(classes: usize, kept: bool) -> Self {
@@ -50,7 +50,7 @@ impl Course {
     /// The most bytes that are kept of so many classes.
     #[must_use]
     pub fn bytes(classes: usize) -> usize {
-        (MOST_SLOTS + 1) * (LINK_COLUMNS + classes * CELLS.len()) * size_of::<u64>()
+        (MAX_SLOTS + 1) * (LINK_COLUMNS + classes * CELLS.len()) * size_of::<u64>()
     }
 
     /// When the slot that is open ends, [`NEVER`] where nothing is kept.
@@ -94,7 +94,7 @@ impl Course {
         if last {
             return;
         }
-        if self.ends.len() == MOST_SLOTS * width {
+        if self.ends.len() == MAX_SLOTS * width {
             every_second(&mut self.ends, width);
             self.slot *= 2;
         }
@@ -108,9 +108,9 @@ fn of_cell(counters: &Counters, at: usize) -> u64 {
 }
 
 impl Probes {
-    /// Closes a slot of the course, or the last one wherever the run ended.
-    pub fn close_course(&mut self, now: Nanos, last: bool) {
-        self.course.close(now, self.occupancy.lifetime_integral(), &self.counters, last);
+    /// Closes a slot of the time_series, or the last one wherever the run ended.
+    pub fn close_time_series(&mut self, now: Nanos, last: bool) {
+        self.time_series.close(now, self.occupancy.lifetime_integral(), &self.counters, last);
     }
 }
 
@@ -120,19 +120,19 @@ mod tests {
 
     #[test]
     fn slots_stay_equal_and_few_while_a_run_grows() {
-        let (mut course, mut counters) = (Course::new(2, true), Counters::new(2, 1));
+        let (mut time_series, mut counters) = (TimeSeries::new(2, true), Counters::new(2, 1));
         for _ in 0..5000 {
-            let end = course.slot_ends();
-            let told = course.before[CELLS.len()] + counters.of_class(1, ClassCell::Delivered);
+            let end = time_series.slot_ends();
+            let told = time_series.before[CELLS.len()] + counters.of_class(1, ClassCell::Delivered);
             counters.add(1, ClassCell::Delivered, end - told);
             if end % 7 == 0 {
-                course.keep(&counters);
+                time_series.keep(&counters);
                 counters.begin(end);
             }
-            course.close(end, 3 * end, &counters, false);
+            time_series.close(end, 3 * end, &counters, false);
         }
-        course.close(course.next - 1, 3 * (course.next - 1), &counters, true);
-        let (width, rows) = (course.width(), course.rows());
+        time_series.close(time_series.next - 1, 3 * (time_series.next - 1), &counters, true);
+        let (width, rows) = (time_series.width(), time_series.rows());
         let rows: Vec<&[u64]> = rows.chunks(width).collect();
         assert!((258..=514).contains(&rows.len()), "{}", rows.len());
         let slot = rows[1][0];
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_unless_it_is_asked() {
-        let (mut course, counters) = (Course::new(2, false), Counters::new(2, 1));
-        course.close(1, 1, &counters, false);
-        course.keep(&counters);
-        course.close(1, 1, &counters, true);
-        assert_eq!((course.slot_ends(), course.rows()), (NEVER, vec![0, 0]));
+        let (mut time_series, counters) = (TimeSeries::new(2, false), Counters::new(2, 1));
+        time_series.close(1, 1, &counters, false);
+        time_series.keep(&counters);
+        time_series.close(1, 1, &counters, true);
+        assert_eq!((time_series.slot_ends(), time_series.rows()), (NEVER, vec![0, 0]));
     }
 }
