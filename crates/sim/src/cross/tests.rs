@@ -418,7 +418,7 @@ fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     ] {
         for (each, of_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
             let queue = crossed(fair(drop, ties), 30, &[ArrivalProcess::Poisson { rate: 3000.0 }]);
-            let (found, of_others) = shares(queue.among(each));
+            let (found, of_others) = shares(queue.with_scale(each));
             for (found, wanted) in
                 found.into_iter().chain([of_others]).zip([of_source, 100.0, of_stream])
             {

@@ -53,7 +53,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             Verdict::Departs { leaves, found } => {
                 self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, found);
-                if (S::POLLS || Q::DROPS_HELD_PACKETS) && self.keeps_waits {
+                if (S::POLLS || Q::DROPS_HELD_PACKETS) && self.records_waits {
                     let waited = (leaves - self.now).saturating_sub(path.service);
                     self.probes.passed(&source.record, Passed { waited, marked: false });
                 }

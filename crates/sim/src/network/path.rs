@@ -110,7 +110,9 @@ impl Path {
     fn set_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
         modern.syn_bytes = config.ack_bytes;
-        if modern.stack.receiving.reading == Reading::EachPacket && config.brings_many(class) {
+        if modern.stack.receiving.reading == Reading::EachPacket
+            && config.allows_simultaneous_arrivals(class)
+        {
             modern.stack.receiving.reading = Reading::EachInstant;
         }
         modern.closes = class.traffic.closes();

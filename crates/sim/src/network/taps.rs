@@ -46,7 +46,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: &Packet,
         shown: CapturedHeader,
     ) {
-        let settled = self.now.saturating_sub(self.latest);
+        let settled = self.now.saturating_sub(self.max_report_delay);
         self.probes.capture(tap, record.class(), at, packet, shown, settled);
     }
 }

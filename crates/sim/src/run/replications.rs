@@ -174,7 +174,7 @@ where
 /// Returns true if other packets than those of the sources come to the bottleneck, or if theirs have
 /// several lengths.
 fn needs_any_queue(config: &RunConfig) -> bool {
-    !config.cross_at(config.before.len()).is_empty() || config.has_own_lengths()
+    !config.cross_at(config.before.len()).is_empty() || config.has_several_lengths()
 }
 
 /// The bottleneck's queue, whatever it is and whatever else comes there.
@@ -183,7 +183,7 @@ pub(super) fn any_queue(config: &RunConfig, number: u32) -> CrossTrafficQueue {
     let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
     let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
     let crossed = config.cross_at(config.before.len());
-    CrossTrafficQueue::new(queue, &crossed, config.seed, number).among(config.scale())
+    CrossTrafficQueue::new(queue, &crossed, config.seed, number).with_scale(config.scale())
 }
 
 /// Watches a run from another thread: how far it is, and whether it should stop.

@@ -29,7 +29,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
         debug_assert!(HAS_TAPS || !config.is_watched(), "made without taps");
         debug_assert!(HAS_HOPS || !config.has_stages(), "made without hops");
-        debug_assert!(Q::ANY_LENGTH || !config.has_own_lengths(), "made for one length");
+        debug_assert!(Q::ANY_LENGTH || !config.has_several_lengths(), "made for one length");
         let class_of = class_of(&config.classes);
         let mut paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
@@ -39,7 +39,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             path.set_noise(config, at, replication);
         }
         let answers = paths.iter().map(|path| path.answer_to_event);
-        network.latest = answers.fold(network.sender_lookahead, Nanos::max);
+        network.max_report_delay = answers.fold(network.sender_lookahead, Nanos::max);
         Self {
             boundary: config.warmup.min(network.probes.time_series.slot_ends()),
             network,
@@ -47,9 +47,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             first_of_class: first_of_class(&config.classes),
             max_sources: class_of.len() + MAX_CONCURRENT,
             class_of,
-            begun: false,
+            has_all_sources: false,
             acked_before: vec![0; config.classes.len()],
-            nothing: SourceRecord::default(),
+            missing_record: SourceRecord::default(),
             paths,
             warmup: config.warmup,
             measuring: false,
@@ -65,7 +65,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     /// Makes the sources that are still to be made, and their first events; says whether all are
     /// there, or the watcher stopped it.
     pub(super) fn make_sources(&mut self, watch: &mut Watch<'_>) -> bool {
-        if self.begun {
+        if self.has_all_sources {
             return true;
         }
         self.sources.reserve_exact(self.class_of.len() - self.sources.len());
@@ -78,7 +78,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         }
         self.network.begin_populations();
         self.schedule_transfers();
-        self.begun = true;
+        self.has_all_sources = true;
         true
     }
 
@@ -164,7 +164,7 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
         now: 0,
         sender_lookahead,
         return_lookahead,
-        latest: 0,
+        max_report_delay: 0,
         limit: 0,
         wanted: u64::MAX,
         ingress_waiting: Waiting::default(),
@@ -180,7 +180,7 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
         access_loss: AccessLoss::new(config, class_of, replication),
         probes: probes(config, return_lookahead),
         watched: config.is_watched(),
-        keeps_waits: config.keeps_waits(),
+        records_waits: config.records_waits(),
         varying_rates: config.has_varying_rates(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),

@@ -171,7 +171,7 @@ impl PerSourceHop {
         let Some(hop) = self.others.as_ref().and_then(|others| others.hop.as_ref()) else { return };
         for stream in hop.streams() {
             let lost = stream.load * hop.loss_ratio();
-            let of_stream = counters.cross.of(stream.place);
+            let of_stream = counters.cross.of(stream.index);
             of_stream.rates = stream.rates;
             of_stream.fluid = FluidSums { series: 1, load: stream.load, lost };
         }

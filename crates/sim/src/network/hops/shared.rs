@@ -24,7 +24,7 @@ impl SharedHop {
         let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
         let queue = CrossTrafficQueue::new(queue, &run.cross_at(stage), run.seed, replication);
         Self {
-            queue: queue.among(run.scale()),
+            queue: queue.with_scale(run.scale()),
             link: transmitter(hop.rate_bps, run.packet_bytes),
             loss: hop.loss.map(|loss| LinkLosses::new(loss, stream(Purpose::HopLoss))),
         }
