@@ -1,9 +1,9 @@
-//! Cross traffic: it takes room and time at a hop, and has no sender that needs_sender_events.
+//! Cross traffic: packets that occupy buffer space and link time at a hop and do not react to
+//! congestion.
 //!
-//! A stream is an arrival process. Where packets of all sources meet, its packets meet them too
-//! ([`CrossTrafficQueue`]) and vanish when they have left; a stream is one flow there. At a hop that each
-//! source has to itself there is a stream for each, as a rate that is constant in each bin
-//! ([`FluidHop`]).
+//! A stream is an arrival process. At a shared hop its packets enter the queue as one flow and are
+//! discarded after the hop ([`CrossTrafficQueue`]). At a per-source hop each source has a separate
+//! stream, modelled as a rate that is constant per time bin ([`FluidHop`]).
 
 mod fluid;
 mod fractional;

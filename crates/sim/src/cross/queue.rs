@@ -144,8 +144,8 @@ impl QueueDiscipline for CrossTrafficQueue {
     ) -> Verdict {
         let packet = self.to_inner(packet);
         match self.queue.offer(now, &packet, link, probe) {
-            Verdict::Held { found, evicted: Some(packet) } => {
-                Verdict::Held { found, evicted: self.count_drop(now, packet, probe) }
+            Verdict::Held { backlog, evicted: Some(packet) } => {
+                Verdict::Held { backlog, evicted: self.count_drop(now, packet, probe) }
             }
             verdict => verdict,
         }

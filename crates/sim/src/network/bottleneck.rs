@@ -50,17 +50,17 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             return self.dropped_at_bottleneck(source, packet, true);
         }
         match self.offer::<S>(path, &packet) {
-            Verdict::Departs { leaves, found } => {
+            Verdict::Departs { leaves, backlog } => {
                 self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
-                self.probes.arrived(&source.record, &packet, found);
+                self.probes.arrived(&source.record, &packet, backlog);
                 if (S::POLLS || Q::DROPS_HELD_PACKETS) && self.records_waits {
                     let waited = (leaves - self.now).saturating_sub(path.service);
                     self.probes.passed(&source.record, Passed { waited, marked: false });
                 }
                 self.leave_bottleneck(source, path, leaves, packet);
             }
-            Verdict::Held { found, evicted } => {
-                self.probes.arrived(&source.record, &packet, found);
+            Verdict::Held { backlog, evicted } => {
+                self.probes.arrived(&source.record, &packet, backlog);
                 self.held(evicted);
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
