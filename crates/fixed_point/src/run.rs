@@ -266,7 +266,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             self.probes.snapshot(now, false);
         }
         if self.step == self.asked.steps {
-            self.boundary = self.probes.reference.counters.slot_ends();
+            self.boundary = self.probes.reference.counters.slot_end();
         }
         self.limit = self.boundary.min(goal.until);
         false

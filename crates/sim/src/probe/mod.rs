@@ -244,7 +244,7 @@ impl Probes {
     /// Creates the probes for the given numbers of classes and hops.
     #[must_use]
     pub fn new(config: &ProbeConfig, classes: usize, hops: usize) -> Self {
-        let (block, least) = (config.goodput_packets, config.goodput_least);
+        let (block, threshold) = (config.goodput_packets, config.goodput_least);
         Self {
             counters: Counters::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
@@ -260,11 +260,11 @@ impl Probes {
             on_times: vec![LogHistogram::default(); classes],
             rates: vec![LogHistogram::default(); classes],
             waits: LogHistogram::default(),
-            goodput: GoodputCounters::new(block, least),
+            goodput: GoodputCounters::new(block, threshold),
             transfers: TransferCounters::default(),
             delivered: DeliveredCounters::new(&config.report_at),
             time_series: TimeSeries::new(classes, config.time_series),
-            trace: config.trace_points.map_or_else(Trace::default, Trace::of),
+            trace: config.trace_points.map_or_else(Trace::default, Trace::with_limit),
             captures: config
                 .captures
                 .iter()
@@ -277,7 +277,7 @@ impl Probes {
 
     /// Resets all sums at the end of the warm-up; transfers in progress continue.
     pub fn begin_measurement(&mut self, now: Nanos) {
-        self.time_series.keep(&self.counters);
+        self.time_series.save(&self.counters);
         self.counters.begin(now);
         self.population.begin(now);
         self.occupancy.begin(now);

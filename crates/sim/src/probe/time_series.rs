@@ -1,71 +1,71 @@
-//! A run over time, for figures: from its beginning on, the warm-up included.
+//! Sums over time for plots, including the warm-up.
 
 use super::counters::every_second;
 use super::{CLASS_CELLS, ClassCell, Counters, Probes};
 use crate::clock::{NEVER, Nanos};
 
-/// What is told of each class, in this order.
+/// Cells recorded per class, in this order.
 const CELLS: [ClassCell; 4] =
     [ClassCell::Delivered, ClassCell::Lacking, ClassCell::RttSum, ClassCell::RttSamples];
 
-/// Columns before those of the classes: the time, and queue length times time modulo 2^64.
+/// Columns before those of the classes: time, and queue length integrated over time modulo 2^64.
 const LINK_COLUMNS: usize = 2;
 
-/// No more slots than this are kept; then each two become one.
+/// Maximum number of slots; then pairs of slots are merged.
 const MAX_SLOTS: usize = 512;
-/// The first slots are this long.
+/// Initial length of a slot.
 const FIRST_SLOT: Nanos = 1_000_000;
 
-/// Sums since the beginning of a run at the ends of equal slots, 256 to 512 of them however long it
-/// gets.
+/// Sums since the start of a run, at the ends of equally long slots: 256 to 512 slots for runs of any
+/// length.
 #[derive(Clone, Debug)]
 pub struct TimeSeries {
     slot: Nanos,
     next: Nanos,
-    /// What the counters had when the warm-up was over, and they began anew.
+    /// Values of the counters at the end of the warm-up, when they were reset.
     before: Vec<u64>,
     ends: Vec<u64>,
     last: Vec<u64>,
 }
 
 impl TimeSeries {
-    /// Of so many classes; nothing is kept unless it is `kept`.
+    /// Creates an empty time series, which records nothing unless `is_enabled`.
     #[must_use]
-    pub fn new(classes: usize, kept: bool) -> Self {
+    pub fn new(classes: usize, is_enabled: bool) -> Self {
         Self {
             slot: FIRST_SLOT,
-            next: if kept { FIRST_SLOT } else { NEVER },
-            before: vec![0; if kept { classes * CELLS.len() } else { 0 }],
+            next: if is_enabled { FIRST_SLOT } else { NEVER },
+            before: vec![0; if is_enabled { classes * CELLS.len() } else { 0 }],
             ends: Vec::new(),
             last: Vec::new(),
         }
     }
 
-    /// The names of the columns of a class.
+    /// Names of the columns of a class.
     #[must_use]
     pub fn cells() -> [&'static str; CELLS.len()] {
         CELLS.map(|cell| CLASS_CELLS[cell as usize])
     }
 
-    /// The most bytes that are kept of so many classes.
+    /// Maximum memory in bytes for the given number of classes.
     #[must_use]
-    pub fn bytes(classes: usize) -> usize {
+    pub fn max_bytes(classes: usize) -> usize {
         (MAX_SLOTS + 1) * (LINK_COLUMNS + classes * CELLS.len()) * size_of::<u64>()
     }
 
-    /// When the slot that is open ends, [`NEVER`] where nothing is kept.
+    /// End of the current slot; [`NEVER`] if disabled.
     #[must_use]
-    pub fn slot_ends(&self) -> Nanos {
+    pub fn slot_end(&self) -> Nanos {
         self.next
     }
 
-    /// Columns of a row.
+    /// Number of columns.
     #[must_use]
     pub fn width(&self) -> usize {
         LINK_COLUMNS + self.before.len()
     }
 
-    /// The sums at the beginning, at the end of each slot, and wherever the run ended.
+    /// Sums at the start, at the end of each slot, and at the end of the run.
     #[must_use]
     pub fn rows(&self) -> Vec<u64> {
         let mut rows = vec![0; self.width()];
@@ -74,10 +74,10 @@ impl TimeSeries {
         rows
     }
 
-    /// The counters begin anew.
-    pub(super) fn keep(&mut self, counters: &Counters) {
-        for (at, before) in self.before.iter_mut().enumerate() {
-            *before += of_cell(counters, at);
+    /// Stores the values of the counters before they are reset.
+    pub(super) fn save(&mut self, counters: &Counters) {
+        for (column, before) in self.before.iter_mut().enumerate() {
+            *before += cell(counters, column);
         }
     }
 
@@ -90,7 +90,7 @@ impl TimeSeries {
         let rows = if last { &mut self.last } else { &mut self.ends };
         rows.extend([now, queue]);
         let sums = self.before.iter().enumerate();
-        rows.extend(sums.map(|(at, before)| before + of_cell(counters, at)));
+        rows.extend(sums.map(|(column, before)| before + cell(counters, column)));
         if last {
             return;
         }
@@ -102,13 +102,13 @@ impl TimeSeries {
     }
 }
 
-/// The sum in a column of the classes.
-fn of_cell(counters: &Counters, at: usize) -> u64 {
-    counters.of_class(at / CELLS.len(), CELLS[at % CELLS.len()])
+/// Counter of a class column.
+fn cell(counters: &Counters, column: usize) -> u64 {
+    counters.of_class(column / CELLS.len(), CELLS[column % CELLS.len()])
 }
 
 impl Probes {
-    /// Closes a slot of the time_series, or the last one wherever the run ended.
+    /// Closes a slot of the time series, or the `last` slot at the end of the run.
     pub fn close_time_series(&mut self, now: Nanos, last: bool) {
         self.time_series.close(now, self.occupancy.lifetime_integral(), &self.counters, last);
     }
@@ -119,14 +119,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_stay_equal_and_few_while_a_run_grows() {
+    fn slots_are_equal_and_limited_in_long_runs() {
         let (mut time_series, mut counters) = (TimeSeries::new(2, true), Counters::new(2, 1));
         for _ in 0..5000 {
-            let end = time_series.slot_ends();
-            let told = time_series.before[CELLS.len()] + counters.of_class(1, ClassCell::Delivered);
-            counters.add(1, ClassCell::Delivered, end - told);
+            let end = time_series.slot_end();
+            let recorded =
+                time_series.before[CELLS.len()] + counters.of_class(1, ClassCell::Delivered);
+            counters.add(1, ClassCell::Delivered, end - recorded);
             if end % 7 == 0 {
-                time_series.keep(&counters);
+                time_series.save(&counters);
                 counters.begin(end);
             }
             time_series.close(end, 3 * end, &counters, false);
@@ -143,11 +144,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_unless_it_is_asked() {
+    fn disabled_time_series_records_nothing() {
         let (mut time_series, counters) = (TimeSeries::new(2, false), Counters::new(2, 1));
         time_series.close(1, 1, &counters, false);
-        time_series.keep(&counters);
+        time_series.save(&counters);
         time_series.close(1, 1, &counters, true);
-        assert_eq!((time_series.slot_ends(), time_series.rows()), (NEVER, vec![0, 0]));
+        assert_eq!((time_series.slot_end(), time_series.rows()), (NEVER, vec![0, 0]));
     }
 }

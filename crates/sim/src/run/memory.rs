@@ -38,8 +38,11 @@ pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
         LINK_CELLS.len() + config.classes.len() * CLASS_CELLS.len() + rows * SIZE_CELLS.len();
     let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64;
     let reported = sources * (config.probes.report_at.len() * size_of::<u32>()) as u64;
-    let time_series =
-        if config.probes.time_series { TimeSeries::bytes(config.classes.len()) as u64 } else { 0 };
+    let time_series = if config.probes.time_series {
+        TimeSeries::max_bytes(config.classes.len()) as u64
+    } else {
+        0
+    };
     let each = time_series
         + sources * (source as u64 + BYTES_PER_SOURCE)
         + reported

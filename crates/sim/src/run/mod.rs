@@ -149,7 +149,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
 
     /// End of the warm-up or of the current slot of the counters.
     fn slot_end(&self) -> Nanos {
-        if self.measuring { self.network.probes.counters.slot_ends() } else { self.warmup }
+        if self.measuring { self.network.probes.counters.slot_end() } else { self.warmup }
     }
 
     /// Handles the end of the run, of a slot, or of the warm-up, when no event is due before it. Returns
@@ -166,13 +166,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         self.network.now = self.boundary;
         self.flush_queue();
         let now = self.network.now;
-        if now == self.network.probes.time_series.slot_ends() {
+        if now == self.network.probes.time_series.slot_end() {
             self.network.probes.close_time_series(now, false);
         }
         if now == self.slot_end() {
             self.close_slot(run_limit, now);
         }
-        self.boundary = self.slot_end().min(self.network.probes.time_series.slot_ends());
+        self.boundary = self.slot_end().min(self.network.probes.time_series.slot_end());
         self.network.limit = self.boundary.min(run_limit.until);
         false
     }

@@ -41,7 +41,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         let answers = paths.iter().map(|path| path.answer_to_event);
         network.max_report_delay = answers.fold(network.sender_lookahead, Nanos::max);
         Self {
-            boundary: config.warmup.min(network.probes.time_series.slot_ends()),
+            boundary: config.warmup.min(network.probes.time_series.slot_end()),
             network,
             sources: Vec::new(),
             first_of_class: first_of_class(&config.classes),
