@@ -13,32 +13,32 @@ use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// A receiver's answer, sent so that it has reached the return bottleneck `return_lookahead`
-    /// ago unless its own link was still busy with the answer before.
+    /// Sends an acknowledgement, which reached the return bottleneck `return_lookahead` ago unless the
+    /// egress link was still busy with the previous one.
     #[inline(always)]
     pub(crate) fn acknowledge<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         ack: Packet,
-        told: &AckHeaderOf<S>,
+        header: &AckHeaderOf<S>,
     ) {
         let reached = self.now - self.return_lookahead;
         source.return_free = reached.max(source.return_free + path.egress.ack_time);
         if source.return_free == reached {
             if HAS_TAPS || HAS_HOPS || !S::POLLS {
-                let ack = keep(source, ack, told);
+                let ack = store_header(source, ack, header);
                 self.send_back(source, path, reached, ack, false);
             } else {
-                self.send_back_directly(source, path, reached, ack, told);
+                self.send_back_directly(source, path, reached, ack, header);
             }
         } else {
-            let ack = keep(source, ack, told);
+            let ack = store_header(source, ack, header);
             self.wait_for_return(source, path, reached, ack);
         }
     }
 
-    /// Two answers at a time. Neither is looked at before both are on their way.
+    /// Sends two acknowledgements. Neither is processed before both are sent.
     #[cold]
     pub(super) fn acknowledge_twice<S: SendingEnd>(
         &mut self,
@@ -47,14 +47,14 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         acks: [(Packet, AckHeaderOf<S>); 2],
     ) {
         let reached = self.now - self.return_lookahead;
-        let acks = acks.map(|(ack, told)| keep(source, ack, &told));
+        let acks = acks.map(|(ack, header)| store_header(source, ack, &header));
         for ack in acks {
             source.return_free = reached.max(source.return_free + path.egress.ack_time);
             self.wait_for_return(source, path, reached, ack);
         }
     }
 
-    /// An answer is sent whose own link is free later than it would have to be.
+    /// Schedules an acknowledgement that waits for its access link.
     #[inline(always)]
     fn wait_for_return<S: SendingEnd>(
         &mut self,
@@ -68,8 +68,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.event_queue.schedule(Place::Return, source.record.class(), due, ack);
     }
 
-    /// Over the return path, where nothing looks at what it carries on its way. Mostly it is at its
-    /// sender before anything else happens; then what it carries need not be kept.
+    /// Sends an acknowledgement over the return path without taps. Usually it reaches its sender before
+    /// any other event; then its header need not be stored.
     #[inline(always)]
     fn send_back_directly<S: SendingEnd>(
         &mut self,
@@ -77,7 +77,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         path: &Path,
         reached: Nanos,
         ack: Packet,
-        told: &AckHeaderOf<S>,
+        header: &AckHeaderOf<S>,
     ) {
         let leaves = self.return_link.transmit_next(reached);
         let due = self.sender_time(source, path, leaves);
@@ -85,16 +85,17 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             self.now = due;
             if source.connection == ack.connection() {
                 let Source { sender, record, .. } = source;
-                let sent = self.on_ack(sender, record, path, &ack, told);
+                let sent = self.on_ack(sender, record, path, &ack, header);
                 self.finish_or_send(source, path, ack, sent);
             }
         } else {
-            let ack = keep(source, ack, told);
+            let ack = store_header(source, ack, header);
             self.event_queue.schedule(Place::Sender, source.record.class(), due, ack);
         }
     }
 
-    /// The same for one that is kept; `waited` says whether its receiver's own link was busy.
+    /// Sends an acknowledgement whose header is stored; `waited` is true if it waited for its access
+    /// link.
     #[inline(always)]
     fn send_back<S: SendingEnd>(
         &mut self,
@@ -125,7 +126,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// When an acknowledgement that leaves the return bottleneck is looked at by its sender.
+    /// Time at which the sender processes an acknowledgement that leaves the return bottleneck at
+    /// `leaves`.
     #[inline(always)]
     fn sender_time<S: SendingEnd>(
         &self,
@@ -147,7 +149,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.send_back(source, path, self.now - self.return_lookahead, ack, true);
     }
 
-    /// An acknowledgement reaches its sender.
+    /// Processes an acknowledgement that reaches its sender.
     #[inline(always)]
     pub(crate) fn at_sender<S: SendingEnd>(
         &mut self,
@@ -157,19 +159,19 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     ) {
         self.pass(source, Tap::Sender, self.sender_now(), &ack);
         let Source { receiver, sender, record, connection, .. } = source;
-        let told = receiver.take_header(ack.label());
+        let header = receiver.take_header(ack.label());
         if *connection != ack.connection() {
             return;
         }
         let sent = if S::POLLS {
-            self.on_late_ack(sender, record, path, &ack, told)
+            self.on_late_ack(sender, record, path, &ack, header)
         } else {
-            self.on_ack(sender, record, path, &ack, told)
+            self.on_ack(sender, record, path, &ack, header)
         };
         self.finish_or_send(source, path, ack, sent);
     }
 
-    /// A sender that is polled hears one that was kept on its way, as few are.
+    /// Passes an acknowledgement with a stored header, which is rare, to a polled sender.
     #[inline(never)]
     fn on_late_ack<S: SendingEnd>(
         &mut self,
@@ -177,12 +179,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         record: &mut SourceRecord,
         path: &Path,
         ack: &Packet,
-        told: &AckHeaderOf<S>,
+        header: &AckHeaderOf<S>,
     ) -> Transmission {
-        self.on_ack(sender, record, path, ack, told)
+        self.on_ack(sender, record, path, ack, header)
     }
 
-    /// A sender hears an acknowledgement of its connection.
+    /// Passes an acknowledgement of the current connection to its sender.
     #[inline(always)]
     fn on_ack<S: SendingEnd>(
         &mut self,
@@ -190,14 +192,14 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         record: &mut SourceRecord,
         path: &Path,
         ack: &Packet,
-        told: &AckHeaderOf<S>,
+        header: &AckHeaderOf<S>,
     ) -> Transmission {
         let now = self.sender_now();
         let listener = &mut Listener::new(&mut self.probes, record, ack.source());
-        sender.on_ack(now, ack.number(), told, &path.tcp, listener)
+        sender.on_ack(now, ack.number(), header, &path.tcp, listener)
     }
 
-    /// The sender has heard it: its file is over, or it goes on.
+    /// Ends the transfer if the sender has finished; otherwise sends the next packets.
     #[inline(always)]
     fn finish_or_send<S: SendingEnd>(
         &mut self,
@@ -214,8 +216,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     }
 }
 
-/// Keeps at its receiver what an acknowledgement carries, until it arrives.
+/// Stores the header of an acknowledgement at its receiver until it arrives.
 #[inline(always)]
-fn keep<S: SendingEnd>(source: &mut Source<S>, ack: Packet, told: &AckHeaderOf<S>) -> Packet {
-    ack.with_label(source.receiver.keep(told, ack.label().serial()))
+fn store_header<S: SendingEnd>(
+    source: &mut Source<S>,
+    ack: Packet,
+    header: &AckHeaderOf<S>,
+) -> Packet {
+    ack.with_label(source.receiver.keep(header, ack.label().serial()))
 }

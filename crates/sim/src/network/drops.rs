@@ -1,4 +1,4 @@
-//! What becomes of a lost packet: it is counted, and its sender told where it has loss feedback.
+//! Lost packets: counters, and feedback to senders with instantaneous loss feedback.
 
 use super::Network;
 use super::path::Path;
@@ -40,7 +40,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.schedule_loss_feedback(self.now, source, packet);
     }
 
-    /// A packet is lost at a hop that is not the bottleneck.
+    /// Handles the loss of a packet at a hop other than the bottleneck.
     pub(crate) fn dropped_at_hop<S: SendingEnd>(
         &mut self,
         stage: usize,
@@ -55,8 +55,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.schedule_loss_feedback(at, source, packet);
     }
 
-    /// A packet that was counted on its arrival at the bottleneck is dropped there at `at`: it had
-    /// to leave the queue, or it was lost at random behind the link.
+    /// Handles the loss at `at` of a packet whose arrival at the bottleneck has been counted: dropped
+    /// from the queue, or lost at random behind the link.
     #[inline(never)]
     pub(crate) fn dropped_after_arrival<S: SendingEnd>(
         &mut self,
@@ -71,11 +71,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.schedule_loss_feedback(at, source, packet);
     }
 
-    /// Losses reach senders with `sender_lookahead`, as acknowledgements do.
+    /// Schedules the loss feedback, which reaches the sender with `sender_lookahead`, like an
+    /// acknowledgement.
     ///
-    /// Where a packet is lost at the moment at which it was sent, a sender with a full buffer
-    /// before it would send for ever at that moment, so the feedback comes when the bottleneck
-    /// could have sent a packet more.
+    /// If a packet is lost at the time of its transmission, a sender in front of a full buffer would
+    /// send indefinitely at that time. So the feedback is delayed by the transmission time of a packet
+    /// at the bottleneck.
     fn schedule_loss_feedback<S: SendingEnd>(
         &mut self,
         at: Nanos,
@@ -85,14 +86,14 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         if !S::LOSS_FEEDBACK {
             return;
         }
-        let at_once = at <= self.sender_now();
-        let late =
-            self.sender_lookahead + if at_once { self.link.time_when_idle().max(1) } else { 0 };
+        let is_immediate = at <= self.sender_now();
+        let late = self.sender_lookahead
+            + if is_immediate { self.link.time_when_idle().max(1) } else { 0 };
         let feedback = packet.with_label(Label::new(Kind::Loss, 0));
         self.event_queue.schedule(Place::Sender, source.record.class(), at + late, feedback);
     }
 
-    /// Loss feedback reaches its sender.
+    /// Processes loss feedback at its sender.
     pub(crate) fn on_loss_feedback<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -109,7 +110,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.send(source, path, feedback, sent);
     }
 
-    /// Tells sources of their packets that a queue held and then dropped.
+    /// Notifies sources of packets that queues dropped after accepting them.
     #[inline(always)]
     pub(crate) fn notify_drops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
         if Q::HOLDS_PACKETS && !self.dropped_from_queue.is_empty() {

@@ -1,19 +1,19 @@
-//! What happens next.
+//! Selection of the next event.
 //!
-//! This file alone compares what is pending of different kinds. At equal times this is the order:
+//! Only this file compares pending events of different kinds. At equal times, the order is:
 //!
-//! 1. a departure at another hop, of the first stage where there are several;
-//! 2. a departure from the bottleneck, where its queue holds packets until the link is free;
-//! 3. a cross packet at the bottleneck;
-//! 4. a cross packet at another hop, by stage;
-//! 5. a packet at another hop, by stage, then in the order of scheduling;
-//! 6. the agenda's: packets by [`Place`], then class, then timers (see `agenda/`).
+//! 1. departures at other hops, by stage;
+//! 2. departure from the bottleneck, if its queue holds packets until the link is free;
+//! 3. cross packet at the bottleneck;
+//! 4. cross packets at other hops, by stage;
+//! 5. packets at other hops, by stage, then in the order of scheduling;
+//! 6. the event queue: packets by [`Place`], then by class, then timers (see `event_queue/`).
 //!
-//! So a packet finds a queue as it is when whatever leaves at that moment has left. The agenda
-//! orders its own events, as it is made for that, and a queue its cross traffic.
+//! So packets that leave a queue at the same time as an arrival leave first. The event queue orders its
+//! own events, and each queue orders its cross traffic.
 //!
-//! It belongs to the network and not to the loop above it because a packet's stages ask, too: what
-//! [comes next](Network::is_next) in any case needs no event.
+//! This code is part of the network, not of the event loop, because the stages of a packet use it too:
+//! they skip the event if it would be [next](Network::is_next) anyway.
 
 use super::Network;
 use super::hops::{HopChain, SharedHop, StageKind};
@@ -24,21 +24,21 @@ use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-/// What happens next in a network.
+/// Next event of a network.
 pub(crate) enum Next {
-    /// Something at a hop beside the bottleneck.
+    /// An event at a hop other than the bottleneck.
     AtHop,
-    /// The bottleneck's link takes a packet that its queue holds.
+    /// The bottleneck becomes free for a held packet.
     Departure,
     /// A cross packet arrives at the bottleneck.
     CrossPacket,
-    /// The first event of this queue of the agenda, due at that time.
+    /// The first event of this line of the event queue, and its time.
     Event(usize, Nanos),
-    /// Nothing before the limit.
+    /// No event before the limit.
     Limit,
 }
 
-/// What happens next at the hops beside the bottleneck.
+/// Next event at the hops other than the bottleneck.
 pub(crate) enum Step {
     Departure(usize),
     CrossPacket(usize),
@@ -48,7 +48,7 @@ pub(crate) enum Step {
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// What happens next.
+    /// Selects the next event.
     #[inline(always)]
     pub(crate) fn next(&self) -> Next {
         let (queue, due) = self.event_queue.next();
@@ -65,38 +65,38 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Whether something happens at another hop before the next event of the agenda, due at `due`,
-    /// and before the bottleneck is free for a held packet.
+    /// Whether an event at another hop precedes the next event of the event queue (at `due`) and the
+    /// events of the bottleneck.
     fn hops_are_first(&self, due: Nanos) -> bool {
         let (next, departs) = self.hop_chain.next();
-        let leaves = if Q::HOLDS_PACKETS { self.queue.next_departure() } else { NEVER };
-        let comes = if Q::HAS_CROSS_TRAFFIC { self.queue.next_cross_arrival() } else { NEVER };
-        let others = leaves.min(comes);
-        let before_link = next < others || (next == others && departs);
+        let departure = if Q::HOLDS_PACKETS { self.queue.next_departure() } else { NEVER };
+        let cross = if Q::HAS_CROSS_TRAFFIC { self.queue.next_cross_arrival() } else { NEVER };
+        let bottleneck = departure.min(cross);
+        let before_link = next < bottleneck || (next == bottleneck && departs);
         next <= due && next <= self.limit && before_link
     }
 
-    /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
+    /// Whether the bottleneck becomes free for a held packet before the next event at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
         let leaves = self.queue.next_departure();
         let due = if Q::HAS_CROSS_TRAFFIC { due.min(self.queue.next_cross_arrival()) } else { due };
         leaves <= due && leaves <= self.limit
     }
 
-    /// Takes what happens next at the hops; there is something.
+    /// Takes the next event at the hops; there must be one.
     pub(crate) fn step_at_hops(&mut self) -> Step {
         let (at, step) = self.hop_chain.step();
         self.now = at;
         step
     }
 
-    /// Whether a cross packet arrives before the next event, due at `due`, or with it.
+    /// Whether a cross packet arrives at or before the next event at `due`.
     fn cross_is_first(&self, due: Nanos) -> bool {
-        let comes = self.queue.next_cross_arrival();
-        comes <= due && comes <= self.limit
+        let arrival = self.queue.next_cross_arrival();
+        arrival <= due && arrival <= self.limit
     }
 
-    /// Whether nothing else happens before `due`, so that it needs no event.
+    /// Whether no other event precedes `due`, so that processing can continue without scheduling one.
     #[inline(always)]
     pub(crate) fn is_next(&self, due: Nanos) -> bool {
         (due == self.now
@@ -108,8 +108,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 && !(HAS_HOPS && self.hop_chain.has_event_by(due)))
     }
 
-    /// Whether a packet that gets to the first hop at `due` would be there before another one of
-    /// its class that is due at the same time, and had to wait for a departure.
+    /// Whether a packet that reaches the first hop at `due` would overtake an earlier packet of its class
+    /// that is due at the same time and waits for a departure.
     #[inline(always)]
     pub(super) fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
         (Q::HOLDS_PACKETS || HAS_HOPS)
@@ -117,19 +117,19 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             && self.event_queue.next_arrival(Place::Bottleneck, source.record.class()) <= due
     }
 
-    /// Whether a packet that has left the queue at this very moment still counts as held: a token
-    /// bucket takes no time for it, and departures come before arrivals.
+    /// Whether a departure at `now` is pending: token buckets transmit in no time, and departures precede
+    /// arrivals.
     fn has_departure_now(&self) -> bool {
         self.queue.next_departure() <= self.now
     }
 
-    /// The same of a hop.
+    /// Whether a departure at another hop at `now` is pending.
     fn has_hop_departure_now(&self) -> bool {
         self.hop_chain.next_departure().0 <= self.now
     }
 
-    /// Whether before `due` the link takes a packet that waits, a cross packet arrives, or a
-    /// source hears of one that had to leave the queue.
+    /// Whether the bottleneck has an event up to `due`: a departure, a cross packet, or a drop
+    /// notification.
     fn has_event_by(&self, due: Nanos) -> bool {
         due >= self.queue.next_departure()
             || !self.dropped_from_queue.is_empty()
@@ -138,7 +138,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 }
 
 impl HopChain {
-    /// When something happens here next, and whether it is a departure; [`NEVER`] if nothing does.
+    /// Time of the next event, and whether it is a departure; [`NEVER`] if there is none.
     fn next(&self) -> (Nanos, bool) {
         let arrival = self.arrivals.next();
         if self.busy.is_empty() {
@@ -157,6 +157,7 @@ impl HopChain {
         self.earliest(SharedHop::next_cross_arrival)
     }
 
+    /// Earliest time over all stages, and its stage; events of the return link occur late.
     fn earliest(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
         let of = |at: &usize| match &self.stages[*at].kind {
             StageKind::Shared(hop) if *at == self.forward => (when(hop) + self.acks.late, *at),
@@ -166,19 +167,19 @@ impl HopChain {
         self.busy.iter().map(of).min().unwrap_or((NEVER, 0))
     }
 
-    /// Whether before `due` something happens here, or a source hears that it lost a packet.
+    /// Whether a hop has an event or a drop notification up to `due`.
     fn has_event_by(&self, due: Nanos) -> bool {
         due >= self.next().0 || !self.dropped_from_queue.is_empty()
     }
 
-    /// Takes the next step; there is one.
+    /// Takes the next event; there must be one.
     fn step(&mut self) -> (Nanos, Step) {
         let (at, departs) = self.next();
         if departs {
             return (at, Step::Departure(self.next_departure().1));
         }
-        let (comes, stage) = self.next_cross_arrival();
-        if comes <= at {
+        let (cross, stage) = self.next_cross_arrival();
+        if cross <= at {
             return (at, Step::CrossPacket(stage));
         }
         let (at, stage, packet) = self.arrivals.take();

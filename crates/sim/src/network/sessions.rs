@@ -1,5 +1,4 @@
-//! Sessions: how a file begins and ends, on a connection of its own or on the one that all files of
-//! its source take.
+//! Sessions: start and end of files, on one connection per file or on a persistent connection.
 
 use super::Network;
 use super::path::Path;
@@ -12,15 +11,15 @@ use crate::queue::QueueDiscipline;
 use crate::tcp::{Idle, ReceivingEnd, SendingEnd, TcpConfig, Transmission};
 use crate::traffic::{FileSize, SourceStart, Traffic, draw_start};
 
-/// Marks the connection of a source that is OFF and will go on with it: what is left of the last
-/// transfer is ignored meanwhile.
+/// Marks a persistent connection during an OFF time, in which late packets of the last transfer are
+/// ignored.
 const IDLE: u32 = 1 << 31;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// When a source begins for the first time; `None` if it does not by itself. `place` counts the
-    /// sources of its class.
+    /// Time of the first start of a source; `None` if it does not start on its own. `place` is its index
+    /// within the class.
     pub(crate) fn first_start<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -52,10 +51,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         Some(nanoseconds(seconds) + self.sender_lookahead)
     }
 
-    /// An OFF time is over: a transfer begins.
+    /// Starts a transfer at the end of an OFF time.
     pub(crate) fn start<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let file = match &self.traffic[source.record.class()] {
-            // What is left of a file in which the source began.
+            // The rest of a file that was in progress at time 0.
             Traffic::OnOff { .. } if source.size != 0 => FileSize::of_full(source.size),
             Traffic::OnOff { size, rounding, coupling, .. } => {
                 let drawn = if let Some(Some(population)) =
@@ -75,7 +74,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 }
                 FileSize::of_full(u32::MAX - 1)
             }
-            // These begin by themselves: `transfers.rs`.
+            // Started in `transfers.rs`.
             Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
         };
         if source.connection & IDLE != 0 {
@@ -84,7 +83,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.begin(source, path, index, file);
     }
 
-    /// An endless flow stops: what is in flight arrives, and nothing else is sent.
+    /// Stops an endless flow: packets in flight arrive, and nothing else is sent.
     #[cold]
     fn stop<S: SendingEnd>(&mut self, source: &mut Source<S>) {
         if source.size == 0 {
@@ -101,7 +100,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         source.size = 0;
     }
 
-    /// A transfer begins on a connection of its own.
+    /// Starts a transfer on a new connection.
     #[inline(always)]
     pub(crate) fn begin<S: SendingEnd>(
         &mut self,
@@ -122,7 +121,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.send(source, path, source.any_packet(index), sent);
     }
 
-    /// The receiver opens the connection of a transfer: its SYN is sent now.
+    /// Opens the connection of a transfer: the receiver sends its SYN now.
     #[inline(never)]
     fn open<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let size = source.size;
@@ -136,7 +135,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.set_ack_timer(source, path, index);
     }
 
-    /// A transfer begins on the connection of the one before it.
+    /// Starts a transfer on the connection of the previous one.
     #[inline(never)]
     fn continue_connection<S: SendingEnd>(
         &mut self,
@@ -154,10 +153,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         source.sender.lack(file.lacking);
         let now = self.sender_now();
         source.size = size;
-        // The first packet to reach the bottleneck makes the source active again.
+        // The next packet that reaches the bottleneck makes the source active again.
         source.seen_at_bottleneck = source.connection.wrapping_sub(1);
         self.probes.transfer_started(now, &mut source.record, size);
-        // An ack of data that came twice may still be on its way: then the connection was not idle.
+        // An acknowledgement of duplicate data may still be in flight: then the connection is not idle.
         let idle = Idle {
             heard: now.saturating_sub(source.ack_free),
             sent: now.saturating_sub(source.ingress_free),
@@ -168,7 +167,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.send(source, path, source.any_packet(index), sent);
     }
 
-    /// Asks a sender, with a listener to what it publishes.
+    /// Calls a sender with a listener for its events.
     pub(crate) fn call_sender<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -186,7 +185,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let now = self.sender_now();
         if S::POLLS {
             let opened_at = source.sender.take_opened_at();
-            self.probes.opened_finished(&source.record, opened_at);
+            self.probes.transfer_delivered(&source.record, opened_at);
             source.sender.note_deadline();
         }
         self.probes.transfer_finished(now, &mut source.record, source.size);
@@ -214,7 +213,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// The OFF time between two files begins.
+    /// Starts the OFF time between two files.
     #[inline(always)]
     fn turn_off<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
         let class = source.record.class();

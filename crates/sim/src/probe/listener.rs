@@ -1,11 +1,11 @@
-//! What senders publish, brought into the probes' sums.
+//! Adds the events of senders to the probes.
 
 use super::{
     ClassCell, Counters, Mark, Probes, SizeCell, SourceRecord, TcpEvent, TcpProbe, TimeoutKind,
 };
 use crate::clock::Nanos;
 
-/// The probes, listening to one source's sender.
+/// Receives the events of the sender of one source.
 #[derive(Debug)]
 pub struct Listener<'a> {
     probes: &'a mut Probes,
@@ -14,7 +14,7 @@ pub struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    /// Listens to the sender of source `source`.
+    /// Creates the listener for the sender of source `source`.
     #[inline(always)]
     pub fn new(probes: &'a mut Probes, record: &'a mut SourceRecord, source: u32) -> Self {
         Self { probes, record, source }
@@ -100,13 +100,13 @@ impl Listener<'_> {
                     probes.trace.mark(now, *source, number, Mark::Timeout);
                 }
             }
-            TcpEvent::Opened { packets } => probes.file_begins(now, record, packets),
+            TcpEvent::Opened { packets } => probes.start_file(now, record, packets),
             TcpEvent::RttSample { .. } | TcpEvent::Acked { .. } | TcpEvent::Window { .. } => {}
         }
     }
 }
 
-/// Counts what only today's senders publish.
+/// Counts events that only modern senders emit.
 fn count_modern_event(counters: &mut Counters, class: usize, event: TcpEvent) {
     match event {
         TcpEvent::TailLossProbe { retransmits } => {

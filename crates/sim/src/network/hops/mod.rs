@@ -1,13 +1,13 @@
-//! Hops in series: what lies on the path beside the measured bottleneck.
+//! Hops in series: all hops of the path, including the bottleneck.
 //!
-//! Data packets take the stages of the path one after the other, from the source's own link to the
-//! receiver's. A *shared* hop is a queue where packets of many meet, so each of them has an event
-//! there; one of each source's own is arithmetic, like the links at the ends. The bottleneck is a
-//! stage as well; see `bottleneck.rs`.
+//! Data packets pass the stages of the path in order, from the ingress link to the egress link. A
+//! *shared* hop is a queue for packets of all sources, so each packet has an event there. A *per-source*
+//! hop is computed directly, like the access links. The bottleneck is also a stage; see
+//! `bottleneck.rs`.
 //!
-//! Acknowledgements meet nobody at hops of the forward path: they take the transmission time of one
-//! and the propagation. Where they have a link of their own, the return link, it is a shared hop
-//! for them in place of the bottleneck the other way (`return_link.rs`).
+//! Acknowledgements do not queue at hops of the forward path: each hop adds a transmission time and a
+//! propagation delay. If there is a return link, it is a shared hop for acknowledgements and replaces
+//! the return direction of the bottleneck (`return_link.rs`).
 
 mod arrivals;
 mod forwarding;
@@ -25,7 +25,7 @@ pub use per_source::{HopOutcome, PerSourceHop};
 use return_counters::ReturnCounters;
 pub(super) use shared::SharedHop;
 
-/// One hop of the path, and the propagation behind it.
+/// One hop of the path and the propagation delay behind it.
 #[derive(Debug)]
 pub(super) struct Stage {
     delay: Nanos,
@@ -36,11 +36,11 @@ pub(super) struct Stage {
 pub(super) enum StageKind {
     PerSource(Box<PerSourceHop>),
     Shared(Box<SharedHop>),
-    /// The bottleneck; the propagation behind it is a matter of the class.
+    /// The bottleneck; the propagation delay behind it depends on the class.
     Bottleneck,
 }
 
-/// A packet that had to leave the queue of a hop.
+/// A packet that the queue of a hop dropped after accepting it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DroppedFromQueue {
     stage: usize,
@@ -48,34 +48,33 @@ pub(super) struct DroppedFromQueue {
     packet: Packet,
 }
 
-/// All stages of a run's path, and the packets between them.
+/// All stages of the path and the packets between them.
 #[derive(Debug)]
 pub(crate) struct HopChain {
     pub(super) stages: Vec<Stage>,
-    /// The stage at which packets of different sources meet first.
+    /// Index of the first shared stage.
     first_shared: usize,
     bottleneck: usize,
-    /// Stages of the forward path; the return link, if there is one, is a stage after them.
+    /// Number of stages of the forward path; the return link, if any, is the stage after them.
     pub(super) forward: usize,
     pub(crate) acks: ReturnCounters,
-    /// Stages where something happens by itself: packets are held until the link is free, or cross
-    /// packets come.
+    /// Stages with events of their own: departures of held packets, or cross packets.
     pub(super) busy: Vec<usize>,
-    /// Packets in flight to the stages of the forward path, and behind it.
+    /// Packets in flight to the stages of the forward path and to the egress links.
     pub(super) arrivals: Arrivals,
-    /// Their sources are still to be told.
+    /// Dropped packets whose sources have not been notified yet.
     pub(super) dropped_from_queue: Vec<DroppedFromQueue>,
 }
 
 impl HopChain {
-    /// The hops of one replication.
+    /// Creates the hops of one replication.
     pub(crate) fn new(config: &RunConfig, replication: u32, return_lookahead: Nanos) -> Self {
-        let stage = |(at, hop): (usize, &HopConfig)| Stage {
+        let stage = |(index, hop): (usize, &HopConfig)| Stage {
             delay: hop.delay,
             kind: if hop.shared {
-                StageKind::Shared(Box::new(SharedHop::new(hop, config, replication, at)))
+                StageKind::Shared(Box::new(SharedHop::new(hop, config, replication, index)))
             } else {
-                StageKind::PerSource(Box::new(PerSourceHop::new(hop, config, replication, at)))
+                StageKind::PerSource(Box::new(PerSourceHop::new(hop, config, replication, index)))
             },
         };
         let bottleneck = config.before.len();
@@ -100,34 +99,34 @@ impl HopChain {
             bottleneck,
             forward,
             acks: ReturnCounters::new(config.ack_bytes, return_lookahead),
-            busy: (0..stages.len()).filter(|at| busy(&stages[*at])).collect(),
+            busy: (0..stages.len()).filter(|stage| busy(&stages[*stage])).collect(),
             stages,
             arrivals: Arrivals::new(forward + 1),
             dropped_from_queue: Vec::new(),
         }
     }
 
-    /// Whether packets of different sources meet before the bottleneck.
+    /// Whether there is a shared hop before the bottleneck.
     pub(crate) fn is_shared_before_bottleneck(&self) -> bool {
         self.first_shared != self.bottleneck
     }
 
-    /// Whether packets take a hop of the source's own before they meet others.
+    /// Whether the first hop is a per-source hop.
     pub(crate) fn starts_per_source(&self) -> bool {
         self.first_shared > 0
     }
 
-    /// Whether sources are still to be told of packets that had to go.
+    /// Whether sources have not been notified of dropped packets yet.
     pub(crate) fn has_dropped(&self) -> bool {
         !self.dropped_from_queue.is_empty()
     }
 
-    /// Whether packets of different sources meet at a stage beside the bottleneck.
+    /// Whether a stage is a shared hop other than the bottleneck.
     fn is_shared(&self, stage: usize) -> bool {
         matches!(self.stages.get(stage), Some(Stage { kind: StageKind::Shared(_), .. }))
     }
 
-    /// Data packets in flight here and in no other place.
+    /// Number of data packets in flight between hops or held by them.
     pub(crate) fn in_flight(&self) -> u64 {
         let waiting = |stage: &Stage| match &stage.kind {
             StageKind::Shared(hop) => hop.waiting(),
@@ -137,12 +136,12 @@ impl HopChain {
         self.arrivals.len() as u64 + held
     }
 
-    /// Tells the counters what has left by `now`.
+    /// Reports departures up to `now` to the counters.
     pub(crate) fn advance_to(&mut self, now: Nanos, probes: &mut Probes) {
         let (forward, late) = (self.forward, self.acks.late);
-        for (at, (stage, counters)) in self.stages.iter_mut().zip(&mut probes.hops).enumerate() {
+        for (index, (stage, counters)) in self.stages.iter_mut().zip(&mut probes.hops).enumerate() {
             match &mut stage.kind {
-                StageKind::Shared(hop) if at == forward => {
+                StageKind::Shared(hop) if index == forward => {
                     hop.advance_to(now.saturating_sub(late), counters)
                 }
                 StageKind::Shared(hop) => hop.advance_to(now, counters),
@@ -152,7 +151,7 @@ impl HopChain {
         }
     }
 
-    /// Whether no packet is here; of queues, as of the last time that they were settled.
+    /// Whether no packet is in flight or queued, as of the last `advance_to`.
     pub(crate) fn is_empty(&self) -> bool {
         let empty = |stage: &Stage| match &stage.kind {
             StageKind::Shared(hop) => hop.held() == 0,
@@ -161,7 +160,7 @@ impl HopChain {
         self.arrivals.len() == 0 && self.stages.iter().all(empty)
     }
 
-    /// Forgets the past of hops that are empty, for a transfer from fresh state.
+    /// Resets the state of empty hops, for transfers that start from fresh state.
     pub(crate) fn restart(&mut self) {
         for stage in &mut self.stages {
             match &mut stage.kind {
@@ -173,15 +172,14 @@ impl HopChain {
     }
 }
 
-/// How many stages are to have counters: all, or none where there is only the bottleneck.
+/// Number of stages with counters: all, or 0 if the bottleneck is the only hop.
 #[must_use]
 pub fn stages_of(config: &RunConfig) -> usize {
     let forward = config.before.len() + 1 + config.after.len();
     if config.has_hops() { forward + usize::from(config.return_link.is_some()) } else { 0 }
 }
 
-/// Time that a data packet of `bytes` takes from the first hop to where packets of different sources
-/// meet.
+/// Time that a data packet of `bytes` takes from the first hop to the first shared hop.
 #[must_use]
 pub fn time_to_first_shared(config: &RunConfig, bytes: u32) -> Nanos {
     let own = config.before.iter().take_while(|hop| !hop.shared);
