@@ -1,4 +1,4 @@
-//! The bottleneck: its random loss, its queue, and what leaves it.
+//! The bottleneck: random loss, queue, and departures.
 
 use super::Network;
 use super::path::Path;
@@ -14,8 +14,8 @@ use crate::tcp::SendingEnd;
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// A data packet reaches the place where it first meets others: the bottleneck, unless there is
-    /// a hop before.
+    /// Processes a data packet at its first shared hop: the bottleneck, unless there is a shared hop
+    /// before it.
     #[inline(always)]
     pub(crate) fn arrive_at_first_shared<S: SendingEnd>(
         &mut self,
@@ -33,7 +33,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.at_bottleneck(source, path, packet);
     }
 
-    /// A data packet reaches the bottleneck.
+    /// Processes the arrival of a data packet at the bottleneck.
     #[inline(always)]
     pub(crate) fn at_bottleneck<S: SendingEnd>(
         &mut self,
@@ -70,48 +70,48 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Returns true if the bottleneck loses a packet at random, at this place.
+    /// Whether the bottleneck loses a packet at random at this place.
     #[inline(always)]
     fn loses_at(&mut self, at: LossPlace, packet: &Packet) -> bool {
         self.loss.as_mut().is_some_and(|loss| loss.loses(at, packet.source()))
     }
 
-    /// Offers a packet to the bottleneck's queue. There, only what leaves as soon as its turn is
-    /// known takes the time of its own length.
+    /// Enqueues a packet at the bottleneck. Only queues whose departures are known on arrival use the
+    /// actual length of the packet.
     #[inline(always)]
     fn offer<S: SendingEnd>(&mut self, path: &Path, packet: &Packet) -> Verdict {
         let Self { queue, link, probes, now, .. } = self;
         let short = if S::POLLS { packet.label().short_bytes() } else { None };
-        let has_own = Q::ANY_LENGTH && path.packet_bytes != link.length();
-        match short.or(has_own.then_some(path.packet_bytes)) {
+        let is_other_length = Q::ANY_LENGTH && path.packet_bytes != link.length();
+        match short.or(is_other_length.then_some(path.packet_bytes)) {
             Some(bytes) => link.with_length(bytes, |link| queue.offer(*now, packet, link, probes)),
             None => queue.offer(*now, packet, link, probes),
         }
     }
 
-    /// A packet waits in the queue until the link takes it.
+    /// Counts a held packet, and stores the packet that it evicted.
     #[inline(always)]
     fn held(&mut self, evicted: Option<Packet>) {
         if let Some(packet) = evicted {
-            // One enters the queue as another leaves it.
+            // The arrival time of the one and the departure time of the other cancel.
             self.dropped_from_queue.push((self.now, packet));
         } else {
             self.lifetime.sojourns = self.lifetime.sojourns.wrapping_sub(self.now);
         }
     }
 
-    /// Packets that the queue held and dropped leave it; their sources are told behind the event.
+    /// Takes the packets that the queue dropped after accepting them; their sources are notified after
+    /// the event.
     #[inline]
     pub(crate) fn take_dropped(&mut self) {
-        let known = self.dropped_from_queue.len();
+        let before = self.dropped_from_queue.len();
         self.queue.take_dropped(&mut self.dropped_from_queue, &mut self.probes);
-        for (at, _) in &self.dropped_from_queue[known..] {
+        for (at, _) in &self.dropped_from_queue[before..] {
             self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(*at);
         }
     }
 
-    /// The link takes the next of the packets that the queue holds, now, and will have sent it at
-    /// the time that is told.
+    /// Starts the transmission of the next held packet. Returns its departure time and the packet.
     #[inline(always)]
     pub(crate) fn serve(&mut self) -> Option<(Nanos, Packet)> {
         self.now = self.queue.next_departure();
@@ -120,7 +120,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         Some((leaves, packet))
     }
 
-    /// The packet that the link has just taken will have left at `leaves`.
+    /// Forwards the packet whose transmission has just started and ends at `leaves`.
     #[inline(always)]
     pub(crate) fn served<S: SendingEnd>(
         &mut self,
@@ -137,7 +137,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.leave_bottleneck(source, path, leaves, packet);
     }
 
-    /// A cross packet arrives.
+    /// Enqueues the next cross packet.
     pub(crate) fn on_cross_arrival(&mut self) {
         let Self { queue, link, probes, now, dropped_from_queue, .. } = self;
         *now = queue.next_cross_arrival();
@@ -149,7 +149,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// On from the bottleneck, which the packet will have left at `leaves`.
+    /// Forwards a packet that leaves the bottleneck at `leaves`.
     #[inline(always)]
     pub(crate) fn leave_bottleneck<S: SendingEnd>(
         &mut self,

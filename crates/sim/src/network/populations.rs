@@ -1,4 +1,4 @@
-//! Scaled populations: when their OFF times end.
+//! Scaled populations: ends of OFF times.
 
 use super::Network;
 use crate::config::{ClassConfig, RunConfig};
@@ -8,12 +8,11 @@ use crate::queue::QueueDiscipline;
 use crate::random::{Named, Stream};
 use crate::traffic::Traffic;
 
-/// The scaled populations of a run, one for each class that is a larger one at a scale; none at all
-/// where none does.
+/// Scaled population of each class, `None` for classes without one; empty if no class has one.
 pub(crate) fn populations(config: &RunConfig, replication: u32) -> Vec<Option<ScaledPopulation>> {
-    let of_class = |(at, class): (usize, &ClassConfig)| match &class.traffic {
+    let of_class = |(index, class): (usize, &ClassConfig)| match &class.traffic {
         Traffic::OnOff { off, coupling, .. } => class.scale.map(|scale| {
-            let stream = |purpose| Stream::named(config.seed, replication, at as u32, purpose);
+            let stream = |purpose| Stream::named(config.seed, replication, index as u32, purpose);
             ScaledPopulation::new(scale, off, *coupling, stream)
         }),
         Traffic::Bulk { .. } | Traffic::Transfers { .. } | Traffic::Arrivals { .. } => None,
@@ -27,7 +26,7 @@ pub(crate) fn populations(config: &RunConfig, replication: u32) -> Vec<Option<Sc
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// All sources have told how they begin.
+    /// Starts the populations after all sources have been created.
     pub(crate) fn begin_populations(&mut self) {
         for (class, population) in self.populations.iter_mut().enumerate() {
             if let Some(population) = population {
@@ -37,11 +36,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// A step of the population of a class: the next OFF times end.
+    /// Performs a step of the population of a class: ends OFF times.
     #[inline(never)]
     pub(crate) fn end_off_times(&mut self, class: u32) {
         let Some(Some(population)) = self.populations.get_mut(class as usize) else { return };
-        population.pass(|source, after| {
+        population.advance(|source, after| {
             self.event_queue.set_timer(Timer::Start, source, self.now + after)
         });
         self.event_queue.set_timer(Timer::Population, class, self.now + population.step());

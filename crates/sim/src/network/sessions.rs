@@ -40,9 +40,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 source.size = size;
                 after
             }
-            SourceStart::Off { left, over } => {
+            SourceStart::Off { left, elapsed } => {
                 if let Some(population) = population {
-                    population.turns_off(index, nanoseconds(over));
+                    population.turn_off(index, nanoseconds(elapsed));
                     return None;
                 }
                 left
@@ -218,7 +218,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     fn turn_off<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
         let class = source.record.class();
         if let Some(Some(population)) = self.populations.get_mut(class) {
-            return population.turns_off(index, 0);
+            return population.turn_off(index, 0);
         }
         let Traffic::OnOff { off, coupling, .. } = &self.traffic[class] else { return };
         let seconds = self.coupling.off_time(index, off, *coupling, &mut source.off_times);

@@ -1,4 +1,4 @@
-//! Places where packets are looked at as they pass, for captures and for losses that follow a flow.
+//! Taps, at which passing packets are reported to captures and to correlated loss.
 
 use super::Network;
 use super::source::Source;

@@ -1,4 +1,4 @@
-//! What happens when a timer of a sender or of a receiver expires.
+//! Timers of senders and receivers.
 
 use super::Network;
 use super::path::Path;
@@ -13,7 +13,7 @@ use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// The agenda looks at a sender's timer.
+    /// Handles the event of a sender's retransmission timer.
     pub(crate) fn retransmission_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -24,7 +24,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             return;
         }
         source.timer = NEVER;
-        // Mostly it has moved on since it was set.
+        // Usually the timer has been postponed since the event was scheduled.
         let expires = source.sender.noted() + self.sender_lookahead;
         if S::POLLS && expires > self.now {
             return self.schedule_timer_check(source, index, expires);
@@ -40,7 +40,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// The agenda is to look at a sender's timer at `due`, if that ever comes.
+    /// Schedules a check of a sender's timer at `due`, unless that is never.
     #[inline(always)]
     fn schedule_timer_check<S: SendingEnd>(
         &mut self,
@@ -66,7 +66,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// The agenda looks at a sender's pacing.
+    /// Handles the event of a sender's pacing timer.
     pub(crate) fn pacing_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -84,7 +84,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Sets the timer of a source's pacing; a host that is late sends late.
+    /// Sets the pacing timer of a source, including the processing delay of its host.
     #[inline(always)]
     pub(crate) fn set_pacing_timer<S: SendingEnd>(
         &mut self,
@@ -104,7 +104,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// The agenda looks at a receiver's timer.
+    /// Handles the event of a receiver's timer.
     pub(crate) fn ack_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -119,17 +119,17 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             return self.set_ack_timer(source, path, index);
         }
         let now = self.now - path.answer_to_event;
-        let mut told = AckHeaderOf::<S>::default();
-        if let Some(number) = source.receiver.on_timer(now, &path.tcp, &mut told) {
+        let mut header = AckHeaderOf::<S>::default();
+        if let Some(number) = source.receiver.on_timer(now, &path.tcp, &mut header) {
             let (connection, label) = (source.received, Label::new(Kind::Ack, 0));
             let ack = Packet::new(index, connection, number, label);
-            self.acknowledge(source, path, ack, &told);
+            self.acknowledge(source, path, ack, &header);
             if S::POLLS {
-                // A SYN is retransmitted if it is not answered.
+                // Timer for the retransmission of the SYN.
                 self.set_ack_timer(source, path, index);
             }
         } else {
-            // The application has read what is to be acknowledged later.
+            // The application has read data that will be acknowledged later.
             self.set_ack_timer(source, path, index);
         }
     }

@@ -1,4 +1,4 @@
-//! Single transfers: when the next one begins, how large it is, and on which source.
+//! Single transfers: start time, size and source of the next transfer.
 
 use super::Network;
 use super::path::Path;
@@ -12,21 +12,21 @@ use crate::tcp::SendingEnd;
 use crate::traffic::{FileSize, Traffic};
 use std::collections::VecDeque;
 
-/// From the end of a transfer to the beginning of the next on an empty path, or to another look at
-/// whether it is empty.
+/// Time from the end of a transfer to the start of the next one on an idle path, or to the next check
+/// whether the path is idle.
 pub(crate) const GAP: Nanos = SECOND / 100;
 
-/// No more transfers than this last at a time: then more come than go.
+/// Maximum number of concurrent transfers; more means that transfers arrive faster than they end.
 pub(crate) const MAX_CONCURRENT: usize = 1_000_000;
 
-/// The transfers of one class.
+/// Transfers of one class.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfers {
-    /// Those that have begun.
-    pub begun: u64,
+    /// Number of started transfers.
+    pub started: u64,
     pub gaps: Stream,
     pub sizes: Stream,
-    /// Sources without a transfer; the one that has been idle longest is the next.
+    /// Sources without a transfer, longest idle first.
     pub idle: VecDeque<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Transfers {
     pub(crate) fn new(seed: u64, replication: u32, class: usize) -> Self {
         let stream = |purpose| Stream::named(seed, replication, class as u32, purpose);
         Self {
-            begun: 0,
+            started: 0,
             gaps: stream(Purpose::Arrival),
             sizes: stream(Purpose::ArrivalSize),
             idle: VecDeque::new(),
@@ -45,8 +45,8 @@ impl Transfers {
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// The size of the transfer of class `class` that begins now, and when to ask for the next;
-    /// `None` if it cannot begin yet.
+    /// Size of the transfer of class `class` that starts now; `None` if it cannot start yet. Schedules
+    /// the next call.
     pub(crate) fn next_transfer(&mut self, class: usize) -> Option<FileSize> {
         let transfers = &mut self.transfers[class];
         match &self.traffic[class] {
@@ -56,12 +56,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 Some(rounding.file(size.draw(&mut transfers.sizes)))
             }
             Traffic::Transfers { sizes } => {
-                let size = sizes[(transfers.begun % sizes.len() as u64) as usize];
-                if !self.is_empty() {
+                let size = sizes[(transfers.started % sizes.len() as u64) as usize];
+                if !self.is_idle() {
                     self.event_queue.set_timer(Timer::Transfer, class as u32, self.now + GAP);
                     return None;
                 }
-                self.transfers[class].begun += 1;
+                self.transfers[class].started += 1;
                 self.queue.restart();
                 if HAS_HOPS {
                     self.hop_chain.restart();
@@ -74,8 +74,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Whether nothing is in flight: a retransmission for nothing may outlast its transfer.
-    fn is_empty(&mut self) -> bool {
+    /// Whether the path is idle: a spurious retransmission may still be in flight after its transfer.
+    fn is_idle(&mut self) -> bool {
         self.queue.advance_to(self.now, &mut self.probes);
         if HAS_HOPS {
             self.hop_chain.advance_to(self.now, &mut self.probes);
@@ -87,7 +87,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.queue.held() == 0 && waiting + self.event_queue.count(|_| true) == 0
     }
 
-    /// A transfer begins whose delivery and losses are told.
+    /// Starts a transfer whose delivery time and losses are recorded.
     pub(crate) fn begin_transfer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -99,7 +99,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.begin(source, path, index, size);
     }
 
-    /// A transfer is over; its source is idle.
+    /// Records the end of a transfer; its source becomes idle.
     pub(crate) fn end_transfer<S: SendingEnd>(&mut self, source: &Source<S>, index: u32) {
         self.probes.single_transfer_finished(self.sender_now(), &source.record);
         self.transfers[source.record.class()].idle.push_back(index);

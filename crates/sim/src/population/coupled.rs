@@ -1,14 +1,15 @@
-//! OFF times that go with the sizes of the files before them.
+//! OFF times that are correlated with the size of the preceding file.
 //!
-//! Behind both are normal numbers of correlation `by` (a Gaussian copula): after a file at z among
-//! all an OFF time is longer than that at q among all if `by z + sqrt(1 - by^2) w > q`, w normal
-//! and independent. So the probability that it ends in a step follows from z, too.
+//! Sizes and OFF times are quantiles of normal variables with correlation `by` (Gaussian copula). After a
+//! file with normal variable z, the OFF time exceeds the value with normal variable q if
+//! `by z + sqrt(1 - by^2) w > q`, where w is an independent normal variable. So the probability that the
+//! OFF time ends in a step depends on z.
 
 use crate::clock::Nanos;
-use crate::traffic::{Distribution, above, deviate};
+use crate::traffic::{Distribution, above, normal_quantile};
 use libm::sqrt;
 
-/// What OFF times may have of their own is at least this, so that it can be divided by.
+/// Minimum standard deviation of the independent part of OFF times, to avoid a division by zero.
 const MIN_OWN: f64 = 1e-6;
 
 #[derive(Clone, Debug)]
@@ -17,10 +18,10 @@ pub(super) struct Coupled {
     own: f64,
     off: Distribution,
     step: Nanos,
-    /// Where an OFF time of so many steps and a half stands among all, as a normal number.
+    /// Normal variable of an OFF time of n + 1/2 steps, by n.
     ranks: Vec<f64>,
-    /// Of each source, the normal number of its last size and the probability that its OFF time
-    /// would last as long as it has. Of one that is not here no size was drawn.
+    /// Normal variable of the last size of each source, and the probability that its OFF time lasts at
+    /// least as long as it has. `None` or missing if no size was drawn.
     sources: Vec<Option<(f64, f64)>>,
 }
 
@@ -28,9 +29,9 @@ impl Coupled {
     pub(super) fn new(by: f64, off: &Distribution, step: Nanos) -> Self {
         let own = sqrt(1.0 - by * by).max(MIN_OWN);
         let (ranks, sources) = (Vec::new(), Vec::new());
-        let mut made = Self { by, own, off: off.clone(), step, ranks, sources };
-        made.ranks = (0..super::TABLE).map(|steps| made.rank(steps)).collect();
-        made
+        let mut coupled = Self { by, own, off: off.clone(), step, ranks, sources };
+        coupled.ranks = (0..super::TABLE).map(|steps| coupled.rank(steps)).collect();
+        coupled
     }
 
     fn rank(&self, steps: usize) -> f64 {
@@ -40,12 +41,12 @@ impl Coupled {
         } else if longer >= 1.0 {
             f64::NEG_INFINITY
         } else {
-            -deviate(longer)
+            -normal_quantile(longer)
         }
     }
 
-    /// A source sends a file whose size stands at `size` among all, and is OFF after that.
-    pub(super) fn sends(&mut self, source: u32, size: f64) {
+    /// Records the normal variable of the size of a file, which is followed by an OFF time.
+    pub(super) fn record_size(&mut self, source: u32, size: f64) {
         let source = source as usize;
         if source >= self.sources.len() {
             self.sources.resize(source + 1, None);
@@ -53,8 +54,8 @@ impl Coupled {
         self.sources[source] = Some((size, 1.0));
     }
 
-    /// The probability that the OFF time of a source, which has lasted `steps`, ends in the next
-    /// one, to be asked once for each step; `None` if there was no file before it.
+    /// Probability that the OFF time of a source, which has lasted `steps`, ends in the next step; `None`
+    /// if no file preceded it. Must be called exactly once per step.
     pub(super) fn probability(&mut self, source: u32, steps: usize) -> Option<f64> {
         let &(size, lasted) = self.sources.get(source as usize)?.as_ref()?;
         let rank = self.ranks.get(steps + 1).copied().unwrap_or_else(|| self.rank(steps + 1));

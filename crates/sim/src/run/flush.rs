@@ -1,4 +1,4 @@
-//! Counters brought up to now, and the checks that every packet is accounted for.
+//! Flush of the counters, and conservation checks.
 
 use super::Simulation;
 use crate::balance::Unbalanced;
@@ -10,17 +10,17 @@ use crate::tcp::SendingEnd;
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Brings the counters up to now and checks that every packet is accounted for, and that
-    /// Little's law holds for the queue.
+    /// Updates the counters to the current time. Checks that packets are conserved and that Little's law
+    /// holds for the queue.
     ///
     /// # Errors
-    /// [`Unbalanced`] if not.
+    /// [`Unbalanced`] if a check fails.
     pub fn flush(&mut self) -> Result<&Probes, Unbalanced> {
         self.flush_queue();
         self.flush_flows();
         self.flush_delivered();
         let network = &mut self.network;
-        // On a copy: a death before now may still be told.
+        // A copy, because earlier deaths may still be reported.
         network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
         network.probes.close_time_series(network.now, true);
@@ -34,8 +34,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
         let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
-        let others = network.queue.cross_waited(network.now);
-        let waited = network.lifetime.waited(network.now, waiting, ahead).wrapping_add(others);
+        let cross = network.queue.cross_waited(network.now);
+        let waited = network.lifetime.waited(network.now, waiting, ahead).wrapping_add(cross);
         let held = network.probes.occupancy.lifetime_integral();
         if held != waited {
             return Err(Unbalanced::Waiting { held, waited });
@@ -56,7 +56,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         }
     }
 
-    /// Tells the counters of endless flows, up to the time up to which senders have been asked.
+    /// Updates the counters of endless flows to the current time of the senders.
     pub(super) fn flush_flows(&mut self) {
         if !self.paths.iter().any(|path| path.progress.is_endless()) {
             return;
@@ -82,7 +82,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         }
     }
 
-    /// Tells what flows had delivered by times at which nothing arrived afterwards.
+    /// Records the deliveries of endless flows by times after their last arrival.
     fn flush_delivered(&mut self) {
         let Network { probes, now, .. } = &mut self.network;
         if probes.delivered.is_idle() {
@@ -90,16 +90,16 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         }
         for (index, source) in self.sources.iter().enumerate() {
             let path = &self.paths[source.record.class()];
-            let begun = source.size != 0 && !source.sender.is_opening();
-            if path.progress.is_endless() && begun {
-                let told = now.saturating_sub(path.answer_to_event);
-                probes.close_delivered(told, &source.record, index);
+            let has_started = source.size != 0 && !source.sender.is_opening();
+            if path.progress.is_endless() && has_started {
+                let receiver_now = now.saturating_sub(path.answer_to_event);
+                probes.close_delivered(receiver_now, &source.record, index);
             }
         }
     }
 
-    /// From here on times in flight of endless flows count, and what is acknowledged.
-    pub(super) fn begin_flows(&mut self) {
+    /// Starts the counters of endless flows at the end of the warm-up.
+    pub(super) fn reset_flows(&mut self) {
         let now = self.network.now.saturating_sub(self.network.sender_lookahead);
         self.acked_before.fill(0);
         for source in &mut self.sources {

@@ -1,4 +1,4 @@
-//! How much memory a run takes, told before it is set up.
+//! Estimate of the memory of a run before its setup.
 
 use crate::config::RunConfig;
 use crate::network::Source;
@@ -8,22 +8,22 @@ use crate::tcp::modern::{Packet, PacketReceiver, PacketSender};
 use crate::tcp::{AnySender, MaxPlus, Sender, WindowUnit};
 use std::mem::size_of;
 
-/// Of a source, beside itself: its class, its timers, and what is told of it at the end.
+/// Bytes per source in addition to [`Source`]: its class, timers, and results.
 const BYTES_PER_SOURCE: u64 = 80;
 
-/// Both ends of a modern connection, with a window of 64 packets.
+/// Bytes of both endpoints of a modern connection with a window of 64 packets.
 const MODERN_ENDS_BYTES: usize =
     size_of::<PacketSender>() + size_of::<PacketReceiver>() + 64 * size_of::<Packet>();
 
-/// Of a replication, beside its sources and its sums: histograms, counts by sequence number, the
-/// wheel of its timers.
+/// Bytes per replication in addition to sources and sums: histograms, counts by sequence number, timing
+/// wheel.
 const BYTES_PER_REPLICATION: u64 = 1_250_000;
 
-/// Snapshots of the sums, those that are kept and a copy to be looked at.
+/// Snapshots of the sums: the stored ones, and a copy for the caller.
 const SNAPSHOTS: u64 = 2 * 128;
 
-/// About how many bytes so many replications of a run take once all sources are made: not its
-/// packets, of which it holds no more than its buffers do.
+/// Approximate memory in bytes of `replications` replications of a run with all sources, without
+/// packets, whose number is limited by the buffers.
 #[must_use]
 pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
     let sources: u64 = config.classes.iter().map(|class| u64::from(class.sources)).sum();

@@ -76,7 +76,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
 {
     /// Runs until a limit is reached or the watcher stops the run.
     pub fn advance(&mut self, run_limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
-        if !self.make_sources(watch) {
+        if !self.create_sources(watch) {
             return StopReason::Interrupted;
         }
         self.network.limit = self.boundary.min(run_limit.until);
@@ -187,7 +187,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             self.network.wanted = run_limit.transfers;
             self.network.probes.begin_measurement(now);
             self.sources.iter_mut().for_each(|source| source.record.begin_measurement());
-            self.begin_flows();
+            self.reset_flows();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a run begins: its sources, its network, and the first events.
+//! Setup of a run: sources, network, and first events.
 
 use super::{Simulation, Watch};
 use crate::clock::{Nanos, nanoseconds, transmitter};
@@ -23,20 +23,23 @@ use crate::traffic::{Coupling, Traffic};
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
-    /// A run that is still to begin; replication `replication` of the configuration's seed. Its
-    /// sources are made when it first advances, so that this can be stopped, too.
+    /// Creates replication `replication` of a run. Its sources are created at the first call of `advance`,
+    /// so that their creation can be interrupted.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
-        debug_assert!(HAS_TAPS || !config.is_watched(), "made without taps");
-        debug_assert!(HAS_HOPS || !config.has_stages(), "made without hops");
-        debug_assert!(Q::ANY_LENGTH || !config.has_several_lengths(), "made for one length");
+        debug_assert!(HAS_TAPS || !config.is_watched(), "the simulation type has no taps");
+        debug_assert!(HAS_HOPS || !config.has_stages(), "the simulation type has no hops");
+        debug_assert!(
+            Q::ANY_LENGTH || !config.has_several_lengths(),
+            "the queue type supports one packet length only"
+        );
         let class_of = class_of(&config.classes);
         let mut paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
         let mut network = network(config, queue, &paths, &class_of, replication);
-        for (at, path) in paths.iter_mut().enumerate() {
+        for (class, path) in paths.iter_mut().enumerate() {
             path.set_lookahead(network.return_lookahead);
-            path.set_noise(config, at, replication);
+            path.set_noise(config, class, replication);
         }
         let answers = paths.iter().map(|path| path.answer_to_event);
         network.max_report_delay = answers.fold(network.sender_lookahead, Nanos::max);
@@ -62,9 +65,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         }
     }
 
-    /// Makes the sources that are still to be made, and their first events; says whether all are
-    /// there, or the watcher stopped it.
-    pub(super) fn make_sources(&mut self, watch: &mut Watch<'_>) -> bool {
+    /// Creates the missing sources and their first events. Returns false if the watcher stopped it.
+    pub(super) fn create_sources(&mut self, watch: &mut Watch<'_>) -> bool {
         if self.has_all_sources {
             return true;
         }
@@ -89,7 +91,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         self.sources.push(Source::new(record, self.seed, self.replication, index));
     }
 
-    /// Of the source that was made last.
+    /// Schedules the start of the source that was created last.
     fn schedule_start(&mut self) {
         let index = self.sources.len() - 1;
         let source = &mut self.sources[index];
@@ -117,7 +119,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     }
 }
 
-/// The index of each class's first source: those of a class stand together.
+/// Index of the first source of each class; sources are grouped by class.
 fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
     let ends = classes.iter().scan(0, |end, class| {
         let first = *end;
@@ -127,7 +129,7 @@ fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
     ends.collect()
 }
 
-/// The probes of a run; what happens at its return link is told `return_lookahead` later.
+/// Creates the probes of a run; events of the return link are reported `return_lookahead` later.
 fn probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
     let classes = config.classes.len();
     let mut probes = Probes::new(&config.probes, classes, hops::stages_of(config));
@@ -149,7 +151,7 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
     let sender_lookahead = paths.iter().map(to_first_shared).min().unwrap_or(0);
     let from_return = paths.iter().map(Path::return_to_sender).min().unwrap_or(0);
     let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
-    // What a return link of its own takes is known when an acknowledgement's turn comes.
+    // The time on a return link is known only when an acknowledgement is served.
     let on_return = match config.return_link {
         Some(_) => 0,
         None => return_link.time_when_idle(),

@@ -58,9 +58,9 @@ fn until(transfers: u64) -> RunLimit {
 }
 
 #[test]
-fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() {
-    // A timer just shorter than the round trip sends everything again, and the copies are in
-    // the queue, a packet of which takes 24 ms, when the transfer is over.
+fn single_transfers_start_on_an_idle_path_after_spurious_retransmissions() {
+    // A timeout slightly below the round-trip time retransmits all packets. The copies are still in the
+    // queue, which takes 24 ms per packet, when the transfer ends.
     let rto = RTT - RTT / 50;
     let tcp = TcpConfig { initial_rto: rto, min_rto: rto, ..TcpConfig::default() };
     let sizes = vec![1, 1, 40];
@@ -70,12 +70,12 @@ fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() 
     assert_eq!(run.advance(until(30), &mut Watch::none()), StopReason::Done);
     let probes = run.flush().unwrap();
     let sent = probes.counters.total(ClassCell::Sent);
-    assert!(sent > 10 * 42 + 20, "nothing was sent for nothing: {sent}");
+    assert!(sent > 10 * 42 + 20, "no spurious retransmissions: {sent}");
     for (row, transfers) in probes.transfers.rows.iter().zip([20_u64, 10]) {
-        let told: Vec<&TransferSums> =
+        let counted: Vec<&TransferSums> =
             row.by_losses.iter().filter(|sums| sums.transfers > 0).collect();
-        assert_eq!(told.len(), 1, "transfers of one size differ");
-        let sums = told[0];
+        assert_eq!(counted.len(), 1, "transfers of one size differ");
+        let sums = counted[0];
         assert_eq!(sums.transfers, transfers);
         let count = u128::from(transfers);
         assert_eq!(sums.completion * sums.completion, count * sums.completion_squares);
@@ -86,7 +86,7 @@ fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() 
 }
 
 #[test]
-fn a_run_that_is_watched_is_the_run_without_taps() {
+fn captures_do_not_change_a_run() {
     let traffic = Traffic::Transfers { sizes: [1, 40, 90].map(FileSize::of_full).to_vec() };
     let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     let mut bare = simulation(&config);
@@ -103,10 +103,10 @@ fn a_run_that_is_watched_is_the_run_without_taps() {
     assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
 }
 
-/// A drop-tail queue that counts one packet too few at every tenth arrival.
-struct Forgetful(DropTail, u32);
+/// A drop-tail queue that reports one packet too few at each tenth arrival.
+struct Miscounting(DropTail, u32);
 
-impl QueueDiscipline for Forgetful {
+impl QueueDiscipline for Miscounting {
     fn offer(
         &mut self,
         now: Nanos,
@@ -132,7 +132,7 @@ impl QueueDiscipline for Forgetful {
 }
 
 #[test]
-fn little_s_law_is_checked() {
+fn flush_checks_little_s_law() {
     let traffic =
         Traffic::Bulk { start: Start::Drawn(Distribution::Constant { value: 0.0 }), stop: None };
     let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
@@ -141,16 +141,16 @@ fn little_s_law_is_checked() {
     let mut run = simulation(&config);
     for until in [SECOND, 7 * SECOND, 20 * SECOND] {
         run.advance(RunLimit { until, ..run_limit }, &mut Watch::none());
-        assert!(run.flush().is_ok(), "while the queue is not empty");
+        assert!(run.flush().is_ok(), "with packets in the queue");
     }
-    let queue = Forgetful(DropTail::new(config.buffer), 0);
+    let queue = Miscounting(DropTail::new(config.buffer), 0);
     let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
     run.advance(run_limit, &mut Watch::none());
     assert!(matches!(run.flush(), Err(Unbalanced::Waiting { .. })));
 }
 
 #[test]
-fn a_set_up_that_is_stopped_goes_on_where_it_was() {
+fn interrupted_setup_continues_with_the_same_result() {
     let traffic = Traffic::Bulk {
         start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
         stop: None,
@@ -158,8 +158,8 @@ fn a_set_up_that_is_stopped_goes_on_where_it_was() {
     let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
     config.classes[0].sources = 40_000;
     let run_limit = RunLimit { transfers: u64::MAX, until: SECOND / 5 };
-    let mut whole = simulation(&config);
-    assert_eq!(whole.advance(run_limit, &mut Watch::none()), StopReason::Done);
+    let mut complete = simulation(&config);
+    assert_eq!(complete.advance(run_limit, &mut Watch::none()), StopReason::Done);
     let (mut stopped, mut looks) = (simulation(&config), 0);
     let stop = AtomicBool::new(false);
     let mut second = |_| {
@@ -173,13 +173,13 @@ fn a_set_up_that_is_stopped_goes_on_where_it_was() {
     assert_eq!((stopped.sources.len(), stopped.records().count()), ((1 << 11) - 1, 40_000));
     assert!(stopped.flush().is_ok());
     assert_eq!(stopped.advance(run_limit, &mut Watch::none()), StopReason::Done);
-    let (whole, stopped) = (whole.flush().unwrap(), stopped.flush().unwrap());
-    assert!(whole.counters.total(ClassCell::Sent) > 1000);
-    assert_eq!(format!("{:?}", whole.counters), format!("{:?}", stopped.counters));
+    let (complete, stopped) = (complete.flush().unwrap(), stopped.flush().unwrap());
+    assert!(complete.counters.total(ClassCell::Sent) > 1000);
+    assert_eq!(format!("{:?}", complete.counters), format!("{:?}", stopped.counters));
 }
 
 #[test]
-fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
+fn arriving_transfers_reuse_idle_sources_and_stop_at_the_maximum() {
     let distribution = |scale| Distribution::Exponential { minimum: 0.0, scale };
     let rounding = Rounding::Nearest;
     let traffic = |gap| Traffic::Arrivals {
@@ -187,12 +187,12 @@ fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
         size: Distribution::Constant { value: 40.0 },
         rounding,
     };
-    // 2.1 of 20.8 transfers a second.
+    // 2.1 of 20.8 possible transfers per second.
     let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
     assert_eq!(run.advance(until(2000), &mut Watch::none()), StopReason::Done);
-    assert!(run.sources.len() < 20, "{} for one at a time", run.sources.len());
-    // 30 a second: more come than go.
+    assert!(run.sources.len() < 20, "{} sources for one transfer at a time", run.sources.len());
+    // 30 per second exceed the capacity.
     let config = configuration(traffic(0.033), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
     run.max_sources = 200;
@@ -203,7 +203,7 @@ fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
 }
 
 #[test]
-fn a_course_changes_nothing_and_begins_with_the_run() {
+fn time_series_includes_the_warm_up_and_does_not_change_the_run() {
     let bulk = Traffic::Bulk { start: Start::Times(vec![0.0]), stop: None };
     let mut config = configuration(bulk, 2_000_000, 20, TcpConfig::default());
     config.classes[0].sources = 3;

@@ -1,10 +1,10 @@
-//! How a source begins.
+//! Initial state of a source.
 
 use super::{Begin, Distribution, Rounding, Traffic};
 use crate::random::{Draws, Stream};
 
-/// Whether the source at `place` begins with a file: of a scaled population, as many as there
-/// should be.
+/// Whether the source at index `place` of its class starts with a file. In a scaled population the
+/// number of such sources is not random.
 fn begins_active(share: f64, place: usize, scaled: bool, stream: &mut Stream) -> bool {
     if !scaled {
         return stream.chance(share);
@@ -13,26 +13,27 @@ fn begins_active(share: f64, place: usize, scaled: bool, stream: &mut Stream) ->
     libm::floor((before + 1.0) * share) > libm::floor(before * share)
 }
 
-/// How a source begins; times in seconds.
+/// Initial state of a source; times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SourceStart {
-    /// It sends after that: what is left of a file, so many packets, or 0 where that is drawn then.
+    /// The source starts to send.
     Sends {
-        /// When it does.
+        /// Start time.
         after: f64,
-        /// In packets.
+        /// Residual file size in packets; 0 if the size is drawn at the start.
         size: u32,
     },
-    /// So much is left of an OFF time, and so much over.
+    /// The source is in an OFF time.
     Off {
-        /// Until it sends.
+        /// Remaining OFF time.
         left: f64,
-        /// Since it last did.
-        over: f64,
+        /// Elapsed OFF time.
+        elapsed: f64,
     },
 }
 
-/// How a source begins; `None` if it does not by itself. `place` counts the sources of its class.
+/// Draws the initial state of a source; `None` if it does not start on its own. `place` is its index
+/// within the class.
 #[must_use]
 pub fn draw_start(
     traffic: &Traffic,
@@ -49,16 +50,16 @@ pub fn draw_start(
             let after = Distribution::Uniform { low: 0.0, high: *within }.draw(off_times);
             SourceStart::Sends { after, size: Rounding::Nearest.file(left).packets }
         }
-        // As much of an OFF time is over as is left of it: the two have the same distribution.
+        // The elapsed and the remaining OFF time have the same distribution.
         Traffic::OnOff { off, begin: Begin::Equilibrium { .. }, .. } => {
             let left = off.draw_residual(off_times);
-            SourceStart::Off { left, over: left }
+            SourceStart::Off { left, elapsed: left }
         }
         Traffic::OnOff { off, begin: Begin::Off, .. } => {
-            SourceStart::Off { left: off.draw(off_times), over: 0.0 }
+            SourceStart::Off { left: off.draw(off_times), elapsed: 0.0 }
         }
         Traffic::Bulk { start, .. } => {
-            SourceStart::Sends { after: start.of(place, off_times), size: 0 }
+            SourceStart::Sends { after: start.time(place, off_times), size: 0 }
         }
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
     })

@@ -1,4 +1,4 @@
-//! A packet's passage from hop to hop.
+//! Forwarding of packets from hop to hop.
 
 use super::per_source::HopOutcome;
 use super::{DroppedFromQueue, Stage, StageKind};
@@ -13,8 +13,8 @@ use crate::tcp::SendingEnd;
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// A packet has been sent and will be behind its source's own link at `at`: when it gets to
-    /// where it meets others; `None` if it is lost before.
+    /// Arrival time at the first shared hop of a packet that leaves the ingress link at `at`; `None` if it
+    /// is lost before.
     pub(crate) fn reach_first_shared<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -22,16 +22,16 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         at: Nanos,
         packet: Packet,
     ) -> Option<Nanos> {
-        let meets = self.pass_per_source_hops(source, path, 0, at, packet);
-        if meets.is_none() {
+        let arrival = self.pass_per_source_hops(source, path, 0, at, packet);
+        if arrival.is_none() {
             if let Some(loss) = &mut self.loss {
                 loss.lost_before(packet.source());
             }
         }
-        meets.map(|(_, at)| at)
+        arrival.map(|(_, at)| at)
     }
 
-    /// A packet gets to where it first meets others, now, and that is not the bottleneck.
+    /// Processes a packet at the first shared hop, which is not the bottleneck.
     pub(crate) fn enter_first_shared_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -41,7 +41,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.enter_hop(source, path, self.hop_chain.first_shared, packet);
     }
 
-    /// A packet will have left the bottleneck and got to the next stage at `at`.
+    /// Forwards a packet that reaches the stage behind the bottleneck at `at`.
     #[inline(never)]
     pub(crate) fn forward_from_bottleneck<S: SendingEnd>(
         &mut self,
@@ -52,14 +52,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     ) {
         let next = self.hop_chain.bottleneck + 1;
         if self.jitter.as_ref().is_some_and(Jitter::reorders) {
-            // Own links take packets in the order of the calls, so each call waits for its time.
+            // Per-source hops need packets in the order of time, so the call is deferred to `at`.
             return self.hop_chain.arrivals.schedule(at, next, packet);
         }
         self.forward(source, path, next, at, packet);
     }
 
-    /// A packet will get to `stage` at `at`: on to the next place where it meets others, or to the
-    /// receiver.
+    /// Forwards a packet that reaches `stage` at `at` to the next shared hop or to the receiver.
     fn forward<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -78,8 +77,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Takes a packet through hops of its source's own: the next stage that is none, and when it
-    /// gets there; `None` if it is lost.
+    /// Passes a packet through per-source hops. Returns the next shared stage and the arrival time there;
+    /// `None` if the packet is lost.
     fn pass_per_source_hops<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -104,8 +103,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         Some((stage, at))
     }
 
-    /// A packet gets to a shared hop, now; or from a delay that reorders packets to whatever is
-    /// next.
+    /// Processes a packet that reaches a shared hop, or the next stage after a random delay that reorders
+    /// packets.
     pub(crate) fn enter_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -114,8 +113,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
     ) {
         let now = self.now;
-        let beyond = stage >= self.hop_chain.forward || !self.hop_chain.is_shared(stage);
-        if stage > self.hop_chain.bottleneck && beyond {
+        let is_not_shared = stage >= self.hop_chain.forward || !self.hop_chain.is_shared(stage);
+        if stage > self.hop_chain.bottleneck && is_not_shared {
             return self.forward(source, path, stage, now, packet);
         }
         let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
@@ -139,8 +138,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.take_dropped_at_hop(stage);
     }
 
-    /// The link of a hop is free for the next of the packets that it holds: which, and when it will
-    /// have left.
+    /// Starts the transmission of the next held packet of a hop. Returns its departure time and the
+    /// packet.
     pub(crate) fn serve_hop(&mut self, stage: usize) -> Option<(Nanos, Packet)> {
         let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
             return None;
@@ -148,7 +147,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         hop.serve(&mut self.probes.hops[stage])
     }
 
-    /// The packet that the link of a hop has just taken will have left at `leaves`.
+    /// Forwards the packet whose transmission at a hop has just started and ends at `leaves`.
     pub(crate) fn served_at_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -165,7 +164,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// A packet will have left a shared hop of the forward path at `leaves`.
+    /// Forwards a packet that leaves a shared hop of the forward path at `leaves`.
     fn leave_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -185,7 +184,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.forward(source, path, stage + 1, at, packet);
     }
 
-    /// Tells sources of their packets that had to leave the queues of hops.
+    /// Notifies sources of packets that the queues of hops dropped after accepting them.
     pub(crate) fn notify_hop_drops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
         let mut dropped = std::mem::take(&mut self.hop_chain.dropped_from_queue);
         for DroppedFromQueue { stage, at, packet } in dropped.drain(..) {
@@ -201,7 +200,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 }
 
 impl<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> Network<Q, HAS_TAPS, HAS_HOPS> {
-    /// Packets that the queue of a shared hop held and dropped; their sources are still to be told.
+    /// Takes the packets that the queue of a shared hop dropped after accepting them, for later
+    /// notification.
     pub(crate) fn take_dropped_at_hop(&mut self, stage: usize) {
         let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
             return;
@@ -214,7 +214,7 @@ impl<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> Network<Q, HAS_TAPS, HAS_HOP
         }));
     }
 
-    /// A cross packet gets to a shared hop, now.
+    /// Enqueues a cross packet at a shared hop.
     pub(crate) fn on_cross_arrival_at_hop(&mut self, stage: usize) {
         let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
             return;

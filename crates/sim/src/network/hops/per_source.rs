@@ -1,4 +1,4 @@
-//! A hop of each source's own, such as an access router with one user.
+//! Per-source hops, such as access routers with one user.
 
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
@@ -8,46 +8,46 @@ use crate::network::access::AccessLink;
 use crate::probe::{FluidSums, HopCounters};
 use crate::random::{Named, Purpose, Stream};
 
-/// What becomes of a packet there.
+/// Outcome of a packet at a per-source hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopOutcome {
-    /// Its last bit will have left at that time.
+    /// The packet is transmitted; its last bit leaves at this time.
     Leaves(Nanos),
-    /// It is lost, at random or for want of room.
+    /// The packet is lost, at random or because the buffer is full.
     Lost {
-        /// When: on arrival, or behind the link when its last bit has left.
+        /// Time of the loss: on arrival, or behind the link when the last bit has left.
         at: Nanos,
-        /// At random.
+        /// Whether the loss is random.
         random: bool,
     },
 }
 
-/// The links of all sources at one stage; first in, first out.
+/// The first-in first-out links of all sources at one stage.
 ///
-/// A source's packets come in order, so when one leaves is known as soon as it comes; it may be
-/// offered ahead of its time, as long as those of its source are offered one after the other.
+/// The departure time of a packet is known on arrival. Packets may be enqueued ahead of time, as long as
+/// the packets of each source are enqueued in order.
 #[derive(Debug)]
 pub struct PerSourceHop {
-    /// For packets of `packet_bytes`.
+    /// Link properties, for packets of `packet_bytes`.
     link: AccessLink,
     packet_bytes: u32,
-    /// When each source's link is free; sources that have sent nothing may be left out.
+    /// Time at which the link of each source becomes free; sources that have not sent may be missing.
     free: Vec<Nanos>,
     loss: Option<LinkLoss>,
     losses: Vec<LinkLosses>,
-    others: Option<Box<CrossTraffic>>,
+    cross: Option<Box<CrossTraffic>>,
     seed: u64,
     replication: u32,
     stage: u32,
 }
 
-/// Cross traffic at each source's hop.
+/// Cross traffic at the hop of each source.
 #[derive(Debug)]
 struct CrossTraffic {
     streams: Vec<(u32, CrossConfig)>,
     packet_ns: f64,
-    most: Option<u64>,
-    /// Drawn when the first packet comes: on the thread of its replication.
+    limit: Option<u64>,
+    /// Created at the first packet, on the thread of the replication.
     hop: Option<FluidHop>,
     sources: Vec<Fluid>,
 }
@@ -57,18 +57,19 @@ impl CrossTraffic {
         let streams: Vec<_> = run
             .cross_at(stage)
             .into_iter()
-            .map(|(place, stream)| (place, stream.clone()))
+            .map(|(index, stream)| (index, stream.clone()))
             .collect();
         let rate = hop.rate_bps.filter(|_| !streams.is_empty())?;
         let packet_ns = f64::from(run.packet_bytes) * 8e9 / rate as f64;
-        Some(Self { streams, packet_ns, most: hop.buffer, hop: None, sources: Vec::new() })
+        Some(Self { streams, packet_ns, limit: hop.buffer, hop: None, sources: Vec::new() })
     }
 
-    /// When a packet of `source` that comes at `at` will have left; `name` is of the streams drawn.
+    /// Departure time of a packet of `source` that arrives at `at`; `None` if it is lost. `name` contains
+    /// the seed, replication and stage of the random streams.
     fn offer(&mut self, source: u32, at: Nanos, name: (u64, u32, u32)) -> Option<Nanos> {
         let (seed, replication, stage) = name;
         let hop = self.hop.get_or_insert_with(|| {
-            FluidHop::named(&self.streams, self.packet_ns, self.most, seed, replication)
+            FluidHop::named(&self.streams, self.packet_ns, self.limit, seed, replication)
         });
         while self.sources.len() <= source as usize {
             let next = self.sources.len() as u32;
@@ -79,7 +80,7 @@ impl CrossTraffic {
 }
 
 impl PerSourceHop {
-    /// The hop `hop` of a run, at place `stage` of all hops of its path.
+    /// Creates the hop `hop` of a run at index `stage` of its path.
     #[must_use]
     pub fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
         Self {
@@ -94,14 +95,14 @@ impl PerSourceHop {
             free: Vec::new(),
             loss: hop.loss,
             losses: Vec::new(),
-            others: CrossTraffic::new(hop, run, stage).map(Box::new),
+            cross: CrossTraffic::new(hop, run, stage).map(Box::new),
             seed: run.seed,
             replication,
             stage: stage as u32,
         }
     }
 
-    /// A packet of `source`, whose packets have `bytes`, comes at `at`.
+    /// Enqueues a packet of `bytes` of `source` at time `at`.
     pub fn offer(
         &mut self,
         source: u32,
@@ -110,8 +111,8 @@ impl PerSourceHop {
         counters: &mut HopCounters,
     ) -> HopOutcome {
         counters.arrived += 1;
-        if self.others.is_some() {
-            return self.offer_among_cross_traffic(source, at, counters);
+        if self.cross.is_some() {
+            return self.offer_with_cross_traffic(source, at, counters);
         }
         let index = source as usize;
         if index >= self.free.len() {
@@ -129,11 +130,11 @@ impl PerSourceHop {
         }
         *free = at.max(*free) + time;
         let leaves = *free;
-        self.carry(source, time, at, leaves, counters)
+        self.transmit(source, time, at, leaves, counters)
     }
 
-    /// A packet that comes at `at` takes the link for `time` and will have left at `leaves`.
-    fn carry(
+    /// Counts a packet that arrives at `at`, takes `time` on the link, and leaves at `leaves`.
+    fn transmit(
         &mut self,
         source: u32,
         time: Nanos,
@@ -149,7 +150,7 @@ impl PerSourceHop {
     }
 
     #[cold]
-    fn offer_among_cross_traffic(
+    fn offer_with_cross_traffic(
         &mut self,
         source: u32,
         at: Nanos,
@@ -159,21 +160,21 @@ impl PerSourceHop {
             return HopOutcome::Lost { at, random: true };
         }
         let name = (self.seed, self.replication, self.stage);
-        let others = self.others.as_mut();
-        match others.and_then(|others| others.offer(source, at, name)) {
-            Some(leaves) => self.carry(source, self.link.data_time, at, leaves, counters),
+        let cross = self.cross.as_mut();
+        match cross.and_then(|cross| cross.offer(source, at, name)) {
+            Some(leaves) => self.transmit(source, self.link.data_time, at, leaves, counters),
             None => HopOutcome::Lost { at, random: false },
         }
     }
 
-    /// Tells the counters of the cross traffic.
+    /// Copies the statistics of the cross traffic to the counters.
     pub fn report_cross_traffic(&self, counters: &mut HopCounters) {
-        let Some(hop) = self.others.as_ref().and_then(|others| others.hop.as_ref()) else { return };
+        let Some(hop) = self.cross.as_ref().and_then(|cross| cross.hop.as_ref()) else { return };
         for stream in hop.streams() {
             let lost = stream.load * hop.loss_ratio();
-            let of_stream = counters.cross.of(stream.index);
-            of_stream.rates = stream.rates;
-            of_stream.fluid = FluidSums { series: 1, load: stream.load, lost };
+            let counters = counters.cross.of(stream.index);
+            counters.rates = stream.rates;
+            counters.fluid = FluidSums { series: 1, load: stream.load, lost };
         }
     }
 
@@ -198,20 +199,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_source_waits_for_itself_alone() {
-        let mut own = PerSourceHop {
+    fn packets_wait_only_for_packets_of_the_same_source() {
+        let mut hop = PerSourceHop {
             link: AccessLink { data_time: 1000, ack_time: 27, delay: 0, limit: 2, rate_bps: None },
             packet_bytes: 1500,
             free: Vec::new(),
             loss: None,
             losses: Vec::new(),
-            others: None,
+            cross: None,
             seed: 1,
             replication: 0,
             stage: 0,
         };
         let mut counters = HopCounters::default();
-        let mut offer = |source, at| own.offer(source, 1500, at, &mut counters);
+        let mut offer = |source, at| hop.offer(source, 1500, at, &mut counters);
         assert_eq!(offer(3, 0), HopOutcome::Leaves(1000));
         assert_eq!(offer(3, 0), HopOutcome::Leaves(2000));
         assert_eq!(offer(1, 500), HopOutcome::Leaves(1500));

@@ -1,21 +1,21 @@
-//! What the return link did with acknowledgements over a whole run.
+//! Counters of the return link over a whole run.
 
 use super::{HopChain, StageKind};
 use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::probe::Probes;
 
-/// The acknowledgements that came to the return link, the warm-up included, and what they waited.
+/// Acknowledgements at the return link and their waiting times, warm-up included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReturnCounters {
-    /// Least bytes of an acknowledgement.
+    /// Minimum length of an acknowledgement in bytes.
     pub(super) min_bytes: u32,
-    /// What happens at the return link is an event so much later: the lookahead from there.
+    /// Delay between an occurrence at the return link and its event: the lookahead from there.
     pub(crate) late: Nanos,
     pub(super) entered: u64,
     pub(super) left: u64,
     pub(super) dropped: u64,
-    /// The times at which they left the queue less those at which they entered it, modulo 2^64.
+    /// Sum of the departure times minus the arrival times, modulo 2^64.
     pub(super) sojourns: u64,
 }
 
@@ -26,17 +26,17 @@ impl ReturnCounters {
 }
 
 impl HopChain {
-    /// Whether acknowledgements of all sources share a link of their own.
+    /// Whether there is a return link.
     #[inline(always)]
     pub(crate) fn has_return(&self) -> bool {
         self.forward < self.stages.len()
     }
 
-    /// Checks that every acknowledgement is accounted for at the return link, and that Little's law
-    /// holds for its queue; it is settled.
+    /// Checks that acknowledgements are conserved at the return link and that Little's law holds for its
+    /// queue. Call `advance_to` first.
     ///
     /// # Errors
-    /// [`Unbalanced`] if not.
+    /// [`Unbalanced`] if a check fails.
     pub(crate) fn check_return(&self, now: Nanos, probes: &Probes) -> Result<(), Unbalanced> {
         let Some(StageKind::Shared(hop)) = self.stages.get(self.forward).map(|stage| &stage.kind)
         else {

@@ -1,4 +1,4 @@
-//! An acknowledgement's path over the return link, where it waits behind those of other sources.
+//! Acknowledgements on the return link, which all sources share.
 
 use super::{DroppedFromQueue, Stage, StageKind};
 use crate::clock::Nanos;
@@ -13,8 +13,8 @@ use tcpcast_wire::Options;
 
 /// IPv4 and TCP headers without options.
 const HEADER_BYTES: u32 = 40;
-/// The timestamp option with what fills its words (RFC 7323, appendix A), and the SACK option
-/// likewise, without its blocks (RFC 2018, section 3).
+/// Timestamp option with padding (RFC 7323, appendix A); SACK option with padding, without its blocks
+/// (RFC 2018, section 3).
 const TIMESTAMP_BYTES: u32 = 12;
 const SACK_BYTES: u32 = 4;
 const BLOCK_BYTES: u32 = 8;
@@ -22,8 +22,8 @@ const BLOCK_BYTES: u32 = 8;
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// An acknowledgement got to the return link `return_lookahead` ago; `waited` says whether its
-    /// receiver's own link was busy.
+    /// Enqueues an acknowledgement that reached the return link `return_lookahead` ago; `waited` is true
+    /// if it waited for its access link.
     #[inline(never)]
     pub(crate) fn enter_return<S: SendingEnd>(
         &mut self,
@@ -52,12 +52,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             counters.random_drops += 1;
             return;
         }
-        match hop.offer_of(bytes, now, &ack, counters) {
+        match hop.offer_bytes(bytes, now, &ack, counters) {
             Verdict::Departs { leaves, .. } => {
                 acks.left += 1;
                 acks.sojourns = acks.sojourns.wrapping_add(leaves - now);
                 counters.passed((leaves - now).saturating_sub(hop.time_of(bytes)));
-                self.left_return(source, path, leaves, ack);
+                self.leave_return(source, path, leaves, ack);
             }
             Verdict::Held { evicted, .. } => {
                 acks.sojourns = acks.sojourns.wrapping_sub(now);
@@ -72,7 +72,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.take_dropped_at_hop(stage);
     }
 
-    /// The return link takes an acknowledgement that it held; it will have left at `leaves`.
+    /// Forwards an acknowledgement whose transmission has started and ends at `leaves`.
     pub(super) fn served_on_return<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -85,11 +85,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         acks.left += 1;
         acks.sojourns = acks.sojourns.wrapping_add(leaves);
         self.probes.hops[self.hop_chain.forward].passed(waited.unwrap_or(0));
-        self.left_return(source, path, leaves, ack);
+        self.leave_return(source, path, leaves, ack);
     }
 
-    /// The return link's queue dropped an acknowledgement at `at` that it held. Its sender hears of
-    /// it by what the next one says.
+    /// Counts an acknowledgement that the return link dropped at `at` after accepting it. The sender
+    /// recovers through the next acknowledgement.
     pub(super) fn dropped_on_return(&mut self, at: Nanos) {
         let acks = &mut self.hop_chain.acks;
         acks.dropped += 1;
@@ -97,8 +97,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.probes.hops[self.hop_chain.forward].queue_drops += 1;
     }
 
-    /// On to its sender.
-    fn left_return<S: SendingEnd>(
+    /// Forwards an acknowledgement to its sender.
+    fn leave_return<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -115,7 +115,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     }
 }
 
-/// Bytes of an acknowledgement with these options.
+/// Length in bytes of an acknowledgement with these options.
 fn length(options: &Options) -> u32 {
     let stamps = if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
     let blocks = u32::from(options.blocks);
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_lengthen_an_acknowledgement() {
+    fn length_includes_options() {
         let stamped = Options { timestamps: Some((1, 2)), ..Options::default() };
         assert_eq!(length(&Options::default()), 40);
         assert_eq!(length(&stamped), 52);

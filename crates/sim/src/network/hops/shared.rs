@@ -1,4 +1,4 @@
-//! A hop where packets of different sources meet, apart from the measured one.
+//! Shared hops other than the bottleneck.
 
 use crate::clock::{Nanos, Transmitter, transmitter};
 use crate::config::{HopConfig, ReturnConfig, RunConfig};
@@ -9,7 +9,7 @@ use crate::probe::HopCounters;
 use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
 use crate::random::{Named, Purpose, Stream};
 
-/// A queue in front of a link, with the random loss before or behind it.
+/// A queue with its link, and random loss before or behind them.
 #[derive(Debug)]
 pub(crate) struct SharedHop {
     queue: CrossTrafficQueue,
@@ -30,7 +30,7 @@ impl SharedHop {
         }
     }
 
-    /// The return link, which is a stage after those of the forward path.
+    /// Creates the return link, which is the stage after those of the forward path.
     pub(super) fn new_return_link(
         link: &ReturnConfig,
         run: &RunConfig,
@@ -48,13 +48,12 @@ impl SharedHop {
         }
     }
 
-    /// Whether something happens here by itself: packets wait until the link is free to take them,
-    /// or cross packets come.
+    /// Whether the hop has events of its own: departures of held packets, or cross packets.
     pub(super) fn has_events(&self) -> bool {
         self.queue.holds_packets() || self.queue.has_streams()
     }
 
-    /// When the next cross packet comes.
+    /// Arrival time of the next cross packet.
     pub(crate) fn next_cross_arrival(&self) -> Nanos {
         self.queue.next_cross_arrival()
     }
@@ -64,12 +63,12 @@ impl SharedHop {
         self.queue.on_cross_arrival(&mut self.link, counters)
     }
 
-    /// Returns true if the packet that passes this place now is lost at random.
+    /// Whether the packet that passes this place is lost at random.
     pub(super) fn loses(&mut self, at: LossPlace) -> bool {
         self.loss.as_mut().is_some_and(|loss| loss.loses(at))
     }
 
-    /// Offers a packet of a class whose full packets have `full_bytes`.
+    /// Enqueues a packet of a class whose full packets have `full_bytes`.
     pub(super) fn offer(
         &mut self,
         now: Nanos,
@@ -81,11 +80,11 @@ impl SharedHop {
         if bytes == self.link.length() {
             return self.queue.offer(now, packet, &mut self.link, counters);
         }
-        self.offer_of(bytes, now, packet, counters)
+        self.offer_bytes(bytes, now, packet, counters)
     }
 
-    /// Offers a packet of `bytes`, whatever the others have.
-    pub(super) fn offer_of(
+    /// Enqueues a packet of `bytes`.
+    pub(super) fn offer_bytes(
         &mut self,
         bytes: u32,
         now: Nanos,
@@ -96,18 +95,18 @@ impl SharedHop {
         link.with_length(bytes, |link| queue.offer(now, packet, link, counters))
     }
 
-    /// How long the link takes for a packet of `bytes`.
+    /// Transmission time of a packet of `bytes`.
     pub(super) fn time_of(&mut self, bytes: u32) -> Nanos {
         self.link.with_length(bytes, |link| link.time_when_idle())
     }
 
-    /// How long the packet had waited that was served last, where that is known.
+    /// Waiting time of the packet that was served last, if known.
     pub(super) fn waited(&self) -> Option<Nanos> {
         self.queue.passed().map(|passed| passed.waited)
     }
 
-    /// What packets of sources and of streams have waited by `now`, beside `sojourns` of those that
-    /// left, modulo 2^64.
+    /// Total time at the hop of packets of sources and streams up to `now`, modulo 2^64. `sojourns` is
+    /// the sum for packets of sources, without those still queued.
     pub(super) fn waits(&self, now: Nanos, sojourns: u64) -> u64 {
         let waiting = self.queue.waiting().wrapping_mul(now);
         let own = sojourns.wrapping_add(waiting).wrapping_sub(self.queue.ahead(now));
