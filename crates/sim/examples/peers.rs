@@ -1,18 +1,19 @@
-//! The peers' workloads on the engine alone, for timing and for counting instructions.
+//! Workloads of the comparison with other simulators, for measuring time and instructions.
 //!
-//! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them; `peers
-//! even TRANSFERS SEED [SOURCES]`: the same with OFF times twice as long, and the receiver window and
-//! the initial window of all stacks alike, so that each loses less than a packet in a hundred; `peers
-//! long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through deficit
-//! round robin with a quantum of so many bytes if there is one; `peers path FLOWS MBIT RTT_MS
-//! BUFFER LOSS SECONDS SEED`: the same over any round-trip time; `peers hops FLOWS MBIT BUFFER
-//! SECONDS SEED`: over 60 ms and two more hops that all share, one before the bottleneck and one
-//! behind it, each a tenth faster; `peers web USERS SECONDS SEED`: HTTP users, a connection a file,
-//! behind FQ-CoDel; `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size,
-//! each alone; `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair
-//! queue, losses known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
+//! - `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources, 10 Mbit/s per 134 sources;
+//! - `peers even TRANSFERS SEED [SOURCES]`: as `w134`, with doubled OFF times and equal receiver and
+//!   initial windows for all stacks, so that each stack loses less than 1 % of packets;
+//! - `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows with an RTT of 60 ms,
+//!   through deficit round robin if a quantum in bytes is given;
+//! - `peers path FLOWS MBIT RTT_MS BUFFER LOSS SECONDS SEED`: endless flows with any RTT;
+//! - `peers hops FLOWS MBIT BUFFER SECONDS SEED`: endless flows with an RTT of 60 ms and two additional
+//!   shared hops, one before and one behind the bottleneck, each 10 % faster;
+//! - `peers web USERS SECONDS SEED`: HTTP users with one connection per file, behind FQ-CoDel;
+//! - `peers short COUNT SEED`: isolated transfers of 1 to 30 packets, `COUNT` per size;
+//! - `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue, with
+//!   instantaneous loss feedback; DROP is `arriving`, or `longest` with a start in equilibrium.
 //!
-//! With `STACK=linux-cubic` or another of today's stacks in the environment, senders have that.
+//! `STACK=linux-cubic` (or another modern stack) in the environment sets the stack of the senders.
 
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
@@ -28,8 +29,8 @@ use tcpcast_sim::{
     LinkLoss, LossModel, Replications, Rounding, RunConfig, RunLimit, Start, Traffic,
 };
 
-fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
-    std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(default)
+fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
+    std::env::args().nth(index).and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 fn access(rate_bps: Option<u64>) -> AccessConfig {
@@ -37,14 +38,14 @@ fn access(rate_bps: Option<u64>) -> AccessConfig {
 }
 
 fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
-    let taken: Nanos = rates
+    let transmission: Nanos = rates
         .iter()
         .map(|rate| transmission_time(1500, *rate) + transmission_time(40, *rate))
         .sum();
-    (rtt - taken) / 2
+    (rtt - transmission) / 2
 }
 
-/// Like [`w134`], at a load of which no stack makes a standing queue.
+/// As [`w134`], at a load at which no stack builds a standing queue.
 fn even() -> (RunConfig, RunLimit) {
     let (mut config, run_limit) = w134();
     if let Traffic::OnOff { off, .. } = &mut config.classes[0].traffic {
@@ -152,7 +153,7 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, RunLim
     (config, RunLimit { transfers: u64::MAX, until: seconds * SECOND })
 }
 
-/// The users of the local loop behind a queue of today.
+/// The users of the local loop behind FQ-CoDel.
 fn web() -> (RunConfig, RunLimit) {
     let (config, until) = local_loop();
     let managed = ManagedConfig {
@@ -203,13 +204,13 @@ fn short() -> (RunConfig, RunLimit) {
     (config, RunLimit { transfers, until: 2_000_000_000 * SECOND })
 }
 
-/// Packet by packet, with one buffer for all.
+/// Packet-by-packet round robin with a shared buffer.
 fn round_robin(drop: DropPolicy) -> FairConfig {
     let ties = Ties::Latest;
     FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers: Buffers::Shared, drop, ties }
 }
 
-/// A lognormal distribution by its mean, the standard deviation being as large.
+/// Lognormal distribution with equal mean and standard deviation.
 fn lognormal(mean: f64) -> Distribution {
     let variance = 2_f64.ln();
     Distribution::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }
@@ -218,13 +219,13 @@ fn lognormal(mean: f64) -> Distribution {
 fn local_loop() -> (RunConfig, RunLimit) {
     let longest = argument(5, String::new()) == "longest";
     let rate = argument(6, 100) * 1_000_000;
-    let own = Some(10_000_000);
-    let delay = propagation(SECOND / 10, [own, Some(rate), own]);
+    let access_rate = Some(10_000_000);
+    let delay = propagation(SECOND / 10, [access_rate, Some(rate), access_rate]);
     let class = ClassConfig {
         packet_bytes: None,
         sources: argument(2, 10_000),
-        ingress: access(own),
-        egress: access(own),
+        ingress: access(access_rate),
+        egress: access(access_rate),
         forward: delay,
         back: delay,
         traffic: Traffic::OnOff {
@@ -301,7 +302,7 @@ fn stack(packet_bytes: u32) -> Option<ModernTcp> {
     Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0, closes: false })
 }
 
-/// Hosts of today's stacks are late, as in their presets.
+/// Mean processing delay of hosts with modern stacks, as in their presets.
 const HOST_NOISE: Nanos = SECOND / 10_000;
 
 fn main() {
