@@ -4,9 +4,9 @@
 //! cargo run -p tcpcast-sim --example drill -- [--stack=linux-cubic] FILE.pkt...
 //! ```
 //!
-//! Prints one line per script: *passed*, *failed at line N: expected, got*, or *not checked* with the
-//! unsupported feature. Exit status: 0 if no script failed, 1 if one failed, 2 for wrong usage or an
-//! unreadable file.
+//! Prints one line per script: *passed*, *failed at line N: expected, got*, or *not checked* with
+//! the unsupported feature. Exit status: 0 if no script failed, 1 if one failed, 2 for wrong usage
+//! or an unreadable file.
 
 #[path = "drill/mod.rs"]
 mod drill;

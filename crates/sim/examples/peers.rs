@@ -1,17 +1,18 @@
 //! Workloads of the comparison with other simulators, for measuring time and instructions.
 //!
 //! - `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources, 10 Mbit/s per 134 sources;
-//! - `peers even TRANSFERS SEED [SOURCES]`: as `w134`, with doubled OFF times and equal receiver and
-//!   initial windows for all stacks, so that each stack loses less than 1 % of packets;
-//! - `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows with an RTT of 60 ms,
-//!   through deficit round robin if a quantum in bytes is given;
+//! - `peers even TRANSFERS SEED [SOURCES]`: as `w134`, with doubled OFF times and equal receiver
+//!   and initial windows for all stacks, so that each stack loses less than 1 % of packets;
+//! - `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows with an RTT of 60
+//!   ms, through deficit round robin if a quantum in bytes is given;
 //! - `peers path FLOWS MBIT RTT_MS BUFFER LOSS SECONDS SEED`: endless flows with any RTT;
-//! - `peers hops FLOWS MBIT BUFFER SECONDS SEED`: endless flows with an RTT of 60 ms and two additional
-//!   shared hops, one before and one behind the bottleneck, each 10 % faster;
+//! - `peers hops FLOWS MBIT BUFFER SECONDS SEED`: endless flows with an RTT of 60 ms and two
+//!   additional shared hops, one before and one behind the bottleneck, each 10 % faster;
 //! - `peers web USERS SECONDS SEED`: HTTP users with one connection per file, behind FQ-CoDel;
 //! - `peers short COUNT SEED`: isolated transfers of 1 to 30 packets, `COUNT` per size;
-//! - `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue, with
-//!   instantaneous loss feedback; DROP is `arriving`, or `longest` with a start in equilibrium.
+//! - `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue,
+//!   with instantaneous loss feedback; DROP is `arriving`, or `longest` with a start in
+//!   equilibrium.
 //!
 //! `STACK=linux-cubic` (or another modern stack) in the environment sets the stack of the senders.
 

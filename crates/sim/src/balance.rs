@@ -33,8 +33,8 @@ pub enum Unbalanced {
         /// Acknowledgements in the queue.
         waiting: u64,
     },
-    /// Little's law is violated: the integral of the queue length differs from the sum of the waiting
-    /// times.
+    /// Little's law is violated: the integral of the queue length differs from the sum of the
+    /// waiting times.
     #[error(
         "Little's law does not hold: the integral of the queue length is {held} packet nanoseconds, but \
          the sum of the waiting times is {waited} (both modulo 2^64)"

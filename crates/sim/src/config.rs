@@ -74,8 +74,8 @@ pub struct ClassConfig {
     /// Propagation delay from the bottleneck to the next hop or to the egress link.
     #[serde(rename = "forward_ns")]
     pub forward: Nanos,
-    /// Propagation delay of acknowledgements from the return bottleneck to the ingress link, without
-    /// the delays of other hops.
+    /// Propagation delay of acknowledgements from the return bottleneck to the ingress link,
+    /// without the delays of other hops.
     #[serde(rename = "back_ns")]
     pub back: Nanos,
     /// Bytes per data packet, headers included; `None` for the value of the run.
@@ -111,8 +111,8 @@ pub struct RunConfig {
     pub buffer: Option<u64>,
     /// Queue discipline of the bottleneck.
     pub queue: QueueConfig,
-    /// Random loss of data packets at the bottleneck; correlated loss within rounds occurs before the
-    /// queue.
+    /// Random loss of data packets at the bottleneck; correlated loss within rounds occurs before
+    /// the queue.
     pub loss: Option<LinkLoss<BottleneckLoss>>,
     /// Random delay of data packets behind the bottleneck.
     pub jitter: Option<JitterConfig>,
@@ -213,8 +213,8 @@ impl RunConfig {
         hops.iter().map(|hop| transmission_time(self.ack_bytes, hop.rate_bps) + hop.delay).sum()
     }
 
-    /// Times of packets of `ack_bytes` on the unloaded path of a class: from the sender to the tap and
-    /// from the tap to the sender.
+    /// Times of packets of `ack_bytes` on the unloaded path of a class: from the sender to the tap
+    /// and from the tap to the sender.
     fn unloaded_path(&self, class: &ClassConfig, tap: Tap) -> [Nanos; 2] {
         let own =
             |link: &AccessConfig| transmission_time(self.ack_bytes, link.rate_bps) + link.delay;

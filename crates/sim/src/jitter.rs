@@ -12,7 +12,8 @@ use std::f64::consts::LN_2;
 pub struct JitterConfig {
     /// Distribution of the delay in seconds.
     pub delay: Distribution,
-    /// Whether packets with a shorter delay overtake others; otherwise they wait for earlier packets.
+    /// Whether packets with a shorter delay overtake others; otherwise they wait for earlier
+    /// packets.
     pub reorder: bool,
 }
 
@@ -48,7 +49,8 @@ impl Jitter {
 
 /// Processing delays of the hosts of a class: an exponential time per packet or timer.
 ///
-/// The delay is computed from a hash of the source and time, so that sources need not store a generator.
+/// The delay is computed from a hash of the source and time, so that sources need not store a
+/// generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostNoise {
     /// Nanoseconds per halving of a uniform number, as fixed-point number with [`FRACTION`] bits.
@@ -64,8 +66,8 @@ impl HostNoise {
         (mean > 0).then_some(Self { scale, key })
     }
 
-    /// Processing delay of a receiver for a packet that arrives at `at`, plus that of its sender for the
-    /// acknowledgement; at least 1 ns.
+    /// Processing delay of a receiver for a packet that arrives at `at`, plus that of its sender
+    /// for the acknowledgement; at least 1 ns.
     #[inline(always)]
     pub(crate) fn both_hosts(&self, source: u32, at: Nanos) -> Nanos {
         let bits = self.bits(source, at);
@@ -97,8 +99,8 @@ const ONE: f64 = (1_u64 << FRACTION) as f64;
 
 /// Negative logarithm to base 2 of `number` / 2^64; `number` must not be 0.
 ///
-/// Approximates the logarithm of the mantissa by a cubic, with an error below 0.0016, in 1/6 of the time
-/// of `libm`.
+/// Approximates the logarithm of the mantissa by a cubic, with an error below 0.0016, in 1/6 of the
+/// time of `libm`.
 #[inline(always)]
 fn halvings(number: u64) -> u64 {
     const CUBIC: [u64; 3] =

@@ -1,8 +1,8 @@
 //! Packet-level TCP simulation in virtual time, without I/O.
 //!
-//! A [`Simulation`] runs a [`RunConfig`] of plain numbers in integer nanoseconds, and [`Probes`] record its
-//! events. The same configuration and seed yield bit-identical results on any machine and with any
-//! number of threads.
+//! A [`Simulation`] runs a [`RunConfig`] of plain numbers in integer nanoseconds, and [`Probes`]
+//! record its events. The same configuration and seed yield bit-identical results on any machine
+//! and with any number of threads.
 
 mod balance;
 pub mod clock;

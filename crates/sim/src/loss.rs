@@ -1,4 +1,5 @@
-//! Random loss at the bottleneck: per packet, as on any link, or correlated within the rounds of a flow.
+//! Random loss at the bottleneck: per packet, as on any link, or correlated within the rounds of a
+//! flow.
 
 use crate::packet::Packet;
 use crate::random::Stream;
@@ -12,7 +13,8 @@ pub use tcpcast_link::loss::{LinkLoss, LinkLosses, LossModel, LossPlace, LossPro
 pub enum BottleneckLoss {
     /// Loss per packet, independent of flows.
     Packet(LossModel),
-    /// Correlated loss: each packet with this probability, and the rest of the flow's round with it.
+    /// Correlated loss: each packet with this probability, and the rest of the flow's round with
+    /// it.
     RestOfRound(f64),
 }
 

@@ -5,8 +5,8 @@ use tcpcast_link::Ecn;
 
 /// A packet. Sequence and acknowledgement numbers count packets, starting at 1.
 ///
-/// The two words are passed in registers. Four fields would be passed in memory by calls that are not
-/// inlined, which causes store-forwarding stalls.
+/// The two words are passed in registers. Four fields would be passed in memory by calls that are
+/// not inlined, which causes store-forwarding stalls.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Packet {
     /// Source index (upper half) and connection.
@@ -100,16 +100,16 @@ impl fmt::Debug for Packet {
 /// Kind of a packet, and a serial number that identifies it in captures (the IP identification).
 ///
 /// The serial number of a data packet counts transmissions modulo 2^16. An acknowledgement has the
-/// serial number of the packet that triggered it, or 0 if a timer did. All serial numbers are 0 if no
-/// probe needs them.
+/// serial number of the packet that triggered it, or 0 if a timer did. All serial numbers are 0 if
+/// no probe needs them.
 ///
 /// Packets with headers have a token instead of a serial number. A token has more bits, counts the
 /// packets that the sending end has sent, and locates the header of the packet. Short packets store
-/// their length in place of the upper bits of the token. Two ECN bits are stored between the kind and
-/// the token.
+/// their length in place of the upper bits of the token. Two ECN bits are stored between the kind
+/// and the token.
 ///
-/// A single number, with the kind in the upper bits, so that a packet has no padding and is copied in
-/// two moves.
+/// A single number, with the kind in the upper bits, so that a packet has no padding and is copied
+/// in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label(u32);
 

@@ -1,8 +1,8 @@
 //! Random streams, identified by (seed, replication, entity, purpose).
 //!
-//! There is no global generator, so the draws of a source depend neither on other sources nor on the
-//! scheduling of threads. All functions are from `libm`, whose results are identical on all platforms.
-//! The generator is defined in the crate `link`.
+//! There is no global generator, so the draws of a source depend neither on other sources nor on
+//! the scheduling of threads. All functions are from `libm`, whose results are identical on all
+//! platforms. The generator is defined in the crate `link`.
 
 pub use tcpcast_link::random::{Draws, Stream, scatter};
 

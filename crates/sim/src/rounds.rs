@@ -1,19 +1,19 @@
 //! Rounds of a flow, and correlated loss within a round.
 //!
-//! Padhye, Firoiu, Towsley and Kurose (1998), section 2.1: a round starts with the transmission of a
-//! window and ends with the first acknowledgement of one of its packets. Losses in different rounds are
-//! independent. If a packet is lost, all later packets of its round are lost too.
+//! Padhye, Firoiu, Towsley and Kurose (1998), section 2.1: a round starts with the transmission of
+//! a window and ends with the first acknowledgement of one of its packets. Losses in different
+//! rounds are independent. If a packet is lost, all later packets of its round are lost too.
 //!
-//! During recovery a sender does not send complete windows, so rounds are defined for any sequence of
-//! packets. The first packet of a connection starts a round, and so does
-//! - the first packet after an acknowledgement of the first packet of the current round or of a later
-//!   packet;
-//! - a packet whose number is not above that of the previous packet: a retransmission at the start of a
-//!   fast recovery, after a partial acknowledgement, or after a timeout.
+//! During recovery a sender does not send complete windows, so rounds are defined for any sequence
+//! of packets. The first packet of a connection starts a round, and so does
+//! - the first packet after an acknowledgement of the first packet of the current round or of a
+//!   later packet;
+//! - a packet whose number is not above that of the previous packet: a retransmission at the start
+//!   of a fast recovery, after a partial acknowledgement, or after a timeout.
 //!
-//! All other packets belong to the current round. Duplicate acknowledgements acknowledge no packet, so
-//! they do not end a round: packets that they clock out during a recovery belong to the round of its
-//! retransmission.
+//! All other packets belong to the current round. Duplicate acknowledgements acknowledge no packet,
+//! so they do not end a round: packets that they clock out during a recovery belong to the round of
+//! its retransmission.
 
 use crate::packet::{Kind, Packet};
 use crate::random::{Draws, Stream};
@@ -53,8 +53,8 @@ impl Rounds {
         self.has_ended |= connection == self.connection && next > self.first;
     }
 
-    /// Removes the packet that was sent last, because it is lost before the bottleneck. If it started a
-    /// round, the next packet does.
+    /// Removes the packet that was sent last, because it is lost before the bottleneck. If it
+    /// started a round, the next packet does.
     fn lost_before(&mut self) {
         self.sent -= 1;
     }
@@ -71,8 +71,8 @@ impl Rounds {
     }
 }
 
-/// Correlated loss: a packet is lost with a fixed probability, and certainly if an earlier packet of its
-/// round was lost.
+/// Correlated loss: a packet is lost with a fixed probability, and certainly if an earlier packet
+/// of its round was lost.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundLoss {
     rate: f64,
@@ -157,7 +157,8 @@ mod tests {
         send(&mut rounds, &[1, 2, 3, 4, 5, 6, 7, 8]);
         rounds.acknowledged(1, 2);
         assert_eq!(send(&mut rounds, &[9]), [true]);
-        // 2 and 4 were lost: fast retransmit, then packets clocked out by duplicate acknowledgements.
+        // 2 and 4 were lost: fast retransmit, then packets clocked out by duplicate
+        // acknowledgements.
         assert_eq!(send(&mut rounds, &[2, 10, 11]), [true, false, false]);
         rounds.acknowledged(1, 4);
         assert_eq!(send(&mut rounds, &[4, 12]), [true, false], "a partial acknowledgement");

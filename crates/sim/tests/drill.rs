@@ -1,5 +1,5 @@
-//! Runs the scripts of `tests/drill` (one file per rule, one directory per stack), and checks that modified
-//! scripts fail.
+//! Runs the scripts of `tests/drill` (one file per rule, one directory per stack), and checks that
+//! modified scripts fail.
 
 #[path = "../examples/drill/mod.rs"]
 mod drill;

@@ -95,9 +95,9 @@ fn rfc_5246_section_7_3_tls_1_2_takes_two_round_trips() {
     assert!(tls - tcp > 0.2 && tls - tcp < 0.205, "{tls} and {tcp}");
 }
 
-/// Times of SYN-ACKs in seconds after the first. RFC 6298 (5.5): both ends retransmit and double their
-/// timeouts. SYNs arrive after 1 s, 3 s, 7 s; the server answers each immediately and restarts its
-/// timeout, which expires at 2 s, 5 s, 11 s.
+/// Times of SYN-ACKs in seconds after the first. RFC 6298 (5.5): both ends retransmit and double
+/// their timeouts. SYNs arrive after 1 s, 3 s, 7 s; the server answers each immediately and
+/// restarts its timeout, which expires at 2 s, 5 s, 11 s.
 const SYN_ACKS: [f64; 10] = [0.0, 1.0, 2.0, 3.0, 5.0, 7.0, 11.0, 15.0, 23.0, 31.0];
 
 /// The delay of a transfer is the time of the first SYN-ACK that is not lost.
@@ -114,8 +114,8 @@ fn rfc_6298_section_5_5_lost_syn_acks_are_retransmitted_after_1_s() {
     assert!((late - mean(1)).abs() < 4.0 * error, "{late} s, expected {} +- {error}", mean(1));
 }
 
-/// Linux retransmits the first five SYNs after a second each, and its timers expire up to 32 ms late.
-/// Sometimes the timer of the server expires first, and then two SYN-ACKs are in flight.
+/// Linux retransmits the first five SYNs after a second each, and its timers expire up to 32 ms
+/// late. Sometimes the timer of the server expires first, and then two SYN-ACKs are in flight.
 #[test]
 fn linux_doubles_the_timeout_of_a_syn_after_the_fourth_repetition() {
     let p = 0.3;

@@ -166,7 +166,8 @@ fn flows_of_different_stacks_all_get_a_share() {
     }
 }
 
-/// A single BBR version 3 flow with a buffer of 1 or 0.2 BDP uses most of the link with little loss.
+/// A single BBR version 3 flow with a buffer of 1 or 0.2 BDP uses most of the link with little
+/// loss.
 #[test]
 fn bbr3_fills_a_link_with_a_short_buffer() {
     use ClassCell::{Passed, QueueDrops};
@@ -381,8 +382,8 @@ fn run_behind(queue: QueueConfig, tcp: TcpConfig) -> RunConfig {
     RunConfig { queue, bottleneck_bps: None, warmup: 5 * SECOND, ..run(classes) }
 }
 
-/// NewReno with an initial threshold that avoids losses in slow start. Without SACK it would repair one of
-/// them per round trip, which would take longer than these runs.
+/// NewReno with an initial threshold that avoids losses in slow start. Without SACK it would repair
+/// one of them per round trip, which would take longer than these runs.
 fn newreno_from_a_threshold() -> TcpConfig {
     TcpConfig { initial_ssthresh: 40, ..TcpConfig::default() }
 }
@@ -438,7 +439,8 @@ fn rfc_3168_marks_replace_drops() {
             let with = |tcp| RunConfig {
                 buffer: Some(1000),
                 queue: managed(discipline),
-                // Without SACK the repair of the losses in slow start takes one round trip per packet.
+                // Without SACK the repair of the losses in slow start takes one round trip per
+                // packet.
                 warmup: 30 * SECOND,
                 ..run(vec![class(2, tcp, 60, bulk())])
             };
@@ -687,7 +689,8 @@ proptest! {
         prop_assert_eq!(simulate(&config, 8, 1), simulate(&config, 8, 2));
     }
 
-    /// Packets are conserved with losses behind queues and with classes of different packet lengths.
+    /// Packets are conserved with losses behind queues and with classes of different packet
+    /// lengths.
     #[test]
     fn packets_are_conserved_with_losses_on_all_links(
         mut config in with_losses_on_all_links(),

@@ -8,8 +8,8 @@ use tcpcast_sim::tcp::modern::{Control, Cubic, Detection, Pacing, Stack};
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub stack: Stack,
-    /// Window scale that follows from the maximum receive buffer; [`None`] if the script does not set the
-    /// buffer. Then the expected scale depends on the host of its author.
+    /// Window scale that follows from the maximum receive buffer; [`None`] if the script does not
+    /// set the buffer. Then the expected scale depends on the host of its author.
     pub window_scale: Option<u8>,
     /// Minimum number of packets in a min_burst of a paced sender.
     pub min_burst: i64,
@@ -18,8 +18,8 @@ pub struct Setup {
     pub offers_ecn: bool,
 }
 
-/// Settings without effect here: segmentation offload, buffers, fast open, retries, pacing (used by BBR
-/// only), and caches that do not affect a single connection.
+/// Settings without effect here: segmentation offload, buffers, fast open, retries, pacing (used by
+/// BBR only), and caches that do not affect a single connection.
 const NO_EFFECT: [&str; 23] = [
     "tcp_autocorking",
     "tcp_fack",

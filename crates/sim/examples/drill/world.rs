@@ -54,9 +54,11 @@ impl World {
     /// Creates the state at the start of a script.
     pub fn new(preset: Preset) -> Self {
         let mut stack = preset.stack();
-        // Packets of 1 kB occupy more than twice their size in memory, so they do not grow the window.
+        // Packets of 1 kB occupy more than twice their size in memory, so they do not grow the
+        // window.
         stack.receiving.window_growth = 0;
-        // The kernels of the scripts have 1 ms ticks, and the application reads only in explicit calls.
+        // The kernels of the scripts have 1 ms ticks, and the application reads only in explicit
+        // calls.
         stack.tick = stack.tick.min(MILLISECOND);
         stack.timer_wheel = false;
         stack.receiving.reading = Reading::Told;
@@ -222,7 +224,8 @@ impl World {
         Ok(())
     }
 
-    /// Expects a packet, which may be sent as several consecutive packets. Returns the time of the first.
+    /// Expects a packet, which may be sent as several consecutive packets. Returns the time of the
+    /// first.
     fn expect(&mut self, spec: &Spec, from: u64, to: u64, any_time: bool) -> Result<u64, Stop> {
         let wait = if any_time { MAX_WAIT } else { self.comparison.tolerance };
         let latest = START + to + wait;

@@ -10,21 +10,22 @@
 //! and a packet waits for the work that it finds and adds its own.
 //!
 //! Work that exceeds the buffer is lost. While the cross traffic keeps the buffer full, only a part
-//! of the fluid is lost, and packets of the source must have the same loss ratio: the link accepts a
-//! fraction of 1 / load of all arriving work. So a packet that finds the buffer full replaces fluid
-//! of the same size with probability `(1 - f) / r_k`, where f is the fraction of the buffer that the
-//! source occupies. That is `1 / (r_k + own)` for a source that sends at the constant rate `own`.
+//! of the fluid is lost, and packets of the source must have the same loss ratio: the link accepts
+//! a fraction of 1 / load of all arriving work. So a packet that finds the buffer full replaces
+//! fluid of the same size with probability `(1 - f) / r_k`, where f is the fraction of the buffer
+//! that the source occupies. That is `1 / (r_k + own)` for a source that sends at the constant rate
+//! `own`.
 //!
-//! Sources read a few series cyclically, each from a different position, so thousands of sources need
-//! no more memory than one. The work that the cross traffic alone would leave is computed once per
-//! bin. The work at a source's hop is never less, and the two are equal again as soon as both are
-//! empty or both are full. From then until the next packet of the source, its work need not be
+//! Sources read a few series cyclically, each from a different position, so thousands of sources
+//! need no more memory than one. The work that the cross traffic alone would leave is computed once
+//! per bin. The work at a source's hop is never less, and the two are equal again as soon as both
+//! are empty or both are full. From then until the next packet of the source, its work need not be
 //! tracked, however long that takes.
 //!
 //! Sources that read the same series share its mean. If rates are long-range dependent, the mean of
 //! even a long series differs from the true mean, and a hundred sources would share this error. So
-//! for noise each series exists twice, once mirrored about its mean (antithetic variates, Hammersley
-//! and Morton 1956). Both have the same distribution, and their errors cancel.
+//! for noise each series exists twice, once mirrored about its mean (antithetic variates,
+//! Hammersley and Morton 1956). Both have the same distribution, and their errors cancel.
 
 use super::fractional::Circle;
 use super::{ArrivalProcess, Arrivals, CrossConfig, RateCounters};
@@ -80,8 +81,8 @@ pub struct Fluid {
     work: f64,
     /// Whether the work equals the work without the sources.
     is_cross_only: bool,
-    /// Approximate part of the work that belongs to the source: accepted work, decaying exponentially
-    /// with the drain time of a full buffer as time constant.
+    /// Approximate part of the work that belongs to the source: accepted work, decaying
+    /// exponentially with the drain time of a full buffer as time constant.
     own: f64,
     /// Time at which the last packet was accepted.
     entered: Nanos,
@@ -92,9 +93,9 @@ pub struct Fluid {
 }
 
 impl FluidHop {
-    /// Creates a hop with cross traffic of `loads` (fractions of its rate per bin of length `bin`), in
-    /// series of `bins_per_series` bins. `packet_ns` is the transmission time of a packet, and `limit`
-    /// the buffer limit in packets (`None` for no limit).
+    /// Creates a hop with cross traffic of `loads` (fractions of its rate per bin of length `bin`),
+    /// in series of `bins_per_series` bins. `packet_ns` is the transmission time of a packet, and
+    /// `limit` the buffer limit in packets (`None` for no limit).
     #[must_use]
     pub fn new(
         loads: &[f64],
@@ -116,8 +117,8 @@ impl FluidHop {
         hop
     }
 
-    /// Creates the hop of a replication with `streams` (index among all streams, configuration). The
-    /// first stream determines the length and number of bins.
+    /// Creates the hop of a replication with `streams` (index among all streams, configuration).
+    /// The first stream determines the length and number of bins.
     #[must_use]
     pub fn named(
         streams: &[(u32, CrossConfig)],
@@ -142,8 +143,8 @@ impl FluidHop {
         Self { streams, ..Self::new(&loads, each, bin, packet_ns, limit) }
     }
 
-    /// Creates the state of a source: sources take the series in turn and start at random positions.
-    /// `stage` is the index of the hop on the path.
+    /// Creates the state of a source: sources take the series in turn and start at random
+    /// positions. `stage` is the index of the hop on the path.
     #[must_use]
     pub fn source(&self, seed: u64, replication: u32, source: u32, stage: u32) -> Fluid {
         let unit = Stream::named(seed, replication, source, Purpose::CrossPlace).unit();
@@ -168,8 +169,8 @@ impl FluidHop {
         }
     }
 
-    /// Enqueues a packet of a source at `now`, in the order of time. Returns its departure time, `None`
-    /// if it is lost.
+    /// Enqueues a packet of a source at `now`, in the order of time. Returns its departure time,
+    /// `None` if it is lost.
     pub fn offer(&self, source: &mut Fluid, now: Nanos) -> Option<Nanos> {
         let work = self.work(source, now) + self.packet;
         let own = source.own * libm::exp(-((now - source.entered) as f64) / self.room);
@@ -265,8 +266,8 @@ impl FluidHop {
         let (bin, room) = (self.bin as f64, self.room);
         let (mut sent, mut lost) = (0.0, 0.0);
         for series in self.bins.chunks_mut(self.bins_per_series) {
-            // If the work grows from period to period, it eventually fills the buffer; otherwise the
-            // buffer is empty at some time in each period. From then on the work is periodic.
+            // If the work grows from period to period, it eventually fills the buffer; otherwise
+            // the buffer is empty at some time in each period. From then on the work is periodic.
             let load = series.iter().map(|bin| bin.load).sum::<f64>();
             let grows = load > series.len() as f64 && room.is_finite();
             let (work, _) = one_period(series, bin, room, if grows { room } else { 0.0 });
@@ -277,8 +278,8 @@ impl FluidHop {
     }
 }
 
-/// Follows the cross traffic alone through a series, starting at `work`. Returns the work at the end
-/// and the lost work.
+/// Follows the cross traffic alone through a series, starting at `work`. Returns the work at the
+/// end and the lost work.
 fn one_period(series: &mut [Bin], span: f64, room: f64, mut work: f64) -> (f64, f64) {
     let mut lost = 0.0;
     for bin in series {

@@ -99,7 +99,8 @@ fn hop_without_cross_traffic_is_a_packet_queue() {
     assert_eq!((hop.mean_load(), hop.loss_ratio()), (0.0, 0.0));
 }
 
-/// Gap between packets of a source whose access link is no faster than the hop, in transmission times.
+/// Gap between packets of a source whose access link is no faster than the hop, in transmission
+/// times.
 fn gap(stream: &mut Stream, own: f64) -> f64 {
     1.0 - libm::log(stream.unit()) * (1.0 / own - 1.0)
 }
@@ -154,7 +155,8 @@ fn full_buffer_has_same_loss_ratio_for_source_and_cross_traffic() {
 
 #[test]
 fn loss_ratio_without_sources_is_the_overflow() {
-    // Four times the link rate for one bin, then three empty bins: 120 of 160 queue, 90 fit, 30 are lost.
+    // Four times the link rate for one bin, then three empty bins: 120 of 160 queue, 90 fit, 30 are
+    // lost.
     let hop = FluidHop::new(&[4.0, 0.0, 0.0, 0.0], 4, BIN, PACKET, Some(3));
     assert!((hop.loss_ratio() - 30.0 / 160.0).abs() < 1e-12, "{}", hop.loss_ratio());
     let mut source = hop.begin(0, 0, draws());
@@ -257,8 +259,8 @@ fn noise_of_different_sources_is_uncorrelated() {
             (0..10).map(|source| noise_of(&hop, run, source)).collect()
         })
         .collect();
-    // Their different offsets leave only the mean of the series in common. Its variance is the sum of
-    // the autocovariances around the circle, divided by its length.
+    // Their different offsets leave only the mean of the series in common. Its variance is the sum
+    // of the autocovariances around the circle, divided by its length.
     let of_mean = eigenvalues(0.7, EACH)[0] / EACH as f64;
     assert!(of_mean < 0.02, "{of_mean}");
     let pairs = (0..10).flat_map(|a| (a + 1..10).map(move |b| (a, b)));
@@ -306,8 +308,8 @@ fn bins_of_sources_start_at_uniform_times() {
 
 #[test]
 fn mirrored_series_cancel_the_error_of_the_mean() {
-    // The mean of a series of 2^10 varies by 13 % of a standard deviation; that of mirrored pairs is
-    // exact.
+    // The mean of a series of 2^10 varies by 13 % of a standard deviation; that of mirrored pairs
+    // is exact.
     for replication in 0..5 {
         let load = small_noise(replication).mean_load() / (4000.0 * 150_000e-9);
         assert!((load - 1.0).abs() < 1e-9, "{load}");

@@ -1,11 +1,11 @@
 //! Fractional Gaussian noise, exact, by circulant embedding: Davies and Harte, "Tests for Hurst
 //! effect", Biometrika 74 (1987); Dietrich and Newsam (1997) for two series from one transform.
 //!
-//! The Fourier transform of the autocovariances `c(0), ..., c(M/2), ..., c(1)` on a circle of M bins
-//! yields the eigenvalues `l_k`, which are non-negative for this noise. With independent standard
-//! normal `U_k` and `V_k`, the real and imaginary parts of the transform of
-//! `sqrt(l_k / M) (U_k + i V_k)` are two independent series with exactly these autocovariances at all
-//! lags up to M/2.
+//! The Fourier transform of the autocovariances `c(0), ..., c(M/2), ..., c(1)` on a circle of M
+//! bins yields the eigenvalues `l_k`, which are non-negative for this noise. With independent
+//! standard normal `U_k` and `V_k`, the real and imaginary parts of the transform of `sqrt(l_k / M)
+//! (U_k + i V_k)` are two independent series with exactly these autocovariances at all lags up to
+//! M/2.
 
 use crate::clock::Nanos;
 use crate::random::{Draws, Stream};
@@ -53,7 +53,8 @@ pub fn eigenvalues(hurst: f64, bins: usize) -> Vec<f64> {
     circle.iter().map(|value| value.re).collect()
 }
 
-/// Fourier transform. Uses scalar instructions only, so that results do not depend on the processor.
+/// Fourier transform. Uses scalar instructions only, so that results do not depend on the
+/// processor.
 fn transform(values: &mut [Complex64]) {
     FftPlannerScalar::new().plan_fft_forward(values.len()).process(values);
 }

@@ -58,7 +58,8 @@ pub enum ArrivalProcess {
         off: f64,
         /// Index of both tails, above 1.
         alpha: f64,
-        /// Whether packets are evenly spaced in the aggregate of all sources rather than per source.
+        /// Whether packets are evenly spaced in the aggregate of all sources rather than per
+        /// source.
         together: bool,
     },
     /// Repeated replay of a measured series.

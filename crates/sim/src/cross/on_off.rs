@@ -82,8 +82,8 @@ impl OnOffSources {
 
     /// Schedules the next packet of a source that is on at `at`, after a further on time of `wait`.
     ///
-    /// Draws at most one off and on time. Later ones are drawn when this on time ends, so that a packet
-    /// in the distant future causes no work now.
+    /// Draws at most one off and on time. Later ones are drawn when this on time ends, so that a
+    /// packet in the distant future causes no work now.
     fn schedule(&mut self, source: u32, mut at: Nanos, mut wait: Nanos) {
         let ends = &mut self.ends[source as usize];
         if at + wait > *ends && at < NEVER {

@@ -1,5 +1,5 @@
-//! Packets of a rate that varies per bin: evenly spaced within a bin, with fractions of a packet carried
-//! over to the next bin.
+//! Packets of a rate that varies per bin: evenly spaced within a bin, with fractions of a packet
+//! carried over to the next bin.
 
 use super::RateCounters;
 use super::fractional::{Circle, FractionalNoise};
@@ -66,8 +66,8 @@ impl Paced {
         self.rate = self.rates.add(rate);
     }
 
-    /// Starts a series: half of a circle, for which all autocovariances are exact. Consecutive series
-    /// are independent.
+    /// Starts a series: half of a circle, for which all autocovariances are exact. Consecutive
+    /// series are independent.
     fn new_series(&mut self) {
         self.next = 0;
         self.series = self.spare.take().unwrap_or_else(|| {

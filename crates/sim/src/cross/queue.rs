@@ -1,8 +1,8 @@
 //! A queue that also receives cross packets.
 //!
 //! Wraps any discipline. The packets of the streams are offered to the discipline like packets of
-//! sources, in the order of time, and are discarded after the queue. The discipline treats each stream
-//! as a source, so a fair queue treats it as a flow.
+//! sources, in the order of time, and are discarded after the queue. The discipline treats each
+//! stream as a source, so a fair queue treats it as a flow.
 
 use super::{Arrivals, CrossConfig};
 use crate::clock::{NEVER, Nanos, Transmitter};
@@ -19,7 +19,8 @@ pub struct CrossTrafficQueue {
     streams: Vec<Arrivals>,
     /// Index of each stream among all streams of the run.
     indices: Vec<usize>,
-    /// Arrival time of the next packet of each stream; empty before the first call of `on_cross_arrival`.
+    /// Arrival time of the next packet of each stream; empty before the first call of
+    /// `on_cross_arrival`.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Earliest of these times.
     next_arrival: Nanos,
@@ -30,8 +31,8 @@ pub struct CrossTrafficQueue {
     sojourns: u64,
 }
 
-/// Reports the queue length only. The backlog found on arrival and the average of RED are reported for
-/// packets of sources, not for cross packets.
+/// Reports the queue length only. The backlog found on arrival and the average of RED are reported
+/// for packets of sources, not for cross packets.
 struct LengthOnly<'a, P>(&'a mut P);
 
 impl<P: QueueProbe> QueueProbe for LengthOnly<'_, P> {
@@ -64,8 +65,8 @@ impl CrossTrafficQueue {
         }
     }
 
-    /// Weights the flows for a scaled population: each source counts as `scale` flows, each stream as
-    /// one.
+    /// Weights the flows for a scaled population: each source counts as `scale` flows, each stream
+    /// as one.
     #[must_use]
     pub fn with_scale(mut self, scale: f64) -> Self {
         self.queue.charge_first(self.streams.len() as u32, scale);
@@ -116,8 +117,8 @@ impl CrossTrafficQueue {
         None
     }
 
-    /// Draws the first arrival of each stream; deferred to the start of the run, because it may draw
-    /// long series.
+    /// Draws the first arrival of each stream; deferred to the start of the run, because it may
+    /// draw long series.
     fn draw_first_arrivals(&mut self) {
         for (stream, arrivals) in (0..).zip(&mut self.streams) {
             self.due.push(Reverse((arrivals.next_time(), stream)));

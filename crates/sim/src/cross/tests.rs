@@ -129,8 +129,8 @@ fn gamma_counts_scaled_by_shape_have_poisson_variance() {
 fn pareto_sources_have_exact_variance_at_several_time_scales() {
     // Relative variance of the mean rate over 2 s and 32 s, from the Laplace transform of the
     // autocovariance of an alternating renewal process, inverted with 20 digits. Asymptotically it
-    // falls with the window length to the power 2H - 2, H = (3 - alpha) / 2. Between these windows the
-    // exponents are -0.35, -0.43 and -0.57, and from 32 s to 128 s -0.39, -0.47 and -0.64.
+    // falls with the window length to the power 2H - 2, H = (3 - alpha) / 2. Between these windows
+    // the exponents are -0.35, -0.43 and -0.57, and from 32 s to 128 s -0.39, -0.47 and -0.64.
     for (alpha, two, thirty_two) in
         [(1.4, 0.0231, 0.00864), (1.5, 0.01772, 0.00535), (1.7, 0.01102, 0.002256)]
     {
@@ -213,8 +213,8 @@ fn noise_packets_are_evenly_spaced_per_bin_and_none_is_lost() {
 
 #[test]
 fn negative_rates_are_set_to_zero_and_counted() {
-    // Normal variable with a mean of 2 standard deviations: 2.275 % are negative, and the mean after
-    // the cut is 1.004246.
+    // Normal variable with a mean of 2 standard deviations: 2.275 % are negative, and the mean
+    // after the cut is 1.004246.
     let noise = FractionalNoise { hurst: 0.5, bins: 1 << 16, ..NOISE };
     let mut arrivals = Arrivals::named(&ArrivalProcess::Fractional(noise), 1, 0, 0);
     while arrivals.next_time() < 1000 * SECOND {}
@@ -415,7 +415,8 @@ proptest! {
 #[test]
 fn stream_gets_the_share_of_one_flow() {
     // Two sources with 700 and 100 packets per second and a stream with 3000 share 1000 packets per
-    // second: round robin yields 450, 100, 450, and 600, 100, 300 if each source counts as two flows.
+    // second: round robin yields 450, 100, 450, and 600, 100, 300 if each source counts as two
+    // flows.
     for (drop, ties) in [
         (DropPolicy::LongestTail, Ties::Latest),
         (DropPolicy::LongestTail, Ties::Random),

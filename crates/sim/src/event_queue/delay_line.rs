@@ -11,8 +11,8 @@ const MAX_OVERTAKEN: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DelayLine {
     pending: Ring<Pending>,
-    /// Latest scheduled time. Remains valid when the line is empty, because nothing is scheduled in the
-    /// past.
+    /// Latest scheduled time. Remains valid when the line is empty, because nothing is scheduled in
+    /// the past.
     last: Nanos,
 }
 

@@ -4,9 +4,9 @@ use crate::clock::Nanos;
 
 /// Times of the heads of several queues.
 ///
-/// Up to eight queues are compared directly, without branches or ordering. More queues use a tournament
-/// tree. At equal times the queue with the lower index comes first. Queues with an index of [`BUSY`] or
-/// more are expected to change rarely.
+/// Up to eight queues are compared directly, without branches or ordering. More queues use a
+/// tournament tree. At equal times the queue with the lower index comes first. Queues with an index
+/// of [`BUSY`] or more are expected to change rarely.
 #[derive(Clone, Debug)]
 pub struct Heads {
     /// Time and queue index packed into one number, so that the minimum is the first.

@@ -1,14 +1,15 @@
 //! Event queue: pending events in a total order.
 //!
-//! Almost every event of a network with fixed delays is scheduled at "now plus a constant". Events with
-//! the same constant occur in the order of scheduling, so each constant has a *delay line*, a plain
-//! first-in first-out queue, and the next event is the earliest head of the lines. This takes a few
-//! instructions, compared with a few hundred for a heap of all events. Events that would be out of order
-//! on their line are stored in a heap of stragglers, so the order does not depend on the assumption.
+//! Almost every event of a network with fixed delays is scheduled at "now plus a constant". Events
+//! with the same constant occur in the order of scheduling, so each constant has a *delay line*, a
+//! plain first-in first-out queue, and the next event is the earliest head of the lines. This takes
+//! a few instructions, compared with a few hundred for a heap of all events. Events that would be
+//! out of order on their line are stored in a heap of stragglers, so the order does not depend on
+//! the assumption.
 //!
-//! Events are ordered by time; at equal times by line (in the order of [`Place`], then by class); and
-//! within a line by the order of scheduling. Stragglers follow the lines. Timers are last, so an
-//! acknowledgement that arrives exactly when a timer expires is processed first.
+//! Events are ordered by time; at equal times by line (in the order of [`Place`], then by class);
+//! and within a line by the order of scheduling. Stragglers follow the lines. Timers are last, so
+//! an acknowledgement that arrives exactly when a timer expires is processed first.
 
 mod delay_line;
 mod heads;
@@ -31,7 +32,8 @@ pub enum Place {
     Sender,
     /// A data packet has reached its receiver, and the response the return bottleneck.
     Return,
-    /// As `Return`, for the first packet that waits behind another of its source on the egress link.
+    /// As `Return`, for the first packet that waits behind another of its source on the egress
+    /// link.
     ReturnSecond,
     /// As `Return`, for a packet whose predecessor has just left the egress link.
     ReturnQueued,
@@ -303,8 +305,8 @@ mod tests {
                     taken.push((last, place, packet.number()));
                 }
             }
-            // Compares times only: stragglers follow the lines at equal times, so the order within one
-            // time may differ from the plain sort.
+            // Compares times only: stragglers follow the lines at equal times, so the order within
+            // one time may differ from the plain sort.
             prop_assert_eq!(taken.len(), expected.len());
             let times: Vec<_> = taken.iter().map(|f| f.0).collect();
             let wanted: Vec<_> = expected.iter().map(|e| e.0).collect();

@@ -1,5 +1,5 @@
-//! Timers in the order of expiry. Most timers are retransmission timeouts, which fit into the wheel; most
-//! ends of OFF times are more distant.
+//! Timers in the order of expiry. Most timers are retransmission timeouts, which fit into the
+//! wheel; most ends of OFF times are more distant.
 
 use super::heads::LAST;
 use super::wheel::Wheel;

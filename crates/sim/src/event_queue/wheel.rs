@@ -1,8 +1,8 @@
 //! Priority queue of items by time, for items that are mostly less than seconds away.
 //!
-//! These items are stored in a timing wheel with slots of a millisecond, to which an item is added in
-//! constant time. The items of a slot are sorted when its time is reached. Items beyond the wheel are
-//! stored in a heap.
+//! These items are stored in a timing wheel with slots of a millisecond, to which an item is added
+//! in constant time. The items of a slot are sorted when its time is reached. Items beyond the
+//! wheel are stored in a heap.
 
 use crate::clock::Nanos;
 use std::cmp::Reverse;
@@ -31,7 +31,8 @@ pub struct Wheel {
     /// comparison.
     soon: BinaryHeap<Reverse<u128>>,
     reached: u64,
-    /// First node of each later slot, and bitmaps of non-empty slots and of non-zero words of the bitmap.
+    /// First node of each later slot, and bitmaps of non-empty slots and of non-zero words of the
+    /// bitmap.
     slots: Box<[u32]>,
     filled: [u64; WORD],
     filled_words: u64,

@@ -1,8 +1,8 @@
 //! Access links: ingress from the source, egress to the receiver.
 //!
-//! An access link transmits the packets of one source in order, so the departure time of a packet is
-//! known on arrival. Only the first of several waiting packets needs an event. The others are stored
-//! here, and each is scheduled when the previous one has left.
+//! An access link transmits the packets of one source in order, so the departure time of a packet
+//! is known on arrival. Only the first of several waiting packets needs an event. The others are
+//! stored here, and each is scheduled when the previous one has left.
 
 use crate::clock::{Nanos, transmission_time};
 use crate::packet::Packet;
@@ -52,8 +52,8 @@ impl Waiting {
         self.held
     }
 
-    /// Appends a packet with an event at `due`, to be scheduled at the event of the previous packet at
-    /// `after`.
+    /// Appends a packet with an event at `due`, to be scheduled at the event of the previous packet
+    /// at `after`.
     #[inline(always)]
     pub fn push(&mut self, line: &mut Line, after: Nanos, due: Nanos, packet: Packet) {
         let node = Node { after, due, packet, next: NONE };
@@ -119,7 +119,8 @@ impl AccessLink {
         transmission_time(bytes, self.rate_bps)
     }
 
-    /// Whether the buffer has room for a packet that arrives at `now`, if the link is busy until `free_at`.
+    /// Whether the buffer has room for a packet that arrives at `now`, if the link is busy until
+    /// `free_at`.
     ///
     /// All data packets take the same time, so the remaining busy time determines their number.
     #[inline(always)]

@@ -13,8 +13,8 @@ use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Sends an acknowledgement, which reached the return bottleneck `return_lookahead` ago unless the
-    /// egress link was still busy with the previous one.
+    /// Sends an acknowledgement, which reached the return bottleneck `return_lookahead` ago unless
+    /// the egress link was still busy with the previous one.
     #[inline(always)]
     pub(crate) fn acknowledge<S: SendingEnd>(
         &mut self,
@@ -68,8 +68,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.event_queue.schedule(Place::Return, source.record.class(), due, ack);
     }
 
-    /// Sends an acknowledgement over the return path without taps. Usually it reaches its sender before
-    /// any other event; then its header need not be stored.
+    /// Sends an acknowledgement over the return path without taps. Usually it reaches its sender
+    /// before any other event; then its header need not be stored.
     #[inline(always)]
     fn send_back_directly<S: SendingEnd>(
         &mut self,
@@ -94,8 +94,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Sends an acknowledgement whose header is stored; `waited` is true if it waited for its access
-    /// link.
+    /// Sends an acknowledgement whose header is stored; `waited` is true if it waited for its
+    /// access link.
     #[inline(always)]
     fn send_back<S: SendingEnd>(
         &mut self,

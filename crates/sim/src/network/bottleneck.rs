@@ -14,8 +14,8 @@ use crate::tcp::SendingEnd;
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Processes a data packet at its first shared hop: the bottleneck, unless there is a shared hop
-    /// before it.
+    /// Processes a data packet at its first shared hop: the bottleneck, unless there is a shared
+    /// hop before it.
     #[inline(always)]
     pub(crate) fn arrive_at_first_shared<S: SendingEnd>(
         &mut self,
@@ -76,8 +76,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.loss.as_mut().is_some_and(|loss| loss.loses(at, packet.source()))
     }
 
-    /// Enqueues a packet at the bottleneck. Only queues whose departures are known on arrival use the
-    /// actual length of the packet.
+    /// Enqueues a packet at the bottleneck. Only queues whose departures are known on arrival use
+    /// the actual length of the packet.
     #[inline(always)]
     fn offer<S: SendingEnd>(&mut self, path: &Path, packet: &Packet) -> Verdict {
         let Self { queue, link, probes, now, .. } = self;
@@ -100,8 +100,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Takes the packets that the queue dropped after accepting them; their sources are notified after
-    /// the event.
+    /// Takes the packets that the queue dropped after accepting them; their sources are notified
+    /// after the event.
     #[inline]
     pub(crate) fn take_dropped(&mut self) {
         let before = self.dropped_from_queue.len();

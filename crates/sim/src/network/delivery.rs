@@ -38,8 +38,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Schedules the event at `due` in which a packet is processed. `idle` is false if the packet waits
-    /// for another one on the egress link.
+    /// Schedules the event at `due` in which a packet is processed. `idle` is false if the packet
+    /// waits for another one on the egress link.
     #[inline(always)]
     fn reach_host<S: SendingEnd>(
         &mut self,
@@ -60,8 +60,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Returns the time at which a packet that enters the egress link at `enters` is lost there; `None`
-    /// if it is not lost.
+    /// Returns the time at which a packet that enters the egress link at `enters` is lost there;
+    /// `None` if it is not lost.
     #[inline(never)]
     fn lost_on_egress<S: SendingEnd>(
         &mut self,
@@ -83,8 +83,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         None
     }
 
-    /// Schedules the event of a packet that would be processed at `due` without processing delay. A host
-    /// processes a packet together with all packets that arrive before its processing.
+    /// Schedules the event of a packet that would be processed at `due` without processing delay. A
+    /// host processes a packet together with all packets that arrive before its processing.
     #[inline(always)]
     fn reach_late_host<S: SendingEnd>(
         &mut self,
@@ -110,7 +110,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Schedules the event of the packet that waits behind the one that has just left the egress link.
+    /// Schedules the event of the packet that waits behind the one that has just left the egress
+    /// link.
     #[inline(always)]
     fn schedule_waiting<S: SendingEnd>(&mut self, source: &mut Source<S>) {
         let waiting = &mut source.egress_waiting;
@@ -225,8 +226,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     }
 }
 
-/// Occupies the egress link with a packet. Returns whether the link was idle, and the time at which the
-/// packet is processed without processing delay.
+/// Occupies the egress link with a packet. Returns whether the link was idle, and the time at which
+/// the packet is processed without processing delay.
 #[inline(always)]
 fn cross_egress<S: SendingEnd>(
     source: &mut Source<S>,

@@ -55,8 +55,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.schedule_loss_feedback(at, source, packet);
     }
 
-    /// Handles the loss at `at` of a packet whose arrival at the bottleneck has been counted: dropped
-    /// from the queue, or lost at random behind the link.
+    /// Handles the loss at `at` of a packet whose arrival at the bottleneck has been counted:
+    /// dropped from the queue, or lost at random behind the link.
     #[inline(never)]
     pub(crate) fn dropped_after_arrival<S: SendingEnd>(
         &mut self,
@@ -74,9 +74,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// Schedules the loss feedback, which reaches the sender with `sender_lookahead`, like an
     /// acknowledgement.
     ///
-    /// If a packet is lost at the time of its transmission, a sender in front of a full buffer would
-    /// send indefinitely at that time. So the feedback is delayed by the transmission time of a packet
-    /// at the bottleneck.
+    /// If a packet is lost at the time of its transmission, a sender in front of a full buffer
+    /// would send indefinitely at that time. So the feedback is delayed by the transmission time of
+    /// a packet at the bottleneck.
     fn schedule_loss_feedback<S: SendingEnd>(
         &mut self,
         at: Nanos,

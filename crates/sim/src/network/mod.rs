@@ -11,11 +11,11 @@
 //! Packets are captured at the places marked * (`taps.rs`). The path may have other hops before and
 //! behind the bottleneck (`hops/`).
 //!
-//! The order of packets matters only at hops that several sources share. So a packet has one event at
-//! the first shared hop (often the bottleneck) and one at each further shared hop. Everything between
-//! shared hops concerns a single source and is computed directly. The responses of a sender to an
-//! acknowledgement, and of a receiver to a packet, are computed with a lookahead, in the event in
-//! which they can next affect other sources:
+//! The order of packets matters only at hops that several sources share. So a packet has one event
+//! at the first shared hop (often the bottleneck) and one at each further shared hop. Everything
+//! between shared hops concerns a single source and is computed directly. The responses of a sender
+//! to an acknowledgement, and of a receiver to a packet, are computed with a lookahead, in the
+//! event in which they can next affect other sources:
 //!
 //! ```text
 //!     acknowledgement at the     acknowledgement              data sent then
@@ -26,9 +26,9 @@
 //!                                                          now: the event
 //! ```
 //!
-//! The TCP endpoints receive the time at which the packet arrives, not `now`. Both lookaheads are the
-//! minima over all classes. Packets that take longer (the second packet of a burst, packets of more
-//! distant classes, acknowledgements that waited) have a separate event.
+//! The TCP endpoints receive the time at which the packet arrives, not `now`. Both lookaheads are
+//! the minima over all classes. Packets that take longer (the second packet of a burst, packets of
+//! more distant classes, acknowledgements that waited) have a separate event.
 
 pub(crate) mod access;
 mod acks;
@@ -70,14 +70,14 @@ pub(crate) struct Lifetime {
     pub sent: u64,
     pub received: u64,
     pub dropped: u64,
-    /// Sum of departure times minus arrival times of the queue, modulo 2^64. Packets in the queue have
-    /// no departure time yet: see [`Lifetime::waited`].
+    /// Sum of departure times minus arrival times of the queue, modulo 2^64. Packets in the queue
+    /// have no departure time yet: see [`Lifetime::waited`].
     pub sojourns: u64,
 }
 
 impl Lifetime {
-    /// Total time of packets in the queue up to `now`. `waiting` packets are still queued; packets with
-    /// a known departure leave after `now` by `ahead` in total.
+    /// Total time of packets in the queue up to `now`. `waiting` packets are still queued; packets
+    /// with a known departure leave after `now` by `ahead` in total.
     pub(crate) fn waited(&self, now: Nanos, waiting: u64, ahead: Nanos) -> u64 {
         self.sojourns.wrapping_add(waiting.wrapping_mul(now)).wrapping_sub(ahead)
     }
@@ -103,8 +103,8 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
     pub ingress_waiting: Waiting,
     pub egress_waiting: Waiting,
     pub queue: Q,
-    /// Packets that the queue dropped after accepting them, with the time; their sources have not been
-    /// notified yet.
+    /// Packets that the queue dropped after accepting them, with the time; their sources have not
+    /// been notified yet.
     pub dropped_from_queue: Vec<(Nanos, Packet)>,
     /// Packets that a polled source sends in the current event; empty between events.
     pub burst: Vec<Packet>,

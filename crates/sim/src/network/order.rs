@@ -9,11 +9,11 @@
 //! 5. packets at other hops, by stage, then in the order of scheduling;
 //! 6. the event queue: packets by [`Place`], then by class, then timers (see `event_queue/`).
 //!
-//! So packets that leave a queue at the same time as an arrival leave first. The event queue orders its
-//! own events, and each queue orders its cross traffic.
+//! So packets that leave a queue at the same time as an arrival leave first. The event queue orders
+//! its own events, and each queue orders its cross traffic.
 //!
-//! This code is part of the network, not of the event loop, because the stages of a packet use it too:
-//! they skip the event if it would be [next](Network::is_next) anyway.
+//! This code is part of the network, not of the event loop, because the stages of a packet use it
+//! too: they skip the event if it would be [next](Network::is_next) anyway.
 
 use super::Network;
 use super::hops::{HopChain, SharedHop, StageKind};
@@ -65,8 +65,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Whether an event at another hop precedes the next event of the event queue (at `due`) and the
-    /// events of the bottleneck.
+    /// Whether an event at another hop precedes the next event of the event queue (at `due`) and
+    /// the events of the bottleneck.
     fn hops_are_first(&self, due: Nanos) -> bool {
         let (next, departs) = self.hop_chain.next();
         let departure = if Q::HOLDS_PACKETS { self.queue.next_departure() } else { NEVER };
@@ -96,7 +96,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         arrival <= due && arrival <= self.limit
     }
 
-    /// Whether no other event precedes `due`, so that processing can continue without scheduling one.
+    /// Whether no other event precedes `due`, so that processing can continue without scheduling
+    /// one.
     #[inline(always)]
     pub(crate) fn is_next(&self, due: Nanos) -> bool {
         (due == self.now
@@ -108,8 +109,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 && !(HAS_HOPS && self.hop_chain.has_event_by(due)))
     }
 
-    /// Whether a packet that reaches the first hop at `due` would overtake an earlier packet of its class
-    /// that is due at the same time and waits for a departure.
+    /// Whether a packet that reaches the first hop at `due` would overtake an earlier packet of its
+    /// class that is due at the same time and waits for a departure.
     #[inline(always)]
     pub(super) fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
         (Q::HOLDS_PACKETS || HAS_HOPS)
@@ -117,8 +118,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             && self.event_queue.next_arrival(Place::Bottleneck, source.record.class()) <= due
     }
 
-    /// Whether a departure at `now` is pending: token buckets transmit in no time, and departures precede
-    /// arrivals.
+    /// Whether a departure at `now` is pending: token buckets transmit in no time, and departures
+    /// precede arrivals.
     fn has_departure_now(&self) -> bool {
         self.queue.next_departure() <= self.now
     }

@@ -27,8 +27,8 @@ pub(crate) struct Path {
     pub back: Nanos,
     /// Whether the access links cannot lose packets.
     pub is_lossless: bool,
-    /// Whether packets may be lost behind the ingress link: then a packet that waits there cannot rely
-    /// on an event of the previous packet.
+    /// Whether packets may be lost behind the ingress link: then a packet that waits there cannot
+    /// rely on an event of the previous packet.
     pub ingress_loses_behind: bool,
     /// Whether packets may be lost behind the egress link.
     pub egress_loses_behind: bool,
@@ -104,8 +104,8 @@ impl Path {
         path
     }
 
-    /// Sets the handshake parameters of a modern sender: the round-trip time of packets of `ack_bytes` on
-    /// the unloaded path, and whether it closes its connections.
+    /// Sets the handshake parameters of a modern sender: the round-trip time of packets of
+    /// `ack_bytes` on the unloaded path, and whether it closes its connections.
     fn set_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
         modern.syn_bytes = config.ack_bytes;

@@ -48,8 +48,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Polls a sender and sends its packets. All packets and timers are collected before the first packet
-    /// is sent, because sending may advance the clock to the arrival of the packet.
+    /// Polls a sender and sends its packets. All packets and timers are collected before the first
+    /// packet is sent, because sending may advance the clock to the arrival of the packet.
     #[inline(always)]
     fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, any: Packet) {
         let now = self.sender_now();
@@ -165,8 +165,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet.with_label(label)
     }
 
-    /// Schedules the arrival of a data packet at the bottleneck at `due`; `idle` is true if its access
-    /// link was idle.
+    /// Schedules the arrival of a data packet at the bottleneck at `due`; `idle` is true if its
+    /// access link was idle.
     #[inline(always)]
     fn schedule_arrival<S: SendingEnd>(
         &mut self,
@@ -201,8 +201,8 @@ pub(super) fn time_on<S: SendingEnd>(link: &AccessLink, packet: &Packet) -> Nano
     short.map_or(link.data_time, |bytes| link.time_of(bytes))
 }
 
-/// Whether a packet is full: the next packet on the access link follows it after the transmission time
-/// of a full packet.
+/// Whether a packet is full: the next packet on the access link follows it after the transmission
+/// time of a full packet.
 #[inline(always)]
 pub(super) fn is_full<S: SendingEnd>(packet: &Packet) -> bool {
     !S::POLLS || packet.label().short_bytes().is_none()

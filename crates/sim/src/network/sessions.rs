@@ -18,8 +18,8 @@ const IDLE: u32 = 1 << 31;
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Time of the first start of a source; `None` if it does not start on its own. `place` is its index
-    /// within the class.
+    /// Time of the first start of a source; `None` if it does not start on its own. `place` is its
+    /// index within the class.
     pub(crate) fn first_start<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -156,7 +156,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         // The next packet that reaches the bottleneck makes the source active again.
         source.seen_at_bottleneck = source.connection.wrapping_sub(1);
         self.probes.transfer_started(now, &mut source.record, size);
-        // An acknowledgement of duplicate data may still be in flight: then the connection is not idle.
+        // An acknowledgement of duplicate data may still be in flight: then the connection is not
+        // idle.
         let idle = Idle {
             heard: now.saturating_sub(source.ack_free),
             sent: now.saturating_sub(source.ingress_free),

@@ -10,8 +10,8 @@ use crate::tcp::{ReceivingEnd, SendingEnd};
 /// A source and its receiver.
 ///
 /// One structure, because an event concerns the receiver, sender and links of one source. With many
-/// sources each event causes cache misses, so rarely used fields come first, and the fields that every
-/// packet uses follow in as few cache lines as possible.
+/// sources each event causes cache misses, so rarely used fields come first, and the fields that
+/// every packet uses follow in as few cache lines as possible.
 #[repr(C, align(64))]
 pub(crate) struct Source<S: SendingEnd> {
     pub off_times: Stream,
@@ -31,7 +31,8 @@ pub(crate) struct Source<S: SendingEnd> {
     pub return_free: Nanos,
     /// Time at which the last acknowledgement reaches the sender.
     pub ack_free: Nanos,
-    /// Current connection or, in an OFF time, the next one; packets of earlier connections are ignored.
+    /// Current connection or, in an OFF time, the next one; packets of earlier connections are
+    /// ignored.
     pub connection: u32,
     /// Connection whose first packet has reached the bottleneck.
     pub seen_at_bottleneck: u32,
@@ -69,8 +70,8 @@ impl<S: SendingEnd> Source<S> {
 }
 
 impl<S: SendingEnd> Source<S> {
-    /// Prefetches the cache lines that a packet uses when the link transmits or drops it. The result is
-    /// a word of each line, which the caller must consume.
+    /// Prefetches the cache lines that a packet uses when the link transmits or drops it. The
+    /// result is a word of each line, which the caller must consume.
     #[inline(always)]
     pub(crate) fn prefetch_links(&self) -> u64 {
         self.timer ^ self.ack_free
@@ -100,7 +101,8 @@ impl<S: SendingEnd> Source<S> {
         Packet::new(index, self.connection, 0, Label::default())
     }
 
-    /// Counts a lost data packet, except for packets of earlier connections and packets without data.
+    /// Counts a lost data packet, except for packets of earlier connections and packets without
+    /// data.
     #[inline(always)]
     pub(crate) fn lose(&mut self, packet: &Packet) {
         let counts = packet.connection() == self.connection && packet.number() != 0;

@@ -12,8 +12,8 @@ use crate::tcp::SendingEnd;
 use crate::traffic::{FileSize, Traffic};
 use std::collections::VecDeque;
 
-/// Time from the end of a transfer to the start of the next one on an idle path, or to the next check
-/// whether the path is idle.
+/// Time from the end of a transfer to the start of the next one on an idle path, or to the next
+/// check whether the path is idle.
 pub(crate) const GAP: Nanos = SECOND / 100;
 
 /// Maximum number of concurrent transfers; more means that transfers arrive faster than they end.
@@ -45,8 +45,8 @@ impl Transfers {
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Size of the transfer of class `class` that starts now; `None` if it cannot start yet. Schedules
-    /// the next call.
+    /// Size of the transfer of class `class` that starts now; `None` if it cannot start yet.
+    /// Schedules the next call.
     pub(crate) fn next_transfer(&mut self, class: usize) -> Option<FileSize> {
         let transfers = &mut self.transfers[class];
         match &self.traffic[class] {
@@ -74,7 +74,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Whether the path is idle: a spurious retransmission may still be in flight after its transfer.
+    /// Whether the path is idle: a spurious retransmission may still be in flight after its
+    /// transfer.
     fn is_idle(&mut self) -> bool {
         self.queue.advance_to(self.now, &mut self.probes);
         if HAS_HOPS {

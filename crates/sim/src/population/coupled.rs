@@ -1,9 +1,9 @@
 //! OFF times that are correlated with the size of the preceding file.
 //!
-//! Sizes and OFF times are quantiles of normal variables with correlation `by` (Gaussian copula). After a
-//! file with normal variable z, the OFF time exceeds the value with normal variable q if
-//! `by z + sqrt(1 - by^2) w > q`, where w is an independent normal variable. So the probability that the
-//! OFF time ends in a step depends on z.
+//! Sizes and OFF times are quantiles of normal variables with correlation `by` (Gaussian copula).
+//! After a file with normal variable z, the OFF time exceeds the value with normal variable q if
+//! `by z + sqrt(1 - by^2) w > q`, where w is an independent normal variable. So the probability
+//! that the OFF time ends in a step depends on z.
 
 use crate::clock::Nanos;
 use crate::traffic::{Distribution, above, normal_quantile};
@@ -20,8 +20,8 @@ pub(super) struct Coupled {
     step: Nanos,
     /// Normal variable of an OFF time of n + 1/2 steps, by n.
     ranks: Vec<f64>,
-    /// Normal variable of the last size of each source, and the probability that its OFF time lasts at
-    /// least as long as it has. `None` or missing if no size was drawn.
+    /// Normal variable of the last size of each source, and the probability that its OFF time lasts
+    /// at least as long as it has. `None` or missing if no size was drawn.
     sources: Vec<Option<(f64, f64)>>,
 }
 
@@ -54,8 +54,8 @@ impl Coupled {
         self.sources[source] = Some((size, 1.0));
     }
 
-    /// Probability that the OFF time of a source, which has lasted `steps`, ends in the next step; `None`
-    /// if no file preceded it. Must be called exactly once per step.
+    /// Probability that the OFF time of a source, which has lasted `steps`, ends in the next step;
+    /// `None` if no file preceded it. Must be called exactly once per step.
     pub(super) fn probability(&mut self, source: u32, steps: usize) -> Option<f64> {
         let &(size, lasted) = self.sources.get(source as usize)?.as_ref()?;
         let rank = self.ranks.get(steps + 1).copied().unwrap_or_else(|| self.rank(steps + 1));

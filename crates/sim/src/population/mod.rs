@@ -1,20 +1,21 @@
 //! Scaled populations: each simulated source represents `scale` sources of the population.
 //!
-//! The network is scaled down with the population, so that means are correct. Fluctuations would not be:
-//! relative to the mean, the fluctuations of 1,000 independent sources are ten times those of 100,000,
-//! and near saturation fluctuations cause queueing. So the two random quantities that cause them are not
-//! drawn per source but for the whole population.
+//! The network is scaled down with the population, so that means are correct. Fluctuations would
+//! not be: relative to the mean, the fluctuations of 1,000 independent sources are ten times those
+//! of 100,000, and near saturation fluctuations cause queueing. So the two random quantities that
+//! cause them are not drawn per source but for the whole population.
 //!
-//! - The ends of OFF times are every `scale`-th end of the population. The expected number of ends per
-//!   step follows from the elapsed OFF times and their distribution. The gap between two ends, measured
-//!   in expected ends, is the sum of `scale` exponential variables divided by `scale`. The ending OFF
-//!   times are selected in order of age, in equal steps of probability, which minimises the fluctuation
-//!   of ages.
-//! - Sizes are drawn from a lattice that is as irregular as every `scale`-th of the sorted sizes of the
-//!   population ([`strata`]). If OFF times are correlated with sizes, their ends depend on the sizes
-//!   ([`coupled`]).
+//! - The ends of OFF times are every `scale`-th end of the population. The expected number of ends
+//!   per step follows from the elapsed OFF times and their distribution. The gap between two ends,
+//!   measured in expected ends, is the sum of `scale` exponential variables divided by `scale`. The
+//!   ending OFF times are selected in order of age, in equal steps of probability, which minimises
+//!   the fluctuation of ages.
+//! - Sizes are drawn from a lattice that is as irregular as every `scale`-th of the sorted sizes of
+//!   the population ([`strata`]). If OFF times are correlated with sizes, their ends depend on the
+//!   sizes ([`coupled`]).
 //!
-//! Everything else (bursts, windows, queues) is simulated per packet and is as regular as these inputs.
+//! Everything else (bursts, windows, queues) is simulated per packet and is as regular as these
+//! inputs.
 
 mod coupled;
 mod strata;
@@ -56,8 +57,8 @@ pub(crate) struct ScaledPopulation {
     sizes: Strata,
     /// Set if OFF times are correlated with the preceding sizes.
     coupled: Option<Coupled>,
-    /// Indices in `idle` of the OFF times that end in this step, and the expected number of ends of the
-    /// step before each of them.
+    /// Indices in `idle` of the OFF times that end in this step, and the expected number of ends of
+    /// the step before each of them.
     ending: Vec<(usize, f64)>,
 }
 
@@ -69,9 +70,9 @@ struct Idle {
 }
 
 impl ScaledPopulation {
-    /// Creates a population without OFF sources. `stream` returns the random stream of a purpose, and
-    /// `coupling` is the correlation of the normal variables behind a file size and the following OFF
-    /// time.
+    /// Creates a population without OFF sources. `stream` returns the random stream of a purpose,
+    /// and `coupling` is the correlation of the normal variables behind a file size and the
+    /// following OFF time.
     pub(crate) fn new(
         scale: f64,
         off: &Distribution,
@@ -102,7 +103,8 @@ impl ScaledPopulation {
         self.step
     }
 
-    /// Draws the size of the next file of `source`, as the standard normal variable of the same quantile.
+    /// Draws the size of the next file of `source`, as the standard normal variable of the same
+    /// quantile.
     pub(crate) fn next_size(&mut self, source: u32) -> f64 {
         let size = normal_quantile(self.sizes.draw());
         if let Some(coupled) = &mut self.coupled {
@@ -122,8 +124,8 @@ impl ScaledPopulation {
         self.idle.sort_by_key(|idle| (idle.since, idle.source));
     }
 
-    /// Performs the next step. Calls `end` with each source whose OFF time ends in it, and the time of the
-    /// end relative to the start of the step.
+    /// Performs the next step. Calls `end` with each source whose OFF time ends in it, and the time
+    /// of the end relative to the start of the step.
     pub(crate) fn advance(&mut self, mut end: impl FnMut(u32, Nanos)) {
         self.now += 1;
         self.first = fraction(self.first + GOLDEN);
@@ -138,8 +140,8 @@ impl ScaledPopulation {
         self.remove_ending();
     }
 
-    /// Finds the OFF times in a range of `idle` that end in this step. `expected` is the expected number of
-    /// ends in the step before the range; returns the number after it.
+    /// Finds the OFF times in a range of `idle` that end in this step. `expected` is the expected
+    /// number of ends in the step before the range; returns the number after it.
     fn find_ends(&mut self, from: usize, to: usize, mut expected: f64) -> f64 {
         for (index, idle) in (from..to).zip(&self.idle[from..to]) {
             let steps = (self.now - 1 - idle.since) as usize;
@@ -153,7 +155,8 @@ impl ScaledPopulation {
             };
             expected += probability;
             self.until_next -= probability;
-            // An OFF time with probability 0 must not end, even if the gap has been used up exactly.
+            // An OFF time with probability 0 must not end, even if the gap has been used up
+            // exactly.
             if self.until_next <= 0.0 && probability > 0.0 {
                 self.ending.push((index, expected));
                 self.until_next += gamma(self.scale, &mut self.gaps) / self.scale;
@@ -178,8 +181,8 @@ fn fraction(x: f64) -> f64 {
     x - libm::floor(x)
 }
 
-/// Probability that an OFF time that has lasted `steps` ends in the next step. OFF times start in the
-/// middle of a step on average, so the first step includes the rest of the previous one.
+/// Probability that an OFF time that has lasted `steps` ends in the next step. OFF times start in
+/// the middle of a step on average, so the first step includes the rest of the previous one.
 fn probability(off: &Distribution, step: Nanos, steps: usize) -> f64 {
     let survival = |steps: f64| off.survival(steps * step as f64 * 1e-9);
     let lasted = steps as f64 + 0.5;

@@ -6,17 +6,17 @@ use libm::{cos, log, pow, sqrt};
 
 /// Minimum and maximum number of draws per block; powers of two.
 const BLOCKS: [usize; 2] = [32, 1024];
-/// Draws per block and unit of the scale. With this number, the position of the lattice contributes 1/16
-/// of the required variance.
+/// Draws per block and unit of the scale. With this number, the position of the lattice contributes
+/// 1/16 of the required variance.
 const DRAWS_PER_SCALE: f64 = 16.0;
 
 /// Uniform numbers in (0, 1), distributed like every `scale`-th of many sorted numbers.
 ///
-/// A block is a ring of points with gaps that are sums of `scale` exponential variables: as irregular as
-/// independent draws for `scale` = 1, and nearly a lattice for large scales. The start of the ring is a
-/// random lattice point, and the lattice is shifted from block to block by the golden ratio of a gap, so
-/// that no value is preferred. Points are returned in bit-reversed order (van der Corput 1935), so that
-/// parts of a block are also spread over the whole range.
+/// A block is a ring of points with gaps that are sums of `scale` exponential variables: as
+/// irregular as independent draws for `scale` = 1, and nearly a lattice for large scales. The start
+/// of the ring is a random lattice point, and the lattice is shifted from block to block by the
+/// golden ratio of a gap, so that no value is preferred. Points are returned in bit-reversed order
+/// (van der Corput 1935), so that parts of a block are also spread over the whole range.
 #[derive(Clone, Debug)]
 pub(super) struct Strata {
     scale: f64,

@@ -30,9 +30,9 @@ impl<W: Write + Send + Sync + Debug> Sink for W {}
 
 /// A capture that is written during the run.
 ///
-/// Packets are not reported in the order of their times, so packets wait until no earlier packet can be
-/// reported. The number of waiting packets is that of one or two round trips, independent of the length
-/// of the capture.
+/// Packets are not reported in the order of their times, so packets wait until no earlier packet
+/// can be reported. The number of waiting packets is that of one or two round trips, independent of
+/// the length of the capture.
 #[derive(Debug)]
 pub struct Capture {
     tap: Tap,
@@ -119,7 +119,8 @@ const MILLISECOND: Nanos = 1_000_000;
 const TIMESTAMP_BYTES: u32 = 12;
 
 impl Capture {
-    /// Creates a capture of the first `limit` packets; it records nothing before [`Capture::write_to`].
+    /// Creates a capture of the first `limit` packets; it records nothing before
+    /// [`Capture::write_to`].
     #[must_use]
     pub fn new(tap: Tap, limit: u64) -> Self {
         Self {
@@ -158,8 +159,8 @@ impl Capture {
         self.tap
     }
 
-    /// Reports a packet of a class that passes a tap at time `at`. All packets that pass a tap before
-    /// `settled` have been reported.
+    /// Reports a packet of a class that passes a tap at time `at`. All packets that pass a tap
+    /// before `settled` have been reported.
     pub fn pass(
         &mut self,
         tap: Tap,
@@ -218,8 +219,9 @@ impl Capture {
 }
 
 impl Writer {
-    /// SYN, SYN-ACK and ACK with their times at the tap, if `packet` is the first packet of a connection
-    /// whose handshake is not simulated. The receiver opens the connection, as in simulated handshakes.
+    /// SYN, SYN-ACK and ACK with their times at the tap, if `packet` is the first packet of a
+    /// connection whose handshake is not simulated. The receiver opens the connection, as in
+    /// simulated handshakes.
     fn handshake(
         &mut self,
         class: usize,
@@ -277,8 +279,8 @@ impl Writer {
     }
 }
 
-/// Builds the segment of a packet. Senders have addresses in 10.0.0.0/9 and receivers in 10.128.0.0/9;
-/// each connection has a separate port.
+/// Builds the segment of a packet. Senders have addresses in 10.0.0.0/9 and receivers in
+/// 10.128.0.0/9; each connection has a separate port.
 fn segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> Segment {
     let [_, b, c, d] = (packet.source() + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
@@ -373,8 +375,8 @@ mod tests {
         }
     }
 
-    /// A class with a window of 10 packets and one with a window of 2 shorter packets; both simulate
-    /// handshakes.
+    /// A class with a window of 10 packets and one with a window of 2 shorter packets; both
+    /// simulate handshakes.
     fn classes() -> Vec<ConnectionProperties> {
         let of = |packet_bytes, packets| ConnectionProperties {
             packet_bytes,
@@ -423,7 +425,8 @@ mod tests {
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();
-        // The window is at offset 14 of the TCP header, after 16 bytes of the record and 20 of IPv4.
+        // The window is at offset 14 of the TCP header, after 16 bytes of the record and 20 of
+        // IPv4.
         let window = |record: &[u8]| u16::from_be_bytes([record[50], record[51]]);
         let windows: Vec<u16> = bytes[24..].chunks(56).map(window).collect();
         assert_eq!(windows, [14_600, 1000, 14_600]);

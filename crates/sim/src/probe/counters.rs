@@ -167,7 +167,8 @@ struct ClassRow([u64; CLASS_CELLS.len()]);
 #[repr(align(128))]
 struct SizeRow([u64; SIZE_CELLS.len()]);
 
-/// Cells of a run and their snapshots. All sums are modulo 2^64, because sums of times may overflow.
+/// Cells of a run and their snapshots. All sums are modulo 2^64, because sums of times may
+/// overflow.
 ///
 /// A snapshot contains the sums since the warm-up, so snapshots can be dropped without loss of the
 /// totals: a run of any length has 64 to 128 equally long slots.
@@ -212,8 +213,8 @@ impl Counters {
         *cell = cell.wrapping_add(amount);
     }
 
-    /// Counts a further timeout of a sequence with `depth` earlier timeouts and increments `depth`. Does
-    /// nothing if `depth` is 0, which marks sequences that are not counted.
+    /// Counts a further timeout of a sequence with `depth` earlier timeouts and increments `depth`.
+    /// Does nothing if `depth` is 0, which marks sequences that are not counted.
     pub fn count_repeated_timeout(&mut self, class: usize, depth: &mut u8) {
         if *depth == 0 {
             return;
@@ -277,8 +278,8 @@ impl Counters {
         self.next
     }
 
-    /// Takes a snapshot at the end of a slot, or the `last` one at the end of the run. Returns true if
-    /// pairs of slots were merged.
+    /// Takes a snapshot at the end of a slot, or the `last` one at the end of the run. Returns true
+    /// if pairs of slots were merged.
     pub fn snapshot(&mut self, now: Nanos, last: bool) -> bool {
         self.link[LinkCell::Time as usize] = now - self.began;
         self.remainder.clear();

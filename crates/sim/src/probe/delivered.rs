@@ -36,15 +36,16 @@ impl DeliveredCounters {
         self.times.is_empty()
     }
 
-    /// Records that flow `flow`, which started at `started`, has received `packets` in order, including
-    /// the packet that arrives now.
+    /// Records that flow `flow`, which started at `started`, has received `packets` in order,
+    /// including the packet that arrives now.
     pub fn arrived(&mut self, now: Nanos, flow: usize, started: Nanos, packets: u32) {
         // A packet that arrives exactly at a configured time counts for it.
         self.close(now.saturating_sub(1), flow, started);
         self.flows[flow].current = packets;
     }
 
-    /// Stores the counts for all times up to `now`; all arrivals up to `now` must have been recorded.
+    /// Stores the counts for all times up to `now`; all arrivals up to `now` must have been
+    /// recorded.
     pub fn close(&mut self, now: Nanos, flow: usize, started: Nanos) {
         if self.flows.len() <= flow {
             self.flows.resize(flow + 1, Flow::default());

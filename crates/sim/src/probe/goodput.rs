@@ -1,8 +1,9 @@
 //! Goodputs of files and of blocks of packets.
 //!
-//! The goodput of a file is its number of bits divided by the time from the transmission of its first
-//! packet to the delivery of its last packet. The three definitions in section 8 of INRIA report 4154
-//! use three kinds of counts: blocks of consecutive packets, all files, and large files.
+//! The goodput of a file is its number of bits divided by the time from the transmission of its
+//! first packet to the delivery of its last packet. The three definitions in section 8 of INRIA
+//! report 4154 use three kinds of counts: blocks of consecutive packets, all files, and large
+//! files.
 
 use super::{LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
@@ -61,8 +62,8 @@ const MAX_UNCOUNTED: usize = 1 << 18;
 
 /// Goodputs of a run, counted per slot of the counters.
 ///
-/// Goodputs are first stored individually, which costs almost nothing per file. The memory consists of
-/// these and of the non-empty buckets of each slot. Slots are merged together with those of the
+/// Goodputs are first stored individually, which costs almost nothing per file. The memory consists
+/// of these and of the non-empty buckets of each slot. Slots are merged together with those of the
 /// counters.
 #[derive(Clone, Debug, Default)]
 pub struct GoodputCounters {
@@ -89,8 +90,8 @@ struct Slot {
 }
 
 impl GoodputCounters {
-    /// Creates empty counters for blocks of `block` packets (0 for none). Files of more than `threshold`
-    /// packets are large.
+    /// Creates empty counters for blocks of `block` packets (0 for none). Files of more than
+    /// `threshold` packets are large.
     #[must_use]
     pub fn new(block: u32, threshold: u32) -> Self {
         Self { threshold, block, ..Self::default() }
@@ -267,8 +268,8 @@ mod tests {
     #[test]
     fn blocks_start_with_their_file_and_are_consecutive() {
         let mut counters = GoodputCounters::new(2, 10);
-        // 10 kbit per packet: the blocks of the first file take 4 and 6 s, and its last packet is in no
-        // block.
+        // 10 kbit per packet: the blocks of the first file take 4 and 6 s, and its last packet is
+        // in no block.
         for second in [101, 104, 105, 110, 111] {
             counters.packet(0, 7, 10_000.0, 100 * SECOND, second * SECOND);
         }

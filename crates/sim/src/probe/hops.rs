@@ -7,8 +7,8 @@ use crate::queue::{QueueProbe, RateCounters};
 
 /// Counters of one hop: packets and queue length.
 ///
-/// The queue of a shared hop reports its events. Per-source hops at one stage share one set of counters
-/// and report each packet that they transmit, at its arrival.
+/// The queue of a shared hop reports its events. Per-source hops at one stage share one set of
+/// counters and report each packet that they transmit, at its arrival.
 #[derive(Clone, Debug, Default)]
 pub struct HopCounters {
     /// Data packets that arrived.
@@ -26,8 +26,8 @@ pub struct HopCounters {
     busy: Nanos,
     held: Nanos,
     longest: u64,
-    /// Return link only: delay between an event and its report; number of transmitted acknowledgements
-    /// and their total waiting time.
+    /// Return link only: delay between an event and its report; number of transmitted
+    /// acknowledgements and their total waiting time.
     return_delay: Option<Nanos>,
     passed: u64,
     waited: Nanos,
@@ -46,8 +46,8 @@ impl HopCounters {
         self.waited = self.waited.wrapping_add(waited);
     }
 
-    /// Counts a packet of a per-source hop with its transmission time `service` and its total time at
-    /// the hop `stay`.
+    /// Counts a packet of a per-source hop with its transmission time `service` and its total time
+    /// at the hop `stay`.
     pub fn carried(&mut self, service: Nanos, stay: Nanos) {
         self.busy += service;
         self.held = self.held.wrapping_add(stay);

@@ -5,7 +5,8 @@ use crate::clock::Nanos;
 /// Maximum number of stored times: 32 MB.
 const MAX_TIMES: usize = 1 << 22;
 
-/// Times of the loss indications of all flows: fast retransmits and the first timeout of each sequence.
+/// Times of the loss indications of all flows: fast retransmits and the first timeout of each
+/// sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Indications {
     began: Nanos,
@@ -35,9 +36,9 @@ impl Indications {
         self.cut
     }
 
-    /// Loss events of the aggregate of all flows: the first indication, and each indication at least
-    /// `apart` after the previous event. Times are in nanoseconds since the end of the warm-up. The first
-    /// may be slightly negative, because senders are processed with a delay.
+    /// Loss events of the aggregate of all flows: the first indication, and each indication at
+    /// least `apart` after the previous event. Times are in nanoseconds since the end of the
+    /// warm-up. The first may be slightly negative, because senders are processed with a delay.
     #[must_use]
     pub fn events(&self, apart: Nanos) -> Vec<i64> {
         let mut next = 0;

@@ -60,8 +60,8 @@ pub struct SourceRecord {
     pub losses: u32,
     /// Time at which the receiver got the latest new packet of a file.
     delivered: Nanos,
-    /// Sum of acknowledgement times minus first transmission times, over all packets since the start
-    /// of the transfer or, for an endless flow, since the end of the warm-up.
+    /// Sum of acknowledgement times minus first transmission times, over all packets since the
+    /// start of the transfer or, for an endless flow, since the end of the warm-up.
     in_flight: Nanos,
     last_sent: Nanos,
     recovery_sent: u32,
@@ -209,8 +209,8 @@ pub struct Probes {
     pub early: EarlyCounters,
     /// Cross traffic at the bottleneck, per stream.
     pub cross: CrossCounters,
-    /// Counters per hop of the path; the bottleneck's entry is unused. Empty if the bottleneck is the
-    /// only hop.
+    /// Counters per hop of the path; the bottleneck's entry is unused. Empty if the bottleneck is
+    /// the only hop.
     pub hops: Vec<HopCounters>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryCounters,
@@ -397,8 +397,8 @@ impl Probes {
         self.counters.add(record.class(), ClassCell::Lacking, u64::from(lacking));
     }
 
-    /// Passes a packet of a class to the captures; all packets that pass a tap before `settled` have
-    /// been reported.
+    /// Passes a packet of a class to the captures; all packets that pass a tap before `settled`
+    /// have been reported.
     #[inline(never)]
     pub fn capture(
         &mut self,

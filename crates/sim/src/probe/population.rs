@@ -5,11 +5,11 @@ use tcpcast_link::ring::Ring;
 
 /// Time, births and deaths by the number of active sources.
 ///
-/// A source is active from the arrival of the first packet of a transfer at the bottleneck to its last
-/// acknowledgement (Engset report, section 3.4).
+/// A source is active from the arrival of the first packet of a transfer at the bottleneck to its
+/// last acknowledgement (Engset report, section 3.4).
 ///
-/// Deaths are reported late, by the time from a sender to the bottleneck, so births are stored until no
-/// earlier death can be reported.
+/// Deaths are reported late, by the time from a sender to the bottleneck, so births are stored
+/// until no earlier death can be reported.
 #[derive(Clone, Debug, Default)]
 pub struct Population {
     active: usize,

@@ -16,8 +16,8 @@ impl Probes {
         self.waits.add(passed.waited as i64 as f64 * 1e-9);
     }
 
-    /// Copies the sums of the queue to the counters and closes the current slot, or the `last` one at the
-    /// end of the run.
+    /// Copies the sums of the queue to the counters and closes the current slot, or the `last` one
+    /// at the end of the run.
     pub fn snapshot(&mut self, now: Nanos, last: bool) {
         self.counters.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
         self.counters.set_link(LinkCell::Busy, self.occupancy.busy());

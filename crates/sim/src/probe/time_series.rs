@@ -16,8 +16,8 @@ const MAX_SLOTS: usize = 512;
 /// Initial length of a slot.
 const FIRST_SLOT: Nanos = 1_000_000;
 
-/// Sums since the start of a run, at the ends of equally long slots: 256 to 512 slots for runs of any
-/// length.
+/// Sums since the start of a run, at the ends of equally long slots: 256 to 512 slots for runs of
+/// any length.
 #[derive(Clone, Debug)]
 pub struct TimeSeries {
     slot: Nanos,

@@ -82,7 +82,8 @@ impl Totals {
     }
 }
 
-/// Adds each histogram of `theirs` to the one with the same index in `mine`, which grows if necessary.
+/// Adds each histogram of `theirs` to the one with the same index in `mine`, which grows if
+/// necessary.
 fn merge_all(mine: &mut Vec<LogHistogram>, theirs: &[LogHistogram]) {
     if theirs.len() > mine.len() {
         mine.resize(theirs.len(), LogHistogram::default());

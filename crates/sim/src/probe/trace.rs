@@ -1,5 +1,5 @@
-//! Windows and sequence numbers of selected flows, for plots. If there are too many points, they are
-//! thinned evenly over the whole run.
+//! Windows and sequence numbers of selected flows, for plots. If there are too many points, they
+//! are thinned evenly over the whole run.
 
 use std::collections::BTreeMap;
 
@@ -97,10 +97,10 @@ impl Plotted for MarkPoint {
     }
 }
 
-/// Points of a whole run, up to a maximum number. If there are too many points, time is divided into
-/// bins, and each series keeps its lowest, highest and last point per bin. Bin widths are powers of two,
-/// so narrower bins subdivide wider ones, and repeated thinning yields the same points as thinning all
-/// points once.
+/// Points of a whole run, up to a maximum number. If there are too many points, time is divided
+/// into bins, and each series keeps its lowest, highest and last point per bin. Bin widths are
+/// powers of two, so narrower bins subdivide wider ones, and repeated thinning yields the same
+/// points as thinning all points once.
 #[derive(Clone, Debug)]
 pub struct Series<T> {
     points: Vec<T>,
@@ -140,7 +140,8 @@ impl<T: Plotted> Series<T> {
         self.points.push(point);
     }
 
-    /// Reduces the points to about half of the limit, or to one bin per series if there are many series.
+    /// Reduces the points to about half of the limit, or to one bin per series if there are many
+    /// series.
     fn thin(&mut self) {
         let series = self.series_count();
         let (first, last) = self.points.iter().fold((Nanos::MAX, 0), |(first, last), point| {

@@ -135,8 +135,8 @@ impl Probes {
         self.transfers.add(record.row as usize, record.losses as usize, completion, delivery);
     }
 
-    /// Records the delivery of a transfer before its end. `opened_at` is the start of its handshake, if
-    /// it had one.
+    /// Records the delivery of a transfer before its end. `opened_at` is the start of its
+    /// handshake, if it had one.
     pub fn transfer_delivered(&mut self, record: &SourceRecord, opened_at: Option<Nanos>) {
         let row = record.row as usize;
         self.transfers.delivered(row, record.delivered - record.started);

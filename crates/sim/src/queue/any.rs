@@ -37,8 +37,8 @@ macro_rules! each {
 }
 
 impl AnyQueue {
-    /// Creates an empty queue with a buffer limit of `limit` packets. `early` decides early drops, `tie`
-    /// selects among equally long queues.
+    /// Creates an empty queue with a buffer limit of `limit` packets. `early` decides early drops,
+    /// `tie` selects among equally long queues.
     #[must_use]
     pub fn new(config: QueueConfig, limit: Option<u64>, early: Stream, tie: Stream) -> Self {
         match config {

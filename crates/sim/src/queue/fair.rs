@@ -1,21 +1,21 @@
 //! Fair queueing: one queue per flow, served round robin.
 //!
-//! Deficit round robin (Shreedhar and Varghese 1995): at the start of its turn a flow receives a credit
-//! of one quantum of bytes, and it keeps unused credit for the next turn while it has packets. With a
-//! quantum of one packet this is packet-by-packet round robin (Nagle's fair queueing). A quantum is at
-//! least one packet, so each turn sends a packet, and the cost per packet does not depend on the number
-//! of flows.
+//! Deficit round robin (Shreedhar and Varghese 1995): at the start of its turn a flow receives a
+//! credit of one quantum of bytes, and it keeps unused credit for the next turn while it has
+//! packets. With a quantum of one packet this is packet-by-packet round robin (Nagle's fair
+//! queueing). A quantum is at least one packet, so each turn sends a packet, and the cost per
+//! packet does not depend on the number of flows.
 //!
-//! A flow has a queue from its first packet until its last packet has left the link. New flows join the
-//! end of the round. The flow in service moves to the end when its turn ends, behind flows that joined
-//! meanwhile. A flow whose only packet is evicted leaves the round.
+//! A flow has a queue from its first packet until its last packet has left the link. New flows join
+//! the end of the round. The flow in service moves to the end when its turn ends, behind flows that
+//! joined meanwhile. A flow whose only packet is evicted leaves the round.
 //!
-//! The data structures for flows, packets and the longest queue belong to the crate `link`, whose `Drr`
-//! is the same discipline for packets of any length. This implementation is for packets of equal
-//! length, so it stores neither the length nor the arrival time of a packet: a flow takes 32 bytes
-//! instead of 56 and a packet 24 instead of 48. With 100,000 flows, loading them from memory dominates
-//! the run time. `Drr` would also change some results: if only heavy flows have packets, one round
-//! suffices here before a flow is served.
+//! The data structures for flows, packets and the longest queue belong to the crate `link`, whose
+//! `Drr` is the same discipline for packets of any length. This implementation is for packets of
+//! equal length, so it stores neither the length nor the arrival time of a packet: a flow takes 32
+//! bytes instead of 56 and a packet 24 instead of 48. With 100,000 flows, loading them from memory
+//! dominates the run time. `Drr` would also change some results: if only heavy flows have packets,
+//! one round suffices here before a flow is served.
 
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{NEVER, Nanos, Transmitter};
@@ -119,9 +119,9 @@ pub struct Fair {
 }
 
 impl Fair {
-    /// Creates an empty queue. `limit` is the limit in packets, including the packet in transmission, of
-    /// the shared buffer or of each per-flow buffer; `None` is unlimited. Among equally long queues the
-    /// latest loses a packet.
+    /// Creates an empty queue. `limit` is the limit in packets, including the packet in
+    /// transmission, of the shared buffer or of each per-flow buffer; `None` is unlimited. Among
+    /// equally long queues the latest loses a packet.
     #[must_use]
     pub fn new(config: FairConfig, limit: Option<u64>) -> Self {
         Self::with(config, limit, Longest::latest())

@@ -26,7 +26,8 @@ impl QueueProbe for QueueIntegral {
     fn queue_seen(&mut self, _packets: usize) {}
 }
 
-/// A queue with its link, and the log of its packets: time and source of arrivals, services and drops.
+/// A queue with its link, and the log of its packets: time and source of arrivals, services and
+/// drops.
 struct Bench {
     queue: AnyQueue,
     link: Transmitter,
@@ -158,7 +159,8 @@ fn flow_that_joins_during_service_precedes_next_packet_of_served_flow() {
     bench.arrive(TIME / 2, 1);
     bench.advance_to(10 * TIME);
     assert_eq!(bench.order(), [0, 1, 0]);
-    // Same order if the second packet arrives while the queue is empty and the first is in transmission.
+    // Same order if the second packet arrives while the queue is empty and the first is in
+    // transmission.
     bench.arrive(10 * TIME, 0);
     bench.arrive(10 * TIME + 1, 0);
     bench.arrive(10 * TIME + 2, 1);
@@ -201,8 +203,8 @@ fn full_shared_buffer_drops_by_policy() {
     };
     let arriving = numbers(DropPolicy::Arriving);
     assert_eq!(arriving[..3], [vec![1, 2, 3, 4], vec![5], vec![]]);
-    // Packet 6 evicts 4; 7 and 8 arrive when their flow is as long as the longest; 9 evicts the tail of
-    // the flow that reached two packets last.
+    // Packet 6 evicts 4; 7 and 8 arrive when their flow is as long as the longest; 9 evicts the
+    // tail of the flow that reached two packets last.
     let tail = numbers(DropPolicy::LongestTail);
     assert_eq!(tail[..3], [vec![1, 2], vec![5, 6], vec![9]]);
     let head = numbers(DropPolicy::LongestHead);
@@ -235,8 +237,8 @@ fn ties_select_among_equally_long_queues() {
     let lost = |ties| {
         let mut bench = Bench::new(with_ties(ties), Some(9));
         for at in 0..6000 {
-            // A packet of flow 0 is in transmission; one packet of flows 0 and 4 waits, and two packets
-            // of each other flow.
+            // A packet of flow 0 is in transmission; one packet of flows 0 and 4 waits, and two
+            // packets of each other flow.
             let now = 100 * TIME * at;
             for source in [0, 0, 1, 1, 2, 2, 3, 3, 4, 0] {
                 bench.arrive(now, source);
@@ -279,8 +281,8 @@ fn any_config() -> impl Strategy<Value = FairConfig> {
     })
 }
 
-/// Fluid fair sharing without loss: all backlogged flows are served at the same rate, and in total at
-/// the rate of the link.
+/// Fluid fair sharing without loss: all backlogged flows are served at the same rate, and in total
+/// at the rate of the link.
 struct Fluid {
     backlog: Vec<f64>,
     served: Vec<f64>,
@@ -336,8 +338,8 @@ proptest! {
         prop_assert!((0..8).all(|source| !bench.has_flow(source)));
     }
 
-    /// While two flows are backlogged, their services differ by at most a quantum plus a packet, or by
-    /// one packet if the quantum is a packet.
+    /// While two flows are backlogged, their services differ by at most a quantum plus a packet, or
+    /// by one packet if the quantum is a packet.
     #[test]
     fn backlogged_flows_get_equal_service(
         quantum_bytes in prop_oneof![Just(PACKET), PACKET..4 * PACKET],
@@ -400,8 +402,8 @@ proptest! {
         }
     }
 
-    /// Flows of constant rates get their max-min shares with per-flow buffers and with drops from the
-    /// longest queue.
+    /// Flows of constant rates get their max-min shares with per-flow buffers and with drops from
+    /// the longest queue.
     #[test]
     fn constant_rates_get_max_min_shares(
         gaps in prop::collection::vec(700_u64..40_000, 2..8),
@@ -427,7 +429,8 @@ proptest! {
         let wanted: Vec<f64> = gaps.iter().map(|gap| TIME as f64 / *gap as f64).collect();
         for (source, share) in (0..).zip(max_min(&wanted)) {
             let packets = count(&bench.served, source) as f64;
-            // The tolerance is the content of the buffer at the end, or during the initial transient.
+            // The tolerance is the content of the buffer at the end, or during the initial
+            // transient.
             prop_assert!((packets - share * 2_000.0).abs() <= 8.0 * gaps.len() as f64 + 2.0);
         }
     }
@@ -461,8 +464,8 @@ fn max_lead(bench: &Bench, a: u32, b: u32) -> i64 {
     largest
 }
 
-/// Max-min shares of a link of rate 1: no flow gets more than its demand, and the rest is shared by the
-/// flows with higher demands.
+/// Max-min shares of a link of rate 1: no flow gets more than its demand, and the rest is shared by
+/// the flows with higher demands.
 fn max_min(wanted: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));

@@ -11,18 +11,18 @@ use tcpcast_link::queue::{
 /// The drop-tail queue.
 pub type DropTail = Fifo<Open, Nanos>;
 
-/// Random early detection that drops packets, with a limited buffer. RED with ECN marks is a managed
-/// discipline.
+/// Random early detection that drops packets, with a limited buffer. RED with ECN marks is a
+/// managed discipline.
 pub type Red = Fifo<disciplines::Red, LeavingBytes>;
 
-/// A first-in first-out queue with an admission rule that may drop packets early. The buffer limit is
-/// in packets.
+/// A first-in first-out queue with an admission rule that may drop packets early. The buffer limit
+/// is in packets.
 #[derive(Clone, Debug)]
 pub struct Fifo<A, L>(Departures<A, L>);
 
 impl DropTail {
-    /// Creates an empty queue with a limit of `limit` packets, including the packet in transmission;
-    /// `None` is unlimited.
+    /// Creates an empty queue with a limit of `limit` packets, including the packet in
+    /// transmission; `None` is unlimited.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
         Self(Departures::of_packets(limit, Open))
@@ -30,8 +30,8 @@ impl DropTail {
 }
 
 impl Red {
-    /// Creates an empty queue with a limit of `limit` packets, including the packet in transmission;
-    /// `early` decides early drops.
+    /// Creates an empty queue with a limit of `limit` packets, including the packet in
+    /// transmission; `early` decides early drops.
     #[must_use]
     pub fn new(config: disciplines::RedConfig, limit: Option<u64>, early: Stream) -> Self {
         let limits = Limits { packets: limit, ..Limits::default() };

@@ -1,8 +1,8 @@
 //! Disciplines of the crate `link` that drop or mark packets that they hold (CoDel, FQ-CoDel, PIE,
 //! head-drop, and RED with ECN marks), and all disciplines in front of a link with a varying rate.
 //!
-//! A packet is dropped on arrival, to make room for another one, or when the link is about to transmit
-//! it. The caller takes dropped packets other than the arriving one with
+//! A packet is dropped on arrival, to make room for another one, or when the link is about to
+//! transmit it. The caller takes dropped packets other than the arriving one with
 //! [`QueueDiscipline::take_dropped`] after each call.
 
 use super::{Carried, LinkRate, Passed, QueueDiscipline, QueueProbe, Verdict};
@@ -32,8 +32,8 @@ pub struct ManagedConfig {
 #[derive(Clone, Debug)]
 pub struct Managed {
     link: HeldLink<disciplines::AnyQueue<Packet>, AnyTransmitter>,
-    /// Whether the rate of the link varies. Such links transmit packets in no time, so the waiting time
-    /// ends at the departure.
+    /// Whether the rate of the link varies. Such links transmit packets in no time, so the waiting
+    /// time ends at the departure.
     shaped: bool,
     /// Bytes that the link has transmitted.
     bytes: u64,
@@ -73,8 +73,9 @@ impl<P: QueueProbe> disciplines::QueueProbe<Packet> for DropCollector<'_, P> {
 }
 
 impl Managed {
-    /// Creates an empty queue with a limit of `limit` packets, including the packet in transmission;
-    /// `None` is unlimited. `early` decides early drops and provides the hash key of the flows.
+    /// Creates an empty queue with a limit of `limit` packets, including the packet in
+    /// transmission; `None` is unlimited. `early` decides early drops and provides the hash key of
+    /// the flows.
     #[must_use]
     pub fn new(config: ManagedConfig, limit: Option<u64>, mut early: Stream) -> Self {
         use disciplines::{AnyQueue, FqCodelConfig, QueueConfig};
@@ -97,8 +98,8 @@ impl Managed {
         }
     }
 
-    /// Runs the timers of the discipline up to `now`. Nothing reads the queue between two calls, so they
-    /// may run late.
+    /// Runs the timers of the discipline up to `now`. Nothing reads the queue between two calls, so
+    /// they may run late.
     #[inline]
     fn catch_up(&mut self, now: Nanos) {
         self.now = now;

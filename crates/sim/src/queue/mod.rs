@@ -111,8 +111,8 @@ pub trait QueueDiscipline {
     const HAS_CROSS_TRAFFIC: bool = false;
     /// Whether full packets may have lengths other than the packet length of the link.
     const ANY_LENGTH: bool = false;
-    /// Whether the queue may drop packets that it holds: then [`QueueDiscipline::take_dropped`] must be
-    /// called after every other call.
+    /// Whether the queue may drop packets that it holds: then [`QueueDiscipline::take_dropped`]
+    /// must be called after every other call.
     const DROPS_HELD_PACKETS: bool = false;
 
     /// Enqueues a packet of the link's packet length.
@@ -136,14 +136,14 @@ pub trait QueueDiscipline {
     /// Sum of the remaining times after `now` of packets with a known departure.
     fn ahead(&self, now: Nanos) -> Nanos;
 
-    /// Departure time of the packet in transmission, at which a held packet can be served; [`NEVER`]
-    /// while the link is idle.
+    /// Departure time of the packet in transmission, at which a held packet can be served;
+    /// [`NEVER`] while the link is idle.
     fn next_departure(&self) -> Nanos {
         NEVER
     }
 
-    /// Starts the transmission of the next packet at [`QueueDiscipline::next_departure`]. Returns the
-    /// packet and its departure time; `None` if no packet waits.
+    /// Starts the transmission of the next packet at [`QueueDiscipline::next_departure`]. Returns
+    /// the packet and its departure time; `None` if no packet waits.
     fn serve(
         &mut self,
         _link: &mut Transmitter,
@@ -157,8 +157,8 @@ pub trait QueueDiscipline {
         None
     }
 
-    /// Takes the packets that the queue held and dropped, with the times, except for the packet that
-    /// was offered last.
+    /// Takes the packets that the queue held and dropped, with the times, except for the packet
+    /// that was offered last.
     fn take_dropped(&mut self, _into: &mut Vec<(Nanos, Packet)>, _probe: &mut impl QueueProbe) {}
 
     /// Load and capacity of the link up to `now`, if its rate is not constant.
@@ -166,8 +166,8 @@ pub trait QueueDiscipline {
         None
     }
 
-    /// Prefetches the packets that are likely to be served or dropped in the next `turns` turns, and
-    /// calls `visit` with their sources.
+    /// Prefetches the packets that are likely to be served or dropped in the next `turns` turns,
+    /// and calls `visit` with their sources.
     fn prefetch_ahead(&self, _turns: usize, _visit: impl FnMut(u32)) {}
 
     /// Held packets that have not been served, without cross packets.
@@ -175,9 +175,9 @@ pub trait QueueDiscipline {
         0
     }
 
-    /// Waiting time to add to the sum over packets of sources, modulo 2^64, to obtain the sum over all
-    /// packets: waiting times of cross packets up to `now`, plus the times at which cross packets
-    /// evicted packets of sources.
+    /// Waiting time to add to the sum over packets of sources, modulo 2^64, to obtain the sum over
+    /// all packets: waiting times of cross packets up to `now`, plus the times at which cross
+    /// packets evicted packets of sources.
     fn cross_waited(&self, _now: Nanos) -> u64 {
         0
     }

@@ -10,8 +10,8 @@ use tcpcast_link::transmit::{
     AnyTransmitter, ConstantRate, Opportunities, OpportunityTrace, Policer, TokenBucket, TokenRate,
 };
 
-/// Bytes per packet opportunity of a trace, IP header included, as in the emulators that defined the
-/// format.
+/// Bytes per packet opportunity of a trace, IP header included, as in the emulators that defined
+/// the format.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
 /// The rate of a link.
@@ -52,8 +52,8 @@ impl LinkRate {
     }
 }
 
-/// Transmitted bytes and capacity of a link with a varying rate, whose load does not follow from its
-/// busy time.
+/// Transmitted bytes and capacity of a link with a varying rate, whose load does not follow from
+/// its busy time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Transmitted bytes.

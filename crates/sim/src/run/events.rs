@@ -54,7 +54,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         }
     }
 
-    /// Takes a timer or straggler. Handles a timer, and returns the place and packet of a straggler.
+    /// Takes a timer or straggler. Handles a timer, and returns the place and packet of a
+    /// straggler.
     #[inline(never)]
     fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Option<(Place, Packet)> {
         match self.network.event_queue.take_from_heap(queue, due) {

@@ -10,8 +10,8 @@ use crate::tcp::SendingEnd;
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Updates the counters to the current time. Checks that packets are conserved and that Little's law
-    /// holds for the queue.
+    /// Updates the counters to the current time. Checks that packets are conserved and that
+    /// Little's law holds for the queue.
     ///
     /// # Errors
     /// [`Unbalanced`] if a check fails.

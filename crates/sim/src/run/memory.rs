@@ -15,8 +15,8 @@ const BYTES_PER_SOURCE: u64 = 80;
 const MODERN_ENDS_BYTES: usize =
     size_of::<PacketSender>() + size_of::<PacketReceiver>() + 64 * size_of::<Packet>();
 
-/// Bytes per replication in addition to sources and sums: histograms, counts by sequence number, timing
-/// wheel.
+/// Bytes per replication in addition to sources and sums: histograms, counts by sequence number,
+/// timing wheel.
 const BYTES_PER_REPLICATION: u64 = 1_250_000;
 
 /// Snapshots of the sums: the stored ones, and a copy for the caller.

@@ -1,5 +1,5 @@
-//! A run: the event loop, its setup (`setup.rs`), the flush of its counters (`flush.rs`), and parallel
-//! replications (`replications.rs`).
+//! A run: the event loop, its setup (`setup.rs`), the flush of its counters (`flush.rs`), and
+//! parallel replications (`replications.rs`).
 //!
 //! The loop takes the next event from the network, finds the source that it concerns (`events.rs`),
 //! and calls the network (`network/`) to process it.
@@ -37,7 +37,8 @@ pub enum StopReason {
     Done,
     /// The watcher stopped the run.
     Interrupted,
-    /// The number of concurrent transfers exceeded its maximum: transfers arrive faster than they end.
+    /// The number of concurrent transfers exceeded its maximum: transfers arrive faster than they
+    /// end.
     TooManyTransfers,
 }
 
@@ -152,8 +153,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         if self.measuring { self.network.probes.counters.slot_end() } else { self.warmup }
     }
 
-    /// Handles the end of the run, of a slot, or of the warm-up, when no event is due before it. Returns
-    /// true at the end of the run.
+    /// Handles the end of the run, of a slot, or of the warm-up, when no event is due before it.
+    /// Returns true at the end of the run.
     #[inline(never)]
     fn reach_limit(&mut self, run_limit: RunLimit) -> bool {
         if self.transfers() >= run_limit.transfers {

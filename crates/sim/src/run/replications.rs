@@ -1,5 +1,5 @@
-//! Parallel replications of one run. Each replication has separate random streams, so its results depend
-//! neither on the number of replications nor on the number of threads.
+//! Parallel replications of one run. Each replication has separate random streams, so its results
+//! depend neither on the number of replications nor on the number of threads.
 
 use super::{RunLimit, Simulation, StopReason, Watch};
 use crate::balance::Unbalanced;
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// One replication: a [`Simulation`] with any queue.
 ///
-/// The type of the simulation is selected once per run, so that packets are processed without run-time
-/// dispatch.
+/// The type of the simulation is selected once per run, so that packets are processed without
+/// run-time dispatch.
 pub trait Replication: Send + Sync {
     /// See [`Simulation::advance`].
     fn advance(&mut self, run_limit: RunLimit, watch: &mut Watch<'_>) -> StopReason;
@@ -82,9 +82,9 @@ where
     }
 }
 
-/// Selects the simulation type. Each kind of sender has code for any queue, with taps and hops. Common
-/// senders also have code without taps and hops for each common queue. More combinations would be too
-/// much code.
+/// Selects the simulation type. Each kind of sender has code for any queue, with taps and hops.
+/// Common senders also have code without taps and hops for each common queue. More combinations
+/// would be too much code.
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     let is_plain = !config.is_watched() && !config.has_stages() && !needs_any_queue(config);
     let queue = is_plain.then_some(&config.queue);
@@ -224,7 +224,8 @@ impl Control {
 }
 
 /// All replications of a run, of type `R`. The first is created immediately, each other one when a
-/// thread starts it, so that a run with thousands of replications can be stopped before their setup.
+/// thread starts it, so that a run with thousands of replications can be stopped before their
+/// setup.
 pub struct Replications<R: Replication + ?Sized = dyn Replication> {
     runs: Vec<Option<Box<R>>>,
     set_up: SetUp<R>,

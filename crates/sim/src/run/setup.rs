@@ -23,8 +23,8 @@ use crate::traffic::{Coupling, Traffic};
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Creates replication `replication` of a run. Its sources are created at the first call of `advance`,
-    /// so that their creation can be interrupted.
+    /// Creates replication `replication` of a run. Its sources are created at the first call of
+    /// `advance`, so that their creation can be interrupted.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
         debug_assert!(HAS_TAPS || !config.is_watched(), "the simulation type has no taps");

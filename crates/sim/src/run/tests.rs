@@ -59,8 +59,8 @@ fn until(transfers: u64) -> RunLimit {
 
 #[test]
 fn single_transfers_start_on_an_idle_path_after_spurious_retransmissions() {
-    // A timeout slightly below the round-trip time retransmits all packets. The copies are still in the
-    // queue, which takes 24 ms per packet, when the transfer ends.
+    // A timeout slightly below the round-trip time retransmits all packets. The copies are still in
+    // the queue, which takes 24 ms per packet, when the transfer ends.
     let rto = RTT - RTT / 50;
     let tcp = TcpConfig { initial_rto: rto, min_rto: rto, ..TcpConfig::default() };
     let sizes = vec![1, 1, 40];

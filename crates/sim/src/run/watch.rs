@@ -7,8 +7,8 @@ const EVENTS_BETWEEN_REPORTS: u32 = 1 << 10;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Stops a run from another thread and reports its progress. The stop flag is checked at each event,
-/// because one event may take 100 ms and 200 MB: a sender may send a million packets.
+/// Stops a run from another thread and reports its progress. The stop flag is checked at each
+/// event, because one event may take 100 ms and 200 MB: a sender may send a million packets.
 pub struct Watch<'a> {
     stop: &'a AtomicBool,
     report: Option<&'a mut dyn FnMut(f64)>,
@@ -16,7 +16,8 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Stops a run when `stop` is set, and calls `report` with the completed fraction from time to time.
+    /// Stops a run when `stop` is set, and calls `report` with the completed fraction from time to
+    /// time.
     pub fn new(stop: &'a AtomicBool, report: &'a mut dyn FnMut(f64)) -> Self {
         Self { report: Some(report), stop, ..Self::none() }
     }

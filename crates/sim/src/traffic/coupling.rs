@@ -6,9 +6,9 @@ use crate::random::Stream;
 
 /// Normal variable behind the last size of each source, until its OFF time is drawn.
 ///
-/// A size or OFF time is the value of its distribution at the quantile of a normal variable, and the two
-/// normal variables are correlated (Gaussian copula). So both keep their distributions. Each uses a
-/// separate random stream.
+/// A size or OFF time is the value of its distribution at the quantile of a normal variable, and
+/// the two normal variables are correlated (Gaussian copula). So both keep their distributions.
+/// Each uses a separate random stream.
 #[derive(Clone, Debug, Default)]
 pub struct Coupling(Vec<Option<f64>>);
 

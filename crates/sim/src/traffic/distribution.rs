@@ -99,8 +99,9 @@ impl Distribution {
         self.at(u, |sigma| sigma * z)
     }
 
-    /// Transforms the uniform number `u`, or for the lognormal distribution the number that `normal`
-    /// returns for a scale. Decreases with `u`, except for the uniform and empirical distributions.
+    /// Transforms the uniform number `u`, or for the lognormal distribution the number that
+    /// `normal` returns for a scale. Decreases with `u`, except for the uniform and empirical
+    /// distributions.
     fn at(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
         match self {
             Self::Exponential { minimum, scale } => minimum - scale * log(u),
@@ -130,8 +131,8 @@ impl Distribution {
     }
 }
 
-/// Draws from the standard normal distribution (Box and Muller 1958). Discards the second number of the
-/// method, so that draws have no state.
+/// Draws from the standard normal distribution (Box and Muller 1958). Discards the second number of
+/// the method, so that draws have no state.
 pub(crate) fn normal(stream: &mut Stream) -> f64 {
     let u = stream.unit();
     radius(u) * cos(2.0 * PI * stream.unit())

@@ -106,7 +106,8 @@ pub enum Rounding {
     Nearest,
     /// Down to a number of packets.
     Down,
-    /// To the nearest number of bytes, with a shorter last packet; the value is the payload per packet.
+    /// To the nearest number of bytes, with a shorter last packet; the value is the payload per
+    /// packet.
     Bytes(NonZeroU32),
 }
 
@@ -138,8 +139,8 @@ impl Rounding {
 pub enum Begin {
     /// The start of an OFF time.
     Off,
-    /// Equilibrium: the residual of an OFF time or, with probability `active`, of a file. Residual files
-    /// start within the first `within` seconds.
+    /// Equilibrium: the residual of an OFF time or, with probability `active`, of a file. Residual
+    /// files start within the first `within` seconds.
     Equilibrium {
         /// Probability of a file.
         active: f64,

@@ -1,8 +1,8 @@
 //! Residual OFF times and file sizes in equilibrium (renewal theory).
 //!
-//! The residual of a variable X exceeds x with probability `G(x) / G(0)`, where G(x) is the integral of
-//! P(X > y) over y from x to infinity, and G(0) is the mean. All distributions except two are drawn by
-//! inversion of G.
+//! The residual of a variable X exceeds x with probability `G(x) / G(0)`, where G(x) is the
+//! integral of P(X > y) over y from x to infinity, and G(0) is the mean. All distributions except
+//! two are drawn by inversion of G.
 
 use super::Distribution;
 use crate::random::{Draws, Stream};
@@ -54,15 +54,15 @@ impl Distribution {
     }
 }
 
-/// Inverts G at `u G(0)`. P(X > y) is 1 below `minimum`, and `beyond` is G(`minimum`), which `invert`
-/// inverts.
+/// Inverts G at `u G(0)`. P(X > y) is 1 below `minimum`, and `beyond` is G(`minimum`), which
+/// `invert` inverts.
 fn invert_from_minimum(minimum: f64, beyond: f64, u: f64, invert: impl FnOnce(f64) -> f64) -> f64 {
     let area = u * (minimum + beyond);
     if area < beyond { invert(area) } else { minimum + beyond - area }
 }
 
-/// Inverts G for an exponential body of scale `theta` and a tail with probability `tail` and integral
-/// `of_tail`; `invert` takes a fraction of that integral.
+/// Inverts G for an exponential body of scale `theta` and a tail with probability `tail` and
+/// integral `of_tail`; `invert` takes a fraction of that integral.
 fn invert_body_and_tail(
     minimum: f64,
     theta: f64,

@@ -42,8 +42,8 @@ pub(crate) fn above(z: f64) -> f64 {
     0.5 * erfc(z / std::f64::consts::SQRT_2)
 }
 
-/// Quantile `below` of the standard normal distribution: formula 26.2.23 of Abramowitz and Stegun (1964)
-/// with an error of 4.5e-4, then two steps of Newton's method.
+/// Quantile `below` of the standard normal distribution: formula 26.2.23 of Abramowitz and Stegun
+/// (1964) with an error of 4.5e-4, then two steps of Newton's method.
 pub(crate) fn normal_quantile(below: f64) -> f64 {
     let tail = below.min(1.0 - below);
     let t = sqrt(-2.0 * log(tail));

@@ -1,4 +1,5 @@
-//! Start-up of a single flow, compared with measurements of Linux over the same path (`shared/kernel2`).
+//! Start-up of a single flow, compared with measurements of Linux over the same path
+//! (`shared/kernel2`).
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Packets in flight to the stages of the path.
 //!
-//! Packets that leave one queue usually reach the next one in the same order, so each stage has a delay
-//! line, like constant delays in the event queue. Packets that are out of order, because of different
-//! path lengths or random delays, are stored in a heap per stage.
+//! Packets that leave one queue usually reach the next one in the same order, so each stage has a
+//! delay line, like constant delays in the event queue. Packets that are out of order, because of
+//! different path lengths or random delays, are stored in a heap per stage.
 
 use crate::clock::{NEVER, Nanos};
 use crate::event_queue::{DelayLine, Heads, LAST};
@@ -22,7 +22,8 @@ pub(crate) struct Arrivals {
 #[derive(Clone, Debug, Default)]
 struct ToStage {
     line: DelayLine,
-    /// Packets scheduled before the end of the line; they follow packets of the line at the same time.
+    /// Packets scheduled before the end of the line; they follow packets of the line at the same
+    /// time.
     stragglers: BinaryHeap<Reverse<(Nanos, u64, Packet)>>,
 }
 
@@ -42,7 +43,8 @@ impl Arrivals {
         }
     }
 
-    /// Schedules the arrival of a packet at `stage` at time `at`; at [`LAST`] or later it never arrives.
+    /// Schedules the arrival of a packet at `stage` at time `at`; at [`LAST`] or later it never
+    /// arrives.
     pub(super) fn schedule(&mut self, at: Nanos, stage: usize, packet: Packet) {
         let at = at.min(LAST);
         let queue = &mut self.stages[stage];

@@ -13,8 +13,8 @@ use crate::tcp::SendingEnd;
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Arrival time at the first shared hop of a packet that leaves the ingress link at `at`; `None` if it
-    /// is lost before.
+    /// Arrival time at the first shared hop of a packet that leaves the ingress link at `at`;
+    /// `None` if it is lost before.
     pub(crate) fn reach_first_shared<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -77,8 +77,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
     }
 
-    /// Passes a packet through per-source hops. Returns the next shared stage and the arrival time there;
-    /// `None` if the packet is lost.
+    /// Passes a packet through per-source hops. Returns the next shared stage and the arrival time
+    /// there; `None` if the packet is lost.
     fn pass_per_source_hops<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -103,8 +103,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         Some((stage, at))
     }
 
-    /// Processes a packet that reaches a shared hop, or the next stage after a random delay that reorders
-    /// packets.
+    /// Processes a packet that reaches a shared hop, or the next stage after a random delay that
+    /// reorders packets.
     pub(crate) fn enter_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,

@@ -1,13 +1,13 @@
 //! Hops in series: all hops of the path, including the bottleneck.
 //!
 //! Data packets pass the stages of the path in order, from the ingress link to the egress link. A
-//! *shared* hop is a queue for packets of all sources, so each packet has an event there. A *per-source*
-//! hop is computed directly, like the access links. The bottleneck is also a stage; see
-//! `bottleneck.rs`.
+//! *shared* hop is a queue for packets of all sources, so each packet has an event there. A
+//! *per-source* hop is computed directly, like the access links. The bottleneck is also a stage;
+//! see `bottleneck.rs`.
 //!
-//! Acknowledgements do not queue at hops of the forward path: each hop adds a transmission time and a
-//! propagation delay. If there is a return link, it is a shared hop for acknowledgements and replaces
-//! the return direction of the bottleneck (`return_link.rs`).
+//! Acknowledgements do not queue at hops of the forward path: each hop adds a transmission time and
+//! a propagation delay. If there is a return link, it is a shared hop for acknowledgements and
+//! replaces the return direction of the bottleneck (`return_link.rs`).
 
 mod arrivals;
 mod forwarding;

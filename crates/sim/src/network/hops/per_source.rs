@@ -24,14 +24,15 @@ pub enum HopOutcome {
 
 /// The first-in first-out links of all sources at one stage.
 ///
-/// The departure time of a packet is known on arrival. Packets may be enqueued ahead of time, as long as
-/// the packets of each source are enqueued in order.
+/// The departure time of a packet is known on arrival. Packets may be enqueued ahead of time, as
+/// long as the packets of each source are enqueued in order.
 #[derive(Debug)]
 pub struct PerSourceHop {
     /// Link properties, for packets of `packet_bytes`.
     link: AccessLink,
     packet_bytes: u32,
-    /// Time at which the link of each source becomes free; sources that have not sent may be missing.
+    /// Time at which the link of each source becomes free; sources that have not sent may be
+    /// missing.
     free: Vec<Nanos>,
     loss: Option<LinkLoss>,
     losses: Vec<LinkLosses>,
@@ -64,8 +65,8 @@ impl CrossTraffic {
         Some(Self { streams, packet_ns, limit: hop.buffer, hop: None, sources: Vec::new() })
     }
 
-    /// Departure time of a packet of `source` that arrives at `at`; `None` if it is lost. `name` contains
-    /// the seed, replication and stage of the random streams.
+    /// Departure time of a packet of `source` that arrives at `at`; `None` if it is lost. `name`
+    /// contains the seed, replication and stage of the random streams.
     fn offer(&mut self, source: u32, at: Nanos, name: (u64, u32, u32)) -> Option<Nanos> {
         let (seed, replication, stage) = name;
         let hop = self.hop.get_or_insert_with(|| {

@@ -32,8 +32,8 @@ impl HopChain {
         self.forward < self.stages.len()
     }
 
-    /// Checks that acknowledgements are conserved at the return link and that Little's law holds for its
-    /// queue. Call `advance_to` first.
+    /// Checks that acknowledgements are conserved at the return link and that Little's law holds
+    /// for its queue. Call `advance_to` first.
     ///
     /// # Errors
     /// [`Unbalanced`] if a check fails.

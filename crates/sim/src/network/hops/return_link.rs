@@ -13,8 +13,8 @@ use tcpcast_wire::Options;
 
 /// IPv4 and TCP headers without options.
 const HEADER_BYTES: u32 = 40;
-/// Timestamp option with padding (RFC 7323, appendix A); SACK option with padding, without its blocks
-/// (RFC 2018, section 3).
+/// Timestamp option with padding (RFC 7323, appendix A); SACK option with padding, without its
+/// blocks (RFC 2018, section 3).
 const TIMESTAMP_BYTES: u32 = 12;
 const SACK_BYTES: u32 = 4;
 const BLOCK_BYTES: u32 = 8;
@@ -22,8 +22,8 @@ const BLOCK_BYTES: u32 = 8;
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
-    /// Enqueues an acknowledgement that reached the return link `return_lookahead` ago; `waited` is true
-    /// if it waited for its access link.
+    /// Enqueues an acknowledgement that reached the return link `return_lookahead` ago; `waited` is
+    /// true if it waited for its access link.
     #[inline(never)]
     pub(crate) fn enter_return<S: SendingEnd>(
         &mut self,
@@ -88,8 +88,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         self.leave_return(source, path, leaves, ack);
     }
 
-    /// Counts an acknowledgement that the return link dropped at `at` after accepting it. The sender
-    /// recovers through the next acknowledgement.
+    /// Counts an acknowledgement that the return link dropped at `at` after accepting it. The
+    /// sender recovers through the next acknowledgement.
     pub(super) fn dropped_on_return(&mut self, at: Nanos) {
         let acks = &mut self.hop_chain.acks;
         acks.dropped += 1;

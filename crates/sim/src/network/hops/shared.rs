@@ -105,8 +105,8 @@ impl SharedHop {
         self.queue.passed().map(|passed| passed.waited)
     }
 
-    /// Total time at the hop of packets of sources and streams up to `now`, modulo 2^64. `sojourns` is
-    /// the sum for packets of sources, without those still queued.
+    /// Total time at the hop of packets of sources and streams up to `now`, modulo 2^64. `sojourns`
+    /// is the sum for packets of sources, without those still queued.
     pub(super) fn waits(&self, now: Nanos, sojourns: u64) -> u64 {
         let waiting = self.queue.waiting().wrapping_mul(now);
         let own = sojourns.wrapping_add(waiting).wrapping_sub(self.queue.ahead(now));
