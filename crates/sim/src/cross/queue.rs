@@ -92,12 +92,12 @@ impl CrossTrafficQueue {
     }
 
     /// Maps the source index of a packet to the discipline, where streams precede sources.
-    fn to_inner(&self, packet: &Packet) -> Packet {
+    fn map_to_inner(&self, packet: &Packet) -> Packet {
         packet.of_source(packet.source() + self.streams.len() as u32)
     }
 
     /// Maps the source index of a packet back.
-    fn from_inner(&self, packet: Packet) -> Packet {
+    fn map_from_inner(&self, packet: Packet) -> Packet {
         packet.of_source(packet.source() - self.streams.len() as u32)
     }
 
@@ -109,7 +109,7 @@ impl CrossTrafficQueue {
         probe: &mut impl QueueProbe,
     ) -> Option<Packet> {
         let Some(stream) = self.stream_of(packet.source()) else {
-            return Some(self.from_inner(packet));
+            return Some(self.map_from_inner(packet));
         };
         self.waiting -= 1;
         self.sojourns = self.sojourns.wrapping_add(now);
@@ -143,7 +143,7 @@ impl QueueDiscipline for CrossTrafficQueue {
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Verdict {
-        let packet = self.to_inner(packet);
+        let packet = self.map_to_inner(packet);
         match self.queue.offer(now, &packet, link, probe) {
             Verdict::Held { backlog, evicted: Some(packet) } => {
                 Verdict::Held { backlog, evicted: self.count_drop(now, packet, probe) }
@@ -183,7 +183,7 @@ impl QueueDiscipline for CrossTrafficQueue {
     ) -> Option<(Nanos, Packet)> {
         let (leaves, packet) = self.queue.serve(link, probe)?;
         let Some(stream) = self.stream_of(packet.source()) else {
-            return Some((leaves, self.from_inner(packet)));
+            return Some((leaves, self.map_from_inner(packet)));
         };
         self.waiting -= 1;
         self.sojourns = self.sojourns.wrapping_add(leaves);
