@@ -48,8 +48,8 @@ fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunCon
         loss: None,
         jitter: None,
         cross: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
         return_link: None,
         tcp: TcpConfig {
             initial_window: 1,
@@ -98,9 +98,9 @@ impl Own {
 }
 
 fn add_own(config: &mut RunConfig, before: Option<Own>, after: Option<Own>) {
-    config.before = before.iter().map(|own| own.hop()).collect();
-    config.after = after.iter().map(|own| own.hop()).collect();
-    let behind = config.before.len() + 1;
+    config.hops_before = before.iter().map(|own| own.hop()).collect();
+    config.hops_after = after.iter().map(|own| own.hop()).collect();
+    let behind = config.hops_before.len() + 1;
     let streams = [before.and_then(|own| own.cross(0)), after.and_then(|own| own.cross(behind))];
     config.cross = streams.into_iter().flatten().collect();
 }

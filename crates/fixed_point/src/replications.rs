@@ -28,7 +28,7 @@ pub fn replications(
     count: u32,
 ) -> Replications<dyn Iterated> {
     let (config, asked) = (config.clone(), asked.clone());
-    Replications::each(count, move |number| set_up(&config, &asked, number))
+    Replications::from_fn(count, move |number| set_up(&config, &asked, number))
 }
 
 fn set_up(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn Iterated> {

@@ -72,7 +72,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             config.classes.iter().map(|class| Path::new(class, config)).collect();
         let stages = hops::stages_of(config);
         let probes = || Probes::new(&config.probes, config.classes.len(), stages);
-        let behind = config.before.len() + 1;
+        let behind = config.hops_before.len() + 1;
         let mut run = Self {
             scheme: asked.scheme,
             binning: Binning { conditional: asked.conditional },
@@ -99,8 +99,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             probes: ProbesOfBoth::new(probes),
             lifetime: Lifetime::default(),
             coupling: Coupling::default(),
-            own_before: OwnHops::new(&config.before, 0, config, replication),
-            own_after: OwnHops::new(&config.after, behind, config, replication),
+            own_before: OwnHops::new(&config.hops_before, 0, config, replication),
+            own_after: OwnHops::new(&config.hops_after, behind, config, replication),
             late: late(config, &paths, &link),
             late_at_once: link.time_when_idle().max(1),
             paths,

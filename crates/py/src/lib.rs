@@ -290,7 +290,7 @@ impl Simulation {
         self.runs.flush().map_err(conservation)?;
         let of_run = |run: &dyn Replication| {
             let counters = &run.probes().delivered;
-            (0..run.records().count()).map(|flow| counters.of(flow).to_vec()).collect()
+            (0..run.records().count()).map(|flow| counters.flow(flow).to_vec()).collect()
         };
         Ok(self.runs.runs().into_iter().map(of_run).collect())
     }
@@ -404,7 +404,7 @@ fn look(
             return Ok(Waited::OutOfTime);
         }
         if let Some(progress) = progress {
-            progress.call1(py, (control.share(),))?;
+            progress.call1(py, (control.progress(),))?;
         }
         Ok(Waited::Done)
     })

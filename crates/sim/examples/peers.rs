@@ -118,7 +118,7 @@ fn through_hops() -> (RunConfig, RunLimit) {
         queue: QueueConfig::DropTail,
         loss: None,
     };
-    (config.before, config.after) = (vec![hop.clone()], vec![hop]);
+    (config.hops_before, config.hops_after) = (vec![hop.clone()], vec![hop]);
     config.seed = argument(6, 1);
     (config, until)
 }
@@ -185,9 +185,7 @@ fn short() -> (RunConfig, RunLimit) {
         egress: access(None),
         forward: delay,
         back: delay,
-        traffic: Traffic::Transfers {
-            sizes: sizes.iter().copied().map(FileSize::of_full).collect(),
-        },
+        traffic: Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::full).collect() },
         tcp: None,
         host_noise: 0,
         scale: None,
@@ -283,8 +281,8 @@ fn common() -> RunConfig {
         loss: None,
         jitter: None,
         cross: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
         return_link: None,
         tcp: TcpConfig::default(),
         classes: Vec::new(),

@@ -119,11 +119,9 @@ pub struct RunConfig {
     /// Cross traffic, in packets of `packet_bytes`.
     pub cross: Vec<CrossConfig>,
     /// Hops between the ingress links and the bottleneck, in the order of the forward path.
-    #[serde(rename = "hops_before")]
-    pub before: Vec<HopConfig>,
+    pub hops_before: Vec<HopConfig>,
     /// Hops between the bottleneck and the egress links.
-    #[serde(rename = "hops_after")]
-    pub after: Vec<HopConfig>,
+    pub hops_after: Vec<HopConfig>,
     /// Shared link of the return path, on which acknowledgements may queue or be lost. Replaces the
     /// return direction of the bottleneck.
     pub return_link: Option<ReturnConfig>,
@@ -141,7 +139,7 @@ pub struct RunConfig {
 impl RunConfig {
     /// Whether the path has hops other than the bottleneck.
     pub(crate) fn has_hops(&self) -> bool {
-        !self.before.is_empty() || !self.after.is_empty() || self.return_link.is_some()
+        !self.hops_before.is_empty() || !self.hops_after.is_empty() || self.return_link.is_some()
     }
 
     /// Rate in bit/s of the return link or of the return direction of the bottleneck.
@@ -172,7 +170,7 @@ impl RunConfig {
             QueueConfig::Managed(managed) => !matches!(managed.rate, LinkRate::Constant(_)),
             _ => false,
         };
-        let mut hops = self.before.iter().chain(&self.after);
+        let mut hops = self.hops_before.iter().chain(&self.hops_after);
         varies(&self.queue) || hops.any(|hop| varies(&hop.queue))
     }
 
@@ -188,7 +186,7 @@ impl RunConfig {
         };
         class.egress.rate_bps.is_none()
             && !serialises(&self.queue, self.bottleneck_bps)
-            && !self.after.iter().any(|hop| serialises(&hop.queue, hop.rate_bps))
+            && !self.hops_after.iter().any(|hop| serialises(&hop.queue, hop.rate_bps))
     }
 
     /// Bytes per data packet of a class, headers included.
@@ -216,17 +214,17 @@ impl RunConfig {
     /// Times of packets of `ack_bytes` on the unloaded path of a class: from the sender to the tap
     /// and from the tap to the sender.
     fn unloaded_path(&self, class: &ClassConfig, tap: Tap) -> [Nanos; 2] {
-        let own =
+        let access_time =
             |link: &AccessConfig| transmission_time(self.ack_bytes, link.rate_bps) + link.delay;
         let over = |bps: Option<u64>| transmission_time(self.ack_bytes, bps);
-        let before = own(&class.ingress) + self.time_back(&self.before);
+        let before = access_time(&class.ingress) + self.time_back(&self.hops_before);
         let (forward, back) = (over(self.bottleneck_bps), over(self.return_bps()));
         match tap {
             Tap::Sender => [0, 0],
             Tap::BottleneckIn => [before, before + class.back],
             Tap::BottleneckOut => [before + forward, before + class.back + back],
             Tap::Receiver => {
-                let after = own(&class.egress) + self.time_back(&self.after);
+                let after = access_time(&class.egress) + self.time_back(&self.hops_after);
                 [before + forward + after + class.forward, before + class.back + back + after]
             }
         }

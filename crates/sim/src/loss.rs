@@ -61,9 +61,9 @@ impl BottleneckLosses {
     }
 
     /// Handles a packet that a sender sends or an acknowledgement that it receives.
-    pub(crate) fn at_sender(&mut self, packet: &Packet) {
+    pub(crate) fn observe(&mut self, packet: &Packet) {
         if let Process::RestOfRound(process) = &mut self.process {
-            process.at_sender(packet);
+            process.observe(packet);
         }
     }
 

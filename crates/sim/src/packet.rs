@@ -61,7 +61,7 @@ impl Packet {
     /// Returns the packet with another source.
     #[inline(always)]
     #[must_use]
-    pub fn of_source(self, source: u32) -> Self {
+    pub fn with_source(self, source: u32) -> Self {
         Self { flow: two(source, self.connection()), ..self }
     }
 

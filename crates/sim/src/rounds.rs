@@ -93,7 +93,7 @@ impl RoundLoss {
     }
 
     /// Handles a packet that a sender sends or an acknowledgement that it receives.
-    pub(crate) fn at_sender(&mut self, packet: &Packet) {
+    pub(crate) fn observe(&mut self, packet: &Packet) {
         let index = packet.source() as usize;
         if index >= self.flows.len() {
             // Transfers that begin at random times add sources to the run.
@@ -197,9 +197,9 @@ mod tests {
         let mut loss = RoundLoss::new(0.1, 1, Stream::named(1, 0, 0, Purpose::BottleneckLoss));
         let (mut number, mut hit, mut packets_lost, rounds) = (0, 0, 0, 100_000);
         for _ in 0..rounds {
-            loss.at_sender(&Packet::new(0, 1, number + 1, Label::new(Kind::Ack, 0)));
+            loss.observe(&Packet::new(0, 1, number + 1, Label::new(Kind::Ack, 0)));
             let lost = [1, 2, 3, 4, 5].map(|n| {
-                loss.at_sender(&Packet::new(0, 1, number + n, Label::default()));
+                loss.observe(&Packet::new(0, 1, number + n, Label::default()));
                 loss.loses(0)
             });
             assert!(lost.windows(2).all(|pair| pair[0] <= pair[1]), "a suffix: {lost:?}");

@@ -83,8 +83,8 @@ fn run(classes: Vec<ClassConfig>) -> RunConfig {
         loss: None,
         jitter: None,
         cross: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
         return_link: None,
         tcp: TcpConfig::default(),
         classes,
@@ -240,8 +240,7 @@ fn bbr_keeps_a_shorter_queue_than_cubic() {
 fn transfer_time_is_the_round_trips_of_its_windows() {
     // Windows of 10 and 20 packets: the last of 40 packets arrives in the third round trip.
     let sizes = vec![10, 40];
-    let traffic =
-        Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::of_full).collect() };
+    let traffic = Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::full).collect() };
     let config = RunConfig {
         bottleneck_bps: Some(1_000_000_000),
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
@@ -576,7 +575,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
                 queue,
                 loss,
                 buffer: Some(buffer),
-                before: hop.into_iter().collect(),
+                hops_before: hop.into_iter().collect(),
                 cross: cross.into_iter().collect(),
                 return_link,
                 ..run(classes.collect())
@@ -606,7 +605,7 @@ fn with_losses_on_all_links() -> impl Strategy<Value = RunConfig> {
             class.egress = link(rates.1, egress);
             class.host_noise = noise;
         }
-        for before in &mut config.before {
+        for before in &mut config.hops_before {
             before.loss = hop;
         }
         let per_source = HopConfig {
@@ -617,7 +616,7 @@ fn with_losses_on_all_links() -> impl Strategy<Value = RunConfig> {
             loss: hop,
             shared: false,
         };
-        config.after.push(per_source);
+        config.hops_after.push(per_source);
         config
     })
 }

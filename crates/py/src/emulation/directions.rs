@@ -20,7 +20,8 @@ type Both = (DirectionConfig, DirectionConfig, (Nanos, Nanos));
 /// `both_ways` the return path is like the forward path, but for loss and jitter, where it has no
 /// link of its own; else it has the bottleneck's rate and room for anything.
 pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
-    let alone = config.before.is_empty() && config.after.is_empty() && config.cross.is_empty();
+    let alone =
+        config.hops_before.is_empty() && config.hops_after.is_empty() && config.cross.is_empty();
     let Some(class) = config.classes.first().filter(|_| alone) else {
         return Err(PyValueError::new_err("a link has one class, no other hops, no cross traffic"));
     };

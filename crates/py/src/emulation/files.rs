@@ -121,7 +121,7 @@ impl OnOff {
         };
         let file = match left {
             0 => rounding.file(self.coupling.size(0, size, self.by, &mut self.sizes)),
-            left => FileSize::of_full(left),
+            left => FileSize::full(left),
         };
         (nanoseconds(seconds), file)
     }

@@ -83,7 +83,7 @@ pub struct Fluid {
     is_cross_only: bool,
     /// Approximate part of the work that belongs to the source: accepted work, decaying
     /// exponentially with the drain time of a full buffer as time constant.
-    own: f64,
+    own_work: f64,
     /// Time at which the last packet was accepted.
     entered: Nanos,
     /// Departure time of that packet.
@@ -162,7 +162,7 @@ impl FluidHop {
             now: 0,
             work: 0.0,
             is_cross_only: true,
-            own: 0.0,
+            own_work: 0.0,
             entered: 0,
             leaves: 0,
             draws,
@@ -173,27 +173,27 @@ impl FluidHop {
     /// `None` if it is lost.
     pub fn offer(&self, source: &mut Fluid, now: Nanos) -> Option<Nanos> {
         let work = self.work(source, now) + self.packet;
-        let own = source.own * libm::exp(-((now - source.entered) as f64) / self.room);
+        let own_work = source.own_work * libm::exp(-((now - source.entered) as f64) / self.room);
         // The tolerance allows for rounding errors when the buffer is exactly full.
-        if work > self.room * (1.0 + 1e-12) && !self.replaces_fluid(source, now, own) {
+        if work > self.room * (1.0 + 1e-12) && !self.replaces_fluid(source, now, own_work) {
             return None;
         }
         source.work = work.min(self.room);
         source.is_cross_only = false;
-        source.own = own + self.packet;
+        source.own_work = own_work + self.packet;
         source.entered = now;
         source.leaves = now + (libm::round(source.work) as Nanos).min(NEVER);
         Some(source.leaves)
     }
 
     /// Whether a packet that finds the buffer full replaces fluid.
-    fn replaces_fluid(&self, source: &mut Fluid, now: Nanos, own: f64) -> bool {
+    fn replaces_fluid(&self, source: &mut Fluid, now: Nanos, own_work: f64) -> bool {
         // Packets of the source leave sequentially.
         if source.leaves as f64 + self.packet > now as f64 + self.room {
             return false;
         }
         let cross = self.bins[self.index(source, (source.offset + now) / self.bin)].load;
-        source.draws.chance((1.0 - own / self.room).max(0.0) / cross)
+        source.draws.chance((1.0 - own_work / self.room).max(0.0) / cross)
     }
 
     /// Work that a source finds at `now`, in nanoseconds of link time.

@@ -101,25 +101,25 @@ fn hop_without_cross_traffic_is_a_packet_queue() {
 
 /// Gap between packets of a source whose access link is no faster than the hop, in transmission
 /// times.
-fn gap(stream: &mut Stream, own: f64) -> f64 {
-    1.0 - libm::log(stream.unit()) * (1.0 / own - 1.0)
+fn gap(stream: &mut Stream, source_load: f64) -> f64 {
+    1.0 - libm::log(stream.unit()) * (1.0 / source_load - 1.0)
 }
 
 /// Loss ratio of a source at a packet-level drop-tail queue of `limit` packets with Poisson cross
 /// packets.
-fn loss_ratio(others: f64, own: f64, limit: usize, packets: u32) -> f64 {
+fn loss_ratio(cross_load: f64, source_load: f64, limit: usize, packets: u32) -> f64 {
     let mut stream = Stream::named(2, 0, 0, Purpose::Cross);
     let mut leaving = std::collections::VecDeque::new();
-    let (mut next_other, mut next_own, mut free) = (0.0, 0.0, 0.0_f64);
+    let (mut next_cross, mut next_own, mut free) = (0.0, 0.0, 0.0_f64);
     let (mut lost, mut sent) = (0, 0);
     while sent < packets {
-        let is_own = next_own < next_other;
-        let now = if is_own { next_own } else { next_other };
+        let is_own = next_own < next_cross;
+        let now = if is_own { next_own } else { next_cross };
         if is_own {
             sent += 1;
-            next_own += gap(&mut stream, own);
+            next_own += gap(&mut stream, source_load);
         } else {
-            next_other -= libm::log(stream.unit()) / others;
+            next_cross -= libm::log(stream.unit()) / cross_load;
         }
         while leaving.front().is_some_and(|leaves| *leaves <= now) {
             leaving.pop_front();
@@ -137,19 +137,22 @@ fn loss_ratio(others: f64, own: f64, limit: usize, packets: u32) -> f64 {
 #[test]
 fn full_buffer_has_same_loss_ratio_for_source_and_cross_traffic() {
     let packets = 20_000;
-    for (others, own) in [(1.2, 0.01), (1.5, 0.1), (2.0, 0.1), (0.9, 0.4)] {
-        let hop = FluidHop::new(&[others; 3], 3, SECOND, 1000.0, Some(50));
+    for (cross_load, source_load) in [(1.2, 0.01), (1.5, 0.1), (2.0, 0.1), (0.9, 0.4)] {
+        let hop = FluidHop::new(&[cross_load; 3], 3, SECOND, 1000.0, Some(50));
         let mut source = hop.begin(0, 0, draws());
         let mut stream = Stream::named(3, 0, 0, Purpose::OffTime);
         let (mut now, mut lost) = (0, 0);
         for _ in 0..packets {
-            now += (gap(&mut stream, own) * 1000.0) as Nanos;
+            now += (gap(&mut stream, source_load) * 1000.0) as Nanos;
             lost += u32::from(hop.offer(&mut source, now).is_none());
         }
         let ratio = f64::from(lost) / f64::from(packets);
-        let expected = loss_ratio(others, own, 50, packets);
+        let expected = loss_ratio(cross_load, source_load, 50, packets);
         // The tolerance allows for the regularity of the source, which the fluid does not model.
-        assert!((ratio - expected).abs() < 0.05, "{ratio}, {expected} for {others} and {own}");
+        assert!(
+            (ratio - expected).abs() < 0.05,
+            "{ratio}, {expected} for {cross_load} and {source_load}"
+        );
     }
 }
 

@@ -93,12 +93,12 @@ impl CrossTrafficQueue {
 
     /// Maps the source index of a packet to the discipline, where streams precede sources.
     fn map_to_inner(&self, packet: &Packet) -> Packet {
-        packet.of_source(packet.source() + self.streams.len() as u32)
+        packet.with_source(packet.source() + self.streams.len() as u32)
     }
 
     /// Maps the source index of a packet back.
     fn map_from_inner(&self, packet: Packet) -> Packet {
-        packet.of_source(packet.source() - self.streams.len() as u32)
+        packet.with_source(packet.source() - self.streams.len() as u32)
     }
 
     /// Counts a dropped cross packet. Returns the packet if it belongs to a source instead.
@@ -253,11 +253,11 @@ impl QueueDiscipline for CrossTrafficQueue {
             Verdict::Held { evicted, .. } => {
                 self.waiting += 1;
                 self.sojourns = self.sojourns.wrapping_sub(now);
-                let of_source = self.count_drop(now, evicted?, probe);
-                if of_source.is_some() {
+                let with_source = self.count_drop(now, evicted?, probe);
+                if with_source.is_some() {
                     self.sojourns = self.sojourns.wrapping_add(now);
                 }
-                return of_source;
+                return with_source;
             }
         }
         None

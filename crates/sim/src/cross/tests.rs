@@ -40,7 +40,7 @@ fn eigenvalues_are_not_negative() {
 
 #[test]
 fn noise_has_exact_autocovariances() {
-    let known = |lag: f64, hurst: f64| {
+    let exact = |lag: f64, hurst: f64| {
         let power = |x: f64| x.abs().powf(2.0 * hurst);
         0.5 * (power(lag + 1.0) - 2.0 * power(lag) + power(lag - 1.0))
     };
@@ -53,7 +53,7 @@ fn noise_has_exact_autocovariances() {
             })
             .collect();
         for lag in [0, 1, 2, 5, 20, 100, 1000] {
-            // Unbiased, because the mean is known to be 0.
+            // Unbiased, because the mean is exact to be 0.
             let estimates: Vec<f64> = series
                 .iter()
                 .map(|x| {
@@ -62,7 +62,7 @@ fn noise_has_exact_autocovariances() {
                 })
                 .collect();
             let (mean, error) = mean_and_error(&estimates);
-            let wanted = known(lag as f64, hurst);
+            let wanted = exact(lag as f64, hurst);
             assert!(
                 (mean - wanted).abs() < 4.0 * error,
                 "H = {hurst}, lag {lag}: {mean} +- {error} against {wanted}"
@@ -422,7 +422,7 @@ fn stream_gets_the_share_of_one_flow() {
         (DropPolicy::LongestTail, Ties::Random),
         (DropPolicy::LongestHead, Ties::Latest),
     ] {
-        for (scale, of_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
+        for (scale, with_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
             let queue = with_cross_traffic(
                 fair(drop, ties),
                 30,
@@ -430,7 +430,7 @@ fn stream_gets_the_share_of_one_flow() {
             );
             let (sources, stream) = shares(queue.with_scale(scale));
             for (rate, wanted) in
-                sources.into_iter().chain([stream]).zip([of_source, 100.0, of_stream])
+                sources.into_iter().chain([stream]).zip([with_source, 100.0, of_stream])
             {
                 assert!((rate / wanted - 1.0).abs() < 0.01, "{rate} for {wanted}, {scale}");
             }

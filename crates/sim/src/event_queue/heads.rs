@@ -61,7 +61,7 @@ impl Heads {
     /// Time of the head of a queue; [`LAST`] if the queue is empty.
     #[inline]
     #[must_use]
-    pub fn of(&self, queue: usize) -> Nanos {
+    pub fn time(&self, queue: usize) -> Nanos {
         match &self.tournament {
             None => self.keys[queue] >> QUEUE_BITS,
             Some(tournament) => tournament.times[queue],
@@ -133,7 +133,7 @@ mod tests {
                 let min = *times.iter().min().unwrap();
                 let first = times.iter().position(|t| *t == min).unwrap();
                 prop_assert_eq!(heads.first(), (first, min));
-                prop_assert_eq!(heads.of(queue % queues), time);
+                prop_assert_eq!(heads.time(queue % queues), time);
             }
         }
     }

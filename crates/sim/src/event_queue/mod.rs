@@ -177,7 +177,7 @@ impl EventQueue {
         let key = (time, line as u32, self.scheduled);
         self.stragglers.push(Reverse(Straggler { key, packet }));
         let queue = self.lines.len();
-        self.heads.set(queue, time.min(self.heads.of(queue)));
+        self.heads.set(queue, time.min(self.heads.time(queue)));
     }
 
     /// Sets a timer of a source or class.
@@ -186,7 +186,7 @@ impl EventQueue {
         let time = time.min(LAST);
         self.timers.set(timer, source, time);
         let queue = self.lines.len() + 1;
-        self.heads.set(queue, time.min(self.heads.of(queue)));
+        self.heads.set(queue, time.min(self.heads.time(queue)));
     }
 
     /// Queue and time of the next event; time `heads::LAST` if there is none.
@@ -200,7 +200,7 @@ impl EventQueue {
     #[inline(always)]
     #[must_use]
     pub fn next_arrival(&self, place: Place, class: usize) -> Nanos {
-        self.heads.of(place as usize * self.classes + class)
+        self.heads.time(place as usize * self.classes + class)
     }
 
     /// Place and class of the packets of a queue; `None` for the stragglers and timers.

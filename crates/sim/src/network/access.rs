@@ -12,7 +12,7 @@ const NONE: u32 = 0;
 
 /// Packets that wait on the access links of one side, in one pool.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct WaitingPool {
     nodes: Vec<Node>,
     free: u32,
     held: u64,
@@ -28,24 +28,24 @@ struct Node {
 
 /// List of the packets of one link in the pool.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct WaitingList {
     first: u32,
     last: u32,
 }
 
-impl Default for Line {
+impl Default for WaitingList {
     fn default() -> Self {
         Self { first: NONE, last: NONE }
     }
 }
 
-impl Default for Waiting {
+impl Default for WaitingPool {
     fn default() -> Self {
         Self { nodes: vec![Node::default()], free: NONE, held: 0 }
     }
 }
 
-impl Waiting {
+impl WaitingPool {
     /// Total number of waiting packets.
     #[must_use]
     pub fn held(&self) -> u64 {
@@ -55,7 +55,7 @@ impl Waiting {
     /// Appends a packet with an event at `due`, to be scheduled at the event of the previous packet
     /// at `after`.
     #[inline(always)]
-    pub fn push(&mut self, line: &mut Line, after: Nanos, due: Nanos, packet: Packet) {
+    pub fn push(&mut self, line: &mut WaitingList, after: Nanos, due: Nanos, packet: Packet) {
         let node = Node { after, due, packet, next: NONE };
         let index = if self.free == NONE {
             self.nodes.push(node);
@@ -79,7 +79,7 @@ impl Waiting {
     ///
     /// A packet that found the link idle is not on the list; it has a separate event.
     #[inline(always)]
-    pub fn pop_after(&mut self, line: &mut Line, after: Nanos) -> Option<(Nanos, Packet)> {
+    pub fn pop_after(&mut self, line: &mut WaitingList, after: Nanos) -> Option<(Nanos, Packet)> {
         let index = line.first;
         if index == NONE {
             return None;
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn lines_in_one_pool_keep_their_order() {
-        let mut pool = Waiting::default();
-        let (mut a, mut b) = (Line::default(), Line::default());
+        let mut pool = WaitingPool::default();
+        let (mut a, mut b) = (WaitingList::default(), WaitingList::default());
         pool.push(&mut a, 10, 11, packet(1));
         pool.push(&mut b, 10, 12, packet(2));
         pool.push(&mut a, 20, 21, packet(3));

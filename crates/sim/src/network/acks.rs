@@ -28,13 +28,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         if source.return_free == reached {
             if HAS_TAPS || HAS_HOPS || !S::POLLS {
                 let ack = store_header(source, ack, header);
-                self.send_back(source, path, reached, ack, false);
+                self.send_ack(source, path, reached, ack, false);
             } else {
-                self.send_back_directly(source, path, reached, ack, header);
+                self.send_ack_directly(source, path, reached, ack, header);
             }
         } else {
             let ack = store_header(source, ack, header);
-            self.wait_for_return(source, path, reached, ack);
+            self.schedule_ack(source, path, reached, ack);
         }
     }
 
@@ -50,20 +50,20 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let acks = acks.map(|(ack, header)| store_header(source, ack, &header));
         for ack in acks {
             source.return_free = reached.max(source.return_free + path.egress.ack_time);
-            self.wait_for_return(source, path, reached, ack);
+            self.schedule_ack(source, path, reached, ack);
         }
     }
 
     /// Schedules an acknowledgement that waits for its access link.
     #[inline(always)]
-    fn wait_for_return<S: SendingEnd>(
+    fn schedule_ack<S: SendingEnd>(
         &mut self,
         source: &Source<S>,
         path: &Path,
         reached: Nanos,
         ack: Packet,
     ) {
-        self.pass(source, Tap::Receiver, reached - path.to_return, &ack);
+        self.report_passage(source, Tap::Receiver, reached - path.to_return, &ack);
         let due = source.return_free + self.return_lookahead;
         self.event_queue.schedule(Place::Return, source.record.class(), due, ack);
     }
@@ -71,7 +71,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// Sends an acknowledgement over the return path without taps. Usually it reaches its sender
     /// before any other event; then its header need not be stored.
     #[inline(always)]
-    fn send_back_directly<S: SendingEnd>(
+    fn send_ack_directly<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -97,7 +97,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// Sends an acknowledgement whose header is stored; `waited` is true if it waited for its
     /// access link.
     #[inline(always)]
-    fn send_back<S: SendingEnd>(
+    fn send_ack<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -106,7 +106,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         waited: bool,
     ) {
         if HAS_HOPS && self.hop_chain.has_return() {
-            return self.enter_return(source, path, ack, waited);
+            return self.enter_return_link(source, path, ack, waited);
         }
         let leaves = self.return_link.transmit_next(reached);
         if HAS_TAPS && self.capturing {
@@ -120,7 +120,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let due = self.sender_time(source, path, leaves);
         if self.is_next(due) {
             self.now = due;
-            self.at_sender(source, path, ack);
+            self.process_ack(source, path, ack);
         } else {
             self.event_queue.schedule(Place::Sender, source.record.class(), due, ack);
         }
@@ -140,24 +140,24 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     }
 
     #[inline(never)]
-    pub(super) fn waited_for_return<S: SendingEnd>(
+    pub(super) fn send_waiting_ack<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         ack: Packet,
     ) {
-        self.send_back(source, path, self.now - self.return_lookahead, ack, true);
+        self.send_ack(source, path, self.now - self.return_lookahead, ack, true);
     }
 
     /// Processes an acknowledgement that reaches its sender.
     #[inline(always)]
-    pub(crate) fn at_sender<S: SendingEnd>(
+    pub(crate) fn process_ack<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         ack: Packet,
     ) {
-        self.pass(source, Tap::Sender, self.sender_now(), &ack);
+        self.report_passage(source, Tap::Sender, self.sender_now(), &ack);
         let Source { receiver, sender, record, connection, .. } = source;
         let header = receiver.take_header(ack.label());
         if *connection != ack.connection() {

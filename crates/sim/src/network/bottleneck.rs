@@ -30,12 +30,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         if HAS_HOPS && self.hop_chain.is_shared_before_bottleneck() {
             return self.enter_first_shared_hop(source, path, packet);
         }
-        self.at_bottleneck(source, path, packet);
+        self.enter_bottleneck(source, path, packet);
     }
 
     /// Processes the arrival of a data packet at the bottleneck.
     #[inline(always)]
-    pub(crate) fn at_bottleneck<S: SendingEnd>(
+    pub(crate) fn enter_bottleneck<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -45,13 +45,14 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             source.seen_at_bottleneck = packet.connection();
             self.probes.population.birth(self.now);
         }
-        self.pass(source, Tap::BottleneckIn, self.now, &packet);
+        self.report_passage(source, Tap::BottleneckIn, self.now, &packet);
         if self.loses_at(LossPlace::Before, &packet) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
         match self.offer::<S>(path, &packet) {
             Verdict::Departs { leaves, backlog } => {
-                self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
+                self.packet_totals.sojourns =
+                    self.packet_totals.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, backlog);
                 if (S::POLLS || Q::DROPS_HELD_PACKETS) && self.records_waits {
                     let waited = (leaves - self.now).saturating_sub(path.service);
@@ -61,7 +62,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             }
             Verdict::Held { backlog, evicted } => {
                 self.probes.arrived(&source.record, &packet, backlog);
-                self.held(evicted);
+                self.count_held(evicted);
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
         }
@@ -91,12 +92,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 
     /// Counts a held packet, and stores the packet that it evicted.
     #[inline(always)]
-    fn held(&mut self, evicted: Option<Packet>) {
+    fn count_held(&mut self, evicted: Option<Packet>) {
         if let Some(packet) = evicted {
             // The arrival time of the one and the departure time of the other cancel.
             self.dropped_from_queue.push((self.now, packet));
         } else {
-            self.lifetime.sojourns = self.lifetime.sojourns.wrapping_sub(self.now);
+            self.packet_totals.sojourns = self.packet_totals.sojourns.wrapping_sub(self.now);
         }
     }
 
@@ -107,7 +108,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let before = self.dropped_from_queue.len();
         self.queue.take_dropped(&mut self.dropped_from_queue, &mut self.probes);
         for (at, _) in &self.dropped_from_queue[before..] {
-            self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(*at);
+            self.packet_totals.sojourns = self.packet_totals.sojourns.wrapping_add(*at);
         }
     }
 
@@ -116,13 +117,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     pub(crate) fn serve(&mut self) -> Option<(Nanos, Packet)> {
         self.now = self.queue.next_departure();
         let (leaves, packet) = self.queue.serve(&mut self.link, &mut self.probes)?;
-        self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves);
+        self.packet_totals.sojourns = self.packet_totals.sojourns.wrapping_add(leaves);
         Some((leaves, packet))
     }
 
     /// Forwards the packet whose transmission has just started and ends at `leaves`.
     #[inline(always)]
-    pub(crate) fn served<S: SendingEnd>(
+    pub(crate) fn forward_served<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -161,7 +162,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         if HAS_HOPS && self.loses_at(LossPlace::Behind, &packet) {
             return self.dropped_after_arrival(leaves, source, packet, true);
         }
-        self.pass(source, Tap::BottleneckOut, leaves, &packet);
+        self.report_passage(source, Tap::BottleneckOut, leaves, &packet);
         if HAS_HOPS {
             let leaves_at = self.jitter.as_mut().map_or(leaves, |jitter| jitter.leaves_at(leaves));
             return self.forward_from_bottleneck(source, path, leaves_at + path.forward, packet);

@@ -128,19 +128,19 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// Processes a packet at its receiver. Its response reached the return bottleneck
     /// `return_lookahead` ago.
     #[inline(always)]
-    pub(crate) fn at_return<S: SendingEnd>(
+    pub(crate) fn process_at_receiver<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         packet: Packet,
     ) {
         if packet.kind() == Kind::Ack {
-            return self.waited_for_return(source, path, packet);
+            return self.send_waiting_ack(source, path, packet);
         }
         self.schedule_waiting(source);
         let arrived = self.now - path.answer_to_event;
-        self.lifetime.received += 1;
-        self.pass(source, Tap::Receiver, arrived, &packet);
+        self.packet_totals.received += 1;
+        self.report_passage(source, Tap::Receiver, arrived, &packet);
         if source.received != packet.connection() {
             if S::POLLS && path.tcp.has_handshake() {
                 // A late packet of an earlier connection.

@@ -19,7 +19,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         source: &mut Source<S>,
         packet: Packet,
     ) {
-        self.lifetime.dropped += 1;
+        self.packet_totals.dropped += 1;
         source.lose(&packet);
         self.probes.dropped_on_access(at, &source.record, &packet);
         self.schedule_loss_feedback(at, source, packet);
@@ -35,7 +35,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         source.lose(&packet);
         self.queue.advance_to(self.now, &mut self.probes);
         self.probes.arrived(&source.record, &packet, self.queue.held());
-        self.lifetime.dropped += 1;
+        self.packet_totals.dropped += 1;
         self.probes.dropped(self.now, &source.record, &packet, random);
         self.schedule_loss_feedback(self.now, source, packet);
     }
@@ -49,7 +49,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
         random: bool,
     ) {
-        self.lifetime.dropped += 1;
+        self.packet_totals.dropped += 1;
         source.lose(&packet);
         self.probes.dropped_at_hop(stage, at, &source.record, &packet, random);
         self.schedule_loss_feedback(at, source, packet);
@@ -66,7 +66,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         random: bool,
     ) {
         source.lose(&packet);
-        self.lifetime.dropped += 1;
+        self.packet_totals.dropped += 1;
         self.probes.dropped(at, &source.record, &packet, random);
         self.schedule_loss_feedback(at, source, packet);
     }

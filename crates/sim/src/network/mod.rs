@@ -46,7 +46,7 @@ mod taps;
 mod timers;
 pub(crate) mod transfers;
 
-pub(crate) use order::{Next, Step};
+pub(crate) use order::{HopEvent, NextEvent};
 pub(crate) use path::Path;
 pub(crate) use populations::populations;
 pub(crate) use source::Source;
@@ -59,23 +59,23 @@ use crate::packet::Packet;
 use crate::population::ScaledPopulation;
 use crate::probe::Probes;
 use crate::traffic::{Coupling, Traffic};
-use access::Waiting;
+use access::WaitingPool;
 use hops::HopChain;
 use path::AccessLoss;
 use transfers::Transfers;
 
 /// Data packets over the whole run, warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lifetime {
+pub(crate) struct PacketTotals {
     pub sent: u64,
     pub received: u64,
     pub dropped: u64,
     /// Sum of departure times minus arrival times of the queue, modulo 2^64. Packets in the queue
-    /// have no departure time yet: see [`Lifetime::waited`].
+    /// have no departure time yet: see [`PacketTotals::waited`].
     pub sojourns: u64,
 }
 
-impl Lifetime {
+impl PacketTotals {
     /// Total time of packets in the queue up to `now`. `waiting` packets are still queued; packets
     /// with a known departure leave after `now` by `ahead` in total.
     pub(crate) fn waited(&self, now: Nanos, waiting: u64, ahead: Nanos) -> u64 {
@@ -100,8 +100,8 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
     pub limit: Nanos,
     /// Number of transfers after which the run stops.
     pub wanted: u64,
-    pub ingress_waiting: Waiting,
-    pub egress_waiting: Waiting,
+    pub ingress_waiting: WaitingPool,
+    pub egress_waiting: WaitingPool,
     pub queue: Q,
     /// Packets that the queue dropped after accepting them, with the time; their sources have not
     /// been notified yet.
@@ -123,7 +123,7 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
     pub records_waits: bool,
     /// Whether the rate of the bottleneck or of a hop varies.
     pub varying_rates: bool,
-    pub lifetime: Lifetime,
+    pub packet_totals: PacketTotals,
     pub traffic: Vec<Traffic>,
     /// Scaled population of each class; empty if no class has one.
     pub populations: Vec<Option<ScaledPopulation>>,

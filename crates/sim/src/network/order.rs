@@ -24,8 +24,8 @@ use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-/// Next event of a network.
-pub(crate) enum Next {
+/// NextEvent event of a network.
+pub(crate) enum NextEvent {
     /// An event at a hop other than the bottleneck.
     AtHop,
     /// The bottleneck becomes free for a held packet.
@@ -38,8 +38,8 @@ pub(crate) enum Next {
     Limit,
 }
 
-/// Next event at the hops other than the bottleneck.
-pub(crate) enum Step {
+/// NextEvent event at the hops other than the bottleneck.
+pub(crate) enum HopEvent {
     Departure(usize),
     CrossPacket(usize),
     Arrival(usize, Packet),
@@ -50,25 +50,25 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 {
     /// Selects the next event.
     #[inline(always)]
-    pub(crate) fn next(&self) -> Next {
+    pub(crate) fn next_event(&self) -> NextEvent {
         let (queue, due) = self.event_queue.next();
         if HAS_HOPS && self.hops_are_first(due) {
-            Next::AtHop
+            NextEvent::AtHop
         } else if Q::HOLDS_PACKETS && self.link_is_first(due) {
-            Next::Departure
+            NextEvent::Departure
         } else if Q::HAS_CROSS_TRAFFIC && self.cross_is_first(due) {
-            Next::CrossPacket
+            NextEvent::CrossPacket
         } else if due > self.limit {
-            Next::Limit
+            NextEvent::Limit
         } else {
-            Next::Event(queue, due)
+            NextEvent::Event(queue, due)
         }
     }
 
     /// Whether an event at another hop precedes the next event of the event queue (at `due`) and
     /// the events of the bottleneck.
     fn hops_are_first(&self, due: Nanos) -> bool {
-        let (next, departs) = self.hop_chain.next();
+        let (next, departs) = self.hop_chain.next_event_time();
         let departure = if Q::HOLDS_PACKETS { self.queue.next_departure() } else { NEVER };
         let cross = if Q::HAS_CROSS_TRAFFIC { self.queue.next_cross_arrival() } else { NEVER };
         let bottleneck = departure.min(cross);
@@ -84,8 +84,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     }
 
     /// Takes the next event at the hops; there must be one.
-    pub(crate) fn step_at_hops(&mut self) -> Step {
-        let (at, step) = self.hop_chain.step();
+    pub(crate) fn take_hop_event(&mut self) -> HopEvent {
+        let (at, step) = self.hop_chain.take_event();
         self.now = at;
         step
     }
@@ -140,7 +140,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 
 impl HopChain {
     /// Time of the next event, and whether it is a departure; [`NEVER`] if there is none.
-    fn next(&self) -> (Nanos, bool) {
+    fn next_event_time(&self) -> (Nanos, bool) {
         let arrival = self.arrivals.next();
         if self.busy.is_empty() {
             return (arrival, false);
@@ -170,20 +170,20 @@ impl HopChain {
 
     /// Whether a hop has an event or a drop notification up to `due`.
     fn has_event_by(&self, due: Nanos) -> bool {
-        due >= self.next().0 || !self.dropped_from_queue.is_empty()
+        due >= self.next_event_time().0 || !self.dropped_from_queue.is_empty()
     }
 
     /// Takes the next event; there must be one.
-    fn step(&mut self) -> (Nanos, Step) {
-        let (at, departs) = self.next();
+    fn take_event(&mut self) -> (Nanos, HopEvent) {
+        let (at, departs) = self.next_event_time();
         if departs {
-            return (at, Step::Departure(self.next_departure().1));
+            return (at, HopEvent::Departure(self.next_departure().1));
         }
         let (cross, stage) = self.next_cross_arrival();
         if cross <= at {
-            return (at, Step::CrossPacket(stage));
+            return (at, HopEvent::CrossPacket(stage));
         }
         let (at, stage, packet) = self.arrivals.take();
-        (at, Step::Arrival(stage, packet))
+        (at, HopEvent::Arrival(stage, packet))
     }
 }

@@ -99,7 +99,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
         counts_as_data: bool,
     ) {
-        self.lifetime.sent += 1;
+        self.packet_totals.sent += 1;
         let numbers = HAS_TAPS && !S::POLLS && self.watched;
         let packet = if numbers { self.with_serial(packet) } else { packet };
         if !S::POLLS || counts_as_data {
@@ -108,7 +108,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 source.record.enter_flight(now);
             }
         }
-        self.pass(source, Tap::Sender, now, &packet);
+        self.report_passage(source, Tap::Sender, now, &packet);
         let link = &path.ingress;
         if !path.is_lossless {
             if let Some(at) = self.lost_on_ingress(source, path, now, packet) {
@@ -161,7 +161,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 
     #[inline(never)]
     fn with_serial(&self, packet: Packet) -> Packet {
-        let label = Label::new(packet.kind(), self.lifetime.sent as u16);
+        let label = Label::new(packet.kind(), self.packet_totals.sent as u16);
         packet.with_label(label)
     }
 

@@ -3,7 +3,7 @@
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use super::transfers::GAP;
+use super::transfers::TRANSFER_GAP;
 use crate::clock::{Nanos, nanoseconds};
 use crate::event_queue::Timer;
 use crate::probe::Listener;
@@ -55,7 +55,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     pub(crate) fn start<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let file = match &self.traffic[source.record.class()] {
             // The rest of a file that was in progress at time 0.
-            Traffic::OnOff { .. } if source.size != 0 => FileSize::of_full(source.size),
+            Traffic::OnOff { .. } if source.size != 0 => FileSize::full(source.size),
             Traffic::OnOff { size, rounding, coupling, .. } => {
                 let drawn = if let Some(Some(population)) =
                     self.populations.get_mut(source.record.class())
@@ -72,7 +72,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 if ends {
                     return self.stop(source);
                 }
-                FileSize::of_full(u32::MAX - 1)
+                FileSize::full(u32::MAX - 1)
             }
             // Started in `transfers.rs`.
             Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
@@ -203,7 +203,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 self.turn_off(source, index);
             }
             Traffic::Transfers { .. } => {
-                self.event_queue.set_timer(Timer::Transfer, class as u32, self.now + GAP);
+                self.event_queue.set_timer(Timer::Transfer, class as u32, self.now + TRANSFER_GAP);
                 self.end_transfer(source, index);
             }
             Traffic::Arrivals { .. } => self.end_transfer(source, index),

@@ -1,6 +1,6 @@
 //! State of one source: both TCP endpoints, access links, random streams.
 
-use super::access::Line;
+use super::access::WaitingList;
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Label, Packet};
 use crate::probe::SourceRecord;
@@ -24,8 +24,8 @@ pub(crate) struct Source<S: SendingEnd> {
     pub egress_free: Nanos,
     /// Time at which a host with processing delay processes the last packet.
     pub handled_at: Nanos,
-    pub egress_waiting: Line,
-    pub ingress_waiting: Line,
+    pub egress_waiting: WaitingList,
+    pub ingress_waiting: WaitingList,
     pub ingress_free: Nanos,
     /// Time at which the last response of the receiver reaches the return bottleneck.
     pub return_free: Nanos,
@@ -57,8 +57,8 @@ impl<S: SendingEnd> Source<S> {
             handled_at: 0,
             return_free: 0,
             ack_free: 0,
-            ingress_waiting: Line::default(),
-            egress_waiting: Line::default(),
+            ingress_waiting: WaitingList::default(),
+            egress_waiting: WaitingList::default(),
             sender: S::of_source(seed, replication, index),
             timer: NEVER,
             receiver: S::Receiver::default(),

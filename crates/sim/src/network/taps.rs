@@ -12,7 +12,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     Network<Q, HAS_TAPS, HAS_HOPS>
 {
     #[inline(always)]
-    pub(crate) fn pass<S: SendingEnd>(
+    pub(crate) fn report_passage<S: SendingEnd>(
         &mut self,
         source: &Source<S>,
         tap: Tap,
@@ -27,7 +27,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     #[inline(never)]
     fn watch<S: SendingEnd>(&mut self, source: &Source<S>, tap: Tap, at: Nanos, packet: &Packet) {
         if let (Tap::Sender, Some(loss)) = (tap, &mut self.loss) {
-            loss.at_sender(packet);
+            loss.observe(packet);
         }
         if self.capturing {
             let shown = match packet.kind() {

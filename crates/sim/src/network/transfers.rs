@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// Time from the end of a transfer to the start of the next one on an idle path, or to the next
 /// check whether the path is idle.
-pub(crate) const GAP: Nanos = SECOND / 100;
+pub(crate) const TRANSFER_GAP: Nanos = SECOND / 100;
 
 /// Maximum number of concurrent transfers; more means that transfers arrive faster than they end.
 pub(crate) const MAX_CONCURRENT: usize = 1_000_000;
@@ -58,7 +58,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             Traffic::Transfers { sizes } => {
                 let size = sizes[(transfers.started % sizes.len() as u64) as usize];
                 if !self.is_idle() {
-                    self.event_queue.set_timer(Timer::Transfer, class as u32, self.now + GAP);
+                    self.event_queue.set_timer(
+                        Timer::Transfer,
+                        class as u32,
+                        self.now + TRANSFER_GAP,
+                    );
                     return None;
                 }
                 self.transfers[class].started += 1;

@@ -10,12 +10,12 @@ use crate::traffic::{Distribution, above, normal_quantile};
 use libm::sqrt;
 
 /// Minimum standard deviation of the independent part of OFF times, to avoid a division by zero.
-const MIN_OWN: f64 = 1e-6;
+const MIN_INDEPENDENT: f64 = 1e-6;
 
 #[derive(Clone, Debug)]
 pub(super) struct Coupled {
     by: f64,
-    own: f64,
+    independent: f64,
     off: Distribution,
     step: Nanos,
     /// Normal variable of an OFF time of n + 1/2 steps, by n.
@@ -27,9 +27,9 @@ pub(super) struct Coupled {
 
 impl Coupled {
     pub(super) fn new(by: f64, off: &Distribution, step: Nanos) -> Self {
-        let own = sqrt(1.0 - by * by).max(MIN_OWN);
+        let independent = sqrt(1.0 - by * by).max(MIN_INDEPENDENT);
         let (ranks, sources) = (Vec::new(), Vec::new());
-        let mut coupled = Self { by, own, off: off.clone(), step, ranks, sources };
+        let mut coupled = Self { by, independent, off: off.clone(), step, ranks, sources };
         coupled.ranks = (0..super::TABLE).map(|steps| coupled.rank(steps)).collect();
         coupled
     }
@@ -59,7 +59,7 @@ impl Coupled {
     pub(super) fn probability(&mut self, source: u32, steps: usize) -> Option<f64> {
         let &(size, lasted) = self.sources.get(source as usize)?.as_ref()?;
         let rank = self.ranks.get(steps + 1).copied().unwrap_or_else(|| self.rank(steps + 1));
-        let lasts = above((rank - self.by * size) / self.own);
+        let lasts = above((rank - self.by * size) / self.independent);
         self.sources[source as usize] = Some((size, lasts));
         Some(if lasted <= f64::MIN_POSITIVE { 1.0 } else { 1.0 - lasts / lasted })
     }

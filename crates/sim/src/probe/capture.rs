@@ -420,7 +420,7 @@ mod tests {
         capture.write_to(Box::new(file.clone()), classes()).unwrap();
         // Sources of arriving transfers are created on demand, in any order of classes.
         for (source, class) in [(0, 0), (1, 1), (2, 0)] {
-            let packet = packet(1).of_source(source);
+            let packet = packet(1).with_source(source);
             capture.pass(Tap::Sender, class, source.into(), &packet, CapturedHeader::default(), 0);
         }
         capture.end().unwrap();

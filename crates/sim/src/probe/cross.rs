@@ -42,7 +42,7 @@ impl CrossCounters {
     }
 
     /// Counters of one stream.
-    pub fn of(&mut self, stream: usize) -> &mut StreamCounters {
+    pub fn stream_mut(&mut self, stream: usize) -> &mut StreamCounters {
         if stream >= self.0.len() {
             self.0.resize(stream + 1, StreamCounters::default());
         }
@@ -57,7 +57,7 @@ impl CrossCounters {
     /// Adds the counters of another replication or hop.
     pub fn merge(&mut self, others: &Self) {
         for (stream, other) in others.0.iter().enumerate() {
-            let mine = self.of(stream);
+            let mine = self.stream_mut(stream);
             mine.offered += other.offered;
             mine.carried += other.carried;
             mine.dropped += other.dropped;
@@ -69,7 +69,7 @@ impl CrossCounters {
     }
 
     pub(super) fn count(&mut self, stream: usize, event: CrossEvent) {
-        let counters = self.of(stream);
+        let counters = self.stream_mut(stream);
         match event {
             CrossEvent::Offered => counters.offered += 1,
             CrossEvent::Carried => counters.carried += 1,

@@ -58,7 +58,7 @@ impl DeliveredCounters {
 
     /// Packets that flow `flow` delivered in order by each past time.
     #[must_use]
-    pub fn of(&self, flow: usize) -> &[u32] {
+    pub fn flow(&self, flow: usize) -> &[u32] {
         self.flows.get(flow).map_or(&[], |flow| &flow.by_time)
     }
 }
@@ -92,20 +92,20 @@ mod tests {
         counters.arrived(105, 1, 100, 1);
         counters.arrived(110, 1, 100, 2);
         counters.arrived(111, 1, 100, 3);
-        assert_eq!(counters.of(1), [2]);
+        assert_eq!(counters.flow(1), [2]);
         counters.arrived(135, 1, 100, 9);
-        assert_eq!(counters.of(1), [2, 3, 3]);
+        assert_eq!(counters.flow(1), [2, 3, 3]);
         counters.close(139, 1, 100);
-        assert_eq!(counters.of(1), [2, 3, 3]);
+        assert_eq!(counters.flow(1), [2, 3, 3]);
         counters.close(140, 1, 100);
-        assert_eq!(counters.of(1), [2, 3, 3, 9]);
-        assert!(counters.of(0).is_empty() && counters.of(7).is_empty());
+        assert_eq!(counters.flow(1), [2, 3, 3, 9]);
+        assert!(counters.flow(0).is_empty() && counters.flow(7).is_empty());
     }
 
     #[test]
     fn flow_without_deliveries_counts_zero() {
         let mut counters = DeliveredCounters::new(&[10, 20]);
         counters.close(115, 0, 100);
-        assert_eq!(counters.of(0), [0]);
+        assert_eq!(counters.flow(0), [0]);
     }
 }

@@ -132,7 +132,7 @@ impl QueueProbe for HopCounters {
     }
 
     fn cross_rates(&mut self, stream: usize, rates: &RateCounters) {
-        self.cross.of(stream).rates.merge(rates);
+        self.cross.stream_mut(stream).rates.merge(rates);
     }
 }
 

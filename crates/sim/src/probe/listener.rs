@@ -82,7 +82,7 @@ impl Listener<'_> {
                 rto,
             } => {
                 let stalled = now - record.last_sent;
-                let kind = TimeoutKind::of(number, left, all_sent, repeated, in_recovery);
+                let kind = TimeoutKind::classify(number, left, all_sent, repeated, in_recovery);
                 probes.recovery.timeout(kind, stalled, slow_start.then_some(window));
                 probes.counters.add(class, ClassCell::Timeouts, 1);
                 probes.counters.add_size(row, SizeCell::Timeouts, 1);

@@ -59,6 +59,6 @@ impl QueueProbe for Probes {
     }
 
     fn cross_rates(&mut self, stream: usize, rates: &RateCounters) {
-        self.cross.of(stream).rates.merge(rates);
+        self.cross.stream_mut(stream).rates.merge(rates);
     }
 }

@@ -55,7 +55,13 @@ pub const TIMEOUT_KINDS: [&str; 5] = ["TObeg", "TOend", "TOTO", "TDTO", "other"]
 impl TimeoutKind {
     /// Kind of a timeout of packet `number` with `left` later packets in the file.
     #[must_use]
-    pub fn of(number: u32, left: u32, all_sent: bool, repeated: bool, in_recovery: bool) -> Self {
+    pub fn classify(
+        number: u32,
+        left: u32,
+        all_sent: bool,
+        repeated: bool,
+        in_recovery: bool,
+    ) -> Self {
         if repeated {
             Self::AfterTimeout
         } else if in_recovery {
@@ -170,7 +176,7 @@ mod tests {
 
     #[test]
     fn timeouts_are_classified_by_cause() {
-        let kind = TimeoutKind::of;
+        let kind = TimeoutKind::classify;
         assert_eq!(kind(1, 2, true, true, false), TimeoutKind::AfterTimeout);
         assert_eq!(kind(9, 21, false, false, true), TimeoutKind::InRecovery);
         assert_eq!(kind(1, 2, false, false, false), TimeoutKind::Beginning);

@@ -124,16 +124,16 @@ impl Fair {
     /// equally long queues the latest loses a packet.
     #[must_use]
     pub fn new(config: FairConfig, limit: Option<u64>) -> Self {
-        Self::with(config, limit, Longest::latest())
+        Self::with_longest(config, limit, Longest::latest())
     }
 
     /// Creates an empty queue that selects among equally long queues at random.
     #[must_use]
     pub fn at_random(config: FairConfig, limit: Option<u64>, draws: Stream) -> Self {
-        Self::with(config, limit, Longest::new(config.ties, draws))
+        Self::with_longest(config, limit, Longest::new(config.ties, draws))
     }
 
-    fn with(config: FairConfig, limit: Option<u64>, longest: Longest<Stream>) -> Self {
+    fn with_longest(config: FairConfig, limit: Option<u64>, longest: Longest<Stream>) -> Self {
         Self {
             config,
             limit: limit.unwrap_or(u64::MAX),

@@ -3,7 +3,7 @@
 use super::Simulation;
 use crate::clock::Nanos;
 use crate::event_queue::{Event, Place, Timer};
-use crate::network::{Source, Step};
+use crate::network::{HopEvent, Source};
 use crate::packet::{Kind, Packet};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -42,7 +42,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         let path = &self.paths[class];
         match place {
             Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
-                self.network.at_return(source, path, packet);
+                self.network.process_at_receiver(source, path, packet);
             }
             Place::Bottleneck | Place::BottleneckQueued => {
                 self.network.arrive_at_first_shared(source, path, packet);
@@ -50,7 +50,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             Place::Sender if S::LOSS_FEEDBACK && packet.kind() == Kind::Loss => {
                 self.network.on_loss_feedback(source, path, packet);
             }
-            Place::Sender => self.network.at_sender(source, path, packet),
+            Place::Sender => self.network.process_ack(source, path, packet),
         }
     }
 
@@ -108,7 +108,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         if let Some((leaves, packet)) = self.network.serve() {
             let source = &mut self.sources[packet.source() as usize];
             let path = &self.paths[source.record.class()];
-            self.network.served(source, path, leaves, packet);
+            self.network.forward_served(source, path, leaves, packet);
         }
         if Q::DROPS_HELD_PACKETS {
             self.network.take_dropped();
@@ -118,21 +118,21 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
 
     /// Processes the next event at a hop.
     pub(super) fn hop_event(&mut self) {
-        match self.network.step_at_hops() {
-            Step::Arrival(stage, packet) => {
+        match self.network.take_hop_event() {
+            HopEvent::Arrival(stage, packet) => {
                 let source = &mut self.sources[packet.source() as usize];
                 let path = &self.paths[source.record.class()];
                 self.network.enter_hop(source, path, stage, packet);
             }
-            Step::Departure(stage) => {
+            HopEvent::Departure(stage) => {
                 if let Some((leaves, packet)) = self.network.serve_hop(stage) {
                     let source = &mut self.sources[packet.source() as usize];
                     let path = &self.paths[source.record.class()];
-                    self.network.served_at_hop(source, path, stage, leaves, packet);
+                    self.network.forward_served_at_hop(source, path, stage, leaves, packet);
                 }
                 self.network.take_dropped_at_hop(stage);
             }
-            Step::CrossPacket(stage) => self.network.on_cross_arrival_at_hop(stage),
+            HopEvent::CrossPacket(stage) => self.network.on_cross_arrival_at_hop(stage),
         }
         self.network.notify_drops(&mut self.sources);
     }

@@ -2,7 +2,7 @@
 
 use super::Simulation;
 use crate::balance::Unbalanced;
-use crate::network::{Lifetime, Network};
+use crate::network::{Network, PacketTotals};
 use crate::probe::{ClassCell, Probes};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -29,13 +29,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             + network.egress_waiting.held()
             + network.queue.waiting()
             + network.hop_chain.in_flight();
-        let Lifetime { sent, received, dropped, .. } = network.lifetime;
+        let PacketTotals { sent, received, dropped, .. } = network.packet_totals;
         if sent != received + dropped + in_flight {
             return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
         let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
         let cross = network.queue.cross_waited(network.now);
-        let waited = network.lifetime.waited(network.now, waiting, ahead).wrapping_add(cross);
+        let waited = network.packet_totals.waited(network.now, waiting, ahead).wrapping_add(cross);
         let held = network.probes.occupancy.lifetime_integral();
         if held != waited {
             return Err(Unbalanced::Waiting { held, waited });

@@ -16,7 +16,7 @@ pub use replications::{Control, Replication, Replications};
 pub use watch::Watch;
 
 use crate::clock::Nanos;
-use crate::network::{Network, Next, Path, Source};
+use crate::network::{Network, NextEvent, Path, Source};
 use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -89,19 +89,19 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             return StopReason::TooManyTransfers;
         }
         loop {
-            match self.network.next() {
-                Next::AtHop => self.hop_event(),
-                Next::Departure => self.serve_next(),
-                Next::CrossPacket => {
+            match self.network.next_event() {
+                NextEvent::AtHop => self.hop_event(),
+                NextEvent::Departure => self.serve_next(),
+                NextEvent::CrossPacket => {
                     self.network.on_cross_arrival();
                     self.network.notify_drops(&mut self.sources);
                 }
-                Next::Event(queue, due) => self.event(queue, due),
-                Next::Limit if self.too_many_transfers => return StopReason::TooManyTransfers,
-                Next::Limit if self.reach_limit(run_limit) => return StopReason::Done,
-                Next::Limit => {}
+                NextEvent::Event(queue, due) => self.event(queue, due),
+                NextEvent::Limit if self.too_many_transfers => return StopReason::TooManyTransfers,
+                NextEvent::Limit if self.reach_limit(run_limit) => return StopReason::Done,
+                NextEvent::Limit => {}
             }
-            if !watch.should_continue(|| self.share(run_limit)) {
+            if !watch.should_continue(|| self.progress(run_limit)) {
                 return StopReason::Interrupted;
             }
         }
@@ -143,7 +143,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
 
     /// Completed fraction of the run, from 0 to 1.
     #[inline(never)]
-    fn share(&self, run_limit: RunLimit) -> f64 {
+    fn progress(&self, run_limit: RunLimit) -> f64 {
         let by_time = self.network.now as f64 / run_limit.until as f64;
         by_time.max(self.transfers() as f64 / run_limit.transfers as f64)
     }

@@ -175,7 +175,7 @@ where
 
 /// Whether the bottleneck receives cross packets, or packets of several lengths.
 fn needs_any_queue(config: &RunConfig) -> bool {
-    !config.cross_at(config.before.len()).is_empty() || config.has_several_lengths()
+    !config.cross_at(config.hops_before.len()).is_empty() || config.has_several_lengths()
 }
 
 /// The bottleneck's queue as a [`CrossTrafficQueue`], with its cross traffic.
@@ -183,7 +183,7 @@ pub(super) fn any_queue(config: &RunConfig, number: u32) -> CrossTrafficQueue {
     let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
     let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
-    let streams = config.cross_at(config.before.len());
+    let streams = config.cross_at(config.hops_before.len());
     CrossTrafficQueue::new(queue, &streams, config.seed, number).with_scale(config.scale())
 }
 
@@ -216,7 +216,7 @@ impl Control {
 
     /// Mean completed fraction of all replications, from 0 to 1.
     #[must_use]
-    pub fn share(&self) -> f64 {
+    pub fn progress(&self) -> f64 {
         let total: f64 =
             self.shares.iter().map(|share| f64::from_bits(share.load(Ordering::Relaxed))).sum();
         total / self.shares.len().max(1) as f64
@@ -237,22 +237,22 @@ impl Replications {
     /// Creates `count` replications. Only the first one records traces and captures.
     #[must_use]
     pub fn new(config: &RunConfig, count: u32) -> Self {
-        let mut others = config.clone();
-        others.probes.traced.clear();
-        others.probes.captures.clear();
+        let mut other_config = config.clone();
+        other_config.probes.traced.clear();
+        other_config.probes.captures.clear();
         let first = replication(config, 0);
-        Self::of(first, count, Box::new(move |number| replication(&others, number)))
+        Self::with_first(first, count, Box::new(move |number| replication(&other_config, number)))
     }
 }
 
 impl<R: Replication + ?Sized> Replications<R> {
     /// Creates `count` replications of any type; `set_up` creates a replication from its number.
     #[must_use]
-    pub fn each(count: u32, set_up: impl Fn(u32) -> Box<R> + Send + Sync + 'static) -> Self {
-        Self::of(set_up(0), count, Box::new(set_up))
+    pub fn from_fn(count: u32, set_up: impl Fn(u32) -> Box<R> + Send + Sync + 'static) -> Self {
+        Self::with_first(set_up(0), count, Box::new(set_up))
     }
 
-    fn of(first: Box<R>, count: u32, set_up: SetUp<R>) -> Self {
+    fn with_first(first: Box<R>, count: u32, set_up: SetUp<R>) -> Self {
         let mut runs: Vec<_> = (0..count).map(|_| None).collect();
         if let Some(slot) = runs.first_mut() {
             *slot = Some(first);

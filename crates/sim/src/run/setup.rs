@@ -8,12 +8,12 @@ use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
 use crate::network::Path;
 use crate::network::Source;
-use crate::network::access::Waiting;
+use crate::network::access::WaitingPool;
 use crate::network::hops::{self, HopChain};
 use crate::network::path::{AccessLoss, class_of};
 use crate::network::populations;
-use crate::network::transfers::{GAP, MAX_CONCURRENT, Transfers};
-use crate::network::{Lifetime, Network};
+use crate::network::transfers::{MAX_CONCURRENT, TRANSFER_GAP, Transfers};
+use crate::network::{Network, PacketTotals};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{Named, Purpose, Stream};
@@ -110,7 +110,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         let Network { event_queue, traffic, transfers, sender_lookahead, .. } = &mut self.network;
         for (class, (traffic, transfers)) in traffic.iter().zip(transfers).enumerate() {
             let gap = match traffic {
-                Traffic::Transfers { .. } => GAP,
+                Traffic::Transfers { .. } => TRANSFER_GAP,
                 Traffic::Arrivals { gap, .. } => nanoseconds(gap.draw(&mut transfers.gaps)),
                 Traffic::OnOff { .. } | Traffic::Bulk { .. } => continue,
             };
@@ -169,8 +169,8 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
         max_report_delay: 0,
         limit: 0,
         wanted: u64::MAX,
-        ingress_waiting: Waiting::default(),
-        egress_waiting: Waiting::default(),
+        ingress_waiting: WaitingPool::default(),
+        egress_waiting: WaitingPool::default(),
         queue,
         dropped_from_queue: Vec::new(),
         burst: Vec::new(),
@@ -185,7 +185,7 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
         records_waits: config.records_waits(),
         varying_rates: config.has_varying_rates(),
         capturing: !config.probes.captures.is_empty(),
-        lifetime: Lifetime::default(),
+        packet_totals: PacketTotals::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         populations: populations(config, replication),
         coupling: Coupling::default(),

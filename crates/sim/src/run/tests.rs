@@ -39,8 +39,8 @@ fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -
         loss: None,
         jitter: None,
         cross: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
         return_link: None,
         tcp,
         classes: vec![class],
@@ -64,7 +64,7 @@ fn single_transfers_start_on_an_idle_path_after_spurious_retransmissions() {
     let rto = RTT - RTT / 50;
     let tcp = TcpConfig { initial_rto: rto, min_rto: rto, ..TcpConfig::default() };
     let sizes = vec![1, 1, 40];
-    let sizes = sizes.into_iter().map(FileSize::of_full).collect();
+    let sizes = sizes.into_iter().map(FileSize::full).collect();
     let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
     let mut run = simulation(&config);
     assert_eq!(run.advance(until(30), &mut Watch::none()), StopReason::Done);
@@ -87,7 +87,7 @@ fn single_transfers_start_on_an_idle_path_after_spurious_retransmissions() {
 
 #[test]
 fn captures_do_not_change_a_run() {
-    let traffic = Traffic::Transfers { sizes: [1, 40, 90].map(FileSize::of_full).to_vec() };
+    let traffic = Traffic::Transfers { sizes: [1, 40, 90].map(FileSize::full).to_vec() };
     let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     let mut bare = simulation(&config);
     bare.advance(until(200), &mut Watch::none());

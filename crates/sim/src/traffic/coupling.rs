@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn at_normal_returns_values_at_normal_quantiles() {
         let close =
-            |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-12, "{found}");
+            |value: f64, wanted: f64| assert!((value / wanted - 1.0).abs() < 1e-12, "{value}");
         let median = |distribution: Distribution| distribution.at_normal(0.0);
         close(
             median(Distribution::Exponential { minimum: 1.0, scale: 3.0 }),

@@ -93,7 +93,7 @@ pub struct FileSize {
 impl FileSize {
     /// A file of `packets` full packets.
     #[must_use]
-    pub fn of_full(packets: u32) -> Self {
+    pub fn full(packets: u32) -> Self {
         Self { packets, lacking: 0 }
     }
 }
@@ -129,7 +129,7 @@ impl Rounding {
                 return FileSize { packets: packets as u32, lacking: lacking as u32 };
             }
         };
-        FileSize::of_full(packets.clamp(1.0, max) as u32)
+        FileSize::full(packets.clamp(1.0, max) as u32)
     }
 }
 

@@ -118,7 +118,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             return self.forward(source, path, stage, now, packet);
         }
         let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
-            return self.at_bottleneck(source, path, packet);
+            return self.enter_bottleneck(source, path, packet);
         };
         let counters = &mut self.probes.hops[stage];
         counters.arrived += 1;
@@ -148,7 +148,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     }
 
     /// Forwards the packet whose transmission at a hop has just started and ends at `leaves`.
-    pub(crate) fn served_at_hop<S: SendingEnd>(
+    pub(crate) fn forward_served_at_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -160,7 +160,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             self.leave_hop(source, path, stage, leaves, packet);
         } else if let StageKind::Shared(hop) = &self.hop_chain.stages[stage].kind {
             let waited = hop.waited();
-            self.served_on_return(source, path, leaves, waited, packet);
+            self.forward_served_ack(source, path, leaves, waited, packet);
         }
     }
 

@@ -77,10 +77,10 @@ impl HopChain {
                 StageKind::PerSource(Box::new(PerSourceHop::new(hop, config, replication, index)))
             },
         };
-        let bottleneck = config.before.len();
-        let mut stages: Vec<Stage> = config.before.iter().enumerate().map(stage).collect();
+        let bottleneck = config.hops_before.len();
+        let mut stages: Vec<Stage> = config.hops_before.iter().enumerate().map(stage).collect();
         stages.push(Stage { delay: 0, kind: StageKind::Bottleneck });
-        stages.extend((bottleneck + 1..).zip(&config.after).map(stage));
+        stages.extend((bottleneck + 1..).zip(&config.hops_after).map(stage));
         let forward = stages.len();
         stages.extend(config.return_link.as_ref().map(|link| Stage {
             delay: 0,
@@ -175,13 +175,13 @@ impl HopChain {
 /// Number of stages with counters: all, or 0 if the bottleneck is the only hop.
 #[must_use]
 pub fn stages_of(config: &RunConfig) -> usize {
-    let forward = config.before.len() + 1 + config.after.len();
+    let forward = config.hops_before.len() + 1 + config.hops_after.len();
     if config.has_hops() { forward + usize::from(config.return_link.is_some()) } else { 0 }
 }
 
 /// Time that a data packet of `bytes` takes from the first hop to the first shared hop.
 #[must_use]
 pub fn time_to_first_shared(config: &RunConfig, bytes: u32) -> Nanos {
-    let own = config.before.iter().take_while(|hop| !hop.shared);
-    own.map(|hop| transmission_time(bytes, hop.rate_bps) + hop.delay).sum()
+    let per_source = config.hops_before.iter().take_while(|hop| !hop.shared);
+    per_source.map(|hop| transmission_time(bytes, hop.rate_bps) + hop.delay).sum()
 }

@@ -173,7 +173,7 @@ impl PerSourceHop {
         let Some(hop) = self.cross.as_ref().and_then(|cross| cross.hop.as_ref()) else { return };
         for stream in hop.streams() {
             let lost = stream.load * hop.loss_ratio();
-            let counters = counters.cross.of(stream.index);
+            let counters = counters.cross.stream_mut(stream.index);
             counters.rates = stream.rates;
             counters.fluid = FluidSums { series: 1, load: stream.load, lost };
         }

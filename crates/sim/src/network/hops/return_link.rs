@@ -25,7 +25,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// Enqueues an acknowledgement that reached the return link `return_lookahead` ago; `waited` is
     /// true if it waited for its access link.
     #[inline(never)]
-    pub(crate) fn enter_return<S: SendingEnd>(
+    pub(crate) fn enter_return_link<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -73,7 +73,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     }
 
     /// Forwards an acknowledgement whose transmission has started and ends at `leaves`.
-    pub(super) fn served_on_return<S: SendingEnd>(
+    pub(super) fn forward_served_ack<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,

@@ -48,7 +48,7 @@ impl SharedHop {
         }
     }
 
-    /// Whether the hop has events of its own: departures of held packets, or cross packets.
+    /// Whether the hop has events of its sources: departures of held packets, or cross packets.
     pub(super) fn has_events(&self) -> bool {
         self.queue.holds_packets() || self.queue.has_streams()
     }
@@ -100,7 +100,7 @@ impl SharedHop {
         self.link.with_length(bytes, |link| link.time_when_idle())
     }
 
-    /// Waiting time of the packet that was served last, if known.
+    /// WaitingPool time of the packet that was served last, if known.
     pub(super) fn waited(&self) -> Option<Nanos> {
         self.queue.passed().map(|passed| passed.waited)
     }
@@ -109,8 +109,8 @@ impl SharedHop {
     /// is the sum for packets of sources, without those still queued.
     pub(super) fn waits(&self, now: Nanos, sojourns: u64) -> u64 {
         let waiting = self.queue.waiting().wrapping_mul(now);
-        let own = sojourns.wrapping_add(waiting).wrapping_sub(self.queue.ahead(now));
-        own.wrapping_add(self.queue.cross_waited(now))
+        let sources = sojourns.wrapping_add(waiting).wrapping_sub(self.queue.ahead(now));
+        sources.wrapping_add(self.queue.cross_waited(now))
     }
 
     /// As [`QueueDiscipline::serve`].

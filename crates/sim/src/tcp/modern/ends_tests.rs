@@ -43,7 +43,7 @@ fn numbers(sent: &[PacketOut]) -> Vec<(u32, bool)> {
 #[test]
 fn linux_s_tcp_send_fin_takes_the_last_packet_that_is_not_sent() {
     let tcp = todays();
-    let mut sender = started(FileSize::of_full(12), &tcp);
+    let mut sender = started(FileSize::full(12), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let first = burst(&mut sender, 0, &tcp);
     assert!(numbers(&first).iter().all(|(_, fin)| !fin));
@@ -58,7 +58,7 @@ fn linux_s_tcp_send_fin_takes_the_last_packet_that_is_not_sent() {
 #[test]
 fn fin_is_alone_where_all_data_were_sent_as_they_were_written() {
     let tcp = todays();
-    let mut sender = started(FileSize::of_full(2), &tcp);
+    let mut sender = started(FileSize::full(2), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     assert_eq!(numbers(&sent), [(1, false), (2, false), (0, true)]);
@@ -80,7 +80,7 @@ fn linux_s_tcp_init_wl_lets_the_first_duplicate_of_a_connection_count() {
     // of which says nothing new of the window that the handshake told.
     let stack = Stack { mss: 1448, ..Preset::LinuxRenoClassic.stack() };
     let tcp = ModernTcp { stack, ..todays() };
-    let mut sender = started(FileSize::of_full(3), &tcp);
+    let mut sender = started(FileSize::full(3), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     assert_eq!(numbers(&sent), [(1, false), (2, false), (3, false), (0, true)]);
@@ -98,14 +98,14 @@ fn linux_s_tcp_init_wl_lets_the_first_duplicate_of_a_connection_count() {
 #[test]
 fn persistent_connections_are_not_closed_behind_a_file() {
     let tcp = ModernTcp { closes: false, ..todays() };
-    let mut sender = started(FileSize::of_full(2), &tcp);
+    let mut sender = started(FileSize::full(2), &tcp);
     assert_eq!(numbers(&burst(&mut sender, 0, &tcp)), [(1, false), (2, false)]);
 }
 
 #[test]
 fn a_finished_sender_waits_for_nothing() {
     let tcp = todays();
-    let mut sender = started(FileSize::of_full(1), &tcp);
+    let mut sender = started(FileSize::full(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     let (_, ack) = arrive(&mut receiver, &sent[0], &tcp);
@@ -118,7 +118,7 @@ fn a_finished_sender_waits_for_nothing() {
 #[test]
 fn rfc_8985_6_2_the_sack_of_fin_finds_a_lost_last_packet() {
     let tcp = todays();
-    let mut sender = started(FileSize::of_full(1), &tcp);
+    let mut sender = started(FileSize::full(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     let probe = sender.deadline();
