@@ -138,13 +138,13 @@ impl Wheel {
 
     /// Moves the items of a slot to `soon`.
     fn drain_slot(&mut self, slot: usize) {
-        let mut at = std::mem::replace(&mut self.slots[slot], NONE);
-        while at != NONE {
-            let node = &mut self.nodes[at as usize];
+        let mut index = std::mem::replace(&mut self.slots[slot], NONE);
+        while index != NONE {
+            let node = &mut self.nodes[index as usize];
             self.soon.push(Reverse(pack(node.time, node.item)));
             let next = std::mem::replace(&mut node.next, self.free);
-            self.free = at;
-            at = next;
+            self.free = index;
+            index = next;
         }
         self.filled[slot / WORD] &= !(1 << (slot % WORD));
         if self.filled[slot / WORD] == 0 {
@@ -157,12 +157,12 @@ impl Wheel {
         if self.filled_words == 0 {
             return u64::MAX;
         }
-        // All items are within one turn of the wheel, so the first slot from here is the next.
+        // All items are within one turn of the wheel, so the first slot from rest is the next.
         let from = (self.reached + 1) as usize % SLOTS;
         let (word, bit) = (from / WORD, (from % WORD) as u32);
-        let here = self.filled[word] >> bit;
-        if here != 0 {
-            return self.reached + 1 + u64::from(here.trailing_zeros());
+        let rest = self.filled[word] >> bit;
+        if rest != 0 {
+            return self.reached + 1 + u64::from(rest.trailing_zeros());
         }
         // Searches the following words cyclically, ending with the bits before `from` in this word.
         let words = self.filled_words.rotate_right(word as u32 + 1).trailing_zeros() as usize;

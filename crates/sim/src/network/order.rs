@@ -24,7 +24,7 @@ use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-/// NextEvent event of a network.
+/// Next event of a network.
 pub(crate) enum NextEvent {
     /// An event at a hop other than the bottleneck.
     AtHop,
@@ -38,7 +38,7 @@ pub(crate) enum NextEvent {
     Limit,
 }
 
-/// NextEvent event at the hops other than the bottleneck.
+/// Next event at the hops other than the bottleneck.
 pub(crate) enum HopEvent {
     Departure(usize),
     CrossPacket(usize),
@@ -85,9 +85,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 
     /// Takes the next event at the hops; there must be one.
     pub(crate) fn take_hop_event(&mut self) -> HopEvent {
-        let (at, step) = self.hop_chain.take_event();
+        let (at, event) = self.hop_chain.take_event();
         self.now = at;
-        step
+        event
     }
 
     /// Whether a cross packet arrives at or before the next event at `due`.
@@ -160,12 +160,14 @@ impl HopChain {
 
     /// Earliest time over all stages, and its stage; events of the return link occur late.
     fn earliest(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
-        let of = |at: &usize| match &self.stages[*at].kind {
-            StageKind::Shared(hop) if *at == self.forward => (when(hop) + self.acks.late, *at),
-            StageKind::Shared(hop) => (when(hop), *at),
-            StageKind::PerSource(_) | StageKind::Bottleneck => (NEVER, *at),
+        let time = |stage: &usize| match &self.stages[*stage].kind {
+            StageKind::Shared(hop) if *stage == self.forward => {
+                (when(hop) + self.acks.late, *stage)
+            }
+            StageKind::Shared(hop) => (when(hop), *stage),
+            StageKind::PerSource(_) | StageKind::Bottleneck => (NEVER, *stage),
         };
-        self.busy.iter().map(of).min().unwrap_or((NEVER, 0))
+        self.busy.iter().map(time).min().unwrap_or((NEVER, 0))
     }
 
     /// Whether a hop has an event or a drop notification up to `due`.

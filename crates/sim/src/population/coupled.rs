@@ -1,20 +1,20 @@
 //! OFF times that are correlated with the size of the preceding file.
 //!
-//! Sizes and OFF times are quantiles of normal variables with correlation `by` (Gaussian copula).
+//! Sizes and OFF times are quantiles of normal variables with correlation `c` (Gaussian copula).
 //! After a file with normal variable z, the OFF time exceeds the value with normal variable q if
-//! `by z + sqrt(1 - by^2) w > q`, where w is an independent normal variable. So the probability
+//! `c z + sqrt(1 - c^2) w > q`, where w is an independent normal variable. So the probability
 //! that the OFF time ends in a step depends on z.
 
 use crate::clock::Nanos;
 use crate::traffic::{Distribution, above, normal_quantile};
 use libm::sqrt;
 
-/// Minimum standard deviation of the independent part of OFF times, to avoid a division by zero.
+/// Minimum standard deviation of the independent part of OFF times, to avoid a division c zero.
 const MIN_INDEPENDENT: f64 = 1e-6;
 
 #[derive(Clone, Debug)]
 pub(super) struct Coupled {
-    by: f64,
+    correlation: f64,
     independent: f64,
     off: Distribution,
     step: Nanos,
@@ -26,10 +26,10 @@ pub(super) struct Coupled {
 }
 
 impl Coupled {
-    pub(super) fn new(by: f64, off: &Distribution, step: Nanos) -> Self {
-        let independent = sqrt(1.0 - by * by).max(MIN_INDEPENDENT);
+    pub(super) fn new(correlation: f64, off: &Distribution, step: Nanos) -> Self {
+        let independent = sqrt(1.0 - correlation * correlation).max(MIN_INDEPENDENT);
         let (ranks, sources) = (Vec::new(), Vec::new());
-        let mut coupled = Self { by, independent, off: off.clone(), step, ranks, sources };
+        let mut coupled = Self { correlation, independent, off: off.clone(), step, ranks, sources };
         coupled.ranks = (0..super::TABLE).map(|steps| coupled.rank(steps)).collect();
         coupled
     }
@@ -59,7 +59,7 @@ impl Coupled {
     pub(super) fn probability(&mut self, source: u32, steps: usize) -> Option<f64> {
         let &(size, lasted) = self.sources.get(source as usize)?.as_ref()?;
         let rank = self.ranks.get(steps + 1).copied().unwrap_or_else(|| self.rank(steps + 1));
-        let lasts = above((rank - self.by * size) / self.independent);
+        let lasts = above((rank - self.correlation * size) / self.independent);
         self.sources[source as usize] = Some((size, lasts));
         Some(if lasted <= f64::MIN_POSITIVE { 1.0 } else { 1.0 - lasts / lasted })
     }

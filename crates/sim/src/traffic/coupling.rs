@@ -13,16 +13,16 @@ use crate::random::Stream;
 pub struct Coupling(Vec<Option<f64>>);
 
 impl Coupling {
-    /// Draws the size of a file of a source; `by` is the correlation, 0 for independent draws.
+    /// Draws the size of a file of a source; `correlation` is the correlation, 0 for independent draws.
     #[inline]
     pub fn size(
         &mut self,
         source: u32,
         distribution: &Distribution,
-        by: f64,
+        correlation: f64,
         stream: &mut Stream,
     ) -> f64 {
-        if by == 0.0 {
+        if correlation == 0.0 {
             distribution.draw(stream)
         } else {
             self.coupled_size(source, distribution, stream)
@@ -50,13 +50,13 @@ impl Coupling {
         &mut self,
         source: u32,
         distribution: &Distribution,
-        by: f64,
+        correlation: f64,
         stream: &mut Stream,
     ) -> f64 {
-        if by == 0.0 {
+        if correlation == 0.0 {
             distribution.draw(stream)
         } else {
-            self.coupled_off_time(source, distribution, by, stream)
+            self.coupled_off_time(source, distribution, correlation, stream)
         }
     }
 
@@ -64,11 +64,13 @@ impl Coupling {
         &mut self,
         source: u32,
         distribution: &Distribution,
-        by: f64,
+        correlation: f64,
         stream: &mut Stream,
     ) -> f64 {
         match self.0.get_mut(source as usize).and_then(Option::take) {
-            Some(z) => distribution.at_normal(by * z + libm::sqrt(1.0 - by * by) * normal(stream)),
+            Some(z) => distribution.at_normal(
+                correlation * z + libm::sqrt(1.0 - correlation * correlation) * normal(stream),
+            ),
             None => distribution.draw(stream),
         }
     }
@@ -110,13 +112,18 @@ mod tests {
         ]
     }
 
-    fn pairs(size: &Distribution, off: &Distribution, by: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    fn pairs(
+        size: &Distribution,
+        off: &Distribution,
+        correlation: f64,
+        seed: u64,
+    ) -> (Vec<f64>, Vec<f64>) {
         let stream = |purpose| Stream::named(seed, 0, 3, purpose);
         let (mut sizes, mut off_times) = (stream(Purpose::Size), stream(Purpose::OffTime));
         let mut coupling = Coupling::default();
         let pair = |_| {
-            let drawn = coupling.size(3, size, by, &mut sizes);
-            (drawn, coupling.off_time(3, off, by, &mut off_times))
+            let drawn = coupling.size(3, size, correlation, &mut sizes);
+            (drawn, coupling.off_time(3, off, correlation, &mut off_times))
         };
         (0..DRAWS).map(pair).unzip()
     }
@@ -159,8 +166,8 @@ mod tests {
             rank in -1.0..1.0_f64,
             seed in 0..1000_u64,
         ) {
-            let by = 2.0 * (std::f64::consts::PI * rank / 6.0).sin();
-            let (sizes, off_times) = pairs(&size, &off, by, seed);
+            let correlation = 2.0 * (std::f64::consts::PI * rank / 6.0).sin();
+            let (sizes, off_times) = pairs(&size, &off, correlation, seed);
             // Above 2.5 sqrt(2 / n) with probability 1 / 130,000.
             let max = 2.5 * (2.0 / DRAWS as f64).sqrt();
             for (drawn, distribution) in [(&sizes, &size), (&off_times, &off)] {

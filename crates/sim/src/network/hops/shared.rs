@@ -100,7 +100,7 @@ impl SharedHop {
         self.link.with_length(bytes, |link| link.time_when_idle())
     }
 
-    /// WaitingPool time of the packet that was served last, if known.
+    /// Waiting time of the packet that was served last, if known.
     pub(super) fn waited(&self) -> Option<Nanos> {
         self.queue.passed().map(|passed| passed.waited)
     }
