@@ -48,12 +48,12 @@ fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
 
 /// As [`w134`], at a load at which no stack builds a standing queue.
 fn even() -> (RunConfig, RunLimit) {
-    let (mut config, run_limit) = w134();
+    let (mut config, limit) = w134();
     if let Traffic::OnOff { off, .. } = &mut config.classes[0].traffic {
         *off = Distribution::Exponential { minimum: 0.0, scale: 2.0 };
     }
     config.tcp.initial_window = 10;
-    (config, run_limit)
+    (config, limit)
 }
 
 fn w134() -> (RunConfig, RunLimit) {
@@ -306,7 +306,7 @@ const HOST_NOISE: Nanos = SECOND / 10_000;
 
 fn main() {
     let scenario: String = argument(1, "w134".to_string());
-    let (mut config, run_limit) = match scenario.as_str() {
+    let (mut config, limit) = match scenario.as_str() {
         "even" => even(),
         "long" => long(),
         "path" => path(),
@@ -326,7 +326,7 @@ fn main() {
     }
     let mut runs = Replications::new(&config, 1);
     let started = Instant::now();
-    runs.advance(run_limit, 1, &Control::new(1));
+    runs.advance(limit, 1, &Control::new(1));
     let wall = started.elapsed().as_secs_f64();
     let now = runs.runs().map(|run| run.now()).sum::<u64>() as f64 * 1e-9;
     let probes = &runs.flush().expect("packets are conserved")[0];

@@ -53,8 +53,8 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
 /// Sums of the total times of transfers of one packet, and their mean delivery time in seconds.
 fn run(config: &RunConfig, transfers: u64) -> (OpenedSums, f64) {
     let mut runs = Replications::new(config, 1);
-    let run_limit = RunLimit { transfers, until: NEVER_ENDING };
-    assert_eq!(runs.advance(run_limit, 1, &Control::new(1)), StopReason::Done);
+    let limit = RunLimit { transfers, until: NEVER_ENDING };
+    assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
     let probes = runs.flush().expect("packets are conserved");
     let row = &probes[0].transfers.rows[0];
     let delivery: u128 = row.by_losses.iter().map(|sums| sums.delivery).sum();

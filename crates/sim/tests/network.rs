@@ -98,8 +98,8 @@ type RunResult = (Vec<Vec<u64>>, Vec<u64>, Nanos);
 
 fn simulate(config: &RunConfig, seconds: u64, threads: usize) -> RunResult {
     let mut runs = Replications::new(config, 2);
-    let run_limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
-    assert_eq!(runs.advance(run_limit, threads, &Control::new(2)), StopReason::Done);
+    let limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
+    assert_eq!(runs.advance(limit, threads, &Control::new(2)), StopReason::Done);
     let probes = runs.flush().expect("packets are conserved, and Little's law holds");
     let cells = [
         ClassCell::Sent,
@@ -247,8 +247,8 @@ fn transfer_time_is_the_round_trips_of_its_windows() {
         ..run(vec![class(0, modern(Preset::LinuxCubic), 100, traffic)])
     };
     let mut runs = Replications::new(&config, 1);
-    let run_limit = RunLimit { transfers: 20, until: 1000 * SECOND };
-    assert_eq!(runs.advance(run_limit, 1, &Control::new(1)), StopReason::Done);
+    let limit = RunLimit { transfers: 20, until: 1000 * SECOND };
+    assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
     let probes = runs.flush().unwrap();
     let mean = |row: usize| {
         let sums = probes[0].transfers.rows[row].by_losses[0];
@@ -420,8 +420,8 @@ fn policer_drops_without_delay() {
 /// Sums over all classes of the first replication.
 fn sums<const N: usize>(config: &RunConfig, seconds: u64, cells: [ClassCell; N]) -> [u64; N] {
     let mut runs = Replications::new(config, 1);
-    let run_limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
-    assert_eq!(runs.advance(run_limit, 1, &Control::new(1)), StopReason::Done);
+    let limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
+    assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
     let probes = runs.flush().expect("packets are conserved, and Little's law holds");
     cells.map(|cell| probes[0].counters.total(cell))
 }
@@ -649,8 +649,8 @@ fn packets_lost_behind_the_queue_use_link_time() {
             ..run(vec![class(2, modern(Preset::LinuxBbr), 60, bulk())])
         };
         let mut runs = Replications::new(&config, 1);
-        let run_limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
-        assert_eq!(runs.advance(run_limit, 1, &Control::new(1)), StopReason::Done);
+        let limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
+        assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
         let probes = runs.flush().expect("packets are conserved")[0];
         let [arrived, dropped, lost] = sums(&config, 20, [Arrived, QueueDrops, RandomDrops]);
         let expected = arrived - dropped - if at == LossPlace::Before { lost } else { 0 };

@@ -38,7 +38,7 @@ pub struct FluidHop {
     /// Bins of all series, concatenated.
     bins: Vec<Bin>,
     /// Bins per series.
-    bins_per_series: usize,
+    length: usize,
     /// Length of a bin.
     bin: Nanos,
     /// Transmission time of a packet in nanoseconds.
@@ -94,19 +94,19 @@ pub struct Fluid {
 
 impl FluidHop {
     /// Creates a hop with cross traffic of `loads` (fractions of its rate per bin of length `bin`),
-    /// in series of `bins_per_series` bins. `packet_ns` is the transmission time of a packet, and
+    /// in series of `length` bins. `packet_ns` is the transmission time of a packet, and
     /// `limit` the buffer limit in packets (`None` for no limit).
     #[must_use]
     pub fn new(
         loads: &[f64],
-        bins_per_series: usize,
+        length: usize,
         bin: Nanos,
         packet_ns: f64,
         limit: Option<u64>,
     ) -> Self {
         let mut hop = Self {
             bins: loads.iter().map(|load| Bin { load: *load, cross_work: 0.0 }).collect(),
-            bins_per_series: bins_per_series.clamp(1, loads.len().max(1)),
+            length: length.clamp(1, loads.len().max(1)),
             bin,
             packet: packet_ns,
             room: limit.map_or(f64::INFINITY, |limit| limit as f64 * packet_ns),
@@ -148,7 +148,7 @@ impl FluidHop {
     #[must_use]
     pub fn source(&self, seed: u64, replication: u32, source: u32, stage: u32) -> Fluid {
         let unit = Stream::named(seed, replication, source, Purpose::CrossPlace).unit();
-        let series = source as usize % (self.bins.len() / self.bins_per_series);
+        let series = source as usize % (self.bins.len() / self.length);
         let draws = Stream::at_hop(seed, replication, source, Purpose::CrossRoom, stage);
         self.begin(series as u32, (unit * self.period() as f64) as Nanos, draws)
     }
@@ -157,7 +157,7 @@ impl FluidHop {
     #[must_use]
     pub fn begin(&self, series: u32, offset: Nanos, draws: Stream) -> Fluid {
         Fluid {
-            first: series as usize * self.bins_per_series,
+            first: series as usize * self.length,
             offset: offset % self.period(),
             now: 0,
             work: 0.0,
@@ -210,11 +210,8 @@ impl FluidHop {
             while number < last && source.work > self.bins[index].cross_work {
                 source.work = self.step(source.work, index, self.bin);
                 number += 1;
-                index = if index + 1 == source.first + self.bins_per_series {
-                    source.first
-                } else {
-                    index + 1
-                };
+                index =
+                    if index + 1 == source.first + self.length { source.first } else { index + 1 };
             }
             source.is_cross_only = source.work <= self.bins[index].cross_work;
             if !source.is_cross_only {
@@ -254,18 +251,18 @@ impl FluidHop {
 
     /// Index of bin `number` of a source's series, which repeats.
     fn index(&self, source: &Fluid, number: u64) -> usize {
-        source.first + (number % self.bins_per_series as u64) as usize
+        source.first + (number % self.length as u64) as usize
     }
 
     fn period(&self) -> Nanos {
-        self.bin * self.bins_per_series as u64
+        self.bin * self.length as u64
     }
 
     /// Computes the work of the cross traffic alone at the start of each bin, and its loss ratio.
     fn compute_cross_work(&mut self) {
         let (bin, room) = (self.bin as f64, self.room);
         let (mut sent, mut lost) = (0.0, 0.0);
-        for series in self.bins.chunks_mut(self.bins_per_series) {
+        for series in self.bins.chunks_mut(self.length) {
             // If the work grows from period to period, it eventually fills the buffer; otherwise
             // the buffer is empty at some time in each period. From then on the work is periodic.
             let load = series.iter().map(|bin| bin.load).sum::<f64>();

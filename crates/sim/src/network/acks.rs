@@ -105,7 +105,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         ack: Packet,
         waited: bool,
     ) {
-        if HAS_HOPS && self.hop_chain.has_return() {
+        if HAS_HOPS && self.hops.has_return() {
             return self.enter_return_link(source, path, ack, waited);
         }
         let leaves = self.return_link.transmit_next(reached);

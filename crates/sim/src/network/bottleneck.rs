@@ -27,7 +27,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         if let Some((due, next)) = self.ingress_waiting.pop_after(waiting, self.now) {
             self.event_queue.schedule(Place::BottleneckQueued, source.record.class(), due, next);
         }
-        if HAS_HOPS && self.hop_chain.is_shared_before_bottleneck() {
+        if HAS_HOPS && self.hops.is_shared_before_bottleneck() {
             return self.enter_first_shared_hop(source, path, packet);
         }
         self.enter_bottleneck(source, path, packet);

@@ -116,7 +116,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         if Q::HOLDS_PACKETS && !self.dropped_from_queue.is_empty() {
             self.notify_bottleneck_drops(sources);
         }
-        if HAS_HOPS && self.hop_chain.has_dropped() {
+        if HAS_HOPS && self.hops.has_dropped() {
             self.notify_hop_drops(sources);
         }
     }

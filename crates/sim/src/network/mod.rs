@@ -110,7 +110,7 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
     pub burst: Vec<Packet>,
     pub link: Transmitter,
     pub return_link: Transmitter,
-    pub hop_chain: Box<HopChain>,
+    pub hops: Box<HopChain>,
     pub loss: Option<BottleneckLosses>,
     /// Used only with `HAS_HOPS`.
     pub jitter: Option<Jitter>,

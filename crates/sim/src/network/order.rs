@@ -68,7 +68,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// Whether an event at another hop precedes the next event of the event queue (at `due`) and
     /// the events of the bottleneck.
     fn hops_are_first(&self, due: Nanos) -> bool {
-        let (next, departs) = self.hop_chain.next_event_time();
+        let (next, departs) = self.hops.next_event_time();
         let departure = if Q::HOLDS_PACKETS { self.queue.next_departure() } else { NEVER };
         let cross = if Q::HAS_CROSS_TRAFFIC { self.queue.next_cross_arrival() } else { NEVER };
         let bottleneck = departure.min(cross);
@@ -85,7 +85,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 
     /// Takes the next event at the hops; there must be one.
     pub(crate) fn take_hop_event(&mut self) -> HopEvent {
-        let (at, event) = self.hop_chain.take_event();
+        let (at, event) = self.hops.take_event();
         self.now = at;
         event
     }
@@ -106,7 +106,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             || (due < self.event_queue.next().1
                 && due <= self.limit
                 && !(Q::HOLDS_PACKETS && self.has_event_by(due))
-                && !(HAS_HOPS && self.hop_chain.has_event_by(due)))
+                && !(HAS_HOPS && self.hops.has_event_by(due)))
     }
 
     /// Whether a packet that reaches the first hop at `due` would overtake an earlier packet of its
@@ -126,7 +126,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 
     /// Whether a departure at another hop at `now` is pending.
     fn has_hop_departure_now(&self) -> bool {
-        self.hop_chain.next_departure().0 <= self.now
+        self.hops.next_departure().0 <= self.now
     }
 
     /// Whether the bottleneck has an event up to `due`: a departure, a cross packet, or a drop
@@ -172,7 +172,7 @@ impl HopChain {
 
     /// Whether a hop has an event or a drop notification up to `due`.
     fn has_event_by(&self, due: Nanos) -> bool {
-        due >= self.next_event_time().0 || !self.dropped_from_queue.is_empty()
+        due >= self.next_event_time().0 || !self.drops.is_empty()
     }
 
     /// Takes the next event; there must be one.

@@ -121,7 +121,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let idle = source.ingress_free <= now;
         source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
         let mut due = source.ingress_free + link.delay;
-        if HAS_HOPS && self.hop_chain.starts_per_source() {
+        if HAS_HOPS && self.hops.starts_per_source() {
             let Some(arrival) = self.reach_first_shared(source, path, due, packet) else { return };
             due = arrival;
         }
@@ -177,7 +177,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
     ) {
         let class = source.record.class();
-        if idle || (HAS_HOPS && self.hop_chain.starts_per_source()) {
+        if idle || (HAS_HOPS && self.hops.starts_per_source()) {
             self.event_queue.schedule(Place::Bottleneck, class, due, packet);
         } else if self.event_queue.schedule_in_order(Place::BottleneckQueued, class, due, packet) {
             // Scheduled as a separate event.

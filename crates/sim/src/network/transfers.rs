@@ -68,7 +68,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 self.transfers[class].started += 1;
                 self.queue.restart();
                 if HAS_HOPS {
-                    self.hop_chain.restart();
+                    self.hops.restart();
                 }
                 self.access_loss.restart();
                 self.loss.iter_mut().for_each(BottleneckLosses::restart);
@@ -83,8 +83,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     fn is_idle(&mut self) -> bool {
         self.queue.advance_to(self.now, &mut self.probes);
         if HAS_HOPS {
-            self.hop_chain.advance_to(self.now, &mut self.probes);
-            if !self.hop_chain.is_empty() {
+            self.hops.advance_to(self.now, &mut self.probes);
+            if !self.hops.is_empty() {
                 return false;
             }
         }

@@ -28,7 +28,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
             + network.queue.waiting()
-            + network.hop_chain.in_flight();
+            + network.hops.in_flight();
         let PacketTotals { sent, received, dropped, .. } = network.packet_totals;
         if sent != received + dropped + in_flight {
             return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
@@ -41,18 +41,18 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             return Err(Unbalanced::Waiting { held, waited });
         }
         if HAS_HOPS {
-            network.hop_chain.check_return(network.now, &network.probes)?;
+            network.hops.check_return(network.now, &network.probes)?;
         }
         Ok(&network.probes)
     }
 
     pub(super) fn flush_queue(&mut self) {
-        let Network { queue, probes, hop_chain, now, .. } = &mut self.network;
+        let Network { queue, probes, hops, now, .. } = &mut self.network;
         queue.advance_to(*now, probes);
         probes.occupancy.held(queue.held(), *now);
         probes.load.set_total(queue.carried(*now));
         if HAS_HOPS {
-            hop_chain.advance_to(*now, probes);
+            hops.advance_to(*now, probes);
         }
     }
 

@@ -36,17 +36,11 @@ pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
     let rows = config.probes.size_bounds.len() + 1;
     let cells =
         LINK_CELLS.len() + config.classes.len() * CLASS_CELLS.len() + rows * SIZE_CELLS.len();
-    let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64;
-    let reported = sources * (config.probes.report_at.len() * size_of::<u32>()) as u64;
-    let time_series = if config.probes.time_series {
-        TimeSeries::max_bytes(config.classes.len()) as u64
-    } else {
-        0
-    };
-    let each = time_series
-        + sources * (source as u64 + BYTES_PER_SOURCE)
-        + reported
-        + sums
-        + BYTES_PER_REPLICATION;
+    let time_series =
+        usize::from(config.probes.time_series) * TimeSeries::max_bytes(config.classes.len());
+    let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64 + time_series as u64;
+    let reported = config.probes.report_at.len() * size_of::<u32>();
+    let per_source = (source + reported) as u64 + BYTES_PER_SOURCE;
+    let each = sources * per_source + sums + BYTES_PER_REPLICATION;
     each.saturating_mul(u64::from(replications))
 }

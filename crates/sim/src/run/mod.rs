@@ -76,13 +76,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     Simulation<S, Q, HAS_TAPS, HAS_HOPS>
 {
     /// Runs until a limit is reached or the watcher stops the run.
-    pub fn advance(&mut self, run_limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
+    pub fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
         if !self.create_sources(watch) {
             return StopReason::Interrupted;
         }
-        self.network.limit = self.boundary.min(run_limit.until);
-        self.network.wanted = if self.measuring { run_limit.transfers } else { u64::MAX };
-        if self.transfers() >= run_limit.transfers {
+        self.network.limit = self.boundary.min(limit.until);
+        self.network.wanted = if self.measuring { limit.transfers } else { u64::MAX };
+        if self.transfers() >= limit.transfers {
             return StopReason::Done;
         }
         if self.too_many_transfers {
@@ -98,10 +98,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
                 }
                 NextEvent::Event(queue, due) => self.event(queue, due),
                 NextEvent::Limit if self.too_many_transfers => return StopReason::TooManyTransfers,
-                NextEvent::Limit if self.reach_limit(run_limit) => return StopReason::Done,
+                NextEvent::Limit if self.reach_limit(limit) => return StopReason::Done,
                 NextEvent::Limit => {}
             }
-            if !watch.should_continue(|| self.progress(run_limit)) {
+            if !watch.should_continue(|| self.progress(limit)) {
                 return StopReason::Interrupted;
             }
         }
@@ -143,9 +143,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
 
     /// Completed fraction of the run, from 0 to 1.
     #[inline(never)]
-    fn progress(&self, run_limit: RunLimit) -> f64 {
-        let by_time = self.network.now as f64 / run_limit.until as f64;
-        by_time.max(self.transfers() as f64 / run_limit.transfers as f64)
+    fn progress(&self, limit: RunLimit) -> f64 {
+        let by_time = self.network.now as f64 / limit.until as f64;
+        by_time.max(self.transfers() as f64 / limit.transfers as f64)
     }
 
     /// End of the warm-up or of the current slot of the counters.
@@ -156,12 +156,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     /// Handles the end of the run, of a slot, or of the warm-up, when no event is due before it.
     /// Returns true at the end of the run.
     #[inline(never)]
-    fn reach_limit(&mut self, run_limit: RunLimit) -> bool {
-        if self.transfers() >= run_limit.transfers {
+    fn reach_limit(&mut self, limit: RunLimit) -> bool {
+        if self.transfers() >= limit.transfers {
             return true;
         }
-        if self.boundary > run_limit.until {
-            self.network.now = run_limit.until;
+        if self.boundary > limit.until {
+            self.network.now = limit.until;
             return true;
         }
         self.network.now = self.boundary;
@@ -171,21 +171,21 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
             self.network.probes.close_time_series(now, false);
         }
         if now == self.slot_end() {
-            self.close_slot(run_limit, now);
+            self.close_slot(limit, now);
         }
         self.boundary = self.slot_end().min(self.network.probes.time_series.slot_end());
-        self.network.limit = self.boundary.min(run_limit.until);
+        self.network.limit = self.boundary.min(limit.until);
         false
     }
 
     /// Closes a slot of the counters, or ends the warm-up.
-    fn close_slot(&mut self, run_limit: RunLimit, now: Nanos) {
+    fn close_slot(&mut self, limit: RunLimit, now: Nanos) {
         if self.measuring {
             self.flush_flows();
             self.network.probes.snapshot(now, false);
         } else {
             self.measuring = true;
-            self.network.wanted = run_limit.transfers;
+            self.network.wanted = limit.transfers;
             self.network.probes.begin_measurement(now);
             self.sources.iter_mut().for_each(|source| source.record.begin_measurement());
             self.reset_flows();

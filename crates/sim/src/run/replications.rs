@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// run-time dispatch.
 pub trait Replication: Send + Sync {
     /// See [`Simulation::advance`].
-    fn advance(&mut self, run_limit: RunLimit, watch: &mut Watch<'_>) -> StopReason;
+    fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason;
 
     /// See [`Simulation::flush`].
     ///
@@ -53,8 +53,8 @@ where
     S::Receiver: Send + Sync,
     Q: QueueDiscipline + Send + Sync,
 {
-    fn advance(&mut self, run_limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
-        self.advance(run_limit, watch)
+    fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
+        self.advance(limit, watch)
     }
 
     fn flush(&mut self) -> Result<&Probes, Unbalanced> {
@@ -272,14 +272,9 @@ impl<R: Replication + ?Sized> Replications<R> {
         self.runs.is_empty()
     }
 
-    /// Advances all replications to `run_limit` on `threads` threads, including this one. Returns
+    /// Advances all replications to `limit` on `threads` threads, including this one. Returns
     /// `Interrupted` if any was stopped, `TooManyTransfers` if any could not continue.
-    pub fn advance(
-        &mut self,
-        run_limit: RunLimit,
-        threads: usize,
-        control: &Control,
-    ) -> StopReason {
+    pub fn advance(&mut self, limit: RunLimit, threads: usize, control: &Control) -> StopReason {
         let (interrupted, too_many_transfers) = (AtomicBool::new(false), AtomicBool::new(false));
         let next = AtomicUsize::new(0);
         let set_up = &self.set_up;
@@ -298,7 +293,7 @@ impl<R: Replication + ?Sized> Replications<R> {
                     StopReason::Interrupted
                 } else {
                     let mut watch = Watch::new(&control.stop, &mut report);
-                    run.get_or_insert_with(|| set_up(index as u32)).advance(run_limit, &mut watch)
+                    run.get_or_insert_with(|| set_up(index as u32)).advance(limit, &mut watch)
                 };
                 match stop {
                     StopReason::Interrupted => interrupted.store(true, Ordering::Relaxed),

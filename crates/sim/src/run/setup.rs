@@ -176,7 +176,7 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
         burst: Vec::new(),
         link: transmitter(config.queue.mean_bps().or(config.bottleneck_bps), config.packet_bytes),
         return_link,
-        hop_chain: Box::new(HopChain::new(config, replication, return_lookahead)),
+        hops: Box::new(HopChain::new(config, replication, return_lookahead)),
         loss,
         jitter: config.jitter.as_ref().map(|loss| Jitter::new(loss, config.seed, replication)),
         access_loss: AccessLoss::new(config, class_of, replication),

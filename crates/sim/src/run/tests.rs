@@ -137,15 +137,15 @@ fn flush_checks_little_s_law() {
         Traffic::Bulk { start: Start::Drawn(Distribution::Constant { value: 0.0 }), stop: None };
     let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
-    let run_limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
+    let limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
     let mut run = simulation(&config);
     for until in [SECOND, 7 * SECOND, 20 * SECOND] {
-        run.advance(RunLimit { until, ..run_limit }, &mut Watch::none());
+        run.advance(RunLimit { until, ..limit }, &mut Watch::none());
         assert!(run.flush().is_ok(), "with packets in the queue");
     }
     let queue = Miscounting(DropTail::new(config.buffer), 0);
     let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
-    run.advance(run_limit, &mut Watch::none());
+    run.advance(limit, &mut Watch::none());
     assert!(matches!(run.flush(), Err(Unbalanced::Waiting { .. })));
 }
 
@@ -157,9 +157,9 @@ fn interrupted_setup_continues_with_the_same_result() {
     };
     let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
     config.classes[0].sources = 40_000;
-    let run_limit = RunLimit { transfers: u64::MAX, until: SECOND / 5 };
+    let limit = RunLimit { transfers: u64::MAX, until: SECOND / 5 };
     let mut complete = simulation(&config);
-    assert_eq!(complete.advance(run_limit, &mut Watch::none()), StopReason::Done);
+    assert_eq!(complete.advance(limit, &mut Watch::none()), StopReason::Done);
     let (mut stopped, mut looks) = (simulation(&config), 0);
     let stop = AtomicBool::new(false);
     let mut second = |_| {
@@ -167,12 +167,12 @@ fn interrupted_setup_continues_with_the_same_result() {
         stop.store(looks == 2, Ordering::Relaxed);
     };
     assert_eq!(
-        stopped.advance(run_limit, &mut Watch::new(&stop, &mut second)),
+        stopped.advance(limit, &mut Watch::new(&stop, &mut second)),
         StopReason::Interrupted
     );
     assert_eq!((stopped.sources.len(), stopped.records().count()), ((1 << 11) - 1, 40_000));
     assert!(stopped.flush().is_ok());
-    assert_eq!(stopped.advance(run_limit, &mut Watch::none()), StopReason::Done);
+    assert_eq!(stopped.advance(limit, &mut Watch::none()), StopReason::Done);
     let (complete, stopped) = (complete.flush().unwrap(), stopped.flush().unwrap());
     assert!(complete.counters.total(ClassCell::Sent) > 1000);
     assert_eq!(format!("{:?}", complete.counters), format!("{:?}", stopped.counters));
@@ -208,12 +208,12 @@ fn time_series_includes_the_warm_up_and_does_not_change_the_run() {
     let mut config = configuration(bulk, 2_000_000, 20, TcpConfig::default());
     config.classes[0].sources = 3;
     config.warmup = 7 * SECOND + 1;
-    let run_limit = RunLimit { transfers: u64::MAX, until: 40 * SECOND };
+    let limit = RunLimit { transfers: u64::MAX, until: 40 * SECOND };
     let rows = |time_series: bool| {
         let mut config = config.clone();
         config.probes.time_series = time_series;
         let mut run = simulation(&config);
-        assert_eq!(run.advance(run_limit, &mut Watch::none()), StopReason::Done);
+        assert_eq!(run.advance(limit, &mut Watch::none()), StopReason::Done);
         let probes = run.flush().unwrap();
         (probes.counters.rows(), probes.time_series.rows(), probes.occupancy.lifetime_integral())
     };

@@ -1,7 +1,7 @@
 //! Forwarding of packets from hop to hop.
 
 use super::per_source::HopOutcome;
-use super::{DroppedFromQueue, Stage, StageKind};
+use super::{HopDrop, Stage, StageKind};
 use crate::clock::Nanos;
 use crate::jitter::Jitter;
 use crate::loss::LossPlace;
@@ -38,7 +38,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         path: &Path,
         packet: Packet,
     ) {
-        self.enter_hop(source, path, self.hop_chain.first_shared, packet);
+        self.enter_hop(source, path, self.hops.first_shared, packet);
     }
 
     /// Forwards a packet that reaches the stage behind the bottleneck at `at`.
@@ -50,10 +50,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         at: Nanos,
         packet: Packet,
     ) {
-        let next = self.hop_chain.bottleneck + 1;
+        let next = self.hops.bottleneck + 1;
         if self.jitter.as_ref().is_some_and(Jitter::reorders) {
             // Per-source hops need packets in the order of time, so the call is deferred to `at`.
-            return self.hop_chain.arrivals.schedule(at, next, packet);
+            return self.hops.arrivals.schedule(at, next, packet);
         }
         self.forward(source, path, next, at, packet);
     }
@@ -70,8 +70,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let Some((stage, at)) = self.pass_per_source_hops(source, path, stage, at, packet) else {
             return;
         };
-        if stage < self.hop_chain.forward {
-            self.hop_chain.arrivals.schedule(at, stage, packet);
+        if stage < self.hops.forward {
+            self.hops.arrivals.schedule(at, stage, packet);
         } else {
             self.reach_egress(source, path, at, packet);
         }
@@ -88,7 +88,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
     ) -> Option<(usize, Nanos)> {
         while let Some(Stage { delay, kind: StageKind::PerSource(hop) }) =
-            self.hop_chain.stages.get_mut(stage)
+            self.hops.stages.get_mut(stage)
         {
             let counters = &mut self.probes.hops[stage];
             match hop.offer(packet.source(), path.packet_bytes, at, counters) {
@@ -113,11 +113,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
     ) {
         let now = self.now;
-        let is_not_shared = stage >= self.hop_chain.forward || !self.hop_chain.is_shared(stage);
-        if stage > self.hop_chain.bottleneck && is_not_shared {
+        let is_not_shared = stage >= self.hops.forward || !self.hops.is_shared(stage);
+        if stage > self.hops.bottleneck && is_not_shared {
             return self.forward(source, path, stage, now, packet);
         }
-        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return self.enter_bottleneck(source, path, packet);
         };
         let counters = &mut self.probes.hops[stage];
@@ -130,8 +130,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 self.leave_hop(source, path, stage, leaves, packet);
             }
             Verdict::Held { evicted, .. } => {
-                let feedback = evicted.map(|packet| DroppedFromQueue { stage, at: now, packet });
-                self.hop_chain.dropped_from_queue.extend(feedback);
+                let feedback = evicted.map(|packet| HopDrop { stage, at: now, packet });
+                self.hops.drops.extend(feedback);
             }
             Verdict::Dropped => self.dropped_at_hop(stage, now, source, packet, false),
         }
@@ -141,7 +141,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// Starts the transmission of the next held packet of a hop. Returns its departure time and the
     /// packet.
     pub(crate) fn serve_hop(&mut self, stage: usize) -> Option<(Nanos, Packet)> {
-        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return None;
         };
         hop.serve(&mut self.probes.hops[stage])
@@ -156,9 +156,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         leaves: Nanos,
         packet: Packet,
     ) {
-        if stage < self.hop_chain.forward {
+        if stage < self.hops.forward {
             self.leave_hop(source, path, stage, leaves, packet);
-        } else if let StageKind::Shared(hop) = &self.hop_chain.stages[stage].kind {
+        } else if let StageKind::Shared(hop) = &self.hops.stages[stage].kind {
             let waited = hop.waited();
             self.forward_served_ack(source, path, leaves, waited, packet);
         }
@@ -173,8 +173,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         leaves: Nanos,
         packet: Packet,
     ) {
-        let Stage { delay, kind: StageKind::Shared(hop) } = &mut self.hop_chain.stages[stage]
-        else {
+        let Stage { delay, kind: StageKind::Shared(hop) } = &mut self.hops.stages[stage] else {
             return;
         };
         if hop.loses(LossPlace::Behind) {
@@ -186,16 +185,16 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 
     /// Notifies sources of packets that the queues of hops dropped after accepting them.
     pub(crate) fn notify_hop_drops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
-        let mut dropped = std::mem::take(&mut self.hop_chain.dropped_from_queue);
-        for DroppedFromQueue { stage, at, packet } in dropped.drain(..) {
-            if stage == self.hop_chain.forward {
+        let mut dropped = std::mem::take(&mut self.hops.drops);
+        for HopDrop { stage, at, packet } in dropped.drain(..) {
+            if stage == self.hops.forward {
                 self.dropped_on_return(at);
                 continue;
             }
             let source = &mut sources[packet.source() as usize];
             self.dropped_at_hop(stage, at, source, packet, false);
         }
-        self.hop_chain.dropped_from_queue = dropped;
+        self.hops.drops = dropped;
     }
 }
 
@@ -203,29 +202,21 @@ impl<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> Network<Q, HAS_TAPS, HAS_HOP
     /// Takes the packets that the queue of a shared hop dropped after accepting them, for later
     /// notification.
     pub(crate) fn take_dropped_at_hop(&mut self, stage: usize) {
-        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return;
         };
         let dropped = hop.take_dropped(&mut self.probes.hops[stage]).into_iter();
-        self.hop_chain.dropped_from_queue.extend(dropped.map(|(at, packet)| DroppedFromQueue {
-            stage,
-            at,
-            packet,
-        }));
+        self.hops.drops.extend(dropped.map(|(at, packet)| HopDrop { stage, at, packet }));
     }
 
     /// Enqueues a cross packet at a shared hop.
     pub(crate) fn on_cross_arrival_at_hop(&mut self, stage: usize) {
-        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return;
         };
         if let Some(packet) = hop.on_cross_arrival(&mut self.probes.hops[stage]) {
-            let late = if stage == self.hop_chain.forward { self.return_lookahead } else { 0 };
-            self.hop_chain.dropped_from_queue.push(DroppedFromQueue {
-                stage,
-                at: self.now - late,
-                packet,
-            });
+            let late = if stage == self.hops.forward { self.return_lookahead } else { 0 };
+            self.hops.drops.push(HopDrop { stage, at: self.now - late, packet });
         }
         self.take_dropped_at_hop(stage);
     }

@@ -42,7 +42,7 @@ pub(super) enum StageKind {
 
 /// A packet that the queue of a hop dropped after accepting it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DroppedFromQueue {
+pub(super) struct HopDrop {
     stage: usize,
     at: Nanos,
     packet: Packet,
@@ -63,7 +63,7 @@ pub(crate) struct HopChain {
     /// Packets in flight to the stages of the forward path and to the egress links.
     pub(super) arrivals: Arrivals,
     /// Dropped packets whose sources have not been notified yet.
-    pub(super) dropped_from_queue: Vec<DroppedFromQueue>,
+    pub(super) drops: Vec<HopDrop>,
 }
 
 impl HopChain {
@@ -102,7 +102,7 @@ impl HopChain {
             busy: (0..stages.len()).filter(|stage| busy(&stages[*stage])).collect(),
             stages,
             arrivals: Arrivals::new(forward + 1),
-            dropped_from_queue: Vec::new(),
+            drops: Vec::new(),
         }
     }
 
@@ -118,7 +118,7 @@ impl HopChain {
 
     /// Whether sources have not been notified of dropped packets yet.
     pub(crate) fn has_dropped(&self) -> bool {
-        !self.dropped_from_queue.is_empty()
+        !self.drops.is_empty()
     }
 
     /// Whether a stage is a shared hop other than the bottleneck.

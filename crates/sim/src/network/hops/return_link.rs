@@ -1,6 +1,6 @@
 //! Acknowledgements on the return link, which all sources share.
 
-use super::{DroppedFromQueue, Stage, StageKind};
+use super::{HopDrop, Stage, StageKind};
 use crate::clock::Nanos;
 use crate::event_queue::Place;
 use crate::loss::LossPlace;
@@ -32,19 +32,19 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         ack: Packet,
         waited: bool,
     ) {
-        let (now, stage) = (self.now - self.return_lookahead, self.hop_chain.forward);
+        let (now, stage) = (self.now - self.return_lookahead, self.hops.forward);
         let shown = source.receiver.shown(ack.label());
-        let bytes = self.hop_chain.acks.min_bytes.max(length(&shown.options));
+        let bytes = self.hops.acks.min_bytes.max(length(&shown.options));
         if HAS_TAPS && self.capturing {
             if !waited {
                 self.capture(Tap::Receiver, &source.record, now - path.to_return, &ack, shown);
             }
             self.capture(Tap::BottleneckOut, &source.record, now, &ack, shown);
         }
-        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hop_chain.stages[stage] else {
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return;
         };
-        let (acks, counters) = (&mut self.hop_chain.acks, &mut self.probes.hops[stage]);
+        let (acks, counters) = (&mut self.hops.acks, &mut self.probes.hops[stage]);
         acks.entered += 1;
         counters.arrived += 1;
         if hop.loses(LossPlace::Before) {
@@ -61,8 +61,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             }
             Verdict::Held { evicted, .. } => {
                 acks.sojourns = acks.sojourns.wrapping_sub(now);
-                let feedback = evicted.map(|packet| DroppedFromQueue { stage, at: now, packet });
-                self.hop_chain.dropped_from_queue.extend(feedback);
+                let feedback = evicted.map(|packet| HopDrop { stage, at: now, packet });
+                self.hops.drops.extend(feedback);
             }
             Verdict::Dropped => {
                 acks.dropped += 1;
@@ -81,20 +81,20 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         waited: Option<Nanos>,
         ack: Packet,
     ) {
-        let acks = &mut self.hop_chain.acks;
+        let acks = &mut self.hops.acks;
         acks.left += 1;
         acks.sojourns = acks.sojourns.wrapping_add(leaves);
-        self.probes.hops[self.hop_chain.forward].passed(waited.unwrap_or(0));
+        self.probes.hops[self.hops.forward].passed(waited.unwrap_or(0));
         self.leave_return(source, path, leaves, ack);
     }
 
     /// Counts an acknowledgement that the return link dropped at `at` after accepting it. The
     /// sender recovers through the next acknowledgement.
     pub(super) fn dropped_on_return(&mut self, at: Nanos) {
-        let acks = &mut self.hop_chain.acks;
+        let acks = &mut self.hops.acks;
         acks.dropped += 1;
         acks.sojourns = acks.sojourns.wrapping_add(at);
-        self.probes.hops[self.hop_chain.forward].queue_drops += 1;
+        self.probes.hops[self.hops.forward].queue_drops += 1;
     }
 
     /// Forwards an acknowledgement to its sender.
