@@ -32,7 +32,7 @@ fn run(statement: &str, info: &Info, state: State, variables: &mut Variables) ->
     }
     if let Some(rest) = statement.strip_prefix("assert") {
         let tokens = tokens(before_message(rest))?;
-        let mut evaluator = Evaluator { tokens: &tokens, position: 0, info, state, variables };
+        let mut evaluator = Evaluator { tokens: &tokens, next: 0, info, state, variables };
         let value = evaluator.evaluate()?;
         if value != 0.0 {
             return Ok(());
@@ -48,8 +48,7 @@ fn run(statement: &str, info: &Info, state: State, variables: &mut Variables) ->
             continue;
         }
         let tokens = tokens(rest)?;
-        let value =
-            Evaluator { tokens: &tokens, position: 0, info, state, variables }.evaluate()?;
+        let value = Evaluator { tokens: &tokens, next: 0, info, state, variables }.evaluate()?;
         let before = variables.get(name).copied();
         let value = match (operator, before) {
             ("=", _) => value,
@@ -111,7 +110,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, Stop> {
 /// Parses and evaluates an expression in one pass.
 struct Evaluator<'a> {
     tokens: &'a [Token],
-    position: usize,
+    next: usize,
     info: &'a Info,
     state: State,
     variables: &'a Variables,
@@ -120,7 +119,7 @@ struct Evaluator<'a> {
 impl Evaluator<'_> {
     fn evaluate(&mut self) -> Result<f64, Stop> {
         let value = self.or_expression()?;
-        match self.tokens.get(self.position) {
+        match self.tokens.get(self.next) {
             None => Ok(value),
             Some(token) => not_supported(format!("{token:?} in an expression")),
         }
@@ -137,15 +136,15 @@ impl Evaluator<'_> {
 
     fn takes_name(&mut self, wanted: &str) -> bool {
         let matches =
-            matches!(self.tokens.get(self.position), Some(Token::Name(name)) if name == wanted);
-        self.position += usize::from(matches);
+            matches!(self.tokens.get(self.next), Some(Token::Name(name)) if name == wanted);
+        self.next += usize::from(matches);
         matches
     }
 
     fn takes_sign(&mut self, wanted: &[&'static str]) -> Option<&'static str> {
-        let Some(Token::Sign(sign)) = self.tokens.get(self.position) else { return None };
+        let Some(Token::Sign(sign)) = self.tokens.get(self.next) else { return None };
         let sign = wanted.contains(sign).then_some(*sign);
-        self.position += usize::from(sign.is_some());
+        self.next += usize::from(sign.is_some());
         sign
     }
 
@@ -231,13 +230,13 @@ impl Evaluator<'_> {
                 None => not_supported("an unclosed parenthesis"),
             };
         }
-        match self.tokens.get(self.position) {
+        match self.tokens.get(self.next) {
             Some(Token::Number(number)) => {
-                self.position += 1;
+                self.next += 1;
                 Ok(*number)
             }
             Some(Token::Name(name)) => {
-                self.position += 1;
+                self.next += 1;
                 if name == "abs" {
                     return Ok(self.unary()?.abs());
                 }

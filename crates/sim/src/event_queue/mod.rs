@@ -150,13 +150,7 @@ impl EventQueue {
 
     /// Schedules a packet that may precede a few others on its line.
     #[inline(always)]
-    pub fn schedule_nearly_in_order(
-        &mut self,
-        place: Place,
-        class: usize,
-        time: Nanos,
-        packet: Packet,
-    ) {
+    pub fn schedule_sorted(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
         if !self.schedule_in_order(place, class, time, packet) {
             self.insert(place as usize * self.classes + class, time, packet);
         }

@@ -65,7 +65,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     ) {
         self.report_passage(source, Tap::Receiver, reached - path.to_return, &ack);
         let due = source.return_free + self.return_lookahead;
-        self.event_queue.schedule(Place::Return, source.record.class(), due, ack);
+        self.events.schedule(Place::Return, source.record.class(), due, ack);
     }
 
     /// Sends an acknowledgement over the return path without taps. Usually it reaches its sender
@@ -90,7 +90,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             }
         } else {
             let ack = store_header(source, ack, header);
-            self.event_queue.schedule(Place::Sender, source.record.class(), due, ack);
+            self.events.schedule(Place::Sender, source.record.class(), due, ack);
         }
     }
 
@@ -122,7 +122,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             self.now = due;
             self.process_ack(source, path, ack);
         } else {
-            self.event_queue.schedule(Place::Sender, source.record.class(), due, ack);
+            self.events.schedule(Place::Sender, source.record.class(), due, ack);
         }
     }
 

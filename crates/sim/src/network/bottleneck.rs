@@ -25,7 +25,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     ) {
         let waiting = &mut source.ingress_waiting;
         if let Some((due, next)) = self.ingress_waiting.pop_after(waiting, self.now) {
-            self.event_queue.schedule(Place::BottleneckQueued, source.record.class(), due, next);
+            self.events.schedule(Place::BottleneckQueued, source.record.class(), due, next);
         }
         if HAS_HOPS && self.hops.is_shared_before_bottleneck() {
             return self.enter_first_shared_hop(source, path, packet);
@@ -51,8 +51,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
         match self.offer::<S>(path, &packet) {
             Verdict::Departs { leaves, backlog } => {
-                self.packet_totals.sojourns =
-                    self.packet_totals.sojourns.wrapping_add(leaves - self.now);
+                self.totals.sojourns = self.totals.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, backlog);
                 if (S::POLLS || Q::DROPS_HELD_PACKETS) && self.records_waits {
                     let waited = (leaves - self.now).saturating_sub(path.service);
@@ -97,7 +96,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             // The arrival time of the one and the departure time of the other cancel.
             self.dropped_from_queue.push((self.now, packet));
         } else {
-            self.packet_totals.sojourns = self.packet_totals.sojourns.wrapping_sub(self.now);
+            self.totals.sojourns = self.totals.sojourns.wrapping_sub(self.now);
         }
     }
 
@@ -108,7 +107,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let before = self.dropped_from_queue.len();
         self.queue.take_dropped(&mut self.dropped_from_queue, &mut self.probes);
         for (at, _) in &self.dropped_from_queue[before..] {
-            self.packet_totals.sojourns = self.packet_totals.sojourns.wrapping_add(*at);
+            self.totals.sojourns = self.totals.sojourns.wrapping_add(*at);
         }
     }
 
@@ -117,7 +116,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     pub(crate) fn serve(&mut self) -> Option<(Nanos, Packet)> {
         self.now = self.queue.next_departure();
         let (leaves, packet) = self.queue.serve(&mut self.link, &mut self.probes)?;
-        self.packet_totals.sojourns = self.packet_totals.sojourns.wrapping_add(leaves);
+        self.totals.sojourns = self.totals.sojourns.wrapping_add(leaves);
         Some((leaves, packet))
     }
 

@@ -51,10 +51,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     ) {
         let class = source.record.class();
         if idle {
-            self.event_queue.schedule(Place::Return, class, due, packet);
+            self.events.schedule(Place::Return, class, due, packet);
         } else if !is_full::<S>(&packet) || path.egress_loses_behind {
-            self.event_queue.schedule(Place::ReturnSecond, class, due, packet);
-        } else if !self.event_queue.schedule_in_order(Place::ReturnSecond, class, due, packet) {
+            self.events.schedule(Place::ReturnSecond, class, due, packet);
+        } else if !self.events.schedule_in_order(Place::ReturnSecond, class, due, packet) {
             let after = due - path.egress.data_time;
             self.egress_waiting.push(&mut source.egress_waiting, after, due, packet);
         }
@@ -102,9 +102,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
         let due = source.handled_at;
         if !follows || (idle && !together) {
-            self.event_queue.schedule_nearly_in_order(Place::Return, class, due, packet);
+            self.events.schedule_sorted(Place::Return, class, due, packet);
         } else if together
-            || !self.event_queue.schedule_in_order(Place::ReturnSecond, class, due, packet)
+            || !self.events.schedule_in_order(Place::ReturnSecond, class, due, packet)
         {
             self.egress_waiting.push(&mut source.egress_waiting, before, due, packet);
         }
@@ -116,12 +116,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     fn schedule_waiting<S: SendingEnd>(&mut self, source: &mut Source<S>) {
         let waiting = &mut source.egress_waiting;
         if let Some((due, next)) = self.egress_waiting.pop_after(waiting, self.now) {
-            self.event_queue.schedule_nearly_in_order(
-                Place::ReturnQueued,
-                source.record.class(),
-                due,
-                next,
-            );
+            self.events.schedule_sorted(Place::ReturnQueued, source.record.class(), due, next);
         }
     }
 
@@ -139,7 +134,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
         self.schedule_waiting(source);
         let arrived = self.now - path.answer_to_event;
-        self.packet_totals.received += 1;
+        self.totals.received += 1;
         self.report_passage(source, Tap::Receiver, arrived, &packet);
         if source.received != packet.connection() {
             if S::POLLS && path.tcp.has_handshake() {

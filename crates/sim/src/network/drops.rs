@@ -19,10 +19,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         source: &mut Source<S>,
         packet: Packet,
     ) {
-        self.packet_totals.dropped += 1;
+        self.totals.dropped += 1;
         source.lose(&packet);
         self.probes.dropped_on_access(at, &source.record, &packet);
-        self.schedule_loss_feedback(at, source, packet);
+        self.send_loss_feedback(at, source, packet);
     }
 
     #[inline(never)]
@@ -35,9 +35,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         source.lose(&packet);
         self.queue.advance_to(self.now, &mut self.probes);
         self.probes.arrived(&source.record, &packet, self.queue.held());
-        self.packet_totals.dropped += 1;
+        self.totals.dropped += 1;
         self.probes.dropped(self.now, &source.record, &packet, random);
-        self.schedule_loss_feedback(self.now, source, packet);
+        self.send_loss_feedback(self.now, source, packet);
     }
 
     /// Handles the loss of a packet at a hop other than the bottleneck.
@@ -49,10 +49,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
         random: bool,
     ) {
-        self.packet_totals.dropped += 1;
+        self.totals.dropped += 1;
         source.lose(&packet);
         self.probes.dropped_at_hop(stage, at, &source.record, &packet, random);
-        self.schedule_loss_feedback(at, source, packet);
+        self.send_loss_feedback(at, source, packet);
     }
 
     /// Handles the loss at `at` of a packet whose arrival at the bottleneck has been counted:
@@ -66,9 +66,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         random: bool,
     ) {
         source.lose(&packet);
-        self.packet_totals.dropped += 1;
+        self.totals.dropped += 1;
         self.probes.dropped(at, &source.record, &packet, random);
-        self.schedule_loss_feedback(at, source, packet);
+        self.send_loss_feedback(at, source, packet);
     }
 
     /// Schedules the loss feedback, which reaches the sender with `sender_lookahead`, like an
@@ -77,12 +77,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// If a packet is lost at the time of its transmission, a sender in front of a full buffer
     /// would send indefinitely at that time. So the feedback is delayed by the transmission time of
     /// a packet at the bottleneck.
-    fn schedule_loss_feedback<S: SendingEnd>(
-        &mut self,
-        at: Nanos,
-        source: &Source<S>,
-        packet: Packet,
-    ) {
+    fn send_loss_feedback<S: SendingEnd>(&mut self, at: Nanos, source: &Source<S>, packet: Packet) {
         if !S::LOSS_FEEDBACK {
             return;
         }
@@ -90,7 +85,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let late = self.sender_lookahead
             + if is_immediate { self.link.time_when_idle().max(1) } else { 0 };
         let feedback = packet.with_label(Label::new(Kind::Loss, 0));
-        self.event_queue.schedule(Place::Sender, source.record.class(), at + late, feedback);
+        self.events.schedule(Place::Sender, source.record.class(), at + late, feedback);
     }
 
     /// Processes loss feedback at its sender.

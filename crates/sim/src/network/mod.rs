@@ -88,7 +88,7 @@ impl PacketTotals {
 /// Methods take the source that they concern and the path of its packets. Without `HAS_HOPS` the
 /// bottleneck is the only shared hop.
 pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
-    pub event_queue: EventQueue,
+    pub events: EventQueue,
     pub now: Nanos,
     /// Minimum time from a sender to the first shared hop.
     pub sender_lookahead: Nanos,
@@ -123,7 +123,7 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
     pub records_waits: bool,
     /// Whether the rate of the bottleneck or of a hop varies.
     pub varying_rates: bool,
-    pub packet_totals: PacketTotals,
+    pub totals: PacketTotals,
     pub traffic: Vec<Traffic>,
     /// Scaled population of each class; empty if no class has one.
     pub populations: Vec<Option<ScaledPopulation>>,

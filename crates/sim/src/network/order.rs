@@ -51,7 +51,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// Selects the next event.
     #[inline(always)]
     pub(crate) fn next_event(&self) -> NextEvent {
-        let (queue, due) = self.event_queue.next();
+        let (queue, due) = self.events.next();
         if HAS_HOPS && self.hops_are_first(due) {
             NextEvent::AtHop
         } else if Q::HOLDS_PACKETS && self.link_is_first(due) {
@@ -103,7 +103,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         (due == self.now
             && !(Q::HOLDS_PACKETS && self.has_departure_now())
             && !(HAS_HOPS && self.has_hop_departure_now()))
-            || (due < self.event_queue.next().1
+            || (due < self.events.next().1
                 && due <= self.limit
                 && !(Q::HOLDS_PACKETS && self.has_event_by(due))
                 && !(HAS_HOPS && self.hops.has_event_by(due)))
@@ -115,7 +115,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     pub(super) fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
         (Q::HOLDS_PACKETS || HAS_HOPS)
             && self.varying_rates
-            && self.event_queue.next_arrival(Place::Bottleneck, source.record.class()) <= due
+            && self.events.next_arrival(Place::Bottleneck, source.record.class()) <= due
     }
 
     /// Whether a departure at `now` is pending: token buckets transmit in no time, and departures

@@ -31,7 +31,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         for (class, population) in self.populations.iter_mut().enumerate() {
             if let Some(population) = population {
                 population.sort_by_age();
-                self.event_queue.set_timer(Timer::Population, class as u32, self.sender_lookahead);
+                self.events.set_timer(Timer::Population, class as u32, self.sender_lookahead);
             }
         }
     }
@@ -40,9 +40,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     #[inline(never)]
     pub(crate) fn end_off_times(&mut self, class: u32) {
         let Some(Some(population)) = self.populations.get_mut(class as usize) else { return };
-        population.advance(|source, after| {
-            self.event_queue.set_timer(Timer::Start, source, self.now + after)
-        });
-        self.event_queue.set_timer(Timer::Population, class, self.now + population.step());
+        population
+            .advance(|source, after| self.events.set_timer(Timer::Start, source, self.now + after));
+        self.events.set_timer(Timer::Population, class, self.now + population.step());
     }
 }

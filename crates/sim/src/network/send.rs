@@ -99,7 +99,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
         counts_as_data: bool,
     ) {
-        self.packet_totals.sent += 1;
+        self.totals.sent += 1;
         let numbers = HAS_TAPS && !S::POLLS && self.watched;
         let packet = if numbers { self.with_serial(packet) } else { packet };
         if !S::POLLS || counts_as_data {
@@ -161,7 +161,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
 
     #[inline(never)]
     fn with_serial(&self, packet: Packet) -> Packet {
-        let label = Label::new(packet.kind(), self.packet_totals.sent as u16);
+        let label = Label::new(packet.kind(), self.totals.sent as u16);
         packet.with_label(label)
     }
 
@@ -178,8 +178,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     ) {
         let class = source.record.class();
         if idle || (HAS_HOPS && self.hops.starts_per_source()) {
-            self.event_queue.schedule(Place::Bottleneck, class, due, packet);
-        } else if self.event_queue.schedule_in_order(Place::BottleneckQueued, class, due, packet) {
+            self.events.schedule(Place::Bottleneck, class, due, packet);
+        } else if self.events.schedule_in_order(Place::BottleneckQueued, class, due, packet) {
             // Scheduled as a separate event.
         } else if is_full::<S>(&packet)
             && due - path.ingress.data_time > self.now
@@ -189,7 +189,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             let after = due - path.ingress.data_time;
             self.ingress_waiting.push(&mut source.ingress_waiting, after, due, packet);
         } else {
-            self.event_queue.schedule(Place::BottleneckQueued, class, due, packet);
+            self.events.schedule(Place::BottleneckQueued, class, due, packet);
         }
     }
 }

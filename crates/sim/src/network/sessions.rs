@@ -203,7 +203,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 self.turn_off(source, index);
             }
             Traffic::Transfers { .. } => {
-                self.event_queue.set_timer(Timer::Transfer, class as u32, self.now + TRANSFER_GAP);
+                self.events.set_timer(Timer::Transfer, class as u32, self.now + TRANSFER_GAP);
                 self.end_transfer(source, index);
             }
             Traffic::Arrivals { .. } => self.end_transfer(source, index),
@@ -223,6 +223,6 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
         let Traffic::OnOff { off, coupling, .. } = &self.traffic[class] else { return };
         let seconds = self.coupling.off_time(index, off, *coupling, &mut source.off_times);
-        self.event_queue.set_timer(Timer::Start, index, self.now + nanoseconds(seconds));
+        self.events.set_timer(Timer::Start, index, self.now + nanoseconds(seconds));
     }
 }

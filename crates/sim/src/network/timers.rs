@@ -50,7 +50,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     ) {
         if due < NEVER {
             source.timer = due;
-            self.event_queue.set_timer(Timer::Retransmission, index, due);
+            self.events.set_timer(Timer::Retransmission, index, due);
         }
     }
 
@@ -62,7 +62,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let due = source.sender.deadline() + self.sender_lookahead;
         if due < source.timer {
             source.timer = due;
-            self.event_queue.set_timer(Timer::Retransmission, index, due);
+            self.events.set_timer(Timer::Retransmission, index, due);
         }
     }
 
@@ -100,7 +100,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let due = at + late + self.sender_lookahead;
         if due < *source.sender.looked_at() {
             *source.sender.looked_at() = due;
-            self.event_queue.set_timer(Timer::Pacing, index, due);
+            self.events.set_timer(Timer::Pacing, index, due);
         }
     }
 
@@ -147,7 +147,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let due = deadline + path.answer_to_event;
         if due < source.ack_timer {
             source.ack_timer = due;
-            self.event_queue.set_timer(Timer::DelayedAck, index, due);
+            self.events.set_timer(Timer::DelayedAck, index, due);
         }
     }
 }

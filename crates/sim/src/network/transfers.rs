@@ -52,17 +52,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         match &self.traffic[class] {
             Traffic::Arrivals { gap, size, rounding } => {
                 let gap = nanoseconds(gap.draw(&mut transfers.gaps));
-                self.event_queue.set_timer(Timer::Transfer, class as u32, self.now + gap);
+                self.events.set_timer(Timer::Transfer, class as u32, self.now + gap);
                 Some(rounding.file(size.draw(&mut transfers.sizes)))
             }
             Traffic::Transfers { sizes } => {
                 let size = sizes[(transfers.started % sizes.len() as u64) as usize];
                 if !self.is_idle() {
-                    self.event_queue.set_timer(
-                        Timer::Transfer,
-                        class as u32,
-                        self.now + TRANSFER_GAP,
-                    );
+                    self.events.set_timer(Timer::Transfer, class as u32, self.now + TRANSFER_GAP);
                     return None;
                 }
                 self.transfers[class].started += 1;
@@ -89,7 +85,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
             }
         }
         let waiting = self.ingress_waiting.held() + self.egress_waiting.held();
-        self.queue.held() == 0 && waiting + self.event_queue.count(|_| true) == 0
+        self.queue.held() == 0 && waiting + self.events.count(|_| true) == 0
     }
 
     /// Starts a transfer whose delivery time and losses are recorded.

@@ -21,17 +21,17 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     #[inline(always)]
     pub(super) fn event(&mut self, queue: usize, due: Nanos) {
         self.network.now = due;
-        let (place, class, packet) =
-            if let Some((place, class)) = self.network.event_queue.place(queue) {
-                if place == Place::Return && self.has_many_sources() {
-                    self.prefetch_ahead(queue);
-                }
-                (place, usize::from(class), self.network.event_queue.take(queue, due))
-            } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
-                (place, self.sources[packet.source() as usize].record.class(), packet)
-            } else {
-                return self.network.notify_drops(&mut self.sources);
-            };
+        let (place, class, packet) = if let Some((place, class)) = self.network.events.place(queue)
+        {
+            if place == Place::Return && self.has_many_sources() {
+                self.prefetch_ahead(queue);
+            }
+            (place, usize::from(class), self.network.events.take(queue, due))
+        } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
+            (place, self.sources[packet.source() as usize].record.class(), packet)
+        } else {
+            return self.network.notify_drops(&mut self.sources);
+        };
         self.packet(place, class, packet);
         self.network.notify_drops(&mut self.sources);
     }
@@ -58,7 +58,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     /// straggler.
     #[inline(never)]
     fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Option<(Place, Packet)> {
-        match self.network.event_queue.take_from_heap(queue, due) {
+        match self.network.events.take_from_heap(queue, due) {
             Event::Packet(place, packet) => return Some((place, packet)),
             Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
             Event::Timer(Timer::Population, class) => self.network.end_off_times(class),
@@ -150,7 +150,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
     fn prefetch_ahead(&mut self, queue: usize) {
         if self.until_prefetch == 0 {
             self.until_prefetch = PREFETCHED;
-            let packets = || self.network.event_queue.packets(queue).take(PREFETCHED);
+            let packets = || self.network.events.packets(queue).take(PREFETCHED);
             let sources = || packets().filter_map(|next| self.sources.get(next.source() as usize));
             prefetch(sources, |source| source.prefetch());
             prefetch(sources, |source| source.prefetch_second());

@@ -24,18 +24,18 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
         network.probes.close_time_series(network.now, true);
-        let in_flight = network.event_queue.count(|packet| packet.kind().is_data())
+        let in_flight = network.events.count(|packet| packet.kind().is_data())
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
             + network.queue.waiting()
             + network.hops.in_flight();
-        let PacketTotals { sent, received, dropped, .. } = network.packet_totals;
+        let PacketTotals { sent, received, dropped, .. } = network.totals;
         if sent != received + dropped + in_flight {
             return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
         let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
         let cross = network.queue.cross_waited(network.now);
-        let waited = network.packet_totals.waited(network.now, waiting, ahead).wrapping_add(cross);
+        let waited = network.totals.waited(network.now, waiting, ahead).wrapping_add(cross);
         let held = network.probes.occupancy.lifetime_integral();
         if held != waited {
             return Err(Unbalanced::Waiting { held, waited });

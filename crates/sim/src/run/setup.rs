@@ -98,23 +98,23 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         let class = source.record.class();
         let place = index - self.first_of_class[class];
         if let Some(due) = self.network.first_start(source, place, index as u32) {
-            self.network.event_queue.set_timer(Timer::Start, index as u32, due);
+            self.network.events.set_timer(Timer::Start, index as u32, due);
         }
         if let Traffic::Bulk { stop: Some(stop), .. } = self.network.traffic[class] {
             let due = nanoseconds(stop) + self.network.sender_lookahead;
-            self.network.event_queue.set_timer(Timer::Start, index as u32, due);
+            self.network.events.set_timer(Timer::Start, index as u32, due);
         }
     }
 
     fn schedule_transfers(&mut self) {
-        let Network { event_queue, traffic, transfers, sender_lookahead, .. } = &mut self.network;
+        let Network { events, traffic, transfers, sender_lookahead, .. } = &mut self.network;
         for (class, (traffic, transfers)) in traffic.iter().zip(transfers).enumerate() {
             let gap = match traffic {
                 Traffic::Transfers { .. } => TRANSFER_GAP,
                 Traffic::Arrivals { gap, .. } => nanoseconds(gap.draw(&mut transfers.gaps)),
                 Traffic::OnOff { .. } | Traffic::Bulk { .. } => continue,
             };
-            event_queue.set_timer(Timer::Transfer, class as u32, gap + *sender_lookahead);
+            events.set_timer(Timer::Transfer, class as u32, gap + *sender_lookahead);
         }
     }
 }
@@ -162,7 +162,7 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
         BottleneckLosses::new(loss, class_of.len(), stream)
     });
     Network {
-        event_queue: EventQueue::new(paths.len()),
+        events: EventQueue::new(paths.len()),
         now: 0,
         sender_lookahead,
         return_lookahead,
@@ -185,7 +185,7 @@ fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
         records_waits: config.records_waits(),
         varying_rates: config.has_varying_rates(),
         capturing: !config.probes.captures.is_empty(),
-        packet_totals: PacketTotals::default(),
+        totals: PacketTotals::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         populations: populations(config, replication),
         coupling: Coupling::default(),

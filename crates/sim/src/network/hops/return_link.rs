@@ -111,7 +111,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         }
         source.ack_free = source.ack_free.max(leaves + path.back) + path.ingress.ack_time;
         let due = source.ack_free + self.sender_lookahead;
-        self.event_queue.schedule(Place::Sender, source.record.class(), due, ack);
+        self.events.schedule(Place::Sender, source.record.class(), due, ack);
     }
 }
 
