@@ -105,7 +105,7 @@ impl fmt::Debug for Packet {
 ///
 /// Packets with headers have a token instead of a serial number. A token has more bits, counts the
 /// packets that the sending end has sent, and locates the header of the packet. Short packets store
-/// their length in place of the upper bits of the token. Two ECN bits are stored between the kind
+/// their length instead of the upper bits of the token. Two ECN bits are stored between the kind
 /// and the token.
 ///
 /// A single number, with the kind in the upper bits, so that a packet has no padding and is copied
@@ -228,7 +228,7 @@ impl Label {
 /// Kind of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Data sent for the first time.
+    /// First transmission of data.
     #[default]
     Data,
     /// Retransmitted data.

@@ -62,7 +62,7 @@ pub enum Event {
     Timer(Timer, u32),
 }
 
-/// A packet that is out of order on its line; the key is time, line, order of scheduling.
+/// A packet scheduled out of order on its line; the key is time, line, order of scheduling.
 #[derive(Debug)]
 struct Straggler {
     key: (Nanos, u32, u64),

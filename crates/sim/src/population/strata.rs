@@ -1,4 +1,4 @@
-//! Uniform draws whose means fluctuate like those of a larger population.
+//! Uniform draws with means that fluctuate as in a larger population.
 
 use super::{GOLDEN, fraction};
 use crate::random::{Draws, Stream};

@@ -31,7 +31,7 @@ impl<W: Write + Send + Sync + Debug> Sink for W {}
 /// A capture that is written during the run.
 ///
 /// Packets are not reported in the order of their times, so packets wait until no earlier packet
-/// can be reported. The number of waiting packets is that of one or two round trips, independent of
+/// can be reported. At most the packets of one or two round trips wait, independent of
 /// the length of the capture.
 #[derive(Debug)]
 pub struct Capture {

@@ -5,7 +5,7 @@ use crate::clock::Nanos;
 /// Event of a TCP sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpEvent {
-    /// A round-trip sample was taken.
+    /// The round-trip time was measured.
     RttSample {
         /// Measured round-trip time.
         rtt: Nanos,

@@ -273,7 +273,7 @@ mod tests {
         for second in [101, 104, 105, 110, 111] {
             counters.packet(0, 7, 10_000.0, 100 * SECOND, second * SECOND);
         }
-        // The next file's block begins with the file.
+        // The next block starts with the next file.
         counters.packet(0, 7, 10_000.0, 200 * SECOND, 201 * SECOND);
         counters.packet(0, 7, 10_000.0, 200 * SECOND, 220 * SECOND);
         let blocks: Vec<(u16, f64)> =

@@ -34,8 +34,7 @@ pub struct HopCounters {
 }
 
 impl HopCounters {
-    /// Marks the counters as those of the return link, whose events are reported `late` after they
-    /// occur.
+    /// Assigns the counters to the return link, whose events are reported `late` after they occur.
     pub fn set_return_delay(&mut self, late: Nanos) {
         self.return_delay = Some(late);
     }
@@ -158,7 +157,7 @@ pub struct HopSums {
 }
 
 impl HopSums {
-    /// Adds another replication's counters.
+    /// Adds the counters of another replication.
     pub fn add(&mut self, counters: &HopCounters) {
         self.arrived += counters.arrived;
         self.queue_drops += counters.queue_drops;

@@ -51,7 +51,7 @@ use serde::Deserialize;
 pub struct SourceRecord {
     recovery_since: Nanos,
     started: Nanos,
-    /// Packets of finished transfers; of an endless flow, distinct packets delivered.
+    /// Packets of finished transfers, or distinct delivered packets of an endless flow.
     pub packets: u64,
     /// Sum of the ON times of finished transfers.
     pub on_time: Nanos,
@@ -65,12 +65,12 @@ pub struct SourceRecord {
     in_flight: Nanos,
     last_sent: Nanos,
     recovery_sent: u32,
-    /// Bits of a full packet, at most 2^19, which are exact; a double would make the record longer.
+    /// Bits of a full packet: at most 2^19, so exact in single precision, which saves memory.
     packet_bits: f32,
     class: u16,
     row: u16,
     traced: bool,
-    /// True from the beginning of a transfer to its last acknowledgement.
+    /// True from the start of a transfer to its last acknowledgement.
     active: bool,
     /// Timeouts in the current sequence; 0 if the sequence began during the warm-up.
     depth: u8,
@@ -232,9 +232,9 @@ pub struct Probes {
     pub delivered: DeliveredCounters,
     /// Sums over time, warm-up included, if they are recorded.
     pub time_series: TimeSeries,
-    /// Windows and sequence numbers of chosen sources.
+    /// Windows and sequence numbers of selected sources.
     pub trace: Trace,
-    /// Captures of chosen links.
+    /// Captures at selected places.
     pub captures: Vec<Capture>,
     size_bounds: Vec<u32>,
     finished: u64,

@@ -21,9 +21,9 @@ pub enum Mark {
 /// Window of a source at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TracePoint {
-    /// When.
+    /// Time.
     pub time: Nanos,
-    /// Which source.
+    /// Source index.
     pub source: u32,
     /// Congestion window.
     pub cwnd: u32,
@@ -36,11 +36,11 @@ pub struct TracePoint {
 /// Event of a sequence number at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkPoint {
-    /// When.
+    /// Time.
     pub time: Nanos,
-    /// Which source.
+    /// Source index.
     pub source: u32,
-    /// The sequence number.
+    /// Sequence number.
     pub number: u32,
     /// Event.
     pub mark: Mark,

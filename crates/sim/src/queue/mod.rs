@@ -127,7 +127,7 @@ pub trait QueueDiscipline {
     /// Reports departures up to `now` to the probe.
     fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe);
 
-    /// Resets the state of an empty queue, for transfers that start from fresh state.
+    /// Resets the state of an empty queue before a new isolated transfer.
     fn restart(&mut self) {}
 
     /// Packets in the queue, including the packet in transmission, as of the last call.

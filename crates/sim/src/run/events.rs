@@ -137,7 +137,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         self.network.notify_drops(&mut self.sources);
     }
 
-    /// Whether there are so many sources that each access is a cache miss.
+    /// Whether the number of sources makes each access a cache miss.
     #[inline(always)]
     fn has_many_sources(&self) -> bool {
         self.sources.len() >= MANY_SOURCES

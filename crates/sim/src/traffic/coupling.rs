@@ -13,7 +13,8 @@ use crate::random::Stream;
 pub struct Coupling(Vec<Option<f64>>);
 
 impl Coupling {
-    /// Draws the size of a file of a source; `correlation` is the correlation, 0 for independent draws.
+    /// Draws the size of a file of a source; `correlation` is the correlation, 0 for independent
+    /// draws.
     #[inline]
     pub fn size(
         &mut self,

@@ -22,7 +22,7 @@ pub enum Distribution {
     ExponentialPareto {
         /// Smallest value.
         minimum: f64,
-        /// Where the tail begins.
+        /// Start of the tail.
         k: f64,
         /// Scale of the body.
         theta: f64,
@@ -36,7 +36,7 @@ pub enum Distribution {
     ExponentialExponential {
         /// Smallest value.
         minimum: f64,
-        /// Where the tail begins.
+        /// Start of the tail.
         k: f64,
         /// Scale of the body.
         theta1: f64,

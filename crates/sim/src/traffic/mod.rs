@@ -51,7 +51,7 @@ pub enum Traffic {
         /// Stop time of all flows, in seconds; then they send nothing, not even retransmissions.
         stop: Option<f64>,
     },
-    /// Sequential single transfers, each from fresh state on the idle path.
+    /// Isolated single transfers in sequence, each on the idle path with reset state.
     Transfers {
         /// Sizes, used cyclically; at least one.
         #[serde(deserialize_with = "not_empty")]

@@ -1,7 +1,7 @@
 //! Packets in flight to the stages of the path.
 //!
 //! Packets that leave one queue usually reach the next one in the same order, so each stage has a
-//! delay line, like constant delays in the event queue. Packets that are out of order, because of
+//! delay line, like constant delays in the event queue. Out-of-order packets, because of
 //! different path lengths or random delays, are stored in a heap per stage.
 
 use crate::clock::{NEVER, Nanos};

@@ -58,7 +58,7 @@ pub(crate) struct HopChain {
     /// Number of stages of the forward path; the return link, if any, is the stage after them.
     pub(super) forward: usize,
     pub(crate) acks: ReturnCounters,
-    /// Stages with events of their own: departures of held packets, or cross packets.
+    /// Stages with separate events: departures of held packets, or cross packets.
     pub(super) busy: Vec<usize>,
     /// Packets in flight to the stages of the forward path and to the egress links.
     pub(super) arrivals: Arrivals,
@@ -160,7 +160,7 @@ impl HopChain {
         self.arrivals.len() == 0 && self.stages.iter().all(empty)
     }
 
-    /// Resets the state of empty hops, for transfers that start from fresh state.
+    /// Resets the state of empty hops before a new isolated transfer.
     pub(crate) fn restart(&mut self) {
         for stage in &mut self.stages {
             match &mut stage.kind {
