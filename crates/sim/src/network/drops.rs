@@ -20,7 +20,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
     ) {
         self.totals.dropped += 1;
-        source.lose(&packet);
+        source.count_loss(&packet);
         self.probes.dropped_on_access(at, &source.record, &packet);
         self.send_loss_feedback(at, source, packet);
     }
@@ -32,7 +32,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
         random: bool,
     ) {
-        source.lose(&packet);
+        source.count_loss(&packet);
         self.queue.advance_to(self.now, &mut self.probes);
         self.probes.arrived(&source.record, &packet, self.queue.held());
         self.totals.dropped += 1;
@@ -50,7 +50,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         random: bool,
     ) {
         self.totals.dropped += 1;
-        source.lose(&packet);
+        source.count_loss(&packet);
         self.probes.dropped_at_hop(stage, at, &source.record, &packet, random);
         self.send_loss_feedback(at, source, packet);
     }
@@ -65,7 +65,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
         random: bool,
     ) {
-        source.lose(&packet);
+        source.count_loss(&packet);
         self.totals.dropped += 1;
         self.probes.dropped(at, &source.record, &packet, random);
         self.send_loss_feedback(at, source, packet);

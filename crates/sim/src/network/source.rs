@@ -104,7 +104,7 @@ impl<S: SendingEnd> Source<S> {
     /// Counts a lost data packet, except for packets of earlier connections and packets without
     /// data.
     #[inline(always)]
-    pub(crate) fn lose(&mut self, packet: &Packet) {
+    pub(crate) fn count_loss(&mut self, packet: &Packet) {
         let counts = packet.connection() == self.connection && packet.number() != 0;
         self.record.losses += u32::from(counts);
         if S::POLLS {

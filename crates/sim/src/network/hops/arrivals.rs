@@ -1,8 +1,8 @@
 //! Packets in flight to the stages of the path.
 //!
 //! Packets that leave one queue usually reach the next one in the same order, so each stage has a
-//! delay line, like constant delays in the event queue. Out-of-order packets, because of
-//! different path lengths or random delays, are stored in a heap per stage.
+//! delay line, like constant delays in the event queue. Packets that overtake others because of
+//! different path lengths or random delays are stored in a heap per stage.
 
 use crate::clock::{NEVER, Nanos};
 use crate::event_queue::{DelayLine, Heads, LAST};
