@@ -10,9 +10,7 @@ use crate::probe::{Listener, SourceRecord, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Sends an acknowledgement, which reached the return bottleneck `return_lookahead` ago unless
     /// the egress link was still busy with the previous one.
     #[inline(always)]
@@ -26,7 +24,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let reached = self.now - self.return_lookahead;
         source.return_free = reached.max(source.return_free + path.egress.ack_time);
         if source.return_free == reached {
-            if HAS_TAPS || HAS_HOPS || !S::POLLS {
+            if HAS_TAPS || HAS_HOP || !S::POLLS {
                 let ack = store_header(source, ack, header);
                 self.send_ack(source, path, reached, ack, false);
             } else {
@@ -105,7 +103,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         ack: Packet,
         waited: bool,
     ) {
-        if HAS_HOPS && self.hops.has_return() {
+        if HAS_HOP && self.hops.has_return() {
             return self.enter_return_link(source, path, ack, waited);
         }
         let leaves = self.return_link.transmit_next(reached);

@@ -11,9 +11,7 @@ use crate::probe::Tap;
 use crate::queue::{Passed, QueueDiscipline, Verdict};
 use crate::tcp::SendingEnd;
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Processes a data packet at its first shared hop: the bottleneck, unless there is a shared
     /// hop before it.
     #[inline(always)]
@@ -27,7 +25,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         if let Some((due, next)) = self.ingress_waiting.pop_after(waiting, self.now) {
             self.events.schedule(Place::BottleneckQueued, source.record.class(), due, next);
         }
-        if HAS_HOPS && self.hops.is_shared_before_bottleneck() {
+        if HAS_HOP && self.hops.is_shared_before_bottleneck() {
             return self.enter_first_shared_hop(source, path, packet);
         }
         self.enter_bottleneck(source, path, packet);
@@ -158,11 +156,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         leaves: Nanos,
         packet: Packet,
     ) {
-        if HAS_HOPS && self.loses_at(LossPlace::Behind, &packet) {
+        if HAS_HOP && self.loses_at(LossPlace::Behind, &packet) {
             return self.dropped_after_arrival(leaves, source, packet, true);
         }
         self.report_passage(source, Tap::BottleneckOut, leaves, &packet);
-        if HAS_HOPS {
+        if HAS_HOP {
             let leaves_at = self.jitter.as_mut().map_or(leaves, |jitter| jitter.leaves_at(leaves));
             return self.forward_from_bottleneck(source, path, leaves_at + path.forward, packet);
         }

@@ -13,9 +13,7 @@ use crate::probe::Tap;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd};
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Forwards a packet that enters the egress link at `enters` to its receiver. The next event is
     /// `return_lookahead` after the response would reach the return bottleneck.
     #[inline(always)]

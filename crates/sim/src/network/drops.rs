@@ -9,9 +9,7 @@ use crate::packet::{Kind, Label, Packet};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     #[inline(never)]
     pub(crate) fn dropped_on_access<S: SendingEnd>(
         &mut self,
@@ -111,7 +109,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         if Q::HOLDS_PACKETS && !self.dropped_from_queue.is_empty() {
             self.notify_bottleneck_drops(sources);
         }
-        if HAS_HOPS && self.hops.has_dropped() {
+        if HAS_HOP && self.hops.has_dropped() {
             self.notify_hop_drops(sources);
         }
     }

@@ -85,9 +85,9 @@ impl PacketTotals {
 
 /// The shared part of a run.
 ///
-/// Methods take the source that they concern and the path of its packets. Without `HAS_HOPS` the
+/// Methods take the source that they concern and the path of its packets. Without `HAS_HOP` the
 /// bottleneck is the only shared hop.
-pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
+pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
     pub events: EventQueue,
     pub now: Nanos,
     /// Minimum time from a sender to the first shared hop.
@@ -112,7 +112,7 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
     pub return_link: Transmitter,
     pub hops: Box<HopChain>,
     pub loss: Option<BottleneckLosses>,
-    /// Used only with `HAS_HOPS`.
+    /// Used only with `HAS_HOP`.
     pub jitter: Option<Jitter>,
     pub access_loss: AccessLoss,
     pub probes: Probes,

@@ -45,14 +45,12 @@ pub(crate) enum HopEvent {
     Arrival(usize, Packet),
 }
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Selects the next event.
     #[inline(always)]
     pub(crate) fn next_event(&self) -> NextEvent {
         let (queue, due) = self.events.next();
-        if HAS_HOPS && self.hops_are_first(due) {
+        if HAS_HOP && self.hops_are_first(due) {
             NextEvent::AtHop
         } else if Q::HOLDS_PACKETS && self.link_is_first(due) {
             NextEvent::Departure
@@ -102,18 +100,18 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     pub(crate) fn is_next(&self, due: Nanos) -> bool {
         (due == self.now
             && !(Q::HOLDS_PACKETS && self.has_departure_now())
-            && !(HAS_HOPS && self.has_hop_departure_now()))
+            && !(HAS_HOP && self.has_hop_departure_now()))
             || (due < self.events.next().1
                 && due <= self.limit
                 && !(Q::HOLDS_PACKETS && self.has_event_by(due))
-                && !(HAS_HOPS && self.hops.has_event_by(due)))
+                && !(HAS_HOP && self.hops.has_event_by(due)))
     }
 
     /// Whether a packet that reaches the first hop at `due` would overtake an earlier packet of its
     /// class that is due at the same time and waits for a departure.
     #[inline(always)]
     pub(super) fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
-        (Q::HOLDS_PACKETS || HAS_HOPS)
+        (Q::HOLDS_PACKETS || HAS_HOP)
             && self.varying_rates
             && self.events.next_arrival(Place::Bottleneck, source.record.class()) <= due
     }

@@ -23,9 +23,7 @@ pub(crate) fn populations(config: &RunConfig, replication: u32) -> Vec<Option<Sc
     config.classes.iter().enumerate().map(of_class).collect()
 }
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Starts the populations after all sources have been created.
     pub(crate) fn begin_populations(&mut self) {
         for (class, population) in self.populations.iter_mut().enumerate() {

@@ -12,9 +12,7 @@ use crate::probe::{Listener, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{SendingEnd, Transmission};
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Time of the sender in an event at `now`.
     #[inline(always)]
     pub(crate) fn sender_now(&self) -> Nanos {
@@ -121,7 +119,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         let idle = source.ingress_free <= now;
         source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
         let mut due = source.ingress_free + link.delay;
-        if HAS_HOPS && self.hops.starts_per_source() {
+        if HAS_HOP && self.hops.starts_per_source() {
             let Some(arrival) = self.reach_first_shared(source, path, due, packet) else { return };
             due = arrival;
         }
@@ -177,7 +175,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
         packet: Packet,
     ) {
         let class = source.record.class();
-        if idle || (HAS_HOPS && self.hops.starts_per_source()) {
+        if idle || (HAS_HOP && self.hops.starts_per_source()) {
             self.events.schedule(Place::Bottleneck, class, due, packet);
         } else if self.events.schedule_in_order(Place::BottleneckQueued, class, due, packet) {
             // Scheduled as a separate event.

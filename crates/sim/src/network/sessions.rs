@@ -15,9 +15,7 @@ use crate::traffic::{FileSize, SourceStart, Traffic, draw_start};
 /// ignored.
 const IDLE: u32 = 1 << 31;
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Time of the first start of a source; `None` if it does not start on its own. `place` is its
     /// index within the class.
     pub(crate) fn first_start<S: SendingEnd>(

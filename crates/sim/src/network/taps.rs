@@ -8,9 +8,7 @@ use crate::probe::{CapturedHeader, SourceRecord, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{ReceivingEnd, SendingEnd};
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     #[inline(always)]
     pub(crate) fn report_passage<S: SendingEnd>(
         &mut self,

@@ -10,9 +10,7 @@ use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Handles the event of a sender's retransmission timer.
     pub(crate) fn retransmission_timer<S: SendingEnd>(
         &mut self,

@@ -42,9 +42,7 @@ impl Transfers {
     }
 }
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Size of the transfer of class `class` that starts now; `None` if it cannot start yet.
     /// Schedules the next call.
     pub(crate) fn next_transfer(&mut self, class: usize) -> Option<FileSize> {
@@ -63,7 +61,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
                 }
                 self.transfers[class].started += 1;
                 self.queue.restart();
-                if HAS_HOPS {
+                if HAS_HOP {
                     self.hops.restart();
                 }
                 self.access_loss.restart();
@@ -78,7 +76,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     /// transfer.
     fn is_idle(&mut self) -> bool {
         self.queue.advance_to(self.now, &mut self.probes);
-        if HAS_HOPS {
+        if HAS_HOP {
             self.hops.advance_to(self.now, &mut self.probes);
             if !self.hops.is_empty() {
                 return false;

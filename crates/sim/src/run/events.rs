@@ -15,8 +15,8 @@ const PREFETCHED: usize = 8;
 /// Number of sources that no longer fit into the inner caches of a processor.
 const MANY_SOURCES: usize = 1 << 11;
 
-impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Simulation<S, Q, HAS_TAPS, HAS_HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
     #[inline(always)]
     pub(super) fn event(&mut self, queue: usize, due: Nanos) {

@@ -7,8 +7,8 @@ use crate::probe::{ClassCell, Probes};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Simulation<S, Q, HAS_TAPS, HAS_HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
     /// Updates the counters to the current time. Checks that packets are conserved and that
     /// Little's law holds for the queue.
@@ -40,7 +40,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         if held != waited {
             return Err(Unbalanced::Waiting { held, waited });
         }
-        if HAS_HOPS {
+        if HAS_HOP {
             network.hops.check_return(network.now, &network.probes)?;
         }
         Ok(&network.probes)
@@ -51,7 +51,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bo
         queue.advance_to(*now, probes);
         probes.occupancy.held(queue.held(), *now);
         probes.load.set_total(queue.carried(*now));
-        if HAS_HOPS {
+        if HAS_HOP {
             hops.advance_to(*now, probes);
         }
     }

@@ -43,9 +43,9 @@ pub enum StopReason {
 }
 
 /// A run. Without `HAS_TAPS` passing packets are not reported, at no cost per packet; without
-/// `HAS_HOPS` the bottleneck is the only hop.
-pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOPS: bool> {
-    pub(crate) network: Network<Q, HAS_TAPS, HAS_HOPS>,
+/// `HAS_HOP` (a further hop) the bottleneck is the only hop.
+pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
+    pub(crate) network: Network<Q, HAS_TAPS, HAS_HOP>,
     pub(crate) sources: Vec<Source<S>>,
     /// Class of each initial source, and index of the first source of each class.
     class_of: Vec<u16>,
@@ -72,8 +72,8 @@ pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOPS: bo
     traced: Vec<u32>,
 }
 
-impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Simulation<S, Q, HAS_TAPS, HAS_HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
     /// Runs until a limit is reached or the watcher stops the run.
     pub fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {

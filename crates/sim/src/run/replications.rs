@@ -46,8 +46,8 @@ pub trait Replication: Send + Sync {
     }
 }
 
-impl<S, Q, const HAS_TAPS: bool, const HAS_HOPS: bool> Replication
-    for Simulation<S, Q, HAS_TAPS, HAS_HOPS>
+impl<S, Q, const HAS_TAPS: bool, const HAS_HOP: bool> Replication
+    for Simulation<S, Q, HAS_TAPS, HAS_HOP>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,

@@ -20,15 +20,15 @@ use crate::random::{Named, Purpose, Stream};
 use crate::tcp::SendingEnd;
 use crate::traffic::{Coupling, Traffic};
 
-impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Simulation<S, Q, HAS_TAPS, HAS_HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
     /// Creates replication `replication` of a run. Its sources are created at the first call of
     /// `advance`, so that their creation can be interrupted.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
         debug_assert!(HAS_TAPS || !config.is_watched(), "the simulation type has no taps");
-        debug_assert!(HAS_HOPS || !config.has_stages(), "the simulation type has no hops");
+        debug_assert!(HAS_HOP || !config.has_stages(), "the simulation type has no hops");
         debug_assert!(
             Q::ANY_LENGTH || !config.has_several_lengths(),
             "the queue type supports one packet length only"
@@ -139,13 +139,13 @@ fn probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
     probes
 }
 
-fn network<Q, const HAS_TAPS: bool, const HAS_HOPS: bool>(
+fn network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
     config: &RunConfig,
     queue: Q,
     paths: &[Path],
     class_of: &[u16],
     replication: u32,
-) -> Network<Q, HAS_TAPS, HAS_HOPS> {
+) -> Network<Q, HAS_TAPS, HAS_HOP> {
     let to_first_shared =
         |path: &Path| path.to_hops() + hops::time_to_first_shared(config, path.packet_bytes);
     let sender_lookahead = paths.iter().map(to_first_shared).min().unwrap_or(0);

@@ -10,9 +10,7 @@ use crate::packet::Packet;
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::tcp::SendingEnd;
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Arrival time at the first shared hop of a packet that leaves the ingress link at `at`;
     /// `None` if it is lost before.
     pub(crate) fn reach_first_shared<S: SendingEnd>(
@@ -198,7 +196,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
     }
 }
 
-impl<Q, const HAS_TAPS: bool, const HAS_HOPS: bool> Network<Q, HAS_TAPS, HAS_HOPS> {
+impl<Q, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Takes the packets that the queue of a shared hop dropped after accepting them, for later
     /// notification.
     pub(crate) fn take_dropped_at_hop(&mut self, stage: usize) {

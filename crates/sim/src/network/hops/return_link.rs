@@ -19,9 +19,7 @@ const TIMESTAMP_BYTES: u32 = 12;
 const SACK_BYTES: u32 = 4;
 const BLOCK_BYTES: u32 = 8;
 
-impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOPS: bool>
-    Network<Q, HAS_TAPS, HAS_HOPS>
-{
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Enqueues an acknowledgement that reached the return link `return_lookahead` ago; `waited` is
     /// true if it waited for its access link.
     #[inline(never)]
