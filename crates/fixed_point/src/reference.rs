@@ -183,7 +183,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             }
         };
         probes.delivered(&flow.record, true);
-        flow.record.got(arrives, true);
+        flow.record.on_data(arrives, true);
         if *blocks {
             probes.delivered_in_block(arrives, &flow.record, id);
         }

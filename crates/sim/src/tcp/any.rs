@@ -10,7 +10,7 @@ use super::{
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::{Shown, TcpProbe};
+use crate::probe::{CapturedHeader, TcpProbe};
 use crate::random::{Draws, Named, Purpose, Stream};
 use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
@@ -268,9 +268,9 @@ impl SendingEnd for AnySender {
         self.headers.take_any(label, &mut self.spare);
     }
 
-    fn captured_header(&self, label: Label) -> Shown {
+    fn captured_header(&self, label: Label) -> CapturedHeader {
         let header = self.headers.get(label);
-        header.map_or_else(Shown::default, |header| header.captured_header(label.ecn()))
+        header.map_or_else(CapturedHeader::default, |header| header.captured_header(label.ecn()))
     }
 
     #[inline(always)]
@@ -460,8 +460,8 @@ impl ReceivingEnd for AnyReceiver {
         self.headers.take(label).unwrap_or(&AckHeader::NONE)
     }
 
-    fn captured_header(&self, label: Label) -> Shown {
-        self.headers.get(label).map_or_else(Shown::default, AckHeader::captured_header)
+    fn captured_header(&self, label: Label) -> CapturedHeader {
+        self.headers.get(label).map_or_else(CapturedHeader::default, AckHeader::captured_header)
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@ use super::cc::CongestionControl;
 use super::{Arrival, Receiver, Sender, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::{Shown, TcpProbe};
+use crate::probe::{CapturedHeader, TcpProbe};
 
 /// Sending end: takes times and acknowledgements and returns packets to send.
 pub trait SendingEnd: Default {
@@ -131,8 +131,8 @@ pub trait SendingEnd: Default {
     fn drop_header(&mut self, _label: Label) {}
 
     /// Header of a data packet in flight, as captures show it.
-    fn captured_header(&self, _label: Label) -> Shown {
-        Shown::default()
+    fn captured_header(&self, _label: Label) -> CapturedHeader {
+        CapturedHeader::default()
     }
 
     /// Time at which the pacer allows the next packet, [`NEVER`] if none waits. Poll again then.
@@ -251,8 +251,8 @@ pub trait ReceivingEnd: Default {
     fn take_header(&mut self, label: Label) -> &Self::AckHeader;
 
     /// Header of an acknowledgement in flight, as captures show it.
-    fn captured_header(&self, _label: Label) -> Shown {
-        Shown::default()
+    fn captured_header(&self, _label: Label) -> CapturedHeader {
+        CapturedHeader::default()
     }
 
     /// See [`SendingEnd::prefetch`].

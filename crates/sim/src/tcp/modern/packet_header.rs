@@ -3,7 +3,7 @@
 use super::options::ModernTcp;
 use super::receiver::{Data, Ecn};
 use super::segment::{Ack, Cumulative, SackBlock, SackBlocks, Timestamps, Transmit};
-use crate::probe::Shown;
+use crate::probe::CapturedHeader;
 use tcpcast_link::Ecn as Codepoint;
 use tcpcast_wire::{CWR, ECE, FIN, Options, PSH};
 
@@ -157,16 +157,16 @@ impl DataHeader {
 
     /// Header as captures show it, with the ECN codepoint at the point of capture.
     #[must_use]
-    pub fn captured_header(&self, codepoint: Codepoint) -> Shown {
+    pub fn captured_header(&self, codepoint: Codepoint) -> CapturedHeader {
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-        Shown {
+        CapturedHeader {
             options: Options { timestamps: stamps(self.timestamps()), ..Options::default() },
             data: Some((self.start, self.len)),
             flags: flag(self.is_fin(), FIN)
                 | flag(self.has(Self::REDUCED), CWR)
                 | flag(self.has(Self::PUSHED), PSH),
             codepoint: codepoint as u8,
-            ..Shown::default()
+            ..CapturedHeader::default()
         }
     }
 }
@@ -282,16 +282,16 @@ impl AckHeader {
 
     /// Header as captures show it; sequence numbers start at 1.
     #[must_use]
-    pub fn captured_header(&self) -> Shown {
+    pub fn captured_header(&self) -> CapturedHeader {
         let timestamps = stamps(self.timestamps);
         let mut sacks = [(0, 0); SackBlocks::MAX_BLOCKS];
         let blocks = usize::from(self.blocks);
         sacks[..blocks].copy_from_slice(&self.sacks[..blocks]);
-        Shown {
+        CapturedHeader {
             options: Options { timestamps, sacks, blocks: self.blocks, ..Options::default() },
             ack: Some(self.ack),
             flags: if self.ece { ECE } else { 0 },
-            ..Shown::default()
+            ..CapturedHeader::default()
         }
     }
 }

@@ -44,7 +44,7 @@ fn numbers(sent: &[PacketOut]) -> Vec<(u32, bool)> {
 #[test]
 fn linux_tcp_send_fin_uses_last_unsent_packet() {
     let tcp = modern_tcp();
-    let mut sender = started(FileSize::of_full(12), &tcp);
+    let mut sender = started(FileSize::full(12), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let first = burst(&mut sender, 0, &tcp);
     assert!(numbers(&first).iter().all(|(_, fin)| !fin));
@@ -59,7 +59,7 @@ fn linux_tcp_send_fin_uses_last_unsent_packet() {
 #[test]
 fn fin_is_separate_if_all_data_was_already_sent() {
     let tcp = modern_tcp();
-    let mut sender = started(FileSize::of_full(2), &tcp);
+    let mut sender = started(FileSize::full(2), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     assert_eq!(numbers(&sent), [(1, false), (2, false), (0, true)]);
@@ -81,7 +81,7 @@ fn linux_tcp_init_wl_counts_first_duplicate_of_connection() {
     // the first of them repeats the window of the handshake.
     let stack = Stack { mss: 1448, ..Preset::LinuxRenoClassic.stack() };
     let tcp = ModernTcp { stack, ..modern_tcp() };
-    let mut sender = started(FileSize::of_full(3), &tcp);
+    let mut sender = started(FileSize::full(3), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     assert_eq!(numbers(&sent), [(1, false), (2, false), (3, false), (0, true)]);
@@ -99,14 +99,14 @@ fn linux_tcp_init_wl_counts_first_duplicate_of_connection() {
 #[test]
 fn persistent_connection_stays_open_after_file() {
     let tcp = ModernTcp { closes: false, ..modern_tcp() };
-    let mut sender = started(FileSize::of_full(2), &tcp);
+    let mut sender = started(FileSize::full(2), &tcp);
     assert_eq!(numbers(&burst(&mut sender, 0, &tcp)), [(1, false), (2, false)]);
 }
 
 #[test]
 fn finished_sender_has_no_timer() {
     let tcp = modern_tcp();
-    let mut sender = started(FileSize::of_full(1), &tcp);
+    let mut sender = started(FileSize::full(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     let (_, ack) = arrive(&mut receiver, &sent[0], &tcp);
@@ -119,7 +119,7 @@ fn finished_sender_has_no_timer() {
 #[test]
 fn rfc_8985_6_2_sack_of_fin_detects_lost_last_packet() {
     let tcp = modern_tcp();
-    let mut sender = started(FileSize::of_full(1), &tcp);
+    let mut sender = started(FileSize::full(1), &tcp);
     let mut receiver = PacketReceiver::start(&tcp);
     let sent = burst(&mut sender, 0, &tcp);
     let probe = sender.deadline();

@@ -1,4 +1,4 @@
-//! A hop of each source's own, such as an access router with one user.
+//! Per-source hops, such as access routers with one user.
 
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
@@ -8,46 +8,47 @@ use crate::network::access::AccessLink;
 use crate::probe::{FluidSums, HopCounters};
 use crate::random::{Named, Purpose, Stream};
 
-/// What becomes of a packet there.
+/// Outcome of a packet at a per-source hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Its last bit will have left at that time.
+pub enum HopOutcome {
+    /// The packet is transmitted; its last bit leaves at this time.
     Leaves(Nanos),
-    /// It is lost, at random or for want of room.
+    /// The packet is lost, at random or because the buffer is full.
     Lost {
-        /// When: on arrival, or behind the link when its last bit has left.
+        /// Time of the loss: on arrival, or behind the link when the last bit has left.
         at: Nanos,
-        /// At random.
+        /// Whether the loss is random.
         random: bool,
     },
 }
 
-/// The links of all sources at one stage; first in, first out.
+/// The first-in first-out links of all sources at one stage.
 ///
-/// A source's packets come in order, so when one leaves is known as soon as it comes; it may be
-/// offered ahead of its time, as long as those of its source are offered one after the other.
+/// The departure time of a packet is known on arrival. Packets may be enqueued ahead of time, as
+/// long as the packets of each source are enqueued in order.
 #[derive(Debug)]
-pub struct OwnHop {
-    /// For packets of `packet_bytes`.
+pub struct PerSourceHop {
+    /// Link properties, for packets of `packet_bytes`.
     link: AccessLink,
     packet_bytes: u32,
-    /// When each source's link is free; sources that have sent nothing may be left out.
+    /// Time at which the link of each source becomes free; sources that have not sent may be
+    /// missing.
     free: Vec<Nanos>,
     loss: Option<LinkLoss>,
     losses: Vec<LinkLosses>,
-    others: Option<Box<CrossTraffic>>,
+    cross: Option<Box<CrossTraffic>>,
     seed: u64,
     replication: u32,
     stage: u32,
 }
 
-/// Cross traffic at each source's hop.
+/// Cross traffic at the hop of each source.
 #[derive(Debug)]
 struct CrossTraffic {
     streams: Vec<(u32, CrossConfig)>,
     packet_ns: f64,
-    most: Option<u64>,
-    /// Drawn when the first packet comes: on the thread of its replication.
+    limit: Option<u64>,
+    /// Created at the first packet, on the thread of the replication.
     hop: Option<FluidHop>,
     sources: Vec<Fluid>,
 }
@@ -57,18 +58,19 @@ impl CrossTraffic {
         let streams: Vec<_> = run
             .cross_at(stage)
             .into_iter()
-            .map(|(place, stream)| (place, stream.clone()))
+            .map(|(index, stream)| (index, stream.clone()))
             .collect();
         let rate = hop.rate_bps.filter(|_| !streams.is_empty())?;
         let packet_ns = f64::from(run.packet_bytes) * 8e9 / rate as f64;
-        Some(Self { streams, packet_ns, most: hop.buffer, hop: None, sources: Vec::new() })
+        Some(Self { streams, packet_ns, limit: hop.buffer, hop: None, sources: Vec::new() })
     }
 
-    /// When a packet of `source` that comes at `at` will have left; `name` is of the streams drawn.
+    /// Departure time of a packet of `source` that arrives at `at`; `None` if it is lost. `name`
+    /// contains the seed, replication and stage of the random streams.
     fn offer(&mut self, source: u32, at: Nanos, name: (u64, u32, u32)) -> Option<Nanos> {
         let (seed, replication, stage) = name;
         let hop = self.hop.get_or_insert_with(|| {
-            FluidHop::named(&self.streams, self.packet_ns, self.most, seed, replication)
+            FluidHop::named(&self.streams, self.packet_ns, self.limit, seed, replication)
         });
         while self.sources.len() <= source as usize {
             let next = self.sources.len() as u32;
@@ -78,8 +80,8 @@ impl CrossTraffic {
     }
 }
 
-impl OwnHop {
-    /// The hop `hop` of a run, at place `stage` of all hops of its path.
+impl PerSourceHop {
+    /// Creates the hop `hop` of a run at index `stage` of its path.
     #[must_use]
     pub fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
         Self {
@@ -94,86 +96,86 @@ impl OwnHop {
             free: Vec::new(),
             loss: hop.loss,
             losses: Vec::new(),
-            others: CrossTraffic::new(hop, run, stage).map(Box::new),
+            cross: CrossTraffic::new(hop, run, stage).map(Box::new),
             seed: run.seed,
             replication,
             stage: stage as u32,
         }
     }
 
-    /// A packet of `source`, whose packets have `bytes`, comes at `at`.
+    /// Enqueues a packet of `bytes` of `source` at time `at`.
     pub fn offer(
         &mut self,
         source: u32,
         bytes: u32,
         at: Nanos,
         counters: &mut HopCounters,
-    ) -> Fate {
+    ) -> HopOutcome {
         counters.arrived += 1;
-        if self.others.is_some() {
-            return self.offer_among_cross_traffic(source, at, counters);
+        if self.cross.is_some() {
+            return self.offer_with_cross_traffic(source, at, counters);
         }
         let index = source as usize;
         if index >= self.free.len() {
             self.free.resize(index + 1, 0);
         }
         if self.loses(source, LossPlace::Before) {
-            return Fate::Lost { at, random: true };
+            return HopOutcome::Lost { at, random: true };
         }
         let free = &mut self.free[index];
         let link = &self.link;
         let usual = bytes == self.packet_bytes;
         let time = if usual { link.data_time } else { link.time_of(bytes) };
         if !link.has_room_for(time, at, *free) {
-            return Fate::Lost { at, random: false };
+            return HopOutcome::Lost { at, random: false };
         }
         *free = at.max(*free) + time;
         let leaves = *free;
-        self.carry(source, time, at, leaves, counters)
+        self.transmit(source, time, at, leaves, counters)
     }
 
-    /// A packet that comes at `at` takes the link for `time` and will have left at `leaves`.
-    fn carry(
+    /// Counts a packet that arrives at `at`, takes `time` on the link, and leaves at `leaves`.
+    fn transmit(
         &mut self,
         source: u32,
         time: Nanos,
         at: Nanos,
         leaves: Nanos,
         counters: &mut HopCounters,
-    ) -> Fate {
+    ) -> HopOutcome {
         counters.carried(time, leaves - at);
         if self.loses(source, LossPlace::Behind) {
-            return Fate::Lost { at: leaves, random: true };
+            return HopOutcome::Lost { at: leaves, random: true };
         }
-        Fate::Leaves(leaves)
+        HopOutcome::Leaves(leaves)
     }
 
     #[cold]
-    fn offer_among_cross_traffic(
+    fn offer_with_cross_traffic(
         &mut self,
         source: u32,
         at: Nanos,
         counters: &mut HopCounters,
-    ) -> Fate {
+    ) -> HopOutcome {
         if self.loses(source, LossPlace::Before) {
-            return Fate::Lost { at, random: true };
+            return HopOutcome::Lost { at, random: true };
         }
         let name = (self.seed, self.replication, self.stage);
-        let others = self.others.as_mut();
-        match others.and_then(|others| others.offer(source, at, name)) {
-            Some(leaves) => self.carry(source, self.link.data_time, at, leaves, counters),
-            None => Fate::Lost { at, random: false },
+        let cross = self.cross.as_mut();
+        match cross.and_then(|cross| cross.offer(source, at, name)) {
+            Some(leaves) => self.transmit(source, self.link.data_time, at, leaves, counters),
+            None => HopOutcome::Lost { at, random: false },
         }
     }
 
-    /// Tells the counters of the cross traffic.
-    pub fn settle(&self, counters: &mut HopCounters) {
-        let Some(hop) = self.others.as_ref().and_then(|others| others.hop.as_ref()) else { return };
+    /// Copies the statistics of the cross traffic to the counters.
+    pub fn report_cross_traffic(&self, counters: &mut HopCounters) {
+        let Some(hop) = self.cross.as_ref().and_then(|cross| cross.hop.as_ref()) else { return };
         for stream in hop.streams() {
             let lost = stream.load * hop.loss_ratio();
-            let of_stream = counters.cross.of(stream.place);
-            of_stream.rates = stream.rates;
-            of_stream.fluid = FluidSums { series: 1, load: stream.load, lost };
+            let counters = counters.cross.stream_mut(stream.index);
+            counters.rates = stream.rates;
+            counters.fluid = FluidSums { series: 1, load: stream.load, lost };
         }
     }
 
@@ -198,25 +200,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_source_waits_for_itself_alone() {
-        let mut own = OwnHop {
+    fn packets_wait_only_for_packets_of_the_same_source() {
+        let mut hop = PerSourceHop {
             link: AccessLink { data_time: 1000, ack_time: 27, delay: 0, limit: 2, rate_bps: None },
             packet_bytes: 1500,
             free: Vec::new(),
             loss: None,
             losses: Vec::new(),
-            others: None,
+            cross: None,
             seed: 1,
             replication: 0,
             stage: 0,
         };
         let mut counters = HopCounters::default();
-        let mut offer = |source, at| own.offer(source, 1500, at, &mut counters);
-        assert_eq!(offer(3, 0), Fate::Leaves(1000));
-        assert_eq!(offer(3, 0), Fate::Leaves(2000));
-        assert_eq!(offer(1, 500), Fate::Leaves(1500));
-        assert_eq!(offer(3, 999), Fate::Lost { at: 999, random: false });
-        assert_eq!(offer(3, 1000), Fate::Leaves(3000));
+        let mut offer = |source, at| hop.offer(source, 1500, at, &mut counters);
+        assert_eq!(offer(3, 0), HopOutcome::Leaves(1000));
+        assert_eq!(offer(3, 0), HopOutcome::Leaves(2000));
+        assert_eq!(offer(1, 500), HopOutcome::Leaves(1500));
+        assert_eq!(offer(3, 999), HopOutcome::Lost { at: 999, random: false });
+        assert_eq!(offer(3, 1000), HopOutcome::Leaves(3000));
         assert_eq!((counters.arrived, counters.busy(), counters.held()), (5, 4000, 6000));
         assert_eq!(counters.longest(), 2);
     }

@@ -1,28 +1,28 @@
-//! Timers in the order in which they expire. Most are a retransmission timeout away, less than a
-//! wheel is long; ends of OFF times mostly are farther away.
+//! Timers in the order of expiry. Most timers are retransmission timeouts, which fit into the
+//! wheel; most ends of OFF times are more distant.
 
 use super::heads::LAST;
 use super::wheel::Wheel;
 use crate::clock::Nanos;
 
-/// What a timer is for. At equal times the order is this one, then that of the sources.
+/// Kind of a timer. At equal times, timers are ordered by kind, then by source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
-    /// A receiver's delayed acknowledgement.
+    /// Delayed acknowledgement of a receiver.
     DelayedAck,
-    /// A sender's retransmission timer.
+    /// Retransmission timer of a sender.
     Retransmission,
-    /// The end of an OFF time.
+    /// End of an OFF time.
     Start,
-    /// The beginning of a transfer of a class; this one is a class's, not a source's.
+    /// Start of a transfer; belongs to a class, not to a source.
     Transfer,
-    /// A step of a class whose OFF times end together; this one, too, is a class's.
+    /// Step of a scaled population; belongs to a class, not to a source.
     Population,
-    /// The next packet that a sender paces.
+    /// Next packet of a paced sender.
     Pacing,
 }
 
-/// By their numbers; a power of two of them, so that a remainder is a mask.
+/// Timers by their number. The length is a power of two, so that the remainder is a mask.
 const TIMERS: [Timer; 8] = [
     Timer::DelayedAck,
     Timer::Retransmission,
@@ -34,7 +34,7 @@ const TIMERS: [Timer; 8] = [
     Timer::Pacing,
 ];
 
-/// Timers that are set.
+/// Pending timers.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers(Wheel);
 
@@ -43,12 +43,12 @@ impl Timers {
         Self(Wheel::new())
     }
 
-    /// Sets one.
+    /// Sets a timer.
     pub(crate) fn set(&mut self, timer: Timer, source: u32, time: Nanos) {
         self.0.add(time, (timer as u64) << u32::BITS | u64::from(source));
     }
 
-    /// Takes the first, and says when the next one expires, [`LAST`] if there is none.
+    /// Takes the first timer. Also returns the expiry of the next one; [`LAST`] if there is none.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> (Timer, u32, Nanos) {
         let (_, first) = self.0.take().expect("the first was seen");
@@ -58,6 +58,6 @@ impl Timers {
 }
 
 #[inline(always)]
-fn timer_of(what: u64) -> Timer {
-    TIMERS[(what >> u32::BITS) as usize % TIMERS.len()]
+fn timer_of(key: u64) -> Timer {
+    TIMERS[(key >> u32::BITS) as usize % TIMERS.len()]
 }

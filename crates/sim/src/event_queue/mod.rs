@@ -1,48 +1,49 @@
-//! What happens next: the pending events in their total order.
+//! Event queue: pending events in a total order.
 //!
-//! Almost every event of a network of fixed delays is scheduled at "now plus a constant". Events
-//! with the same constant come due in the order in which they were scheduled, so each constant
-//! gets a *delay line*, a plain first-in first-out queue, and the next event of all is the
-//! earliest of the lines' heads. That costs a few instructions where a heap
-//! of everything pending costs a few hundred. What would not come due in order on its line goes
-//! to a heap of stragglers, so the order never depends on the assumption.
+//! Almost every event of a network with fixed delays is scheduled at "now plus a constant". Events
+//! with the same constant occur in the order of scheduling, so each constant has a *delay line*, a
+//! plain first-in first-out queue, and the next event is the earliest head of the lines. This takes
+//! a few instructions, compared with a few hundred for a heap of all events. Events that would be
+//! out of order on their line are stored in a heap of stragglers, so the order does not depend on
+//! the assumption.
 //!
-//! The order is total: by time, at equal times by line (as [`Place`] lists them, then by class),
-//! within a line by the order of scheduling; stragglers follow the lines. Timers come last, so
-//! that an acknowledgement that arrives just when a timer expires is heard first.
+//! Events are ordered by time; at equal times by line (in the order of [`Place`], then by class);
+//! and within a line by the order of scheduling. Stragglers follow the lines. Timers are last, so
+//! an acknowledgement that arrives exactly when a timer expires is processed first.
 
+mod delay_line;
 mod heads;
-mod line;
 mod timers;
 pub mod wheel;
 
 use crate::clock::Nanos;
 use crate::packet::Packet;
+pub(crate) use delay_line::DelayLine;
 pub(crate) use heads::{Heads, LAST};
-pub(crate) use line::DelayLine;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 pub use timers::Timer;
 use timers::Timers;
 
-/// Where a packet is when its event comes due.
+/// Place of a packet at its event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// An acknowledgement that had to wait reaches its sender.
+    /// An acknowledgement that waited reaches its sender.
     Sender,
-    /// A data packet has reached its receiver, and what it answers the return bottleneck.
+    /// A data packet has reached its receiver, and the response the return bottleneck.
     Return,
-    /// The same, for the first packet that waits behind another of its source on the egress link.
+    /// As `Return`, for the first packet that waits behind another of its source on the egress
+    /// link.
     ReturnSecond,
-    /// The same, for a packet whose predecessor there has just gone.
+    /// As `Return`, for a packet whose predecessor has just left the egress link.
     ReturnQueued,
-    /// A data packet reaches the bottleneck after another of its source.
+    /// A data packet reaches the first shared hop behind another of its source.
     BottleneckQueued,
-    /// A data packet reaches the bottleneck from a source that is farther away than others.
+    /// A data packet reaches the first shared hop.
     Bottleneck,
 }
 
-/// All places, in their order.
+/// All places in order.
 const PLACES: [Place; 6] = [
     Place::Sender,
     Place::Return,
@@ -52,16 +53,16 @@ const PLACES: [Place; 6] = [
     Place::Bottleneck,
 ];
 
-/// The next event.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A packet is somewhere.
+    /// A packet at a place.
     Packet(Place, Packet),
-    /// A timer of a source may have expired.
+    /// A timer of a source or class.
     Timer(Timer, u32),
 }
 
-/// A straggler: time, line, order of scheduling, packet.
+/// A packet scheduled out of order on its line; the key is time, line, order of scheduling.
 #[derive(Debug)]
 struct Straggler {
     key: (Nanos, u32, u64),
@@ -87,10 +88,10 @@ impl Ord for Straggler {
 
 /// The pending events of one run.
 #[derive(Debug)]
-pub struct Agenda {
+pub struct EventQueue {
     classes: usize,
     lines: Vec<DelayLine>,
-    /// What the packets of each line are about to do, and their class.
+    /// Place and class of each line.
     places: Vec<(Place, u16)>,
     stragglers: BinaryHeap<Reverse<Straggler>>,
     scheduled: u64,
@@ -100,8 +101,8 @@ pub struct Agenda {
     now: Nanos,
 }
 
-impl Agenda {
-    /// An empty agenda for `classes` classes of sources.
+impl EventQueue {
+    /// Creates an empty queue for `classes` classes of sources.
     #[must_use]
     pub fn new(classes: usize) -> Self {
         let lines = PLACES.len() * classes;
@@ -120,17 +121,17 @@ impl Agenda {
         }
     }
 
-    /// Schedules a packet of class `class`.
+    /// Schedules the event of a packet of class `class`.
     #[inline(always)]
-    pub fn packet(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
-        if !self.packet_in_order(place, class, time, packet) {
-            self.straggler(place as usize * self.classes + class, time, packet);
+    pub fn schedule(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
+        if !self.schedule_in_order(place, class, time, packet) {
+            self.push_straggler(place as usize * self.classes + class, time, packet);
         }
     }
 
-    /// Schedules a packet if that keeps its line in order; says whether it did.
+    /// Schedules a packet if this keeps its line in order; returns whether it did.
     #[inline(always)]
-    pub fn packet_in_order(
+    pub fn schedule_in_order(
         &mut self,
         place: Place,
         class: usize,
@@ -138,19 +139,19 @@ impl Agenda {
         packet: Packet,
     ) -> bool {
         self.check_order(time);
-        let at = place as usize * self.classes + class;
-        let line = &mut self.lines[at];
-        let goes = line.push(time, packet);
-        if goes && line.len() == 1 {
-            self.heads.set(at, time);
+        let index = place as usize * self.classes + class;
+        let line = &mut self.lines[index];
+        let is_in_order = line.push(time, packet);
+        if is_in_order && line.len() == 1 {
+            self.heads.set(index, time);
         }
-        goes
+        is_in_order
     }
 
-    /// Schedules a packet that may come due a little before others on its line.
+    /// Schedules a packet that may precede a few others on its line.
     #[inline(always)]
-    pub fn packet_among(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
-        if !self.packet_in_order(place, class, time, packet) {
+    pub fn schedule_sorted(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
+        if !self.schedule_in_order(place, class, time, packet) {
             self.insert(place as usize * self.classes + class, time, packet);
         }
     }
@@ -160,68 +161,68 @@ impl Agenda {
         match self.lines[line].insert(time, packet) {
             Some(0) => self.heads.set(line, time),
             Some(_) => {}
-            None => self.straggler(line, time, packet),
+            None => self.push_straggler(line, time, packet),
         }
     }
 
     #[cold]
-    fn straggler(&mut self, line: usize, time: Nanos, packet: Packet) {
+    fn push_straggler(&mut self, line: usize, time: Nanos, packet: Packet) {
         self.scheduled += 1;
         let key = (time, line as u32, self.scheduled);
         self.stragglers.push(Reverse(Straggler { key, packet }));
         let queue = self.lines.len();
-        self.heads.set(queue, time.min(self.heads.of(queue)));
+        self.heads.set(queue, time.min(self.heads.time(queue)));
     }
 
-    /// Sets a timer of a source, or of a class.
-    pub fn timer(&mut self, timer: Timer, source: u32, time: Nanos) {
+    /// Sets a timer of a source or class.
+    pub fn set_timer(&mut self, timer: Timer, source: u32, time: Nanos) {
         self.check_order(time);
         let time = time.min(LAST);
         self.timers.set(timer, source, time);
         let queue = self.lines.len() + 1;
-        self.heads.set(queue, time.min(self.heads.of(queue)));
+        self.heads.set(queue, time.min(self.heads.time(queue)));
     }
 
-    /// The queue that holds the next event and when it is due, `heads::LAST` if there is none.
+    /// Queue and time of the next event; time `heads::LAST` if there is none.
     #[inline(always)]
     #[must_use]
     pub fn next(&self) -> (usize, Nanos) {
         self.heads.first()
     }
 
-    /// When the first packet of a class comes to a place, `heads::LAST` if none is on its way.
+    /// Time of the first packet of a class at a place; `heads::LAST` if there is none.
     #[inline(always)]
     #[must_use]
-    pub fn comes(&self, place: Place, class: usize) -> Nanos {
-        self.heads.of(place as usize * self.classes + class)
+    pub fn next_arrival(&self, place: Place, class: usize) -> Nanos {
+        self.heads.time(place as usize * self.classes + class)
     }
 
-    /// What the packets of a queue are about to do, and their class; `None` if it is one of the heaps.
+    /// Place and class of the packets of a queue; `None` for the stragglers and timers.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, queue: usize) -> Option<(Place, u16)> {
         self.places.get(queue).copied()
     }
 
-    /// The packets of a queue in the order in which they come; it has a place.
-    pub fn coming(&self, queue: usize) -> impl Iterator<Item = &Packet> {
+    /// Packets of a delay line in order.
+    pub fn packets(&self, queue: usize) -> impl Iterator<Item = &Packet> {
         self.lines[queue].packets()
     }
 
-    /// Takes the packet that [`Agenda::next`] has just told of; its queue has a place.
+    /// Takes the packet that [`EventQueue::next`] has just returned, from a delay line.
     #[inline(always)]
     pub fn take(&mut self, queue: usize, due: Nanos) -> Packet {
-        self.go_to(due);
+        self.advance_to(due);
         let line = &mut self.lines[queue];
         let packet = line.take();
         self.heads.set(queue, line.first().unwrap_or(LAST));
         packet
     }
 
-    /// Takes the event that [`Agenda::next`] has just told of; its queue has no place.
+    /// Takes the event that [`EventQueue::next`] has just returned, from the stragglers or timers.
     #[inline(always)]
     pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Event {
-        self.go_to(due);
+        self.advance_to(due);
         let (event, next) = if queue == self.lines.len() {
             let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
             let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
@@ -234,7 +235,7 @@ impl Agenda {
         event
     }
 
-    /// Time never goes back: checked where debug assertions are on.
+    /// Checks in debug builds that `time` is not in the past.
     #[inline(always)]
     fn check_order(&self, _time: Nanos) {
         #[cfg(debug_assertions)]
@@ -242,7 +243,7 @@ impl Agenda {
     }
 
     #[inline(always)]
-    fn go_to(&mut self, _time: Nanos) {
+    fn advance_to(&mut self, _time: Nanos) {
         self.check_order(_time);
         #[cfg(debug_assertions)]
         {
@@ -250,11 +251,11 @@ impl Agenda {
         }
     }
 
-    /// Packets pending, by whether the test holds for them.
+    /// Number of pending packets for which `test` returns true.
     pub fn count(&self, test: impl Fn(&Packet) -> bool) -> u64 {
         let on_lines = self.lines.iter().flat_map(DelayLine::packets).filter(|p| test(p)).count();
-        let astray = self.stragglers.iter().filter(|s| test(&s.0.packet)).count();
-        (on_lines + astray) as u64
+        let stragglers = self.stragglers.iter().filter(|s| test(&s.0.packet)).count();
+        (on_lines + stragglers) as u64
     }
 }
 
@@ -269,57 +270,57 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is scheduled comes out by time, then line, then order of scheduling.
+        /// Events are taken by time, then by line, then in the order of scheduling.
         #[test]
-        fn the_order_is_total(
+        fn events_are_taken_in_order_of_time(
             events in prop::collection::vec((0_u64..50, 0..PLACES.len(), 0_usize..3), 1..200),
         ) {
-            let mut agenda = Agenda::new(3);
+            let mut event_queue = EventQueue::new(3);
             let mut expected = Vec::new();
             for (number, (time, place, class)) in events.into_iter().enumerate() {
-                agenda.packet(PLACES[place], class, time, packet(number as u32));
+                event_queue.schedule(PLACES[place], class, time, packet(number as u32));
                 expected.push((time, place * 3 + class, number as u32));
             }
             expected.sort_unstable();
             let mut last = 0;
-            let mut found = Vec::new();
+            let mut taken = Vec::new();
             loop {
-                let (queue, due) = agenda.next();
+                let (queue, due) = event_queue.next();
                 if due == LAST {
                     break;
                 }
                 prop_assert!(due >= last);
                 last = due;
-                let event = match agenda.place(queue) {
-                    Some((place, _)) => Event::Packet(place, agenda.take(queue, due)),
-                    None => agenda.take_from_heap(queue, due),
+                let event = match event_queue.place(queue) {
+                    Some((place, _)) => Event::Packet(place, event_queue.take(queue, due)),
+                    None => event_queue.take_from_heap(queue, due),
                 };
                 if let Event::Packet(place, packet) = event {
-                    found.push((last, place, packet.number()));
+                    taken.push((last, place, packet.number()));
                 }
             }
-            // Stragglers come after the lines at equal times, so the order within one time may
-            // differ from the plain sort only by that; times and contents may not.
-            prop_assert_eq!(found.len(), expected.len());
-            let times: Vec<_> = found.iter().map(|f| f.0).collect();
+            // Compares times only: stragglers follow the lines at equal times, so the order within
+            // one time may differ from the plain sort.
+            prop_assert_eq!(taken.len(), expected.len());
+            let times: Vec<_> = taken.iter().map(|f| f.0).collect();
             let wanted: Vec<_> = expected.iter().map(|e| e.0).collect();
             prop_assert_eq!(times, wanted);
         }
     }
 
     #[test]
-    fn at_equal_times_acks_come_before_data_and_timers_last() {
-        let mut agenda = Agenda::new(1);
-        agenda.timer(Timer::Pacing, 1, 10);
-        agenda.timer(Timer::Retransmission, 4, 10);
-        agenda.timer(Timer::DelayedAck, 5, 10);
-        agenda.packet(Place::Bottleneck, 0, 10, packet(1));
-        agenda.packet(Place::Sender, 0, 10, packet(2));
+    fn acks_precede_data_and_timers_at_equal_times() {
+        let mut event_queue = EventQueue::new(1);
+        event_queue.set_timer(Timer::Pacing, 1, 10);
+        event_queue.set_timer(Timer::Retransmission, 4, 10);
+        event_queue.set_timer(Timer::DelayedAck, 5, 10);
+        event_queue.schedule(Place::Bottleneck, 0, 10, packet(1));
+        event_queue.schedule(Place::Sender, 0, 10, packet(2));
         let mut take = || {
-            let (queue, due) = agenda.next();
-            match agenda.place(queue) {
-                Some((place, _)) => Event::Packet(place, agenda.take(queue, due)),
-                None => agenda.take_from_heap(queue, due),
+            let (queue, due) = event_queue.next();
+            match event_queue.place(queue) {
+                Some((place, _)) => Event::Packet(place, event_queue.take(queue, due)),
+                None => event_queue.take_from_heap(queue, due),
             }
         };
         assert_eq!(take(), Event::Packet(Place::Sender, packet(2)));
@@ -327,6 +328,6 @@ mod tests {
         assert_eq!(take(), Event::Timer(Timer::DelayedAck, 5));
         assert_eq!(take(), Event::Timer(Timer::Retransmission, 4));
         assert_eq!(take(), Event::Timer(Timer::Pacing, 1));
-        assert_eq!(agenda.next().1, LAST);
+        assert_eq!(event_queue.next().1, LAST);
     }
 }

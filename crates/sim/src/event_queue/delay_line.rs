@@ -1,18 +1,18 @@
-//! Packets that come due in the order in which they are scheduled.
+//! Queue of packets whose events occur in the order of scheduling.
 
 use crate::clock::Nanos;
 use crate::packet::Packet;
 use tcpcast_link::ring::Ring;
 
-/// Most packets that one is put in front of; a heap is faster beyond.
-const REACH: usize = 16;
+/// Maximum number of packets that an inserted packet may precede; beyond that a heap is faster.
+const MAX_OVERTAKEN: usize = 16;
 
-/// A delay line: what is scheduled at "now plus a constant".
+/// A delay line: packets that are scheduled at "now plus a constant".
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DelayLine {
     pending: Ring<Pending>,
-    /// When the one scheduled last is due. It is not in the past while it is pending, and
-    /// nothing is scheduled in the past, so it need not be forgotten when the line is empty.
+    /// Latest scheduled time. Remains valid when the line is empty, because nothing is scheduled in
+    /// the past.
     last: Nanos,
 }
 
@@ -23,7 +23,7 @@ struct Pending {
 }
 
 impl DelayLine {
-    /// Appends a packet if that keeps the line in order; says whether it did.
+    /// Appends a packet if this keeps the line in order; returns whether it did.
     #[inline(always)]
     pub(crate) fn push(&mut self, time: Nanos, packet: Packet) -> bool {
         if time < self.last {
@@ -34,34 +34,35 @@ impl DelayLine {
         true
     }
 
-    /// Inserts a packet in front of those that come due later; returns how many come due no later, or `None` if
-    /// more than [`REACH`] come due later.
+    /// Inserts a packet before all later ones. Returns its position, or `None` if more than
+    /// [`MAX_OVERTAKEN`] packets are later.
     pub(crate) fn insert(&mut self, time: Nanos, packet: Packet) -> Option<usize> {
-        let place =
-            self.pending.insert(Pending { time, packet }, REACH, |next| next.time > time)?;
+        let position = self
+            .pending
+            .insert(Pending { time, packet }, MAX_OVERTAKEN, |next| next.time > time)?;
         self.last = self.last.max(time);
-        Some(place)
+        Some(position)
     }
 
-    /// How many packets are on it.
+    /// Number of packets.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// When the first comes due.
+    /// Time of the first packet.
     #[inline(always)]
     pub(crate) fn first(&self) -> Option<Nanos> {
         self.pending.first().map(|pending| pending.time)
     }
 
-    /// Takes the first; there must be one.
+    /// Takes the first packet; the line must not be empty.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> Packet {
         self.pending.take().packet
     }
 
-    /// All of them in their order.
+    /// All packets in order.
     pub(crate) fn packets(&self) -> impl Iterator<Item = &Packet> {
         self.pending.iter().map(|pending| &pending.packet)
     }
@@ -79,17 +80,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn insertion_keeps_the_order_of_time_and_then_of_arrival(
+        fn insert_orders_by_time_and_then_by_arrival(
             times in prop::collection::vec(0_u64..40, 1..80),
         ) {
             let mut line = DelayLine::default();
             let mut sorted: Vec<(Nanos, u32)> = Vec::new();
             for (number, time) in (0..).zip(times) {
-                let place = sorted.partition_point(|(due, _)| *due <= time);
-                let reached = sorted.len() - place <= REACH;
-                prop_assert_eq!(line.insert(time, packet(number)), reached.then_some(place));
+                let position = sorted.partition_point(|(due, _)| *due <= time);
+                let reached = sorted.len() - position <= MAX_OVERTAKEN;
+                prop_assert_eq!(line.insert(time, packet(number)), reached.then_some(position));
                 if reached {
-                    sorted.insert(place, (time, number));
+                    sorted.insert(position, (time, number));
                 }
                 prop_assert_eq!(line.first(), sorted.first().map(|(due, _)| *due));
                 prop_assert!(line.packets().map(Packet::number).eq(sorted.iter().map(|each| each.1)));
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_later_than_all_is_in_order_after_an_insertion() {
+    fn push_after_insert_accepts_packets_later_than_all() {
         let mut line = DelayLine::default();
         assert!(line.push(10, packet(1)));
         assert_eq!(line.insert(5, packet(2)), Some(0));

@@ -1,80 +1,80 @@
-//! Which of several queues has the earliest head.
+//! Selection of the queue with the earliest head.
 
 use crate::clock::Nanos;
 
-/// The times of the heads of some queues.
+/// Times of the heads of several queues.
 ///
-/// Up to eight are simply compared, which takes no branch and nothing to keep in order; more are
-/// kept in a tournament. At equal times the queue with the lower number is first. The queues from
-/// [`BUSY`] on are expected to change seldom.
+/// Up to eight queues are compared directly, without branches or ordering. More queues use a
+/// tournament tree. At equal times the queue with the lower index comes first. Queues with an index
+/// of [`BUSY`] or more are expected to change rarely.
 #[derive(Clone, Debug)]
 pub struct Heads {
-    /// Time and queue in one number, so that the least is the first.
-    few: [u64; FEW],
-    /// The least of those that change seldom.
-    seldom: u64,
-    many: Option<Tournament>,
+    /// Time and queue index packed into one number, so that the minimum is the first.
+    keys: [u64; FEW],
+    /// Minimum of the keys that change rarely.
+    min_rare: u64,
+    tournament: Option<Tournament>,
 }
 
 const FEW: usize = 8;
 const QUEUE_BITS: u32 = FEW.ilog2();
 const BUSY: usize = 5;
 
-/// Times are below this, 73 years; what comes later is never.
+/// Upper limit of times, 73 years; also the time of an empty queue.
 pub const LAST: Nanos = u64::MAX >> QUEUE_BITS;
 
 impl Heads {
-    /// So many queues, all empty.
+    /// Creates the heads of `queues` empty queues.
     #[must_use]
     pub fn new(queues: usize) -> Self {
-        let many = (queues > FEW).then(|| Tournament::new(queues));
-        Self { few: [u64::MAX; FEW], seldom: u64::MAX, many }
+        let tournament = (queues > FEW).then(|| Tournament::new(queues));
+        Self { keys: [u64::MAX; FEW], min_rare: u64::MAX, tournament }
     }
 
-    /// The head of a queue is due at `time`, [`LAST`] if it is empty.
+    /// Sets the time of the head of a queue; [`LAST`] if the queue is empty.
     #[inline(always)]
     pub fn set(&mut self, queue: usize, time: Nanos) {
         debug_assert!(time <= LAST, "later than the last time");
-        match &mut self.many {
+        match &mut self.tournament {
             None => {
-                let at = queue % FEW;
-                self.few[at] = (time << QUEUE_BITS) | at as u64;
-                if at >= BUSY {
-                    self.seldom = least(&self.few[BUSY..]);
+                let index = queue % FEW;
+                self.keys[index] = (time << QUEUE_BITS) | index as u64;
+                if index >= BUSY {
+                    self.min_rare = min(&self.keys[BUSY..]);
                 }
             }
             Some(tournament) => tournament.set(queue, time),
         }
     }
 
-    /// The earliest head: its queue and when it is due, [`LAST`] if all are empty.
+    /// Queue and time of the earliest head; [`LAST`] if all queues are empty.
     #[inline(always)]
     #[must_use]
     pub fn first(&self) -> (usize, Nanos) {
-        if let Some(tournament) = &self.many {
+        if let Some(tournament) = &self.tournament {
             return tournament.first();
         }
-        let first = least(&self.few[..BUSY]).min(self.seldom);
+        let first = min(&self.keys[..BUSY]).min(self.min_rare);
         (first as usize % FEW, first >> QUEUE_BITS)
     }
 
-    /// When the head of a queue is due, [`LAST`] if it is empty.
+    /// Time of the head of a queue; [`LAST`] if the queue is empty.
     #[inline]
     #[must_use]
-    pub fn of(&self, queue: usize) -> Nanos {
-        match &self.many {
-            None => self.few[queue] >> QUEUE_BITS,
+    pub fn time(&self, queue: usize) -> Nanos {
+        match &self.tournament {
+            None => self.keys[queue] >> QUEUE_BITS,
             Some(tournament) => tournament.times[queue],
         }
     }
 }
 
 #[inline(always)]
-fn least(keys: &[u64]) -> u64 {
-    keys.iter().fold(u64::MAX, |least, key| least.min(*key))
+fn min(keys: &[u64]) -> u64 {
+    keys.iter().fold(u64::MAX, |min, key| min.min(*key))
 }
 
-/// A tournament of heads: each inner node names the winner below it.
+/// A tournament tree of heads: each inner node stores the winner of its subtree.
 #[derive(Clone, Debug)]
 struct Tournament {
     times: Vec<Nanos>,
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_is_the_least(
+        fn first_is_the_earliest_head(
             queues in 1_usize..40,
             sets in prop::collection::vec((0_usize..40, 0_u64..20), 1..100),
         ) {
@@ -130,10 +130,10 @@ mod tests {
             for (queue, time) in sets {
                 heads.set(queue % queues, time);
                 times[queue % queues] = time;
-                let least = *times.iter().min().unwrap();
-                let first = times.iter().position(|t| *t == least).unwrap();
-                prop_assert_eq!(heads.first(), (first, least));
-                prop_assert_eq!(heads.of(queue % queues), time);
+                let min = *times.iter().min().unwrap();
+                let first = times.iter().position(|t| *t == min).unwrap();
+                prop_assert_eq!(heads.first(), (first, min));
+                prop_assert_eq!(heads.time(queue % queues), time);
             }
         }
     }

@@ -1,63 +1,63 @@
-//! Counters brought up to now, and the checks that every packet is accounted for.
+//! Flush of the counters, and conservation checks.
 
 use super::Simulation;
 use crate::balance::Unbalanced;
-use crate::network::{Lifetime, Network};
+use crate::network::{Network, PacketTotals};
 use crate::probe::{ClassCell, Probes};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
-    Simulation<S, Q, TAPS, HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
-    /// Brings the counters up to now and checks that every packet is accounted for, and that
+    /// Updates the counters to the current time. Checks that packets are conserved and that
     /// Little's law holds for the queue.
     ///
     /// # Errors
-    /// [`Unbalanced`] if not.
-    pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
-        self.settle_queue();
-        self.settle_flows();
-        self.settle_delivered();
+    /// [`Unbalanced`] if a check fails.
+    pub fn flush(&mut self) -> Result<&Probes, Unbalanced> {
+        self.flush_queue();
+        self.flush_flows();
+        self.flush_delivered();
         let network = &mut self.network;
-        // On a copy: a death before now may still be told.
+        // A copy, because earlier deaths may still be reported.
         network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
-        network.probes.close_course(network.now, true);
-        let in_flight = network.agenda.count(|packet| packet.kind().is_data())
+        network.probes.close_time_series(network.now, true);
+        let in_flight = network.events.count(|packet| packet.kind().is_data())
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
             + network.queue.waiting()
-            + network.tandem.in_flight();
-        let Lifetime { sent, received, dropped, .. } = network.lifetime;
+            + network.hops.in_flight();
+        let PacketTotals { sent, received, dropped, .. } = network.totals;
         if sent != received + dropped + in_flight {
             return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
         let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
-        let others = network.queue.others_waited(network.now);
-        let waited = network.lifetime.waited(network.now, waiting, ahead).wrapping_add(others);
+        let cross = network.queue.cross_waited(network.now);
+        let waited = network.totals.waited(network.now, waiting, ahead).wrapping_add(cross);
         let held = network.probes.occupancy.lifetime_integral();
         if held != waited {
             return Err(Unbalanced::Waiting { held, waited });
         }
-        if HOPS {
-            network.tandem.check_return(network.now, &network.probes)?;
+        if HAS_HOP {
+            network.hops.check_return(network.now, &network.probes)?;
         }
         Ok(&network.probes)
     }
 
-    pub(super) fn settle_queue(&mut self) {
-        let Network { queue, probes, tandem, now, .. } = &mut self.network;
-        queue.settle(*now, probes);
+    pub(super) fn flush_queue(&mut self) {
+        let Network { queue, probes, hops, now, .. } = &mut self.network;
+        queue.advance_to(*now, probes);
         probes.occupancy.held(queue.held(), *now);
-        probes.load.tell(queue.carried(*now));
-        if HOPS {
-            tandem.settle(*now, probes);
+        probes.load.set_total(queue.carried(*now));
+        if HAS_HOP {
+            hops.advance_to(*now, probes);
         }
     }
 
-    /// Tells the counters of endless flows, up to the time up to which senders have been asked.
-    pub(super) fn settle_flows(&mut self) {
+    /// Updates the counters of endless flows to the current time of the senders.
+    pub(super) fn flush_flows(&mut self) {
         if !self.paths.iter().any(|path| path.progress.is_endless()) {
             return;
         }
@@ -82,24 +82,24 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         }
     }
 
-    /// Tells what flows had delivered by times at which nothing arrived afterwards.
-    fn settle_delivered(&mut self) {
+    /// Records the deliveries of endless flows by times after their last arrival.
+    fn flush_delivered(&mut self) {
         let Network { probes, now, .. } = &mut self.network;
         if probes.delivered.is_idle() {
             return;
         }
         for (index, source) in self.sources.iter().enumerate() {
             let path = &self.paths[source.record.class()];
-            let begun = source.size != 0 && !source.sender.is_opening();
-            if path.progress.is_endless() && begun {
-                let told = now.saturating_sub(path.answer_to_event);
-                probes.close_delivered(told, &source.record, index);
+            let has_started = source.size != 0 && !source.sender.is_opening();
+            if path.progress.is_endless() && has_started {
+                let receiver_now = now.saturating_sub(path.answer_to_event);
+                probes.close_delivered(receiver_now, &source.record, index);
             }
         }
     }
 
-    /// From here on times in flight of endless flows count, and what is acknowledged.
-    pub(super) fn begin_flows(&mut self) {
+    /// Starts the counters of endless flows at the end of the warm-up.
+    pub(super) fn reset_flows(&mut self) {
         let now = self.network.now.saturating_sub(self.network.sender_lookahead);
         self.acked_before.fill(0);
         for source in &mut self.sources {
