@@ -40,7 +40,8 @@ pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
     let mut forward =
         direction(&config.queue, &constant, config.buffer, stream(Purpose::EarlyDrop));
     forward.loss = lossy(loss, Purpose::BottleneckLoss);
-    forward.jitter = config.jitter.as_ref().map(|jitter| distribution(jitter, stream(Purpose::Jitter)));
+    forward.jitter =
+        config.jitter.as_ref().map(|jitter| distribution(jitter, stream(Purpose::Jitter)));
     let early = stream(Purpose::ReturnEarlyDrop);
     // Where acks are only lost, they have the bottleneck's rate and room for any number.
     let own = config.return_link.as_ref().filter(|link| {

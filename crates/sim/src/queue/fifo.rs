@@ -5,11 +5,11 @@ use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::Stream;
 use tcpcast_link::queue::{
-    Admission, Departure, Departures, Leaving, LeavingBytes, Limits, Open, Reason,
+    Admission, AdmitAll, Departure, Departures, Leaving, LeavingBytes, Limits, Reason,
 };
 
 /// The drop-tail queue.
-pub type DropTail = Fifo<Open, Nanos>;
+pub type DropTail = Fifo<AdmitAll, Nanos>;
 
 /// Random early detection over a buffer that may also be full. It drops; where it is to mark, it is
 /// among the managed disciplines.
@@ -24,7 +24,7 @@ impl DropTail {
     /// unlimited.
     #[must_use]
     pub fn new(most: Option<u64>) -> Self {
-        Self(Departures::of_packets(most, Open))
+        Self(Departures::of_packets(most, AdmitAll))
     }
 }
 
@@ -84,7 +84,7 @@ impl<A: Admission, L: Leaving> QueueDiscipline for Fifo<A, L> {
 
     #[inline(always)]
     fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        self.0.settle(now, &mut Told(probe));
+        self.0.advance_to(now, &mut Told(probe));
     }
 
     fn restart(&mut self) {

@@ -162,7 +162,7 @@ impl QueueDiscipline for Managed {
     }
 
     fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
-        self.link.fetch_ahead(turns, tell);
+        self.link.prefetch_ahead(turns, tell);
     }
 
     #[inline]

@@ -130,7 +130,7 @@ impl<H: Overtaken> Headers<H> {
     /// A word of the first header that is kept, and of the place of the next one.
     #[inline(always)]
     pub(crate) fn fetch(&self) -> u64 {
-        let (first, next) = (self.kept.first(), self.kept.next_place());
+        let (first, next) = (self.kept.first(), self.kept.next_slot());
         first.map_or(0, H::fetch) ^ next.map_or(0, H::fetch)
     }
 
