@@ -18,7 +18,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{FixedPointConfig, Iterated, STEP_CELLS, StepRow};
+use tcpcast_fixed_point::{FixedPointConfig, FixedPointReplication, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, LogHistogram, Mark, OCTAVES,
     PIECES, RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
@@ -72,11 +72,11 @@ impl Simulation {
     fn fixed_point(
         _class: &Bound<'_, PyType>,
         config: Plain<RunConfig>,
-        asked: Plain<FixedPointConfig>,
+        spec: Plain<FixedPointConfig>,
         replications: u32,
     ) -> Self {
-        let (Plain(config), Plain(asked)) = (config, asked);
-        Self { runs: Runs::fixed_point(&config, &asked, replications), config }
+        let (Plain(config), Plain(spec)) = (config, spec);
+        Self { runs: Runs::fixed_point(&config, &spec, replications), config }
     }
 
     /// Advance all replications; "done", "interrupted", "out-of-time" or "crowded".
@@ -150,7 +150,7 @@ impl Simulation {
         &self,
         py: Python<'py>,
     ) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let cells = |run: &dyn Iterated| {
+        let cells = |run: &dyn FixedPointReplication| {
             let counters = &run.cross_probes().counters;
             let (rows, width) = (counters.rows(), counters.width());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
@@ -160,7 +160,7 @@ impl Simulation {
 
     /// What each step of each fixed point found, `[rows, cells]` with the cells of `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
-        let cells = |run: &dyn Iterated| {
+        let cells = |run: &dyn FixedPointReplication| {
             let rows = run.rows();
             let cells: Vec<f64> = rows.iter().flat_map(StepRow::cells).collect();
             PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])

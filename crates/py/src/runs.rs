@@ -1,13 +1,13 @@
 //! The replications of one run, of whichever engine.
 
-use tcpcast_fixed_point::{FixedPointConfig, Iterated};
+use tcpcast_fixed_point::{FixedPointConfig, FixedPointReplication};
 use tcpcast_sim::probe::{Capture, Probes};
 use tcpcast_sim::{Control, Goal, Replication, Replications, RunConfig, Stop, Unbalanced};
 
 /// Replications of the packet engine, or of a fixed point.
 pub(crate) enum Runs {
     Packet(Replications),
-    FixedPoint(Replications<dyn Iterated>),
+    FixedPoint(Replications<dyn FixedPointReplication>),
 }
 
 impl Runs {
@@ -15,8 +15,8 @@ impl Runs {
         Self::Packet(Replications::new(config, count))
     }
 
-    pub(crate) fn fixed_point(config: &RunConfig, asked: &FixedPointConfig, count: u32) -> Self {
-        Self::FixedPoint(tcpcast_fixed_point::replications(config, asked, count))
+    pub(crate) fn fixed_point(config: &RunConfig, spec: &FixedPointConfig, count: u32) -> Self {
+        Self::FixedPoint(tcpcast_fixed_point::replications(config, spec, count))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -44,12 +44,12 @@ impl Runs {
     pub(crate) fn runs(&self) -> Vec<&dyn Replication> {
         match self {
             Self::Packet(runs) => runs.runs().collect(),
-            Self::FixedPoint(runs) => runs.runs().map(Iterated::replication).collect(),
+            Self::FixedPoint(runs) => runs.runs().map(FixedPointReplication::replication).collect(),
         }
     }
 
     /// Likewise where they are of a fixed point; none of another run.
-    pub(crate) fn fixed_points(&self) -> Vec<&dyn Iterated> {
+    pub(crate) fn fixed_points(&self) -> Vec<&dyn FixedPointReplication> {
         match self {
             Self::Packet(_) => Vec::new(),
             Self::FixedPoint(runs) => runs.runs().collect(),
