@@ -188,7 +188,7 @@ def test_what_is_no_plain_data_is_refused(value: object) -> None:
 def test_a_choice_is_one_of_them() -> None:
     wrong: Any = configuration(scenario("red"), 10.0)
     wrong["queue"] |= {"fair": {}}
-    assert "queue: a choice has one key, not 2" in refused(wrong)
+    assert "queue: a choice must have one key, not 2" in refused(wrong)
 
 
 def test_a_fixed_point_is_asked_with_the_keys_that_are_known() -> None:

@@ -1,4 +1,4 @@
-//! The replications of one run, of whichever engine.
+//! Replications of one run of the packet engine or of a fixed point.
 
 use tcpcast_fixed_point::{FixedPointConfig, FixedPointReplication};
 use tcpcast_sim::probe::{Capture, Probes};
@@ -40,7 +40,7 @@ impl Runs {
         }
     }
 
-    /// The replications that are set up.
+    /// All created replications.
     pub(crate) fn runs(&self) -> Vec<&dyn Replication> {
         match self {
             Self::Packet(runs) => runs.runs().collect(),
@@ -48,7 +48,7 @@ impl Runs {
         }
     }
 
-    /// Likewise where they are of a fixed point; none of another run.
+    /// All created replications of a fixed point; empty for the packet engine.
     pub(crate) fn fixed_points(&self) -> Vec<&dyn FixedPointReplication> {
         match self {
             Self::Packet(_) => Vec::new(),
