@@ -20,7 +20,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Whether cross flows pass per-source hops before the shared router. In schemes 0 and 1, the
     /// times between packets are measured behind these hops.
     pub(super) fn has_entry_hops(&self) -> bool {
-        self.scheme == Scheme::Windows && !self.hops_before.is_empty()
+        self.scheme == Scheme::Windows && !self.pre_hops.is_empty()
     }
 
     /// Starts a file.
@@ -48,7 +48,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn open_window(&mut self, index: usize) {
         let now = self.now;
         let flow = &mut self.cross[index];
-        let up = self.paths[flow.record.class()].upstream_delay;
+        let up = self.paths[flow.record.class()].up_delay;
         match self.tcp.idle_restart {
             _ if !flow.connected => flow.window.open(&self.tcp),
             IdleRestart::After(longest) if now - flow.last_ack > longest => {
@@ -80,7 +80,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn schedule(&mut self, id: u32, due: Nanos) {
         let index = self.cross_index(id);
         self.cross[index].due = due;
-        let event = if self.has_entry_hops() { Event::CrossEntry } else { Event::Arrival };
+        let event = if self.has_entry_hops() { Event::Entry } else { Event::Arrival };
         self.events.push(due, event, id);
     }
 
@@ -185,7 +185,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let min_gap = self.paths[flow.record.class()].before.slowest();
         let number = flow.window.arrives(now, min_gap);
         self.cross_sends(id, number);
-        if self.hops_before.is_empty() {
+        if self.pre_hops.is_empty() {
             self.window_enters_router(id, number);
         } else {
             self.cross_enters_hops(id, number);
@@ -195,10 +195,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn cross_enters_hops(&mut self, id: u32, number: u32) {
         let index = self.cross_index(id);
-        let Self { cross, probes, hops_before, events, now, loss_delay, local_loss_delay, .. } =
-            self;
+        let Self { cross, probes, pre_hops, events, now, loss_delay, resend_delay, .. } = self;
         let flow = &mut cross[index];
-        match hops_before.pass(*now, &packet(id, number), &flow.record, &mut probes.cross) {
+        match pre_hops.pass(*now, &packet(id, number), &flow.record, &mut probes.cross) {
             Ok(arrives) => {
                 flow.arriving.push_back((arrives, number));
                 if flow.arriving.len() == 1 {
@@ -206,9 +205,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
                 }
             }
             Err(lost) => {
-                let feedback_at = lost + if lost <= *now { *local_loss_delay } else { *loss_delay };
-                flow.feedback.add(feedback_at, number);
-                events.push(feedback_at, Event::LossFeedback, id);
+                let due = lost + if lost <= *now { *resend_delay } else { *loss_delay };
+                flow.feedback.add(due, number);
+                events.push(due, Event::LossFeedback, id);
             }
         }
     }
@@ -248,10 +247,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// the sender plus the upstream delay, or `None` if the packet is lost.
     fn pass_to_destination(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
         let index = self.cross_index(packet.source());
-        let Self { cross, probes, hops_after, paths, events, loss_delay, .. } = self;
+        let Self { cross, probes, post_hops, paths, events, loss_delay, .. } = self;
         let flow = &mut cross[index];
         let path = &paths[flow.record.class()];
-        match hops_after.pass(leaves + path.forward, &packet, &flow.record, &mut probes.cross) {
+        match post_hops.pass(leaves + path.forward, &packet, &flow.record, &mut probes.cross) {
             Ok(next) => Some(path.after.pass(&mut flow.left_after, next) + path.ack_path_delay()),
             Err(lost) => {
                 flow.feedback.add(lost + *loss_delay, packet.number());
@@ -282,7 +281,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn window_loses(&mut self, index: usize, number: u32) {
         let flow = &mut self.cross[index];
         let path = &self.paths[flow.record.class()];
-        let feedback = self.now + (path.upstream_delay + self.loss_delay).max(1);
+        let feedback = self.now + (path.up_delay + self.loss_delay).max(1);
         flow.window.on_loss_feedback(feedback, path.before.slowest(), &self.tcp, self.rules);
         flow.window.lost(number, self.rules);
     }
@@ -290,7 +289,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn window_finishes(&mut self, id: u32, last_ack: Nanos) {
         let index = self.cross_index(id);
         let flow = &mut self.cross[index];
-        let up = self.paths[flow.record.class()].upstream_delay;
+        let up = self.paths[flow.record.class()].up_delay;
         flow.last_ack = last_ack - up;
         self.cross_finishes(id, last_ack - up);
     }

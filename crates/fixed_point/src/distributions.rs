@@ -85,10 +85,8 @@ impl Binning {
 
 /// Returns the entry of a bin or of the nearest non-empty bin; the lower one of two.
 fn nearest<T>(entries: &[Option<T>], bin: usize) -> Option<&T> {
-    let distance = |index: usize| index.abs_diff(bin);
-    let known =
-        entries.iter().enumerate().filter_map(|(index, entry)| Some((index, entry.as_ref()?)));
-    known.min_by_key(|(index, _)| distance(*index)).map(|(_, entry)| entry)
+    let known = entries.iter().enumerate().filter_map(|(i, entry)| Some((i, entry.as_ref()?)));
+    known.min_by_key(|(i, _)| i.abs_diff(bin)).map(|(_, entry)| entry)
 }
 
 /// Fills empty bins with the nearest entry.
@@ -140,10 +138,9 @@ impl Measured {
 
     /// Distributions per bin; `None` if there are too few measurements.
     pub(super) fn distributions(&self, moments: u8) -> Option<Vec<Distribution>> {
-        let distribution =
+        let fit =
             |m: &Moments| (m.weight >= MIN_SAMPLES).then(|| m.distribution(moments)).flatten();
-        let distributions: Vec<Option<Distribution>> =
-            self.before.iter().map(distribution).collect();
+        let distributions: Vec<Option<Distribution>> = self.before.iter().map(fit).collect();
         let distributions = fill_gaps(&distributions);
         if distributions.is_empty() { None } else { Some(distributions) }
     }

@@ -18,7 +18,7 @@ pub(super) enum Event {
     /// loss at a per-source hop.
     LossFeedback,
     /// The scheduled event of a cross flow at the first per-source hop before the shared router.
-    CrossEntry,
+    Entry,
     /// A packet arrives at the shared router, or the scheduled event of a cross flow there.
     Arrival,
     /// An ACK reaches the sender of a reference flow.
@@ -29,21 +29,15 @@ pub(super) enum Event {
     FileStart,
 }
 
-const EVENTS: [Event; 6] = [
-    Event::LossFeedback,
-    Event::CrossEntry,
-    Event::Arrival,
-    Event::Ack,
-    Event::Timer,
-    Event::FileStart,
-];
+const EVENTS: [Event; 6] =
+    [Event::LossFeedback, Event::Entry, Event::Arrival, Event::Ack, Event::Timer, Event::FileStart];
 
 impl Event {
     /// Order of simultaneous events; ties are broken at random.
     fn rank(self) -> u64 {
         match self {
             Self::LossFeedback => 0,
-            Self::CrossEntry => 1,
+            Self::Entry => 1,
             Self::Arrival | Self::Ack => 2,
             Self::Timer => 3,
             Self::FileStart => 4,

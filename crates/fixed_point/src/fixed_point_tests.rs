@@ -265,7 +265,7 @@ fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
         shared = arrives.max(shared) + 6 * SECOND / 1000;
         let back = path.after.pass(&mut after, shared + path.forward) + path.back;
         // The sender processes the ACK later by the upstream delay.
-        if back + path.upstream_delay > 10 * SECOND {
+        if back + path.up_delay > 10 * SECOND {
             break;
         }
         ack_times.push(back);

@@ -15,7 +15,7 @@ pub(super) struct Path {
     /// From the source to the shared router, or to the first per-source hop.
     pub before: Route,
     /// Delay of `before` without queueing.
-    pub upstream_delay: Nanos,
+    pub up_delay: Nanos,
     /// Propagation from the shared router to the next hop.
     pub forward: Nanos,
     /// From the shared router, or from the last per-source hop, to the destination.
@@ -36,7 +36,7 @@ impl Path {
         let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
         let before = Route::new(vec![first]);
         Self {
-            upstream_delay: before.unloaded_delay(),
+            up_delay: before.unloaded_delay(),
             before,
             packet_bytes: config.packet_bytes,
             forward: class.forward,
@@ -54,7 +54,7 @@ impl Path {
 
     /// Delay from the destination over the source to the end of `before`.
     pub(super) fn ack_path_delay(&self) -> Nanos {
-        self.back + self.upstream_delay
+        self.back + self.up_delay
     }
 }
 

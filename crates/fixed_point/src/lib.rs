@@ -18,7 +18,7 @@ mod window;
 
 pub use config::{FixedPointConfig, STEP_CELLS, Scheme, StepRow};
 pub use recursion::{Left, Route, Router};
-pub use replications::{FixedPointReplication, replications};
+pub use replications::{IteratedRun, replications};
 pub use run::FixedPoint;
 
 #[cfg(test)]

@@ -21,15 +21,14 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             let traffic = &traffic[flow.record.class()];
             flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
         }
-        let (size, is_continued) =
-            (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
+        let (size, reuse) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
         probes.reference.transfer_started(at, &mut flow.record, size);
         flow.gap_since = at;
         flow.connected = true;
         let off_time =
             Idle { heard: at.saturating_sub(flow.last_ack), sent: at.saturating_sub(flow.sent) };
-        self.call_sender(at, id, |sender, tcp, listener| {
-            if is_continued {
+        self.notify(at, id, |sender, tcp, listener| {
+            if reuse {
                 sender.go_on(at, size, off_time, tcp, listener)
             } else {
                 sender.start(at, size, tcp, listener)
@@ -41,14 +40,14 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// time that a packet takes from the sender to the shared router or to the first per-source
     /// hop.
     fn reference_now(&self, id: u32) -> Nanos {
-        self.now - self.upstream_delay(id)
+        self.now - self.up_delay(id)
     }
 
-    fn upstream_delay(&self, id: u32) -> Nanos {
-        self.paths[self.references[id as usize].record.class()].upstream_delay
+    fn up_delay(&self, id: u32) -> Nanos {
+        self.paths[self.references[id as usize].record.class()].up_delay
     }
 
-    fn call_sender(
+    fn notify(
         &mut self,
         at: Nanos,
         id: u32,
@@ -70,21 +69,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let deadline = flow.sender.deadline();
         if deadline < flow.timer {
             flow.timer = deadline;
-            events.push(deadline + paths[flow.record.class()].upstream_delay, Event::Timer, id);
+            events.push(deadline + paths[flow.record.class()].up_delay, Event::Timer, id);
         }
     }
 
     fn reference_sends_one(&mut self, at: Nanos, id: u32, number: u32) {
         let Self {
-            references,
-            probes,
-            paths,
-            hops_before,
-            events,
-            loss_delay,
-            local_loss_delay,
-            now,
-            ..
+            references, probes, paths, pre_hops, events, loss_delay, resend_delay, now, ..
         } = self;
         let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
         let path = &paths[flow.record.class()];
@@ -92,7 +83,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         probes.sent(at, &mut flow.record, &packet);
         flow.sent = at;
         let entry = path.before.pass(&mut flow.left_before, at);
-        match hops_before.pass(entry, &packet, &flow.record, probes) {
+        match pre_hops.pass(entry, &packet, &flow.record, probes) {
             Ok(arrives) if arrives == *now && flow.arriving.is_empty() => {
                 self.reference_enters_router(id, number);
             }
@@ -103,17 +94,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
                 }
             }
             Err(lost) => {
-                let feedback_at = path.upstream_delay
-                    + lost
-                    + if lost <= at { *local_loss_delay } else { *loss_delay };
-                flow.feedback.add(feedback_at, number);
-                events.push(feedback_at, Event::LossFeedback, id);
+                let due =
+                    path.up_delay + lost + if lost <= at { *resend_delay } else { *loss_delay };
+                flow.feedback.add(due, number);
+                events.push(due, Event::LossFeedback, id);
             }
         }
     }
 
     pub(super) fn reference_timer(&mut self, id: u32) {
-        let (at, up) = (self.reference_now(id), self.upstream_delay(id));
+        let (at, up) = (self.reference_now(id), self.up_delay(id));
         let flow = &mut self.references[id as usize];
         if flow.timer != at {
             return;
@@ -121,7 +111,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         flow.timer = NEVER;
         let deadline = flow.sender.deadline();
         if deadline <= at {
-            self.call_sender(at, id, |sender, tcp, listener| sender.on_timer(at, tcp, listener));
+            self.notify(at, id, |sender, tcp, listener| sender.on_timer(at, tcp, listener));
         } else if deadline != NEVER {
             flow.timer = deadline;
             self.events.push(deadline + up, Event::Timer, id);
@@ -178,7 +168,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             distributions,
             probes,
             paths,
-            hops_after,
+            post_hops,
             blocks,
             loss_delay,
             ..
@@ -193,12 +183,12 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         flow.left_shared = leaves;
         let path = &paths[class];
         let next = leaves + path.forward;
-        let arrives = match hops_after.pass(next, &packet, &flow.record, probes) {
+        let arrives = match post_hops.pass(next, &packet, &flow.record, probes) {
             Ok(next) => path.after.pass(&mut flow.left_after, next),
             Err(lost) => {
-                let feedback_at = path.upstream_delay + lost + *loss_delay;
-                flow.feedback.add(feedback_at, packet.number());
-                events.push(feedback_at, Event::LossFeedback, id);
+                let due = path.up_delay + lost + *loss_delay;
+                flow.feedback.add(due, packet.number());
+                events.push(due, Event::LossFeedback, id);
                 return;
             }
         };
@@ -208,10 +198,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             probes.delivered_in_block(arrives, &flow.record, id);
         }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
-        let feedback_at = arrives + path.ack_path_delay();
-        flow.acks.push_back((feedback_at, packet.number()));
+        let due = arrives + path.ack_path_delay();
+        flow.acks.push_back((due, packet.number()));
         if flow.acks.len() == 1 {
-            events.push(feedback_at, Event::Ack, id);
+            events.push(due, Event::Ack, id);
         }
     }
 
@@ -222,18 +212,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let inside = flow.take(lost.number()).map_or(0, |arrived| now - arrived);
         probes.counters.add(flow.record.class(), ClassCell::Inside, inside);
         probes.dropped(now, &flow.record, &lost, false);
-        let feedback_at = now + self.loss_delay + self.upstream_delay(id);
-        self.references[id as usize].feedback.add(feedback_at, lost.number());
-        self.events.push(feedback_at, Event::LossFeedback, id);
+        let due = now + self.loss_delay + self.up_delay(id);
+        self.references[id as usize].feedback.add(due, lost.number());
+        self.events.push(due, Event::LossFeedback, id);
     }
 
     /// Passes loss feedback to the sender.
     pub(super) fn reference_loss_feedback(&mut self, id: u32) {
         let at = self.reference_now(id);
         while let Some(number) = self.references[id as usize].feedback.take(self.now) {
-            self.call_sender(at, id, |sender, tcp, listener| {
-                sender.on_loss(at, number, tcp, listener)
-            });
+            self.notify(at, id, |sender, tcp, listener| sender.on_loss(at, number, tcp, listener));
         }
     }
 
@@ -247,9 +235,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             events.push(*next, Event::Ack, id);
         }
         flow.last_ack = at;
-        self.call_sender(at, id, |sender, tcp, listener| {
-            sender.on_ack(at, number, &(), tcp, listener)
-        });
+        self.notify(at, id, |sender, tcp, listener| sender.on_ack(at, number, &(), tcp, listener));
         if self.references[id as usize].sender.finished() {
             self.reference_finishes(id);
         }

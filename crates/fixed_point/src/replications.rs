@@ -9,7 +9,7 @@ use tcpcast_sim::random::{Named, Purpose, Stream};
 use tcpcast_sim::{Goal, Replication, Replications, RunConfig, Stop, Unbalanced, Watch};
 
 /// A replication of a fixed point. [`Replication::probes`] returns the probes of reference flows.
-pub trait FixedPointReplication: Replication {
+pub trait IteratedRun: Replication {
     /// This replication as a [`Replication`].
     fn replication(&self) -> &dyn Replication;
 
@@ -26,16 +26,12 @@ pub fn replications(
     config: &RunConfig,
     spec: &FixedPointConfig,
     count: u32,
-) -> Replications<dyn FixedPointReplication> {
+) -> Replications<dyn IteratedRun> {
     let (config, spec) = (config.clone(), spec.clone());
     Replications::each(count, move |number| set_up(&config, &spec, number))
 }
 
-fn set_up(
-    config: &RunConfig,
-    spec: &FixedPointConfig,
-    number: u32,
-) -> Box<dyn FixedPointReplication> {
+fn set_up(config: &RunConfig, spec: &FixedPointConfig, number: u32) -> Box<dyn IteratedRun> {
     let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     match &config.queue {
         QueueConfig::DropTail => {
@@ -89,7 +85,7 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
     }
 }
 
-impl<Q: QueueDiscipline + Send + Sync> FixedPointReplication for FixedPoint<Q> {
+impl<Q: QueueDiscipline + Send + Sync> IteratedRun for FixedPoint<Q> {
     fn replication(&self) -> &dyn Replication {
         self
     }

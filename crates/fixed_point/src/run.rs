@@ -30,12 +30,12 @@ pub struct FixedPoint<Q> {
     pub(super) traffic: Vec<Traffic>,
     pub(super) coupling: Coupling,
     pub(super) paths: Vec<Path>,
-    pub(super) hops_before: PerSourceHops,
-    pub(super) hops_after: PerSourceHops,
+    pub(super) pre_hops: PerSourceHops,
+    pub(super) post_hops: PerSourceHops,
     /// Extra delay of instantaneous loss feedback; see [`loss_delay`].
     pub(super) loss_delay: Nanos,
     /// Extra delay of loss feedback for packets that are lost at the time of sending.
-    pub(super) local_loss_delay: Nanos,
+    pub(super) resend_delay: Nanos,
     pub(super) distributions: Vec<Distributions>,
     pub(super) shared: SharedRouter<Q>,
     pub(super) events: Events,
@@ -96,10 +96,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             probes: FlowProbes::new(probes),
             router_counters: RouterCounters::default(),
             coupling: Coupling::default(),
-            hops_before: PerSourceHops::new(&config.before, 0, config, replication),
-            hops_after: PerSourceHops::new(&config.after, behind, config, replication),
+            pre_hops: PerSourceHops::new(&config.before, 0, config, replication),
+            post_hops: PerSourceHops::new(&config.after, behind, config, replication),
             loss_delay: loss_delay(config, &paths, &link),
-            local_loss_delay: link.time_when_idle().max(1),
+            resend_delay: link.time_when_idle().max(1),
             paths,
         };
         run.add_flows(config, replication);
@@ -146,13 +146,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         };
         for (id, flow) in (0..).zip(&mut *references) {
             let class = flow.record.class();
-            let size = schedule(
-                class,
-                paths[class].upstream_delay,
-                &mut flow.off_times,
-                &mut flow.sizes,
-                id,
-            );
+            let size =
+                schedule(class, paths[class].up_delay, &mut flow.off_times, &mut flow.sizes, id);
             flow.size = size.unwrap_or(0);
         }
         for (id, flow) in (references.len() as u32..).zip(cross) {
@@ -187,7 +182,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             Event::Ack => self.reference_ack(flow),
             Event::LossFeedback if self.is_reference(flow) => self.reference_loss_feedback(flow),
             Event::LossFeedback => self.cross_loss_feedback(flow),
-            Event::CrossEntry => self.cross_event(flow),
+            Event::Entry => self.cross_event(flow),
             Event::Arrival if self.is_reference(flow) => self.reference_arrives(flow),
             Event::Arrival if self.has_entry_hops() => self.cross_enters_router(flow),
             Event::Arrival => self.cross_event(flow),
@@ -333,8 +328,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let now = self.now;
         self.shared.queue.settle(now, &mut self.probes.reference);
         self.probes.reference.occupancy.held(self.shared.queue.held(), now);
-        self.hops_before.settle(&mut self.probes.reference);
-        self.hops_after.settle(&mut self.probes.reference);
+        self.pre_hops.settle(&mut self.probes.reference);
+        self.post_hops.settle(&mut self.probes.reference);
     }
 
     /// Updates the counters to the current time and checks the conservation of packets.
@@ -430,7 +425,7 @@ pub(super) fn draw_off_time(
 /// resend into a full buffer at the same time. Its feedback is therefore delayed by one packet time
 /// of the router, as in the packet engine.
 fn loss_delay(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
-    let min_delay = paths.iter().map(|path| path.upstream_delay).min().unwrap_or(0);
+    let min_delay = paths.iter().map(|path| path.up_delay).min().unwrap_or(0);
     let takes_time = min_delay + hops::time_to_meeting(config, config.packet_bytes) > 0;
     if takes_time { 0 } else { link.time_when_idle().max(1) }
 }

@@ -19,7 +19,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{FixedPointConfig, FixedPointReplication, STEP_CELLS, StepRow};
+use tcpcast_fixed_point::{FixedPointConfig, IteratedRun, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, LogHistogram, Mark, OCTAVES,
     PIECES, RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
@@ -154,7 +154,7 @@ impl Simulation {
         &self,
         py: Python<'py>,
     ) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let cells = |run: &dyn FixedPointReplication| {
+        let cells = |run: &dyn IteratedRun| {
             let counters = &run.cross_probes().counters;
             let (rows, width) = (counters.rows(), counters.width());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
@@ -165,7 +165,7 @@ impl Simulation {
     /// Return the results of the steps of each fixed point, `[rows, cells]` with the cells of
     /// `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
-        let cells = |run: &dyn FixedPointReplication| {
+        let cells = |run: &dyn IteratedRun| {
             let rows = run.rows();
             let cells: Vec<f64> = rows.iter().flat_map(StepRow::cells).collect();
             PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])
@@ -250,7 +250,7 @@ impl Simulation {
                 slots
                     .iter()
                     .enumerate()
-                    .flat_map(|(index, slot)| slot.iter().map(move |count| (index, count)))
+                    .flat_map(|(i, slot)| slot.iter().map(move |count| (i, count)))
             };
             let column = |of: fn((usize, &GoodputCount)) -> u64| {
                 all().map(of).collect::<Vec<u64>>().to_pyarray(py)

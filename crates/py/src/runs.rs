@@ -1,13 +1,13 @@
 //! Replications of one run of the packet engine or of a fixed point.
 
-use tcpcast_fixed_point::{FixedPointConfig, FixedPointReplication};
+use tcpcast_fixed_point::{FixedPointConfig, IteratedRun};
 use tcpcast_sim::probe::{Capture, Probes};
 use tcpcast_sim::{Control, Goal, Replication, Replications, RunConfig, Stop, Unbalanced};
 
 /// Replications of the packet engine, or of a fixed point.
 pub(crate) enum Runs {
     Packet(Replications),
-    FixedPoint(Replications<dyn FixedPointReplication>),
+    FixedPoint(Replications<dyn IteratedRun>),
 }
 
 impl Runs {
@@ -44,12 +44,12 @@ impl Runs {
     pub(crate) fn runs(&self) -> Vec<&dyn Replication> {
         match self {
             Self::Packet(runs) => runs.runs().collect(),
-            Self::FixedPoint(runs) => runs.runs().map(FixedPointReplication::replication).collect(),
+            Self::FixedPoint(runs) => runs.runs().map(IteratedRun::replication).collect(),
         }
     }
 
     /// All created replications of a fixed point; empty for the packet engine.
-    pub(crate) fn fixed_points(&self) -> Vec<&dyn FixedPointReplication> {
+    pub(crate) fn fixed_points(&self) -> Vec<&dyn IteratedRun> {
         match self {
             Self::Packet(_) => Vec::new(),
             Self::FixedPoint(runs) => runs.runs().collect(),

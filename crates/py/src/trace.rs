@@ -346,9 +346,7 @@ fn backoff(cause: Cause) -> u64 {
 /// Flattens lists per direction into pairs of the row of the direction and an item.
 fn each<T>(rows: &[Row], of: fn(&DirectionReport) -> &Vec<T>) -> Vec<(usize, &T)> {
     let indexed = rows.iter().enumerate();
-    indexed
-        .flat_map(|(index, row)| of(&row.direction).iter().map(move |one| (index, one)))
-        .collect()
+    indexed.flat_map(|(index, row)| of(&row.direction).iter().map(move |x| (index, x))).collect()
 }
 
 fn column<'py, R, T: Element>(

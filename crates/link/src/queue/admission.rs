@@ -71,12 +71,7 @@ impl Admission for AdmitAll {
     const NEEDS_DEQUEUE: bool = false;
 
     #[inline]
-    fn admit<T>(
-        &mut self,
-        _now: Nanos,
-        _sight: &ArrivalContext,
-        _probe: &mut impl QueueProbe<T>,
-    ) -> Admit {
+    fn admit<T>(&mut self, _: Nanos, _: &ArrivalContext, _: &mut impl QueueProbe<T>) -> Admit {
         Admit::Accept
     }
 }
