@@ -348,7 +348,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let flow = &mut cross[index];
         let class = flow.record.class();
         let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
-        // Cross flows have no events behind the shared router, so all packets are recorded here.
+        // Cross flows do not record deliveries, so the end of the file is the last delivery.
         flow.record.got(at, true);
         probes.cross.transfer_finished(at, &mut flow.record, flow.size);
         probes.reference.population.death(at);

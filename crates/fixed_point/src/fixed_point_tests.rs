@@ -72,7 +72,7 @@ struct PerSource {
 }
 
 impl PerSource {
-    fn hop(self) -> HopConfig {
+    fn config(self) -> HopConfig {
         HopConfig {
             rate_bps: Some(self.rate_bps),
             delay: SECOND / 200,
@@ -101,10 +101,10 @@ fn add_per_source_hops(
     before: Option<PerSource>,
     after: Option<PerSource>,
 ) {
-    config.before = before.iter().map(|own| own.hop()).collect();
-    config.after = after.iter().map(|own| own.hop()).collect();
+    config.before = before.iter().map(|hop| hop.config()).collect();
+    config.after = after.iter().map(|hop| hop.config()).collect();
     let behind = config.before.len() + 1;
-    let streams = [before.and_then(|own| own.cross(0)), after.and_then(|own| own.cross(behind))];
+    let streams = [before.and_then(|hop| hop.cross(0)), after.and_then(|hop| hop.cross(behind))];
     config.cross = streams.into_iter().flatten().collect();
 }
 
@@ -318,14 +318,14 @@ fn packets_are_conserved_for_all_schemes_and_queues() {
     for scheme in schemes {
         for drop in policies {
             for buffers in [Buffers::Shared, Buffers::PerFlow] {
-                for (traffic, own) in [
+                for (traffic, hop) in [
                     (web(2.0), None),
                     (coupled(2.0, 0.5), Some(LOSSY)),
                     (bulk(), None),
                     (bulk(), Some(LOSSY)),
                 ] {
                     let mut config = configuration(class(60, traffic), 2_000_000, 300);
-                    add_per_source_hops(&mut config, own, own);
+                    add_per_source_hops(&mut config, hop, hop);
                     let mut point = fixed_point_config(scheme, 3);
                     (point.steps, point.step, point.conditional) = (4, 5 * SECOND, true);
                     let queue = Fair::new(fair(buffers, drop), Some(300));

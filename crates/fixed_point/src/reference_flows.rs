@@ -129,7 +129,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.reference_enters_router(id, number);
     }
 
-    /// A packet of it is at the shared router.
+    /// Offers a packet to the shared router.
     fn reference_enters_router(&mut self, id: u32, number: u32) {
         let (now, bin) = (self.now, self.bin());
         let Self { references, distributions, probes, .. } = self;
