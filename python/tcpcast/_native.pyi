@@ -1,4 +1,4 @@
-"""Types of the compiled half; a test holds them against the module."""
+"""Types of the compiled part of tcpcast; a test compares them with the module."""
 
 from collections.abc import Callable
 from os import PathLike
@@ -42,7 +42,7 @@ GOODPUT_BUCKETS: tuple[int, int]
 class Simulation:
     def __new__(cls, config: Config, replications: int) -> Simulation: ...
     @classmethod
-    def fixed_point(cls, config: Config, asked: Config, replications: int) -> Simulation: ...
+    def fixed_point(cls, config: Config, spec: Config, replications: int) -> Simulation: ...
     def advance(
         self,
         *,

@@ -175,7 +175,7 @@ def test_lists_that_are_drawn_from_are_not_empty() -> None:
 def test_packet_opportunities_are_checked() -> None:
     wrong: Any = configuration(scenario("bucket"), 1.0)
     wrong["queue"]["managed"]["rate"] = {"opportunities": [(5, 1), (3, 1)]}
-    assert "line 2 of the trace goes back in time" in refused(wrong)
+    assert "line 2 of the trace is earlier than the line before" in refused(wrong)
 
 
 @pytest.mark.parametrize("value", [object(), b"1", {1, 2}, 2**64, -(2**63) - 1])
@@ -188,7 +188,7 @@ def test_what_is_no_plain_data_is_refused(value: object) -> None:
 def test_a_choice_is_one_of_them() -> None:
     wrong: Any = configuration(scenario("red"), 10.0)
     wrong["queue"] |= {"fair": {}}
-    assert "queue: a choice has one key, not 2" in refused(wrong)
+    assert "queue: a choice must have one key, not 2" in refused(wrong)
 
 
 def test_a_fixed_point_is_asked_with_the_keys_that_are_known() -> None:

@@ -1,79 +1,81 @@
-//! What a fixed point is asked.
+//! Configuration and results of a fixed point.
 
 use serde::Deserialize;
 use tcpcast_sim::clock::Nanos;
 
-/// How cross flows behave (INRIA report 4154, section 5.3).
+/// Behaviour of cross flows (INRIA report 4154, section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Scheme {
-    /// Scheme 0: independent times between packets, of the mean that reference flows have.
+    /// Scheme 0: independent times between packets, with the mean of reference flows.
     #[serde(rename = "0")]
     Rates,
-    /// Scheme 1: likewise, but a packet is delayed until no more of its flow are in the shared
-    /// router than a draw from what reference flows find there.
+    /// Scheme 1: as scheme 0, but a packet is delayed while the shared router holds more packets of
+    /// its flow than a bound drawn from the measurements on reference flows.
     #[serde(rename = "1")]
     Queues,
-    /// Scheme 2: a window flow control of its own, with service times drawn from a distribution
-    /// that has the moments of those of reference flows.
+    /// Scheme 2: window flow control, with service times drawn from a distribution with the moments
+    /// measured on reference flows.
     #[serde(rename = "2")]
     Windows,
 }
 
-/// A fixed point of a run.
+/// Configuration of a fixed point.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedPointConfig {
-    /// How cross flows behave.
+    /// Behaviour of cross flows.
     pub scheme: Scheme,
-    /// Whether distributions are by the number of active flows.
+    /// Whether distributions depend on the number of active flows.
     pub conditional: bool,
-    /// Moments of the distributions, 1 or 2.
+    /// Number of moments of the distributions, 1 or 2.
     pub moments: u8,
-    /// Reference flows of each class.
+    /// Number of reference flows per class.
     pub references: Vec<u32>,
-    /// Iterations before the measurement.
+    /// Number of iterations before the measurement.
     pub steps: u32,
-    /// How long each is.
+    /// Duration of an iteration.
     #[serde(rename = "step_ns")]
     pub step: Nanos,
-    /// Of each class, the time between packets and the service time, in seconds, to begin with.
+    /// Initial time between packets and service time per class, in seconds.
     pub initial: Vec<(f64, f64)>,
 }
 
-/// What a step found, of one class.
+/// Results of a step for one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepRow {
-    /// Which step.
+    /// Number of the step.
     pub step: u32,
-    /// Which class.
+    /// Index of the class.
     pub class: u32,
-    /// Packets a second of a reference flow while on.
+    /// Packets per second of a reference flow while on.
     pub rate: f64,
-    /// Likewise of cross flows.
+    /// Packets per second of a cross flow while on.
     pub cross_rate: f64,
     /// Mean time between packets of reference flows while on, in seconds.
     pub gap: f64,
-    /// The mean that cross flows drew from.
+    /// Mean time between packets of the distribution used by cross flows, in seconds.
     pub gap_used: f64,
     /// Mean aggregated service time of reference flows, in seconds.
     pub service: f64,
-    /// The mean that cross flows drew from.
+    /// Mean service time of the distribution used by cross flows, in seconds.
     pub service_used: f64,
-    /// Packets of its own flow that an arrival of a reference flow finds in the shared router.
-    pub found: f64,
-    /// Likewise of cross flows.
-    pub cross_found: f64,
-    /// Mean time on of reference flows, in seconds.
+    /// Mean number of packets of its own flow that a packet of a reference flow finds in the shared
+    /// router.
+    pub own_found: f64,
+    /// Mean number of packets of its own flow that a packet of a cross flow finds in the shared
+    /// router.
+    pub cross_own_found: f64,
+    /// Mean ON time of reference flows, in seconds.
     pub on_time: f64,
-    /// Likewise of cross flows.
+    /// Mean ON time of cross flows, in seconds.
     pub cross_on_time: f64,
-    /// Share of packets of reference flows that the shared router drops.
+    /// Fraction of packets of reference flows dropped by the shared router.
     pub loss: f64,
-    /// Likewise of cross flows.
+    /// Fraction of packets of cross flows dropped by the shared router.
     pub cross_loss: f64,
 }
 
-/// The names of a row's cells, in their order.
+/// Names of the cells of a row, in order.
 pub const STEP_CELLS: [&str; 14] = [
     "step",
     "class",
@@ -92,7 +94,7 @@ pub const STEP_CELLS: [&str; 14] = [
 ];
 
 impl StepRow {
-    /// The cells of a row, as [`STEP_CELLS`] names them.
+    /// Cells of the row, in the order of [`STEP_CELLS`].
     #[must_use]
     pub fn cells(&self) -> [f64; STEP_CELLS.len()] {
         [
@@ -104,8 +106,8 @@ impl StepRow {
             self.gap_used,
             self.service,
             self.service_used,
-            self.found,
-            self.cross_found,
+            self.own_found,
+            self.cross_own_found,
             self.on_time,
             self.cross_on_time,
             self.loss,

@@ -1,22 +1,22 @@
-//! What is measured on reference flows, and the distributions that cross flows draw from it.
+//! Measurements on reference flows, and the resulting distributions for cross flows.
 
 use tcpcast_sim::random::{Draws, Stream};
 use tcpcast_sim::traffic::Distribution;
 
-/// Fewer measurements than this give no distribution of their own.
-const FEWEST: f64 = 20.0;
+/// Minimum number of measurements for a distribution.
+const MIN_SAMPLES: f64 = 20.0;
 
-/// Numbers of active flows are told apart to an eighth of an octave, 9 %.
-const BINS_AN_OCTAVE: f64 = 8.0;
+/// Resolution of the number of active flows: 9 %.
+const BINS_PER_OCTAVE: f64 = 8.0;
 
-/// First two moments of a positive quantity.
+/// First two moments of a positive variable.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moments {
     weight: f64,
     sum: f64,
     squares: f64,
-    /// Belongs to the mean, though to none of the measurements.
-    beside: f64,
+    /// Part of the sum that belongs to no single measurement.
+    extra_sum: f64,
 }
 
 impl Moments {
@@ -26,38 +26,38 @@ impl Moments {
         self.squares += value * value;
     }
 
-    pub(super) fn add_beside(&mut self, value: f64) {
-        self.beside += value;
+    pub(super) fn add_to_sum_only(&mut self, value: f64) {
+        self.extra_sum += value;
     }
 
     fn join(&mut self, other: &Self) {
         self.weight += other.weight;
         self.sum += other.sum;
         self.squares += other.squares;
-        self.beside += other.beside;
+        self.extra_sum += other.extra_sum;
     }
 
-    fn fade(&mut self, kept: f64) {
+    fn scale(&mut self, kept: f64) {
         self.weight *= kept;
         self.sum *= kept;
         self.squares *= kept;
-        self.beside *= kept;
+        self.extra_sum *= kept;
     }
 
-    /// The mean, with what belongs to it beside; `None` of nothing.
+    /// Mean including `extra_sum`; `None` without measurements.
     pub(super) fn mean(&self) -> Option<f64> {
-        (self.weight > 0.0).then(|| (self.sum + self.beside) / self.weight)
+        (self.weight > 0.0).then(|| (self.sum + self.extra_sum) / self.weight)
     }
 
-    /// The distribution of that mean: exponential where only the mean is kept, lognormal with the
-    /// coefficient of variation of the measurements where the second moment is, too.
+    /// Distribution with this mean: exponential for one moment, or lognormal with the coefficient
+    /// of variation of the measurements for two moments.
     fn distribution(&self, moments: u8) -> Option<Distribution> {
         let mean = self.mean().filter(|mean| *mean > 0.0)?;
         if moments < 2 {
             return Some(Distribution::Exponential { minimum: 0.0, scale: mean });
         }
-        let own = self.sum / self.weight;
-        let variation = (self.squares / self.weight / (own * own) - 1.0).max(0.0);
+        let sample_mean = self.sum / self.weight;
+        let variation = (self.squares / self.weight / (sample_mean * sample_mean) - 1.0).max(0.0);
         let sigma = libm::sqrt(libm::log1p(variation));
         Some(Distribution::Lognormal {
             mu: libm::log(mean) - sigma * sigma / 2.0,
@@ -67,35 +67,34 @@ impl Moments {
     }
 }
 
-/// Which of the numbers of active flows are taken together.
+/// Binning of measurements by the number of active flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Binning {
     pub conditional: bool,
 }
 
 impl Binning {
-    pub(super) fn of(self, active: u32) -> usize {
+    pub(super) fn bin(self, active: u32) -> usize {
         if self.conditional {
-            (BINS_AN_OCTAVE * libm::log2(f64::from(active) + 1.0)) as usize
+            (BINS_PER_OCTAVE * libm::log2(f64::from(active) + 1.0)) as usize
         } else {
             0
         }
     }
 }
 
-/// Takes the entry of a bin, or of the nearest that has one; the lower of two.
+/// Returns the entry of a bin or of the nearest non-empty bin; the lower one of two.
 fn nearest<T>(entries: &[Option<T>], bin: usize) -> Option<&T> {
-    let away = |at: usize| at.abs_diff(bin);
-    let filled = entries.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
-    filled.min_by_key(|(at, _)| away(*at)).map(|(_, entry)| entry)
+    let known = entries.iter().enumerate().filter_map(|(i, entry)| Some((i, entry.as_ref()?)));
+    known.min_by_key(|(i, _)| i.abs_diff(bin)).map(|(_, entry)| entry)
 }
 
-/// A distribution for each bin, without a hole.
-fn filled<T: Clone>(entries: &[Option<T>]) -> Vec<T> {
+/// Fills empty bins with the nearest entry.
+fn fill_gaps<T: Clone>(entries: &[Option<T>]) -> Vec<T> {
     (0..entries.len()).filter_map(|bin| nearest(entries, bin).cloned()).collect()
 }
 
-/// Moments by the number of active flows, of the measurements so far and of this step.
+/// Moments by number of active flows, for previous steps and the current step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     before: Vec<Moments>,
@@ -107,8 +106,8 @@ impl Measured {
         self.bin(bin).add(value);
     }
 
-    pub(super) fn add_beside(&mut self, bin: usize, value: f64) {
-        self.bin(bin).add_beside(value);
+    pub(super) fn add_to_sum_only(&mut self, bin: usize, value: f64) {
+        self.bin(bin).add_to_sum_only(value);
     }
 
     fn bin(&mut self, bin: usize) -> &mut Moments {
@@ -118,16 +117,16 @@ impl Measured {
         &mut self.now[bin]
     }
 
-    /// All of this step.
-    pub(super) fn of_step(&self) -> Moments {
-        whole(&self.now)
+    /// Moments of the current step over all bins.
+    pub(super) fn current_step(&self) -> Moments {
+        total(&self.now)
     }
 
-    /// A step is over: what was measured before counts on by the share `kept`, and wholly where the
-    /// step had too little to measure.
+    /// Ends a step. Previous measurements are weighted by `kept`, or by 1 if the step has too few
+    /// measurements.
     pub(super) fn end_step(&mut self, kept: f64) {
-        let kept = if whole(&self.now).weight < FEWEST { 1.0 } else { kept };
-        self.before.iter_mut().for_each(|moments| moments.fade(kept));
+        let kept = if total(&self.now).weight < MIN_SAMPLES { 1.0 } else { kept };
+        self.before.iter_mut().for_each(|moments| moments.scale(kept));
         if self.before.len() < self.now.len() {
             self.before.resize(self.now.len(), Moments::default());
         }
@@ -137,28 +136,28 @@ impl Measured {
         }
     }
 
-    /// The distributions of what was measured, a bin each; none where there was too little to
-    /// measure.
+    /// Distributions per bin; `None` if there are too few measurements.
     pub(super) fn distributions(&self, moments: u8) -> Option<Vec<Distribution>> {
-        let own = |of: &Moments| (of.weight >= FEWEST).then(|| of.distribution(moments)).flatten();
-        let distributions: Vec<Option<Distribution>> = self.before.iter().map(own).collect();
-        let distributions = filled(&distributions);
+        let fit =
+            |m: &Moments| (m.weight >= MIN_SAMPLES).then(|| m.distribution(moments)).flatten();
+        let distributions: Vec<Option<Distribution>> = self.before.iter().map(fit).collect();
+        let distributions = fill_gaps(&distributions);
         if distributions.is_empty() { None } else { Some(distributions) }
     }
 
-    /// The mean of what was measured.
+    /// Mean over all bins and previous steps.
     pub(super) fn mean(&self) -> Option<f64> {
-        whole(&self.before).mean()
+        total(&self.before).mean()
     }
 }
 
-fn whole(parts: &[Moments]) -> Moments {
+fn total(parts: &[Moments]) -> Moments {
     let mut all = Moments::default();
     parts.iter().for_each(|part| all.join(part));
     all
 }
 
-/// A distribution by bins.
+/// One distribution per bin.
 #[derive(Clone, Debug)]
 pub(super) struct ByActive(Vec<Distribution>);
 
@@ -176,37 +175,38 @@ impl ByActive {
     }
 }
 
-/// How many packets of its own flow an arrival finds, by the number of active flows.
+/// Distribution of the number of packets of its own flow that an arriving packet finds, by number
+/// of active flows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FoundDistribution {
+pub(super) struct BacklogDistribution {
     counts: Vec<Vec<f64>>,
     cumulative: Vec<Vec<f64>>,
 }
 
-impl FoundDistribution {
-    pub(super) fn add(&mut self, bin: usize, found: usize) {
+impl BacklogDistribution {
+    pub(super) fn add(&mut self, bin: usize, packets: usize) {
         if bin >= self.counts.len() {
             self.counts.resize(bin + 1, Vec::new());
         }
         let counts = &mut self.counts[bin];
-        if found >= counts.len() {
-            counts.resize(found + 1, 0.0);
+        if packets >= counts.len() {
+            counts.resize(packets + 1, 0.0);
         }
-        counts[found] += 1.0;
+        counts[packets] += 1.0;
     }
 
-    /// A step is over: draws are of what was measured so far, which counts on by the share `kept`.
+    /// Ends a step. Draws use all measurements so far, which are then weighted by `kept`.
     pub(super) fn end_step(&mut self, kept: f64) {
         let distributions: Vec<Option<Vec<f64>>> =
-            self.counts.iter().map(|counts| cumulated(counts)).collect();
-        let distributions = filled(&distributions);
+            self.counts.iter().map(|counts| cumulate(counts)).collect();
+        let distributions = fill_gaps(&distributions);
         if !distributions.is_empty() {
             self.cumulative = distributions;
         }
         self.counts.iter_mut().flatten().for_each(|count| *count *= kept);
     }
 
-    /// Draws a number; `None` while nothing has been measured.
+    /// Draws a number; `None` without measurements.
     pub(super) fn draw(&self, bin: usize, stream: &mut Stream) -> Option<u32> {
         let distribution = self.cumulative.get(bin.min(self.cumulative.len().checked_sub(1)?))?;
         let u = stream.unit();
@@ -214,9 +214,9 @@ impl FoundDistribution {
     }
 }
 
-fn cumulated(counts: &[f64]) -> Option<Vec<f64>> {
+fn cumulate(counts: &[f64]) -> Option<Vec<f64>> {
     let total: f64 = counts.iter().sum();
-    if total < FEWEST {
+    if total < MIN_SAMPLES {
         return None;
     }
     let mut below = 0.0;
@@ -227,19 +227,19 @@ fn cumulated(counts: &[f64]) -> Option<Vec<f64>> {
     Some(counts.iter().map(add).collect())
 }
 
-/// What cross flows of a class go by, and what reference flows of it measure.
+/// Distributions used by the cross flows of a class, and measurements on its reference flows.
 #[derive(Clone, Debug)]
 pub(super) struct Distributions {
     pub gap: ByActive,
     pub service: ByActive,
-    /// The means that those distributions have.
+    /// Means of the current distributions, in seconds.
     pub gap_used: f64,
     pub service_used: f64,
     pub timeouts: f64,
     pub measured_gap: Measured,
     pub measured_service: Measured,
-    pub found: FoundDistribution,
-    /// Packets sent and timeouts of reference flows so far.
+    pub own_backlog: BacklogDistribution,
+    /// Packets and timeouts of reference flows so far.
     sent: f64,
     expired: f64,
 }
@@ -254,17 +254,17 @@ impl Distributions {
             timeouts: 0.0,
             measured_gap: Measured::default(),
             measured_service: Measured::default(),
-            found: FoundDistribution::default(),
+            own_backlog: BacklogDistribution::default(),
             sent: 0.0,
             expired: 0.0,
         }
     }
 
-    /// A step is over: cross flows go by what it measured.
+    /// Ends a step and updates the distributions of the cross flows.
     pub(super) fn update(&mut self, kept: f64, moments: u8, sent: u64, expired: u64) {
         self.measured_gap.end_step(kept);
         self.measured_service.end_step(kept);
-        self.found.end_step(kept);
+        self.own_backlog.end_step(kept);
         if let Some(distributions) = self.measured_gap.distributions(moments) {
             self.gap = ByActive::new(distributions);
             self.gap_used = self.measured_gap.mean().unwrap_or(self.gap_used);

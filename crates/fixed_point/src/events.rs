@@ -1,23 +1,27 @@
-//! What happens next in a fixed point. Times are drawn, or behind links of each flow's own, so
-//! there are no delay lines as in the packet engine: all events are in one [`Wheel`].
+//! Event queue of a fixed point: one [`Wheel`] for all events.
+//!
+//! Event times are random or differ per flow, so delay lines as in the packet engine are not
+//! possible.
 
 use tcpcast_sim::clock::{NEVER, Nanos};
 use tcpcast_sim::random::scatter;
 use tcpcast_sim::wheel::Wheel;
 
-/// What an event is. Of those at the sender of a reference flow the time is that at which a packet
-/// that it sends then gets to the shared router, or to the first of its own hops before that:
-/// mostly there is one, and no event more is needed.
+/// Kind of an event.
+///
+/// Events at the sender of a reference flow are scheduled at the time at which a packet sent then
+/// would arrive at the shared router or at the first per-source hop. Most of these events send a
+/// packet, whose arrival then needs no extra event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// Loss feedback reaches the sender of a reference flow, or of a cross flow that of a loss at a
-    /// hop of its own.
+    /// Loss feedback reaches the sender of a reference flow, or the sender of a cross flow after a
+    /// loss at a per-source hop.
     LossFeedback,
-    /// A cross flow goes on at the first of its own hops before the shared router.
-    Door,
-    /// A packet of a reference flow reaches the shared router, or a cross flow goes on there.
+    /// The scheduled event of a cross flow at the first per-source hop before the shared router.
+    Entry,
+    /// A packet arrives at the shared router, or the scheduled event of a cross flow there.
     Arrival,
-    /// An acknowledgement reaches the sender of a reference flow.
+    /// An ACK reaches the sender of a reference flow.
     Ack,
     /// The timer of a reference flow.
     Timer,
@@ -26,14 +30,14 @@ pub(super) enum Event {
 }
 
 const EVENTS: [Event; 6] =
-    [Event::LossFeedback, Event::Door, Event::Arrival, Event::Ack, Event::Timer, Event::FileStart];
+    [Event::LossFeedback, Event::Entry, Event::Arrival, Event::Ack, Event::Timer, Event::FileStart];
 
 impl Event {
-    /// At equal times the order is by this, then by lot.
+    /// Order of simultaneous events; ties are broken at random.
     fn rank(self) -> u64 {
         match self {
             Self::LossFeedback => 0,
-            Self::Door => 1,
+            Self::Entry => 1,
             Self::Arrival | Self::Ack => 2,
             Self::Timer => 3,
             Self::FileStart => 4,
@@ -41,15 +45,15 @@ impl Event {
     }
 }
 
-/// Bits of the lot, and of what an event is behind it.
-const LOT: u32 = 20;
-const EVENT: u32 = 4;
+/// Bits of the random tie-breaker, and of the kind of the event.
+const TIE_BITS: u32 = 20;
+const EVENT_BITS: u32 = 4;
 
-/// The events to come.
+/// The event queue.
 ///
-/// Where all service times are multiples of one another, as on links of 10 and 100 Mbit/s, packets
-/// of many flows arrive at one moment, and the first of them takes the only place in a full buffer.
-/// So neither reference flows nor cross flows may always come first: ties are broken at random.
+/// If the service times are multiples of each other, as on links of 10 and 100 Mbit/s, packets of
+/// many flows arrive simultaneously, and the first one takes the last place in the buffer. Ties are
+/// broken at random so that neither reference flows nor cross flows have an advantage.
 #[derive(Clone, Debug)]
 pub(super) struct Events(Wheel);
 
@@ -59,8 +63,8 @@ impl Events {
     }
 
     pub(super) fn push(&mut self, due: Nanos, event: Event, flow: u32) {
-        let lot = scatter(due ^ scatter(u64::from(flow))) >> (u64::BITS - LOT);
-        let order = (event.rank() << LOT | lot) << EVENT | event as u64;
+        let tie = scatter(due ^ scatter(u64::from(flow))) >> (u64::BITS - TIE_BITS);
+        let order = (event.rank() << TIE_BITS | tie) << EVENT_BITS | event as u64;
         self.0.add(due, order << u32::BITS | u64::from(flow));
     }
 
@@ -69,9 +73,9 @@ impl Events {
     }
 
     pub(super) fn take(&mut self) -> Option<(Nanos, Event, u32)> {
-        let (due, what) = self.0.take()?;
-        let event = EVENTS[(what >> u32::BITS) as usize % (1 << EVENT)];
-        Some((due, event, what as u32))
+        let (due, bits) = self.0.take()?;
+        let event = EVENTS[(bits >> u32::BITS) as usize % (1 << EVENT_BITS)];
+        Some((due, event, bits as u32))
     }
 }
 
@@ -80,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_one_moment_each_of_two_flows_comes_first_as_often_as_the_other() {
+    fn ties_between_flows_are_broken_uniformly() {
         let mut first = 0;
         for due in 0..4000 {
             let mut events = Events::new();

@@ -64,16 +64,16 @@ fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunCon
     }
 }
 
-/// A hop of each flow's own; how much of its rate cross traffic takes on average, if there is any.
+/// A per-source hop, with the mean load of its cross traffic as a fraction of the rate.
 #[derive(Clone, Copy, Debug)]
-struct Own {
+struct PerSource {
     rate_bps: u64,
     buffer: Option<u64>,
-    others: Option<f64>,
+    cross_load: Option<f64>,
 }
 
-impl Own {
-    fn hop(self) -> HopConfig {
+impl PerSource {
+    fn config(self) -> HopConfig {
         HopConfig {
             rate_bps: Some(self.rate_bps),
             delay: SECOND / 200,
@@ -87,8 +87,8 @@ impl Own {
     fn cross(self, stage: usize) -> Option<CrossConfig> {
         let packets_per_bin = self.rate_bps as f64 / 12_000.0 / 10.0;
         let process = ArrivalProcess::Fractional(FractionalNoise {
-            mean: self.others? * packets_per_bin,
-            sd: self.others? * packets_per_bin / 2.0,
+            mean: self.cross_load? * packets_per_bin,
+            sd: self.cross_load? * packets_per_bin / 2.0,
             hurst: 0.7,
             bin: SECOND / 10,
             bins: 1024,
@@ -97,20 +97,24 @@ impl Own {
     }
 }
 
-fn add_own(config: &mut RunConfig, before: Option<Own>, after: Option<Own>) {
-    config.hops_before = before.iter().map(|own| own.hop()).collect();
-    config.hops_after = after.iter().map(|own| own.hop()).collect();
+fn add_per_source_hops(
+    config: &mut RunConfig,
+    before: Option<PerSource>,
+    after: Option<PerSource>,
+) {
+    config.hops_before = before.iter().map(|hop| hop.config()).collect();
+    config.hops_after = after.iter().map(|hop| hop.config()).collect();
     let behind = config.hops_before.len() + 1;
-    let streams = [before.and_then(|own| own.cross(0)), after.and_then(|own| own.cross(behind))];
+    let streams = [before.and_then(|hop| hop.cross(0)), after.and_then(|hop| hop.cross(behind))];
     config.cross = streams.into_iter().flatten().collect();
 }
 
-fn own() -> impl Strategy<Value = Option<Own>> {
+fn per_source_hop() -> impl Strategy<Value = Option<PerSource>> {
     let buffer = prop_oneof![Just(None), (1_u64..40).prop_map(Some)];
-    let others = prop::option::of(0.1_f64..1.1);
-    let own = (1_000_000_u64..30_000_000, buffer, others)
-        .prop_map(|(rate_bps, buffer, others)| Own { rate_bps, buffer, others });
-    prop::option::of(own)
+    let cross_load = prop::option::of(0.1_f64..1.1);
+    let hop = (1_000_000_u64..30_000_000, buffer, cross_load)
+        .prop_map(|(rate_bps, buffer, cross_load)| PerSource { rate_bps, buffer, cross_load });
+    prop::option::of(hop)
 }
 
 fn bulk() -> Traffic {
@@ -132,10 +136,10 @@ fn coupled(off_time: f64, coupling: f64) -> Traffic {
     }
 }
 
-/// Packets are lost there.
-const LOSSY: Own = Own { rate_bps: 2_000_000, buffer: Some(8), others: Some(0.9) };
+/// A hop that loses packets.
+const LOSSY: PerSource = PerSource { rate_bps: 2_000_000, buffer: Some(8), cross_load: Some(0.9) };
 
-fn asked(scheme: Scheme, references: u32) -> FixedPointConfig {
+fn fixed_point_config(scheme: Scheme, references: u32) -> FixedPointConfig {
     FixedPointConfig {
         scheme,
         conditional: false,
@@ -156,7 +160,7 @@ fn until(seconds: u64) -> RunLimit {
     RunLimit { transfers: u64::MAX, until: seconds * SECOND }
 }
 
-/// What depends on the dates of packets, to the nanosecond.
+/// Counters that depend on packet times to the nanosecond.
 fn dates(probes: &Probes) -> [u64; 6] {
     [
         ClassCell::Sent,
@@ -169,57 +173,58 @@ fn dates(probes: &Probes) -> [u64; 6] {
     .map(|cell| probes.counters.total(cell))
 }
 
-/// The packet engine's events and the recursion, for flows with the same losses and service times.
+/// Checks that the packet engine and the recursion agree, for flows with equal losses and service
+/// times.
 ///
-/// The packet engine asks its senders as late as a packet takes to the bottleneck, and not only to
-/// the first hop.
+/// The packet engine runs its senders later by the delay to the bottleneck, the recursion by the
+/// delay to the first hop.
 fn check_exact(config: &RunConfig) {
     let mut exact = Replications::new(config, 1);
     exact.advance(until(200), 1, &Control::new(1));
-    let mut runs = replications(config, &asked(Scheme::Rates, 1), 1);
+    let mut runs = replications(config, &fixed_point_config(Scheme::Rates, 1), 1);
     let goal = RunLimit {
         until: 200 * SECOND - hops::time_to_first_shared(config, config.packet_bytes),
         ..until(200)
     };
     runs.advance(goal, 1, &Control::new(1));
-    let (exact, found) = (exact.flush().unwrap()[0], runs.flush().unwrap()[0]);
-    let wanted = dates(exact);
-    assert!(wanted[0] > 100, "nothing was sent: {wanted:?}");
-    assert_eq!(dates(found), wanted);
-    // Behind the bottleneck the packet engine is ahead by what its senders are late.
+    let (exact, probes) = (exact.flush().unwrap()[0], runs.flush().unwrap()[0]);
+    let expected = dates(exact);
+    assert!(expected[0] > 100, "no packets were sent: {expected:?}");
+    assert_eq!(dates(probes), expected);
+    // Behind the bottleneck, the packet engine is ahead by the delay of its senders.
     let at_first_hop = |probes: &Probes| {
         probes
             .hops
             .first()
             .map(|counters| [counters.arrived, counters.queue_drops, counters.held()])
     };
-    assert_eq!(at_first_hop(found), at_first_hop(exact));
+    assert_eq!(at_first_hop(probes), at_first_hop(exact));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_flow_alone_has_the_dates_of_the_packet_engine(
+    fn single_flow_agrees_with_packet_engine(
         rate in 500_000_u64..9_000_000,
         buffer in 2_u64..60,
         off_time in prop::option::of(0.1_f64..30.0),
         window in 2_u32..60,
         coupling in prop_oneof![Just(0.0), -0.9_f64..0.9],
-        (before, after) in (own(), own()),
+        (before, after) in (per_source_hop(), per_source_hop()),
     ) {
         let traffic = off_time.map_or_else(bulk, |off_time| coupled(off_time, coupling));
         let mut config = configuration(class(1, traffic), rate, buffer);
         config.tcp.receiver_window = window;
-        add_own(&mut config, before, after);
+        add_per_source_hops(&mut config, before, after);
         check_exact(&config);
         config.queue = QueueConfig::Fair(fair(Buffers::PerFlow, DropPolicy::Arriving));
         check_exact(&config);
     }
 
-    /// x(i, n) = max(x(i-1, n) + d, x(i, n-1)) + s, written out.
+    /// x(i, n) = max(x(i-1, n) + d, x(i, n-1)) + s
     #[test]
-    fn a_route_is_the_recursion(
+    fn route_agrees_with_recursion(
         routers in prop::collection::vec((0_u64..100, 0_u64..100), 0..5),
         gaps in prop::collection::vec(0_u64..150, 1..40),
     ) {
@@ -241,39 +246,40 @@ proptest! {
 }
 
 #[test]
-fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged() {
-    // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n), with K = 3 and the window at
-    // its largest from the beginning; the shared router serves in 6 ms.
+fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
+    // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n) with K = 3, the maximum window
+    // from the beginning, and a service time of 6 ms at the shared router.
     let start = Start::Times(vec![0.0]);
     let mut config = configuration(class(1, Traffic::Bulk { start, stop: None }), 2_000_000, 1000);
     config.tcp.initial_window = 40;
-    let mut run = FixedPoint::new(&config, &asked(Scheme::Rates, 1), DropTail::new(None), 0);
+    let mut run =
+        FixedPoint::new(&config, &fixed_point_config(Scheme::Rates, 1), DropTail::new(None), 0);
     run.advance(until(10), &mut Watch::none());
     let path = flows::Path::new(&config.classes[0], &config);
     let (mut before, mut after) = (path.before.unused(), path.after.unused());
-    let (mut shared, mut heard) = (0, Vec::new());
+    let (mut shared, mut ack_times) = (0, Vec::new());
     let (mut rtt_sum, v) = (0, 40);
     loop {
-        let n = heard.len();
-        let ready = if n < v { 0 } else { heard[n - v] };
+        let n = ack_times.len();
+        let ready = if n < v { 0 } else { ack_times[n - v] };
         let arrives = path.before.pass(&mut before, ready);
         shared = arrives.max(shared) + 6 * SECOND / 1000;
         let back = path.after.pass(&mut after, shared + path.forward) + path.back;
-        // It is told as late as a packet gets to the shared router.
-        if back + path.up > 10 * SECOND {
+        // The sender processes the ACK later by the upstream delay.
+        if back + path.up_delay > 10 * SECOND {
             break;
         }
-        heard.push(back);
+        ack_times.push(back);
         rtt_sum += back - ready;
     }
-    let found = run.flush().unwrap();
-    assert!(heard.len() > 1000);
-    assert_eq!(found.counters.total(ClassCell::RttSamples), heard.len() as u64);
-    assert_eq!(found.counters.total(ClassCell::RttSum), rtt_sum);
+    let probes = run.flush().unwrap();
+    assert!(ack_times.len() > 1000);
+    assert_eq!(probes.counters.total(ClassCell::RttSamples), ack_times.len() as u64);
+    assert_eq!(probes.counters.total(ClassCell::RttSum), rtt_sum);
 }
 
 #[test]
-fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
+fn replications_support_all_queues_and_report_cross_flows() {
     let red = RedConfig {
         unit: disciplines::RedUnit::Packets,
         ecn: false,
@@ -294,7 +300,7 @@ fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
     ] {
         let mut config = configuration(class(40, web(2.0)), 2_000_000, 100);
         config.queue = queue.clone();
-        let mut point = asked(Scheme::Windows, 4);
+        let mut point = fixed_point_config(Scheme::Windows, 4);
         (point.steps, point.step) = (2, 5 * SECOND);
         let mut runs = replications(&config, &point, 2);
         assert_eq!(runs.advance(until(20), 2, &Control::new(2)), StopReason::Done);
@@ -307,28 +313,28 @@ fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
 }
 
 #[test]
-fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
+fn packets_are_conserved_for_all_schemes_and_queues() {
     let schemes = [Scheme::Rates, Scheme::Queues, Scheme::Windows];
-    let overflows = [DropPolicy::Arriving, DropPolicy::LongestTail, DropPolicy::LongestHead];
+    let policies = [DropPolicy::Arriving, DropPolicy::LongestTail, DropPolicy::LongestHead];
     for scheme in schemes {
-        for drop in overflows {
+        for drop in policies {
             for buffers in [Buffers::Shared, Buffers::PerFlow] {
-                for (traffic, own) in [
+                for (traffic, hop) in [
                     (web(2.0), None),
                     (coupled(2.0, 0.5), Some(LOSSY)),
                     (bulk(), None),
                     (bulk(), Some(LOSSY)),
                 ] {
                     let mut config = configuration(class(60, traffic), 2_000_000, 300);
-                    add_own(&mut config, own, own);
-                    let mut point = asked(scheme, 3);
+                    add_per_source_hops(&mut config, hop, hop);
+                    let mut point = fixed_point_config(scheme, 3);
                     (point.steps, point.step, point.conditional) = (4, 5 * SECOND, true);
                     let queue = Fair::new(fair(buffers, drop), Some(300));
                     let mut run = FixedPoint::new(&config, &point, queue, 0);
                     run.advance(until(30), &mut Watch::none());
                     assert!(run.flush().is_ok());
-                    let (own, cross) = (run.probes(), run.cross_probes());
-                    for probes in [own, cross] {
+                    let (reference, cross) = (run.probes(), run.cross_probes());
+                    for probes in [reference, cross] {
                         assert!(probes.counters.total(ClassCell::Delivered) > 20, "{scheme:?}");
                     }
                     assert_eq!(run.rows().len(), 5);

@@ -1,7 +1,6 @@
-//! The flows: a reference flow has the whole of TCP, over its own routers by the max-plus
-//! recursion; a cross flow has what its scheme gives it.
+//! State of flows: reference flows with full TCP over the max-plus recursion, and cross flows.
 
-use crate::own::LossFeedback;
+use crate::per_source::LossFeedback;
 use crate::recursion::{Left, Route, Router};
 use std::collections::VecDeque;
 use tcpcast_sim::clock::{NEVER, Nanos, transmission_time, transmitter};
@@ -10,18 +9,18 @@ use tcpcast_sim::random::{Named, Purpose, Stream};
 use tcpcast_sim::tcp::MaxPlus;
 use tcpcast_sim::{ClassConfig, RunConfig};
 
-/// What all flows of a class have in common.
+/// Path of all flows of a class.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
-    /// From the source to the shared router, or to its own hops before that.
+    /// From the source to the shared router, or to the first per-source hop.
     pub before: Route,
-    /// How long that takes a packet that does not wait.
-    pub up: Nanos,
+    /// Delay of `before` without queueing.
+    pub up_delay: Nanos,
     /// Propagation from the shared router to the next hop.
     pub forward: Nanos,
-    /// From there, or from its own hops behind the shared router, to the destination.
+    /// From the shared router, or from the last per-source hop, to the destination.
     pub after: Route,
-    /// From the destination back to the source, for acknowledgements.
+    /// Delay of ACKs from the destination to the source.
     pub back: Nanos,
     /// Bytes of a data packet.
     pub packet_bytes: u32,
@@ -37,7 +36,7 @@ impl Path {
         let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
         let before = Route::new(vec![first]);
         Self {
-            up: before.alone(),
+            up_delay: before.unloaded_delay(),
             before,
             packet_bytes: config.packet_bytes,
             forward: class.forward,
@@ -53,9 +52,9 @@ impl Path {
         }
     }
 
-    /// From the destination over the source to where `before` ends.
-    pub(super) fn around(&self) -> Nanos {
-        self.back + self.up
+    /// Delay from the destination over the source to the end of `before`.
+    pub(super) fn ack_path_delay(&self) -> Nanos {
+        self.back + self.up_delay
     }
 }
 
@@ -64,25 +63,25 @@ impl Path {
 pub(super) struct Reference {
     pub record: SourceRecord,
     pub sender: MaxPlus,
-    /// Whether it has a connection to go on with.
+    /// Whether the next file can reuse the connection.
     pub connected: bool,
     pub size: u32,
-    /// When the sender's timer is looked at, by the sender's time.
+    /// Time of the scheduled timer event, at the sender.
     pub timer: Nanos,
-    pub heard: Nanos,
+    pub last_ack: Nanos,
     pub sent: Nanos,
     pub left_before: Left,
     pub left_after: Left,
-    /// Arrivals at the shared router to come.
+    /// Future arrivals at the shared router: times and packet numbers.
     pub arriving: VecDeque<(Nanos, u32)>,
-    /// Packets in the shared router, and when they came.
+    /// Packets in the shared router: arrival times and numbers.
     pub inside: VecDeque<(Nanos, u32)>,
-    /// When the last packet left the shared router.
+    /// Time at which the last packet left the shared router.
     pub left_shared: Nanos,
-    /// Acknowledgements to come.
-    pub coming: VecDeque<(Nanos, u32)>,
+    /// Future ACKs: times and packet numbers.
+    pub acks: VecDeque<(Nanos, u32)>,
     pub feedback: LossFeedback,
-    /// The last arrival at the shared router, or the file start.
+    /// Last arrival at the shared router, or the file start.
     pub gap_since: Nanos,
     pub off_times: Stream,
     pub sizes: Stream,
@@ -97,14 +96,14 @@ impl Reference {
             connected: false,
             size: 0,
             timer: NEVER,
-            heard: 0,
+            last_ack: 0,
             sent: 0,
             left_before: path.before.unused(),
             left_after: path.after.unused(),
             arriving: VecDeque::new(),
             inside: VecDeque::new(),
             left_shared: 0,
-            coming: VecDeque::new(),
+            acks: VecDeque::new(),
             feedback: LossFeedback::default(),
             gap_since: 0,
             off_times: stream(Purpose::OffTime),
@@ -112,15 +111,15 @@ impl Reference {
         }
     }
 
-    /// Takes a packet out of the shared router; says when it had come.
+    /// Removes a packet from the shared router, and returns its arrival time.
     pub(super) fn take(&mut self, number: u32) -> Option<Nanos> {
-        // The first, unless it is one that had to go.
-        let at = self.inside.iter().position(|(_, inside)| *inside == number)?;
-        self.inside.remove(at).map(|(came, _)| came)
+        // Usually the first packet, unless the packet was evicted.
+        let index = self.inside.iter().position(|(_, inside)| *inside == number)?;
+        self.inside.remove(index).map(|(arrived, _)| arrived)
     }
 }
 
-/// A cross flow, which is made of distributions.
+/// A cross flow, which is drawn from distributions.
 #[derive(Clone, Debug)]
 pub(super) struct Cross {
     pub record: SourceRecord,
@@ -128,21 +127,21 @@ pub(super) struct Cross {
     pub connected: bool,
     pub on: bool,
     pub size: u32,
-    /// Packets of the file that the shared router has taken.
-    pub good: u32,
+    /// Packets of the file that the shared router has accepted.
+    pub accepted: u32,
     /// Packets in the shared router.
     pub inside: u32,
-    /// The next packet waits until no more than this are.
+    /// The next packet waits until `inside` is at most this bound.
     pub bound: Option<u32>,
-    /// Behind its own hops, packets that will arrive at the shared router.
+    /// Future arrivals at the shared router after per-source hops: times and packet numbers.
     pub arriving: VecDeque<(Nanos, u32)>,
     pub left_after: Left,
     pub feedback: LossFeedback,
-    /// Packets in the shared router that the recurrence has lost behind it.
-    pub doomed: Vec<u32>,
-    /// Its event is at this time; one at another is not valid any more.
+    /// Packets in the shared router that will be lost behind it.
+    pub lost_downstream: Vec<u32>,
+    /// Time of the scheduled event; events at other times are obsolete.
     pub due: Nanos,
-    pub heard: Nanos,
+    pub last_ack: Nanos,
     pub sent: Nanos,
     pub off_times: Stream,
     pub sizes: Stream,
@@ -158,15 +157,15 @@ impl Cross {
             connected: false,
             on: false,
             size: 0,
-            good: 0,
+            accepted: 0,
             inside: 0,
             bound: None,
             arriving: VecDeque::new(),
             left_after: path.after.unused(),
             feedback: LossFeedback::default(),
-            doomed: Vec::new(),
+            lost_downstream: Vec::new(),
             due: NEVER,
-            heard: 0,
+            last_ack: 0,
             sent: 0,
             off_times: stream(Purpose::OffTime),
             sizes: stream(Purpose::Size),

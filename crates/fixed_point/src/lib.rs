@@ -1,15 +1,16 @@
-//! Fixed points: one flow of each class, or a few, followed exactly, among cross flows that
-//! are made of what was measured on them (Baccelli, Hong and Liu, INRIA report 4154, section 5).
+//! Fixed points: a few reference flows per class, simulated exactly, among cross flows drawn from
+//! distributions measured on the reference flows (Baccelli, Hong and Liu, INRIA report 4154,
+//! section 5).
 
 mod config;
-mod crossing;
+mod cross_flows;
 mod distributions;
 mod events;
 mod flows;
-mod own;
+mod per_source;
 mod probes;
 mod recursion;
-mod reference;
+mod reference_flows;
 mod replications;
 mod run;
 mod shared;
@@ -17,7 +18,7 @@ mod window;
 
 pub use config::{FixedPointConfig, STEP_CELLS, Scheme, StepRow};
 pub use recursion::{Left, Route, Router};
-pub use replications::{Iterated, replications};
+pub use replications::{IteratedRun, replications};
 pub use run::FixedPoint;
 
 #[cfg(test)]

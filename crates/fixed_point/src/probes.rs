@@ -1,16 +1,16 @@
-//! The probes of a fixed point: of reference flows, and of cross flows.
+//! Probes of reference flows and cross flows.
 
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::probe::Probes;
 
 #[derive(Debug)]
-pub(super) struct ProbesOfBoth {
-    /// Of reference flows, and of the shared router.
+pub(super) struct FlowProbes {
+    /// Probes of reference flows and of the shared router.
     pub reference: Probes,
     pub cross: Probes,
 }
 
-impl ProbesOfBoth {
+impl FlowProbes {
     pub(super) fn new(open: impl Fn() -> Probes) -> Self {
         let mut probes = Self { reference: open(), cross: open() };
         probes.begin_measurement(0);

@@ -1,4 +1,4 @@
-//! Replications of a fixed point, whatever its queue.
+//! Replications of a fixed point with any queue discipline.
 
 use crate::config::{FixedPointConfig, StepRow};
 use crate::run::FixedPoint;
@@ -8,53 +8,53 @@ use tcpcast_sim::queue::{DropTail, Fair, Managed, Policed, QueueConfig, QueueDis
 use tcpcast_sim::random::{Named, Purpose, Stream};
 use tcpcast_sim::{Replication, Replications, RunConfig, RunLimit, StopReason, Unbalanced, Watch};
 
-/// A replication whose probes are those of its reference flows, with what it tells beside them.
-pub trait Iterated: Replication {
-    /// Itself, as any other replication.
+/// A replication of a fixed point. [`Replication::probes`] returns the probes of reference flows.
+pub trait IteratedRun: Replication {
+    /// This replication as a [`Replication`].
     fn replication(&self) -> &dyn Replication;
 
-    /// The probes of cross flows, settled with the others.
+    /// Probes of cross flows, as of the last [`Replication::flush`].
     fn cross_probes(&self) -> &Probes;
 
     /// See [`FixedPoint::rows`].
     fn rows(&self) -> Vec<StepRow>;
 }
 
-/// `count` replications of a fixed point.
+/// Creates `count` replications of a fixed point.
 #[must_use]
 pub fn replications(
     config: &RunConfig,
-    asked: &FixedPointConfig,
+    spec: &FixedPointConfig,
     count: u32,
-) -> Replications<dyn Iterated> {
-    let (config, asked) = (config.clone(), asked.clone());
-    Replications::from_fn(count, move |number| set_up(&config, &asked, number))
+) -> Replications<dyn IteratedRun> {
+    let (config, spec) = (config.clone(), spec.clone());
+    Replications::from_fn(count, move |number| set_up(&config, &spec, number))
 }
 
-fn set_up(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn Iterated> {
+fn set_up(config: &RunConfig, spec: &FixedPointConfig, number: u32) -> Box<dyn IteratedRun> {
     let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     match &config.queue {
         QueueConfig::DropTail => {
-            Box::new(FixedPoint::new(config, asked, DropTail::new(config.buffer), number))
+            Box::new(FixedPoint::new(config, spec, DropTail::new(config.buffer), number))
         }
         QueueConfig::Red(red) => {
             let queue = Red::new(*red, config.buffer, stream(Purpose::EarlyDrop));
-            Box::new(FixedPoint::new(config, asked, queue, number))
+            Box::new(FixedPoint::new(config, spec, queue, number))
         }
         QueueConfig::Fair(fair) if fair.is_random() => {
             let queue = Fair::at_random(*fair, config.buffer, stream(Purpose::Tie));
-            Box::new(FixedPoint::new(config, asked, queue, number))
+            Box::new(FixedPoint::new(config, spec, queue, number))
         }
         QueueConfig::Fair(fair) => {
-            Box::new(FixedPoint::new(config, asked, Fair::new(*fair, config.buffer), number))
+            Box::new(FixedPoint::new(config, spec, Fair::new(*fair, config.buffer), number))
         }
         QueueConfig::Policed(policed) => {
-            Box::new(FixedPoint::new(config, asked, Policed::new(*policed), number))
+            Box::new(FixedPoint::new(config, spec, Policed::new(*policed), number))
         }
-        // Scenarios refuse it: the recursion knows drops on arrival alone.
+        // Scenarios reject this queue because the recursion supports drops only on arrival.
         QueueConfig::Managed(managed) => {
             let queue = Managed::new(managed.clone(), config.buffer, stream(Purpose::EarlyDrop));
-            Box::new(FixedPoint::new(config, asked, queue, number))
+            Box::new(FixedPoint::new(config, spec, queue, number))
         }
     }
 }
@@ -85,7 +85,7 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
     }
 }
 
-impl<Q: QueueDiscipline + Send + Sync> Iterated for FixedPoint<Q> {
+impl<Q: QueueDiscipline + Send + Sync> IteratedRun for FixedPoint<Q> {
     fn replication(&self) -> &dyn Replication {
         self
     }

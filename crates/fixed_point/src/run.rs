@@ -1,14 +1,13 @@
-//! The joint simulation: reference flows by the max-plus recursion, cross flows by their scheme,
-//! both through one real scheduler; step by step, with what each step measured, and then the
-//! measurement.
+//! Joint simulation of reference flows (max-plus recursion) and cross flows (by scheme) through one
+//! scheduler. Each step updates the distributions of the cross flows; the measurement follows.
 
 use crate::config::{FixedPointConfig, Scheme, StepRow};
 use crate::distributions::{Binning, Distributions};
 use crate::events::{Event, Events};
 use crate::flows::{Cross, Path, Reference};
-use crate::own::OwnHops;
-use crate::probes::ProbesOfBoth;
-use crate::shared::{Offered, Shared};
+use crate::per_source::PerSourceHops;
+use crate::probes::FlowProbes;
+use crate::shared::{Offered, SharedRouter};
 use tcpcast_sim::clock::{NEVER, Nanos, SECOND, Transmitter, nanoseconds, transmitter};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, Probes, SourceRecord};
@@ -19,54 +18,52 @@ use tcpcast_sim::traffic::{Coupling, Traffic};
 use tcpcast_sim::traffic::{SourceStart, draw_start};
 use tcpcast_sim::{Packet, RunConfig, RunLimit, StopReason, Unbalanced, Watch};
 
-/// A fixed point: one replication.
+/// One replication of a fixed point.
 pub struct FixedPoint<Q> {
     pub(super) scheme: Scheme,
     pub(super) binning: Binning,
-    asked: FixedPointConfig,
+    spec: FixedPointConfig,
     pub(super) tcp: TcpConfig,
     pub(super) rules: InstantLoss,
-    /// Whether the goodput of blocks of packets is to be told.
+    /// Whether the goodput of blocks of packets is recorded.
     pub(super) blocks: bool,
     pub(super) traffic: Vec<Traffic>,
     pub(super) coupling: Coupling,
     pub(super) paths: Vec<Path>,
-    pub(super) own_before: OwnHops,
-    pub(super) own_after: OwnHops,
-    /// Instantaneous loss feedback comes so much later.
-    pub(super) late: Nanos,
-    /// Likewise, of what is lost at the moment at which it was sent.
-    pub(super) late_at_once: Nanos,
+    pub(super) pre_hops: PerSourceHops,
+    pub(super) post_hops: PerSourceHops,
+    /// Extra delay of instantaneous loss feedback; see [`loss_delay`].
+    pub(super) loss_delay: Nanos,
+    /// Extra delay of loss feedback for packets that are lost at the time of sending.
+    pub(super) resend_delay: Nanos,
     pub(super) distributions: Vec<Distributions>,
-    pub(super) shared: Shared<Q>,
+    pub(super) shared: SharedRouter<Q>,
     pub(super) events: Events,
-    /// Reference flows.
     pub(super) references: Vec<Reference>,
-    /// Cross flows, which are made of distributions.
     pub(super) cross: Vec<Cross>,
-    /// Flows in a file.
+    /// Number of flows that are transferring a file.
     pub(super) active: u32,
     pub(super) now: Nanos,
     limit: Nanos,
     boundary: Nanos,
     step: u32,
     rows: Vec<StepRow>,
-    pub(super) probes: ProbesOfBoth,
-    pub(super) lifetime: Lifetime,
+    pub(super) probes: FlowProbes,
+    pub(super) router_counters: RouterCounters,
 }
 
-/// Packets at the shared router over a whole run.
+/// Packet counters of the shared router over the run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lifetime {
+pub(super) struct RouterCounters {
     pub offered: u64,
     pub left: u64,
     pub dropped: u64,
 }
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
-    /// Sets replication `replication` up.
+    /// Creates a replication.
     #[must_use]
-    pub fn new(config: &RunConfig, asked: &FixedPointConfig, queue: Q, replication: u32) -> Self {
+    pub fn new(config: &RunConfig, spec: &FixedPointConfig, queue: Q, replication: u32) -> Self {
         let link = transmitter(config.bottleneck_bps, config.packet_bytes);
         let paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
@@ -74,35 +71,35 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let probes = || Probes::new(&config.probes, config.classes.len(), stages);
         let behind = config.hops_before.len() + 1;
         let mut run = Self {
-            scheme: asked.scheme,
-            binning: Binning { conditional: asked.conditional },
-            asked: asked.clone(),
+            scheme: spec.scheme,
+            binning: Binning { conditional: spec.conditional },
+            spec: spec.clone(),
             tcp: config.tcp.clone(),
             rules: config.tcp.instant.unwrap_or(InstantLoss::PLAIN),
             blocks: config.probes.goodput_packets > 0,
             traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
-            distributions: asked
+            distributions: spec
                 .initial
                 .iter()
                 .map(|initial| Distributions::new(*initial))
                 .collect(),
-            shared: Shared::new(queue, link.clone()),
+            shared: SharedRouter::new(queue, link.clone()),
             events: Events::new(),
             references: Vec::new(),
             cross: Vec::new(),
             active: 0,
             now: 0,
             limit: 0,
-            boundary: if asked.steps == 0 { 0 } else { asked.step },
+            boundary: if spec.steps == 0 { 0 } else { spec.step },
             step: 0,
             rows: Vec::new(),
-            probes: ProbesOfBoth::new(probes),
-            lifetime: Lifetime::default(),
+            probes: FlowProbes::new(probes),
+            router_counters: RouterCounters::default(),
             coupling: Coupling::default(),
-            own_before: OwnHops::new(&config.hops_before, 0, config, replication),
-            own_after: OwnHops::new(&config.hops_after, behind, config, replication),
-            late: late(config, &paths, &link),
-            late_at_once: link.time_when_idle().max(1),
+            pre_hops: PerSourceHops::new(&config.hops_before, 0, config, replication),
+            post_hops: PerSourceHops::new(&config.hops_after, behind, config, replication),
+            loss_delay: loss_delay(config, &paths, &link),
+            resend_delay: link.time_when_idle().max(1),
             paths,
         };
         run.add_flows(config, replication);
@@ -110,9 +107,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         run
     }
 
-    /// Reference flows come first, then cross flows; of both those of a class together.
+    /// Adds all flows: first reference flows and then cross flows, both ordered by class.
     fn add_flows(&mut self, config: &RunConfig, replication: u32) {
-        let references = self.asked.references.clone();
+        let references = self.spec.references.clone();
         for (class, followed) in references.iter().enumerate() {
             self.add_references(class, *followed, config.seed, replication);
         }
@@ -136,20 +133,21 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn schedule_starts(&mut self) {
         let Self { references, cross, traffic, paths, events, .. } = self;
-        let mut places = vec![0_usize; traffic.len()];
+        let mut indices = vec![0_usize; traffic.len()];
         let mut schedule = |class: usize, up, off_times: &mut Stream, sizes: &mut Stream, id| {
             let (seconds, size) =
-                match draw_start(&traffic[class], places[class], false, off_times, sizes)? {
+                match draw_start(&traffic[class], indices[class], false, off_times, sizes)? {
                     SourceStart::Sends { after, size } => (after, size),
                     SourceStart::Off { left, .. } => (left, 0),
                 };
-            places[class] += 1;
+            indices[class] += 1;
             events.push(nanoseconds(seconds) + up, Event::FileStart, id);
             Some(size)
         };
         for (id, flow) in (0..).zip(&mut *references) {
             let class = flow.record.class();
-            let size = schedule(class, paths[class].up, &mut flow.off_times, &mut flow.sizes, id);
+            let size =
+                schedule(class, paths[class].up_delay, &mut flow.off_times, &mut flow.sizes, id);
             flow.size = size.unwrap_or(0);
         }
         for (id, flow) in (references.len() as u32..).zip(cross) {
@@ -159,7 +157,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// Goes on until the goal is reached or the watcher stops it.
+    /// Runs until the goal is reached or the watcher stops the run.
     pub fn advance(&mut self, goal: RunLimit, watch: &mut Watch<'_>) -> StopReason {
         self.limit = self.boundary.min(goal.until);
         loop {
@@ -181,16 +179,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let Some((now, event, flow)) = self.events.take() else { return };
         self.now = now;
         match event {
-            Event::Ack => self.reference_hears(flow),
+            Event::Ack => self.reference_ack(flow),
             Event::LossFeedback if self.is_reference(flow) => self.reference_loss_feedback(flow),
             Event::LossFeedback => self.cross_loss_feedback(flow),
-            Event::Door => self.cross_goes_on(flow),
+            Event::Entry => self.cross_event(flow),
             Event::Arrival if self.is_reference(flow) => self.reference_arrives(flow),
-            Event::Arrival if self.has_doors() => self.cross_meets(flow),
-            Event::Arrival => self.cross_goes_on(flow),
+            Event::Arrival if self.has_entry_hops() => self.cross_enters_router(flow),
+            Event::Arrival => self.cross_event(flow),
             Event::Timer => self.reference_timer(flow),
-            Event::FileStart if self.is_reference(flow) => self.reference_clicks(flow),
-            Event::FileStart => self.cross_clicks(flow),
+            Event::FileStart if self.is_reference(flow) => self.reference_starts_file(flow),
+            Event::FileStart => self.cross_starts_file(flow),
         }
     }
 
@@ -206,7 +204,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn leaves(&mut self, packet: Packet, leaves: Nanos) {
-        self.lifetime.left += 1;
+        self.router_counters.left += 1;
         if self.is_reference(packet.source()) {
             self.reference_leaves(packet, leaves);
         } else {
@@ -214,42 +212,42 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// Offers a packet to the shared router; says whether it was taken. What had to go for it is
-    /// told.
+    /// Offers a packet to the shared router, and handles an evicted packet. Returns `None` if the
+    /// packet is dropped, otherwise its departure time if it is already known.
     pub(super) fn offer(&mut self, packet: Packet) -> Option<Option<Nanos>> {
-        self.lifetime.offered += 1;
+        self.router_counters.offered += 1;
         match self.shared.offer(self.now, packet, &mut self.probes.reference) {
             Offered::Leaves(leaves) => {
-                self.lifetime.left += 1;
+                self.router_counters.left += 1;
                 Some(Some(leaves))
             }
-            Offered::Waits(pushed_out) => {
-                if let Some(packet) = pushed_out {
-                    self.lifetime.dropped += 1;
-                    self.pushed_out(packet);
+            Offered::Waits(evicted) => {
+                if let Some(packet) = evicted {
+                    self.router_counters.dropped += 1;
+                    self.evicted(packet);
                 }
                 Some(None)
             }
             Offered::Dropped => {
-                self.lifetime.dropped += 1;
+                self.router_counters.dropped += 1;
                 None
             }
         }
     }
 
-    fn pushed_out(&mut self, packet: Packet) {
+    fn evicted(&mut self, packet: Packet) {
         if self.is_reference(packet.source()) {
             self.reference_loses(packet);
         } else {
-            self.cross_pushed_out(packet);
+            self.cross_evicted(packet);
         }
     }
 
     pub(super) fn bin(&self) -> usize {
-        self.binning.of(self.active)
+        self.binning.bin(self.active)
     }
 
-    /// Nothing is due before the limit: a step, a slot or the run is over.
+    /// Ends a step, a slot or the run at the limit. Returns true at the end of the run.
     fn pass_limit(&mut self, goal: RunLimit) -> bool {
         if self.boundary > goal.until {
             self.now = goal.until;
@@ -258,14 +256,14 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.now = self.boundary;
         self.flush_queue();
         let now = self.now;
-        if self.step < self.asked.steps {
+        if self.step < self.spec.steps {
             self.end_step();
             self.begin_measurement(now);
-            self.boundary = now + self.asked.step;
-        } else if self.step == self.asked.steps && !self.is_measuring_since(now) {
+            self.boundary = now + self.spec.step;
+        } else if self.step == self.spec.steps && !self.is_measuring_since(now) {
             self.probes.snapshot(now, false);
         }
-        if self.step == self.asked.steps {
+        if self.step == self.spec.steps {
             self.boundary = self.probes.reference.counters.slot_end();
         }
         self.limit = self.boundary.min(goal.until);
@@ -273,7 +271,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn is_measuring_since(&self, now: Nanos) -> bool {
-        now == u64::from(self.asked.steps) * self.asked.step
+        now == u64::from(self.spec.steps) * self.spec.step
     }
 
     fn begin_measurement(&mut self, now: Nanos) {
@@ -282,14 +280,15 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.cross.iter_mut().for_each(|flow| flow.record.begin_measurement());
     }
 
-    /// The first half of the steps go by the step before, so that they forget where they began; the
-    /// second half by all of them, so that noise is averaged.
+    /// In the first half of the steps, distributions use only the preceding step, so that the
+    /// initial values have no influence. In the second half, they average all steps to reduce the
+    /// variance.
     fn end_step(&mut self) {
-        let rows: Vec<StepRow> = self.open_rows().collect();
+        let rows: Vec<StepRow> = self.current_rows().collect();
         self.rows.extend(rows);
         self.step += 1;
-        let kept = if 2 * self.step > self.asked.steps { 1.0 } else { 0.0 };
-        let moments = self.asked.moments;
+        let kept = if 2 * self.step > self.spec.steps { 1.0 } else { 0.0 };
+        let moments = self.spec.moments;
         let probes = &self.probes.reference.counters;
         for (class, distributions) in self.distributions.iter_mut().enumerate() {
             let sent = probes.of_class(class, ClassCell::Sent);
@@ -298,22 +297,22 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// What the current step has found so far, a row a class.
+    /// Results of the current step for a class.
     fn row(&self, class: usize) -> StepRow {
         let distributions = &self.distributions[class];
-        let reference = Found::by(&self.probes.reference, class);
-        let cross = Found::by(&self.probes.cross, class);
+        let reference = ClassStats::of_class(&self.probes.reference, class);
+        let cross = ClassStats::of_class(&self.probes.cross, class);
         StepRow {
             step: self.step + 1,
             class: class as u32,
             rate: reference.rate,
             cross_rate: cross.rate,
-            gap: distributions.measured_gap.of_step().mean().unwrap_or(f64::NAN),
+            gap: distributions.measured_gap.current_step().mean().unwrap_or(f64::NAN),
             gap_used: distributions.gap_used,
-            service: distributions.measured_service.of_step().mean().unwrap_or(f64::NAN),
+            service: distributions.measured_service.current_step().mean().unwrap_or(f64::NAN),
             service_used: distributions.service_used,
-            found: reference.found,
-            cross_found: cross.found,
+            own_found: reference.own_backlog,
+            cross_own_found: cross.own_backlog,
             on_time: reference.on_time,
             cross_on_time: cross.on_time,
             loss: reference.loss,
@@ -321,7 +320,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    fn open_rows(&self) -> impl Iterator<Item = StepRow> {
+    fn current_rows(&self) -> impl Iterator<Item = StepRow> {
         (0..self.distributions.len()).map(|class| self.row(class))
     }
 
@@ -329,19 +328,19 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let now = self.now;
         self.shared.queue.advance_to(now, &mut self.probes.reference);
         self.probes.reference.occupancy.held(self.shared.queue.held(), now);
-        self.own_before.settle(&mut self.probes.reference);
-        self.own_after.settle(&mut self.probes.reference);
+        self.pre_hops.settle(&mut self.probes.reference);
+        self.post_hops.settle(&mut self.probes.reference);
     }
 
-    /// Brings the counters up to now and checks that every packet is accounted for.
+    /// Updates the counters to the current time and checks the conservation of packets.
     ///
     /// # Errors
-    /// [`Unbalanced`] if one is not.
+    /// Returns [`Unbalanced`] if a packet is unaccounted for.
     pub fn flush(&mut self) -> Result<&Probes, Unbalanced> {
         self.flush_queue();
         self.probes.reference.states = self.probes.reference.population.as_of(self.now);
         self.probes.snapshot(self.now, true);
-        let Lifetime { offered, left, dropped } = self.lifetime;
+        let RouterCounters { offered, left, dropped } = self.router_counters;
         let in_flight = self.shared.waiting();
         if offered != left + dropped + in_flight {
             let (sent, received) = (offered, left);
@@ -350,48 +349,48 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         Ok(&self.probes.reference)
     }
 
-    /// Virtual time now.
+    /// Current virtual time.
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// Whether the steps are over.
+    /// Whether all steps are complete.
     #[must_use]
     pub fn is_measuring(&self) -> bool {
-        self.step == self.asked.steps
+        self.step == self.spec.steps
     }
 
-    /// What each step found; the last is the measurement, or the current step.
+    /// Results per step and class; the last step is the current step or the measurement.
     #[must_use]
     pub fn rows(&self) -> Vec<StepRow> {
-        self.rows.iter().copied().chain(self.open_rows()).collect()
+        self.rows.iter().copied().chain(self.current_rows()).collect()
     }
 
-    /// The probes of reference flows as they stand.
+    /// Probes of reference flows, as of the last update.
     #[must_use]
     pub fn probes(&self) -> &Probes {
         &self.probes.reference
     }
 
-    /// The probes of cross flows as they stand.
+    /// Probes of cross flows, as of the last update.
     #[must_use]
     pub fn cross_probes(&self) -> &Probes {
         &self.probes.cross
     }
 
-    /// Each reference flow's packets and time on since the steps.
+    /// Records of the reference flows since the last step.
     pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
         self.references.iter().map(|flow| &flow.record)
     }
 }
 
-/// Whether a flow keeps its connection between files.
+/// Whether flows keep their connections between files.
 pub(super) fn is_persistent(traffic: &Traffic) -> bool {
     matches!(traffic, Traffic::OnOff { persistent: true, .. })
 }
 
-/// The size of the next file of a flow.
+/// Draws the size of the next file in packets.
 pub(super) fn draw_size(
     traffic: &Traffic,
     coupling: &mut Coupling,
@@ -407,7 +406,7 @@ pub(super) fn draw_size(
     }
 }
 
-/// The OFF time after it.
+/// Draws the OFF time after a file.
 pub(super) fn draw_off_time(
     traffic: &Traffic,
     coupling: &mut Coupling,
@@ -422,32 +421,32 @@ pub(super) fn draw_off_time(
     }
 }
 
-/// Where no time passes before the shared router, a flow would send for ever at one moment into a
-/// full buffer; so loss feedback comes when that router has sent a packet more, as in the packet
-/// engine.
-fn late(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
-    let alone = paths.iter().map(|path| path.up).min().unwrap_or(0);
-    let takes_time = alone + hops::time_to_first_shared(config, config.packet_bytes) > 0;
+/// Extra delay of loss feedback. Without any delay before the shared router, a flow would endlessly
+/// resend into a full buffer at the same time. Its feedback is therefore delayed by one packet time
+/// of the router, as in the packet engine.
+fn loss_delay(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
+    let min_delay = paths.iter().map(|path| path.up_delay).min().unwrap_or(0);
+    let takes_time = min_delay + hops::time_to_first_shared(config, config.packet_bytes) > 0;
     if takes_time { 0 } else { link.time_when_idle().max(1) }
 }
 
-/// What the flows of a class have shown since the counters began.
-struct Found {
+/// Statistics of the flows of a class since the last reset of the counters.
+struct ClassStats {
     rate: f64,
     on_time: f64,
-    found: f64,
+    own_backlog: f64,
     loss: f64,
 }
 
-impl Found {
-    fn by(probes: &Probes, class: usize) -> Self {
-        let of = |cell| probes.counters.of_class(class, cell) as f64;
-        let on_time = of(ClassCell::OnTime) / SECOND as f64;
+impl ClassStats {
+    fn of_class(probes: &Probes, class: usize) -> Self {
+        let count = |cell| probes.counters.of_class(class, cell) as f64;
+        let on_time = count(ClassCell::OnTime) / SECOND as f64;
         Self {
-            rate: of(ClassCell::TransferPackets) / on_time,
-            on_time: on_time / of(ClassCell::Transfers),
-            found: of(ClassCell::OwnFound) / of(ClassCell::Arrived),
-            loss: of(ClassCell::QueueDrops) / of(ClassCell::Arrived),
+            rate: count(ClassCell::TransferPackets) / on_time,
+            on_time: on_time / count(ClassCell::Transfers),
+            own_backlog: count(ClassCell::OwnFound) / count(ClassCell::Arrived),
+            loss: count(ClassCell::QueueDrops) / count(ClassCell::Arrived),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The router that all flows share: the real scheduler, and what it says of each packet.
+//! The shared router of all flows, with an exact scheduler.
 
 use std::collections::VecDeque;
 use tcpcast_sim::Packet;
@@ -8,29 +8,31 @@ use tcpcast_sim::queue::{QueueDiscipline, QueueProbe, Verdict};
 /// The outcome of an enqueue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
-    /// The link has taken it, and it will have left at that time.
+    /// The link transmits the packet, which leaves at this time.
     Leaves(Nanos),
-    /// It waits; [`Shared::take`] tells of it. Another packet may have had to go.
+    /// The packet waits for [`SharedRouter::take`]. Contains the packet that was evicted, if any.
     Waits(Option<Packet>),
-    /// It was dropped.
+    /// The packet was dropped.
     Dropped,
 }
 
-/// A queue discipline in front of a link, of either kind: one that holds its packets tells of each
-/// when the link takes it, one that does not when it has left.
+/// A queue discipline in front of a link.
+///
+/// Disciplines that hold packets return each packet from [`SharedRouter::take`] at the start of its
+/// transmission, other disciplines at its departure.
 #[derive(Clone, Debug)]
-pub(super) struct Shared<Q> {
+pub(super) struct SharedRouter<Q> {
     pub queue: Q,
     pub link: Transmitter,
     leaving: VecDeque<(Nanos, Packet)>,
 }
 
-impl<Q: QueueDiscipline> Shared<Q> {
+impl<Q: QueueDiscipline> SharedRouter<Q> {
     pub(super) fn new(queue: Q, link: Transmitter) -> Self {
         Self { queue, link, leaving: VecDeque::new() }
     }
 
-    /// When the next packet is to be taken, [`NEVER`] if none waits.
+    /// Time of the next [`SharedRouter::take`]; [`NEVER`] if no packet waits.
     pub(super) fn next(&self) -> Nanos {
         if Q::HOLDS_PACKETS {
             self.queue.next_departure()
@@ -39,7 +41,8 @@ impl<Q: QueueDiscipline> Shared<Q> {
         }
     }
 
-    /// That time has come: which packet, and when it will have left.
+    /// Removes the next packet at [`SharedRouter::next`], and returns its departure time and the
+    /// packet.
     pub(super) fn take(&mut self, probe: &mut impl QueueProbe) -> Option<(Nanos, Packet)> {
         if Q::HOLDS_PACKETS {
             self.queue.serve(&mut self.link, probe)
@@ -65,7 +68,7 @@ impl<Q: QueueDiscipline> Shared<Q> {
         }
     }
 
-    /// Packets in it that have not been told of.
+    /// Number of packets that [`SharedRouter::take`] has not returned yet.
     pub(super) fn waiting(&self) -> u64 {
         if Q::HOLDS_PACKETS { self.queue.waiting() } else { self.leaving.len() as u64 }
     }

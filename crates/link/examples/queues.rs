@@ -1,25 +1,25 @@
-//! Nanoseconds a packet costs in each discipline: an enqueue and a dequeue, in cache.
+//! Benchmark of queue disciplines: nanoseconds per packet for an enqueue and a dequeue in cache.
 //!
-//! `cargo run --release -p tcpcast-link --example queues`, with a part of a name to measure only
-//! those.
+//! `cargo run --release -p tcpcast-link --example queues [NAME]`, where NAME selects the
+//! disciplines whose name contains it.
 
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Instant;
 use tcpcast_link::link::{FifoLink, HeldLink, Link, Offered};
 use tcpcast_link::queue::{
-    Admission, AnyQueue, Buffers, Codel, CodelConfig, DropPolicy, DropTail, Drr, DrrConfig, Fifo,
-    FqCodel, FqCodelConfig, HeadDrop, Limits, Open, Pie, PieConfig, QueueConfig, QueueDiscipline,
-    QueueProbe, Reason, Red, RedConfig, RedUnit, Ties,
+    Admission, AdmitAll, AnyQueue, Buffers, Codel, CodelConfig, DropPolicy, DropTail, Drr,
+    DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop, Limits, Pie, PieConfig, QueueConfig,
+    QueueDiscipline, QueueProbe, Reason, Red, RedConfig, RedUnit, Ties,
 };
 use tcpcast_link::random::Stream;
 use tcpcast_link::transmit::{ConstantRate, Transmitter};
 use tcpcast_link::{Ecn, Nanos, Packet};
 
 const PACKETS: u64 = 2_000_000;
-/// 1500 bytes take this long.
+/// Transmission time of 1500 bytes.
 const TIME: Nanos = 12_000;
-/// Buffers are this large.
+/// Buffer limit in packets.
 const LIMIT: u64 = 1000;
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ fn rate() -> ConstantRate {
     ConstantRate::new(NonZeroU64::new(1_000_000_000))
 }
 
-/// Packets of a run: in bursts, so that queues build up, at a load just below or above 1.
+/// Arrival time and packet number `packet`. Packets arrive in bursts so that queues build up.
 #[inline]
 fn arrival(packet: u64, flows: u32, load: f64) -> (Nanos, Packet) {
     let burst = packet / 64;
@@ -47,27 +47,27 @@ fn arrival(packet: u64, flows: u32, load: f64) -> (Nanos, Packet) {
     (now, Packet::new(packet as u32, flow, 1500).with_ecn(Ecn::Ect0))
 }
 
-/// Time on a processor so far in nanoseconds, where the system tells; else time that has passed.
+/// CPU time of the process in nanoseconds, or elapsed time if the system does not report CPU time.
 fn processor_time(begin: Instant) -> u64 {
     let schedule = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let on_processor = schedule.split(' ').next().and_then(|time| time.parse().ok());
     on_processor.unwrap_or_else(|| begin.elapsed().as_nanos() as u64)
 }
 
-/// Nanoseconds a packet, least of five runs, and the share of packets dropped.
+/// Nanoseconds per packet (minimum of five runs) and fraction of dropped packets.
 fn measure(mut run: impl FnMut() -> Counts) -> (f64, f64) {
-    let mut least = f64::INFINITY;
+    let mut min = f64::INFINITY;
     let mut counts = Counts::default();
     let start = Instant::now();
     for _ in 0..5 {
         let begin = processor_time(start);
         counts = run();
-        least = least.min((processor_time(start) - begin) as f64 / PACKETS as f64);
+        min = min.min((processor_time(start) - begin) as f64 / PACKETS as f64);
     }
-    (least, counts.dropped as f64 / PACKETS as f64)
+    (min, counts.dropped as f64 / PACKETS as f64)
 }
 
-fn held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f64) -> Counts {
+fn run_held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f64) -> Counts {
     let mut link = HeldLink::new(queue(), rate());
     let mut counts = Counts::default();
     for packet in 0..PACKETS {
@@ -88,7 +88,7 @@ fn held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f64) -
     counts
 }
 
-fn known<A: Admission>(admission: impl Fn() -> A, load: f64) -> Counts {
+fn run_fifo<A: Admission>(admission: impl Fn() -> A, load: f64) -> Counts {
     let mut link = FifoLink::new(Limits::packets(LIMIT), admission(), rate());
     let mut counts = Counts::default();
     for packet in 0..PACKETS {
@@ -98,8 +98,8 @@ fn known<A: Admission>(admission: impl Fn() -> A, load: f64) -> Counts {
     counts
 }
 
-/// What the run costs without a queue.
-fn nothing(load: f64) -> Counts {
+/// Baseline without a queue.
+fn run_without_queue(load: f64) -> Counts {
     let mut transmitter = rate();
     for packet in 0..PACKETS {
         let (now, packet) = arrival(packet, 1, load);
@@ -143,29 +143,29 @@ fn main() {
         let (heavy, many) = measure(|| run(1.2));
         println!("{name:<34}{light:>9.1}{:>8.2}%{heavy:>9.1}{:>8.2}%", few * 1e2, many * 1e2);
     };
-    print("no queue", &nothing);
-    print("droptail, departure known", &|load| known(|| Open, load));
-    print("red, departure known", &|load| known(red, load));
-    print("droptail", &|load| held(|| DropTail::new(limits, Open), 1, load));
-    print("head-drop", &|load| held(|| HeadDrop::new(limits), 1, load));
-    print("red", &|load| held(|| Fifo::new(limits, red()), 1, load));
+    print("no queue", &run_without_queue);
+    print("droptail, departure known", &|load| run_fifo(|| AdmitAll, load));
+    print("red, departure known", &|load| run_fifo(red, load));
+    print("droptail", &|load| run_held(|| DropTail::new(limits, AdmitAll), 1, load));
+    print("head-drop", &|load| run_held(|| HeadDrop::new(limits), 1, load));
+    print("red", &|load| run_held(|| Fifo::new(limits, red()), 1, load));
     print("pie", &|load| {
-        held(|| Fifo::new(limits, Pie::new(PieConfig::default(), Stream::of(1))), 1, load)
+        run_held(|| Fifo::new(limits, Pie::new(PieConfig::default(), Stream::of(1))), 1, load)
     });
-    print("codel", &|load| held(|| Codel::new(limits, no_marks), 1, load));
+    print("codel", &|load| run_held(|| Codel::new(limits, no_marks), 1, load));
     print("codel, any queue", &|load| {
         let config = QueueConfig::Codel(no_marks);
-        held(|| AnyQueue::new(config, limits, Stream::of(1)), 1, load)
+        run_held(|| AnyQueue::new(config, limits, Stream::of(1)), 1, load)
     });
     for flows in [1, 100, 10_000] {
         print(&format!("fq_codel, {flows} flows"), &|load| {
-            held(|| FqCodel::new(limits, fq()), flows, load)
+            run_held(|| FqCodel::new(limits, fq()), flows, load)
         });
         print(&format!("drr, {flows} flows"), &|load| {
-            held(|| drr(DropPolicy::Arriving), flows, load)
+            run_held(|| drr(DropPolicy::Arriving), flows, load)
         });
         print(&format!("drr longest, {flows} flows"), &|load| {
-            held(|| drr(DropPolicy::LongestTail), flows, load)
+            run_held(|| drr(DropPolicy::LongestTail), flows, load)
         });
     }
 }

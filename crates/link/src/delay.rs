@@ -1,20 +1,20 @@
-//! Propagation: a delay line, with jitter that keeps the order of packets or does not.
+//! Propagation: a delay line with jitter, with or without reordering.
 
 use crate::random::{Draws, Stream};
 use crate::time::{NEVER, Nanos};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// How much longer than the least a packet takes.
+/// Distribution of the random delay in addition to the propagation delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Jitter {
-    /// Not at all.
+    /// No jitter.
     None,
-    /// Uniformly, from nothing to this.
+    /// Uniform between 0 and this maximum.
     Uniform(Nanos),
-    /// Exponentially, with this mean.
+    /// Exponential with this mean.
     Exponential(Nanos),
-    /// Normally with this mean and standard deviation, cut off at nothing.
+    /// Normal with this mean and standard deviation; negative values are replaced by 0.
     Normal {
         /// The mean.
         mean: Nanos,
@@ -25,28 +25,28 @@ pub enum Jitter {
 
 impl Jitter {
     fn draw(self, draws: &mut impl Draws) -> Nanos {
-        let longer = match self {
+        let extra = match self {
             Self::None => return 0,
-            Self::Uniform(most) => (1.0 - draws.unit()) * most as f64,
+            Self::Uniform(max) => (1.0 - draws.unit()) * max as f64,
             Self::Exponential(mean) => -libm::log(draws.unit()) * mean as f64,
             Self::Normal { mean, sd } => {
-                // Box and Muller; the second of the two numbers is not needed.
+                // Box-Muller transform; the second number is not needed.
                 let radius = libm::sqrt(-2.0 * libm::log(draws.unit()));
                 let angle = std::f64::consts::TAU * draws.unit();
                 mean as f64 + radius * libm::cos(angle) * sd as f64
             }
         };
-        // A cast cuts negative numbers off.
-        libm::round(longer) as Nanos
+        // The cast replaces negative numbers by 0.
+        libm::round(extra) as Nanos
     }
 }
 
 /// Whether a packet may overtake another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// None does: one that would waits for the one before it.
+    /// No reordering: a packet waits for its predecessor if necessary.
     Kept,
-    /// It does, where its delay is so much shorter.
+    /// A packet overtakes others if its delay is sufficiently shorter.
     Free,
 }
 
@@ -57,7 +57,8 @@ struct InTransit<I> {
     item: I,
 }
 
-// The heap yields the greatest: that is what is due first, of several the first that came.
+// Reversed order because `BinaryHeap` is a max-heap: earliest due time first, then order of
+// arrival.
 impl<I> Ord for InTransit<I> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due, other.number).cmp(&(self.due, self.number))
@@ -84,20 +85,20 @@ enum Line<I> {
     Overtaking(BinaryHeap<InTransit<I>>),
 }
 
-/// What is under propagation, and when it is due at the far end.
+/// Items in propagation, with their due times at the far end.
 #[derive(Clone, Debug)]
 pub struct DelayLine<I, D = Stream> {
     delay: Nanos,
     jitter: Jitter,
     draws: D,
     line: Line<I>,
-    /// When the last packet is due, where the order is kept.
+    /// Due time of the last packet, if the order is kept.
     last_due: Nanos,
     number: u64,
 }
 
 impl<I, D: Draws> DelayLine<I, D> {
-    /// An empty line; packets take `delay` and the jitter.
+    /// Creates an empty line with propagation delay `delay` and jitter.
     #[must_use]
     pub fn new(delay: Nanos, jitter: Jitter, order: Order, draws: D) -> Self {
         let line = if order == Order::Kept || jitter == Jitter::None {
@@ -108,22 +109,22 @@ impl<I, D: Draws> DelayLine<I, D> {
         Self { delay, jitter, draws, line, last_due: 0, number: 0 }
     }
 
-    /// An empty line whose caller says when each thing is due, in any order.
+    /// Creates an empty line for [`DelayLine::schedule`]: the caller specifies all due times.
     #[must_use]
     pub fn scheduled(draws: D) -> Self {
         let line = Line::Overtaking(BinaryHeap::new());
         Self { delay: 0, jitter: Jitter::None, draws, line, last_due: 0, number: 0 }
     }
 
-    /// Something enters at `now`, which is not before the last time; when it is due.
+    /// Adds an item at `now`, which must not decrease between calls, and returns its due time.
     #[inline]
     pub fn push(&mut self, now: Nanos, item: I) -> Nanos {
         let due = now + self.delay + self.jitter.draw(&mut self.draws);
         self.schedule(due, item)
     }
 
-    /// Something is due at `due`, or on a line that keeps the order, with the last before it if that
-    /// is later; when that is.
+    /// Adds an item with the given due time and returns the actual due time. On a line that keeps
+    /// the order, the item is delayed until the preceding item is due.
     #[inline]
     pub fn schedule(&mut self, due: Nanos, item: I) -> Nanos {
         let mut due = due;
@@ -141,7 +142,7 @@ impl<I, D: Draws> DelayLine<I, D> {
         due
     }
 
-    /// When the next is due; [`NEVER`] if there is none.
+    /// Due time of the next item; [`NEVER`] if the line is empty.
     #[inline]
     #[must_use]
     pub fn next_due(&self) -> Nanos {
@@ -151,7 +152,7 @@ impl<I, D: Draws> DelayLine<I, D> {
         }
     }
 
-    /// Takes the next if it is due by `now`, with the time at which it is.
+    /// Removes the next item if it is due by `now`. Returns its due time and the item.
     #[inline]
     pub fn pop(&mut self, now: Nanos) -> Option<(Nanos, I)> {
         if self.next_due() > now {
@@ -163,7 +164,7 @@ impl<I, D: Draws> DelayLine<I, D> {
         }
     }
 
-    /// How many are on the line.
+    /// Number of items on the line.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.line {
@@ -172,7 +173,7 @@ impl<I, D: Draws> DelayLine<I, D> {
         }
     }
 
-    /// Whether nothing is on the line.
+    /// Whether the line is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_come_after_the_delay_and_not_before() {
+    fn items_arrive_after_the_delay() {
         let mut line = DelayLine::new(100, Jitter::None, Order::Free, Stream::of(1));
         assert_eq!(line.next_due(), NEVER);
         assert_eq!((line.push(0, 'a'), line.push(7, 'b')), (100, 107));
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_scheduled_comes_when_it_is_due() {
+    fn scheduled_items_are_sorted_unless_order_is_kept() {
         let mut line = DelayLine::scheduled(Stream::of(1));
         assert_eq!((line.schedule(9, 'a'), line.schedule(3, 'b')), (9, 3));
         assert_eq!(line.schedule(9, 'c'), 9);
@@ -208,25 +209,25 @@ mod tests {
         assert_eq!((kept.schedule(9, 'a'), kept.schedule(3, 'b')), (9, 9));
     }
 
-    fn mean_and_most(jitter: Jitter) -> (f64, Nanos) {
+    fn mean_and_max(jitter: Jitter) -> (f64, Nanos) {
         let mut line = DelayLine::new(0, jitter, Order::Free, Stream::of(3));
-        let longer: Vec<Nanos> = (0..100_000).map(|_| line.push(0, ())).collect();
-        (longer.iter().sum::<u64>() as f64 / 1e5, longer.into_iter().max().unwrap())
+        let extra: Vec<Nanos> = (0..100_000).map(|_| line.push(0, ())).collect();
+        (extra.iter().sum::<u64>() as f64 / 1e5, extra.into_iter().max().unwrap())
     }
 
     #[test]
-    fn jitter_has_its_mean() {
-        let (mean, most) = mean_and_most(Jitter::Uniform(1000));
-        assert!((mean - 500.0).abs() < 5.0 && most <= 1000, "{mean} {most}");
-        let (mean, most) = mean_and_most(Jitter::Exponential(1000));
-        assert!((mean - 1000.0).abs() < 15.0 && most > 8000, "{mean} {most}");
-        let (mean, most) = mean_and_most(Jitter::Normal { mean: 1000, sd: 100 });
-        assert!((mean - 1000.0).abs() < 2.0 && most < 1600, "{mean} {most}");
+    fn jitter_has_its_mean_and_range() {
+        let (mean, max) = mean_and_max(Jitter::Uniform(1000));
+        assert!((mean - 500.0).abs() < 5.0 && max <= 1000, "{mean} {max}");
+        let (mean, max) = mean_and_max(Jitter::Exponential(1000));
+        assert!((mean - 1000.0).abs() < 15.0 && max > 8000, "{mean} {max}");
+        let (mean, max) = mean_and_max(Jitter::Normal { mean: 1000, sd: 100 });
+        assert!((mean - 1000.0).abs() < 2.0 && max < 1600, "{mean} {max}");
     }
 
     proptest! {
         #[test]
-        fn order_is_kept_or_is_that_of_due_times(
+        fn items_leave_in_order_of_due_times_or_of_arrival(
             gaps in prop::collection::vec(0_u64..50, 1..200),
             name: u64,
             kept: bool,

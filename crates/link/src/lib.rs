@@ -1,22 +1,22 @@
 //! Links: packets with a length, the queue in front of a transmitter, random loss and delay.
 //!
-//! Everything takes `now` in integer nanoseconds and returns what happens; there is no clock, no
-//! I/O, and no knowledge of TCP or of where packets come from. So the same queue serves a
-//! simulator in virtual time and an emulator under a real clock.
+//! Each function takes the current time as `now`, in integer nanoseconds, and returns the outcome.
+//! The crate has no clock, performs no I/O, and is independent of TCP and of the packet source.
+//! Therefore a simulator in virtual time and an emulator in real time can use the same queues.
 //!
 //! ```text
 //! packet -> loss / policer -> [ queue discipline | transmitter ] -> delay line -> packet
 //!                             \______________ link ____________/
 //! ```
 //!
-//! - [`queue`]: disciplines, which say who waits, who is dropped or marked, and who is next.
-//! - [`transmit`]: how long a packet takes: a constant rate, a token bucket, a trace of packet
+//! - [`queue`]: queue disciplines, which enqueue, drop, mark and schedule packets.
+//! - [`transmit`]: transmitters: a constant rate, a token bucket, or a trace of transmission
 //!   opportunities.
-//! - [`link`]: a discipline in front of a transmitter, of one of two kinds: the departure is known on
-//!   arrival, or packets are held until the transmitter is free.
+//! - [`link`]: a discipline in front of a transmitter. [`link::FifoLink`] computes the departure
+//!   time on arrival; [`link::HeldLink`] holds packets until the transmitter is free.
 //! - [`loss`], [`delay`]: random loss, propagation and jitter.
 //!
-//! Whoever needs random numbers is handed a stream of [`random`].
+//! The caller passes a stream of [`random`] to each component that needs random numbers.
 
 pub mod delay;
 pub mod link;

@@ -1,19 +1,19 @@
 //! A queue discipline in front of a transmitter.
 //!
-//! Two kinds do the same where both can: [`FifoLink`] serves in the order of arrival at once, so that
-//! a packet costs one call, and [`HeldLink`] holds packets until the transmitter is free, for any
-//! discipline.
+//! [`FifoLink`] serves packets in order of arrival and computes each departure on arrival, with one
+//! call per packet. [`HeldLink`] works with any discipline and holds packets until the transmitter
+//! is free. Both produce the same departures for disciplines that both support.
 //!
 //! ```text
-//! FifoLink   offer -> Departs { leaves }                              (known on arrival)
-//! HeldLink   offer -> Departs { leaves }   the transmitter was idle
-//!                  -> Held                 ... at `leaves()`: serve -> (leaves, packet), any number dropped
+//! FifoLink   offer -> Departs { leaves }   always
+//! HeldLink   offer -> Departs { leaves }   if the transmitter was idle
+//!                  -> Held                 at `leaves()`: serve -> (leaves, packet), after any drops
 //! ```
 
 use crate::packet::Packet;
 use crate::queue::{
-    Admission, Backlog, Departure, Departures, Limits, Open, QueueDiscipline, QueueProbe, Reason,
-    Verdict,
+    Admission, AdmitAll, Backlog, Departure, Departures, Limits, QueueDiscipline, QueueProbe,
+    Reason, Verdict,
 };
 use crate::time::{NEVER, Nanos};
 use crate::transmit::Transmitter;
@@ -21,75 +21,78 @@ use crate::transmit::Transmitter;
 /// The outcome of offering a packet to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// It will have left the link at that time.
+    /// The packet was accepted and its departure time is known.
     Departs {
-        /// When its last bit is gone.
+        /// Time at which the last bit leaves the link.
         leaves: Nanos,
-        /// Packets that it found before it, the one in transmission included.
+        /// Packets held on arrival, including the packet in transmission.
         found: u64,
-        /// Whether the queue marked it.
+        /// Whether the queue marked the packet.
         marked: bool,
     },
-    /// It waits until [`Link::serve`] takes it, or drops it.
+    /// The packet waits until [`Link::serve`] transmits or drops it.
     Held {
-        /// Packets that it found before it, the one in transmission included.
+        /// Packets held on arrival, including the packet in transmission.
         found: u64,
-        /// Whether the queue marked it on arrival; it may yet when it leaves.
+        /// Whether the queue marked the packet on arrival; it can also be marked on dequeue.
         marked: bool,
     },
-    /// It was dropped.
+    /// The packet was dropped.
     Dropped(Reason),
 }
 
-/// A queue in front of a transmitter. At equal times departures come before arrivals: whoever calls
-/// serves what leaves at `now` before he offers what arrives.
+/// A queue in front of a transmitter.
+///
+/// At equal times, departures come before arrivals: the caller must serve the departure at `now`
+/// before it offers the arrivals.
 pub trait Link<T> {
-    /// Whether packets wait until the transmitter is free: then [`Link::serve`] is to be called at
-    /// [`Link::leaves`].
-    const HOLDS: bool;
+    /// Whether packets are held until the transmitter is free. If so, the caller must call
+    /// [`Link::serve`] at [`Link::leaves`].
+    const HOLDS_PACKETS: bool;
 
-    /// A packet arrives.
+    /// Offers an arriving packet to the link.
     fn offer(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>) -> Offered;
 
-    /// When the packet in transmission will have left, if others are held for that time; [`NEVER`]
-    /// while the transmitter is idle.
+    /// Time at which the packet in transmission leaves and [`Link::serve`] must be called;
+    /// [`NEVER`] while the transmitter is idle and for links that do not hold packets.
     fn leaves(&self) -> Nanos {
         NEVER
     }
 
-    /// That time has come: takes the next packet, and says when it will have left; `None` if none
-    /// waits.
+    /// Starts to transmit the next packet at [`Link::leaves`]. Returns the departure time and the
+    /// packet, or `None` if no packet waits.
     fn serve(&mut self, _probe: &mut impl QueueProbe<T>) -> Option<(Nanos, Packet<T>)> {
         None
     }
 
-    /// When the discipline wants [`Link::on_deadline`] called; [`NEVER`] if it does not.
+    /// Time at which [`Link::on_deadline`] must be called; [`NEVER`] if the discipline has no
+    /// timer.
     fn deadline(&self) -> Nanos {
         NEVER
     }
 
-    /// The deadline has come.
+    /// Handles the deadline of the discipline.
     fn on_deadline(&mut self, _now: Nanos) {}
 
-    /// Tells the probe what has left by `now`.
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>);
+    /// Processes all departures up to `now` and reports the queue lengths to the probe.
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>);
 
-    /// What is held, the packet in transmission included, as of the last call.
+    /// Backlog as of the last call, including the packet in transmission.
     fn held(&self) -> Backlog;
 
-    /// Forgets the past of a link that holds nothing.
+    /// Resets the state of a link without packets.
     fn restart(&mut self, now: Nanos);
 }
 
-/// First in, first out: the departure is known on arrival.
+/// A FIFO link, which computes the departure of each packet on arrival.
 #[derive(Clone, Debug)]
-pub struct FifoLink<X, A = Open> {
+pub struct FifoLink<X, A = AdmitAll> {
     queue: Departures<A>,
     transmitter: X,
 }
 
 impl<X: Transmitter, A: Admission> FifoLink<X, A> {
-    /// An idle link. A rule that follows what is served cannot be in front of it.
+    /// Creates an idle link. Rules with [`Admission::NEEDS_DEQUEUE`] do not compile.
     #[must_use]
     pub fn new(limits: Limits, admission: A, transmitter: X) -> Self {
         Self { queue: Departures::new(limits, admission), transmitter }
@@ -97,7 +100,7 @@ impl<X: Transmitter, A: Admission> FifoLink<X, A> {
 }
 
 impl<T: Copy, X: Transmitter, A: Admission> Link<T> for FifoLink<X, A> {
-    const HOLDS: bool = false;
+    const HOLDS_PACKETS: bool = false;
 
     #[inline]
     fn offer(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>) -> Offered {
@@ -107,8 +110,8 @@ impl<T: Copy, X: Transmitter, A: Admission> Link<T> for FifoLink<X, A> {
         }
     }
 
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
-        self.queue.settle(now, probe);
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
+        self.queue.advance_to(now, probe);
     }
 
     fn held(&self) -> Backlog {
@@ -121,17 +124,17 @@ impl<T: Copy, X: Transmitter, A: Admission> Link<T> for FifoLink<X, A> {
     }
 }
 
-/// Any discipline: packets are held until the transmitter is free.
+/// A link with any discipline, which holds packets until the transmitter is free.
 #[derive(Clone, Debug)]
 pub struct HeldLink<Q, X> {
     queue: Q,
     transmitter: X,
-    /// When the packet in transmission will have left, [`NEVER`] if there is none.
+    /// Departure time of the packet in transmission; [`NEVER`] if there is none.
     leaves: Nanos,
 }
 
 impl<Q, X> HeldLink<Q, X> {
-    /// An idle link.
+    /// Creates an idle link.
     #[must_use]
     pub fn new(queue: Q, transmitter: X) -> Self {
         Self { queue, transmitter, leaves: NEVER }
@@ -149,15 +152,15 @@ impl<Q, X> HeldLink<Q, X> {
         &self.transmitter
     }
 
-    /// As [`QueueDiscipline::fetch_ahead`].
-    pub fn fetch_ahead<T>(&self, turns: usize, tell: impl FnMut(u32))
+    /// See [`QueueDiscipline::prefetch_ahead`].
+    pub fn prefetch_ahead<T>(&self, turns: usize, report: impl FnMut(u32))
     where
         Q: QueueDiscipline<T>,
     {
-        self.queue.fetch_ahead(turns, tell);
+        self.queue.prefetch_ahead(turns, report);
     }
 
-    /// What waits, without the packet in transmission.
+    /// Backlog, excluding the packet in transmission.
     #[must_use]
     pub fn waiting<T>(&self) -> Backlog
     where
@@ -168,7 +171,7 @@ impl<Q, X> HeldLink<Q, X> {
 }
 
 impl<Q, X: Transmitter> HeldLink<Q, X> {
-    /// The transmitter takes the next packet, if there is one.
+    /// Starts to transmit the next packet, if there is one.
     #[inline]
     fn begin<T>(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>>
     where
@@ -184,7 +187,7 @@ impl<Q, X: Transmitter> HeldLink<Q, X> {
 }
 
 impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for HeldLink<Q, X> {
-    const HOLDS: bool = true;
+    const HOLDS_PACKETS: bool = true;
 
     #[inline]
     fn offer(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>) -> Offered {
@@ -200,7 +203,7 @@ impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for HeldLink<Q, X> 
             return Offered::Held { found, marked };
         }
         match self.begin(now, probe) {
-            // It was alone, so it is the one that goes.
+            // The link was idle, so the dequeued packet is the one that arrived.
             Some(packet) => Offered::Departs { leaves: self.leaves, found, marked: packet.marked },
             None => Offered::Dropped(Reason::Early),
         }
@@ -225,7 +228,7 @@ impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for HeldLink<Q, X> 
         self.queue.on_deadline(now);
     }
 
-    fn settle(&mut self, _now: Nanos, _probe: &mut impl QueueProbe<T>) {}
+    fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe<T>) {}
 
     fn held(&self) -> Backlog {
         self.queue.held()

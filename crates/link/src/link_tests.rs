@@ -1,4 +1,4 @@
-//! The two kinds of links beside each other.
+//! Tests of `FifoLink` and `HeldLink`, including their agreement.
 
 use super::*;
 use crate::packet::Ecn;
@@ -9,18 +9,18 @@ use crate::transmit::{AnyTransmitter, ConstantRate, TokenBucket, TokenRate};
 use proptest::prelude::*;
 use std::num::NonZeroU64;
 
-/// 1500 bytes take 1000 ns.
+/// A rate at which 1500 bytes take 1000 ns.
 fn rate() -> ConstantRate {
     ConstantRate::new(NonZeroU64::new(12_000_000_000))
 }
 
 #[derive(Default)]
-struct Heard {
+struct Recorder {
     levels: Vec<(u64, Nanos)>,
     dropped: Vec<u32>,
 }
 
-impl QueueProbe<u32> for Heard {
+impl QueueProbe<u32> for Recorder {
     fn dropped(&mut self, _now: Nanos, packet: &Packet, _reason: Reason) {
         self.dropped.push(packet.token);
     }
@@ -34,57 +34,57 @@ fn departs(leaves: Nanos, found: u64) -> Offered {
 }
 
 #[test]
-fn the_one_in_transmission_counts_and_departures_come_first() {
-    let mut link = FifoLink::new(Limits::packets(2), Open, rate());
-    let mut heard = Heard::default();
-    let mut offer = |now| link.offer(now, Packet::new(7, 0, 1500), &mut heard);
+fn fifo_link_counts_packet_in_transmission_and_departs_before_arrivals() {
+    let mut link = FifoLink::new(Limits::packets(2), AdmitAll, rate());
+    let mut recorder = Recorder::default();
+    let mut offer = |now| link.offer(now, Packet::new(7, 0, 1500), &mut recorder);
     assert_eq!(offer(0), departs(1000, 0));
     assert_eq!(offer(0), departs(2000, 1));
     assert_eq!(offer(999), Offered::Dropped(Reason::Full));
     assert_eq!(offer(1000), departs(3000, 1));
-    assert_eq!(heard.levels, [(0, 0), (1, 0), (2, 1000), (1, 1000)]);
-    assert_eq!(heard.dropped, [7]);
+    assert_eq!(recorder.levels, [(0, 0), (1, 0), (2, 1000), (1, 1000)]);
+    assert_eq!(recorder.dropped, [7]);
 }
 
 #[test]
-fn a_link_without_a_rate_holds_nothing() {
-    let mut link = FifoLink::new(Limits::packets(1), Open, ConstantRate::new(None));
-    let mut heard = Heard::default();
+fn fifo_link_without_rate_holds_nothing() {
+    let mut link = FifoLink::new(Limits::packets(1), AdmitAll, ConstantRate::new(None));
+    let mut recorder = Recorder::default();
     for now in [0, 0, 5] {
-        assert_eq!(link.offer(now, Packet::new(0, 0, 1500), &mut heard), departs(now, 0));
+        assert_eq!(link.offer(now, Packet::new(0, 0, 1500), &mut recorder), departs(now, 0));
     }
 }
 
 #[test]
-fn a_packet_that_waits_for_tokens_is_the_one_in_transmission() {
+fn fifo_link_counts_packet_waiting_for_tokens_as_in_transmission() {
     let rate_bps = NonZeroU64::new(12_000_000_000).unwrap();
     let bucket = TokenBucket::new(TokenRate { rate_bps, burst_bytes: 3000 });
-    let mut link = FifoLink::new(Limits::packets(1), Open, bucket);
-    let mut heard = Heard::default();
-    let mut offer = |now| link.offer(now, Packet::new(0, 0, 1500), &mut heard);
+    let mut link = FifoLink::new(Limits::packets(1), AdmitAll, bucket);
+    let mut recorder = Recorder::default();
+    let mut offer = |now| link.offer(now, Packet::new(0, 0, 1500), &mut recorder);
     assert_eq!([offer(0), offer(0), offer(0)], [departs(0, 0), departs(0, 0), departs(1000, 0)]);
     assert_eq!(offer(999), Offered::Dropped(Reason::Full));
     assert_eq!(offer(1000), departs(2000, 0));
 }
 
-/// Serves everything that leaves by `now`, in order.
+/// Serves all packets that leave by `now`, in order.
 fn serve_until<Q: QueueDiscipline<u32>, X: Transmitter>(
     link: &mut HeldLink<Q, X>,
     now: Nanos,
-    heard: &mut Heard,
-    left: &mut Vec<(u32, Nanos)>,
+    recorder: &mut Recorder,
+    departures: &mut Vec<(u32, Nanos)>,
 ) {
     while link.leaves() <= now {
-        left.extend(link.serve(heard).map(|(leaves, packet)| (packet.token, leaves)));
+        departures.extend(link.serve(recorder).map(|(leaves, packet)| (packet.token, leaves)));
     }
 }
 
 type Arrivals = Vec<(Nanos, u32)>;
 
-/// Tokens with the times at which they leave, tokens dropped, and the integral of the level.
+/// Departed tokens with their times, dropped tokens, and the integral of the queue length.
 type Outcome = (Vec<(u32, Nanos)>, Vec<u32>, u64);
 
-/// The packets held over time, summed up.
+/// Time integral of the number of packets held.
 fn integral(levels: &[(u64, Nanos)]) -> u64 {
     let mut from = 0;
     levels
@@ -93,33 +93,33 @@ fn integral(levels: &[(u64, Nanos)]) -> u64 {
         .sum()
 }
 
-fn known(mut link: FifoLink<impl Transmitter, impl Admission>, arrivals: &Arrivals) -> Outcome {
-    let (mut heard, mut left) = (Heard::default(), Vec::new());
+fn run_fifo(mut link: FifoLink<impl Transmitter, impl Admission>, arrivals: &Arrivals) -> Outcome {
+    let (mut recorder, mut departures) = (Recorder::default(), Vec::new());
     for (token, (now, bytes)) in (0..).zip(arrivals) {
         let packet = Packet::new(token, 0, *bytes).with_ecn(Ecn::Ect0);
-        if let Offered::Departs { leaves, .. } = link.offer(*now, packet, &mut heard) {
-            left.push((token, leaves));
+        if let Offered::Departs { leaves, .. } = link.offer(*now, packet, &mut recorder) {
+            departures.push((token, leaves));
         }
     }
-    Link::<u32>::settle(&mut link, NEVER - 1, &mut heard);
-    (left, heard.dropped, integral(&heard.levels))
+    Link::<u32>::advance_to(&mut link, NEVER - 1, &mut recorder);
+    (departures, recorder.dropped, integral(&recorder.levels))
 }
 
-fn held<Q: QueueDiscipline<u32>>(
+fn run_held<Q: QueueDiscipline<u32>>(
     mut link: HeldLink<Q, impl Transmitter>,
     arrivals: &Arrivals,
 ) -> Outcome {
-    let (mut heard, mut left) = (Heard::default(), Vec::new());
+    let (mut recorder, mut departures) = (Recorder::default(), Vec::new());
     for (token, (now, bytes)) in (0..).zip(arrivals) {
-        serve_until(&mut link, *now, &mut heard, &mut left);
+        serve_until(&mut link, *now, &mut recorder, &mut departures);
         let packet = Packet::new(token, 0, *bytes).with_ecn(Ecn::Ect0);
-        if let Offered::Departs { leaves, .. } = link.offer(*now, packet, &mut heard) {
-            left.push((token, leaves));
+        if let Offered::Departs { leaves, .. } = link.offer(*now, packet, &mut recorder) {
+            departures.push((token, leaves));
         }
     }
-    serve_until(&mut link, NEVER - 1, &mut heard, &mut left);
+    serve_until(&mut link, NEVER - 1, &mut recorder, &mut departures);
     assert_eq!(link.held(), Backlog::default());
-    (left, heard.dropped, integral(&heard.levels))
+    (departures, recorder.dropped, integral(&recorder.levels))
 }
 
 fn red(seed: u64) -> Red {
@@ -137,9 +137,8 @@ fn red(seed: u64) -> Red {
 }
 
 proptest! {
-    /// A departure that is known on arrival is the one that comes when packets are held.
     #[test]
-    fn both_kinds_say_the_same(
+    fn fifo_link_and_held_link_agree(
         arrivals in prop::collection::vec(
             (prop_oneof![30 => 0_u64..1300, 1 => 0_u64..20_000], 64_u32..3000),
             1..300,
@@ -163,11 +162,11 @@ proptest! {
         } else {
             AnyTransmitter::ConstantRate(rate())
         };
-        let fifo = known(FifoLink::new(limits, Open, transmitter()), &arrivals);
-        let tail: DropTail = Fifo::new(limits, Open);
-        prop_assert_eq!(fifo, held(HeldLink::new(tail, transmitter()), &arrivals));
-        let fifo = known(FifoLink::new(limits, red(seed), transmitter()), &arrivals);
+        let fifo = run_fifo(FifoLink::new(limits, AdmitAll, transmitter()), &arrivals);
+        let tail: DropTail = Fifo::new(limits, AdmitAll);
+        prop_assert_eq!(fifo, run_held(HeldLink::new(tail, transmitter()), &arrivals));
+        let fifo = run_fifo(FifoLink::new(limits, red(seed), transmitter()), &arrivals);
         let early: Fifo<u32, Red> = Fifo::new(limits, red(seed));
-        prop_assert_eq!(fifo, held(HeldLink::new(early, transmitter()), &arrivals));
+        prop_assert_eq!(fifo, run_held(HeldLink::new(early, transmitter()), &arrivals));
     }
 }

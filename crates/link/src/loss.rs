@@ -1,19 +1,19 @@
-//! Random loss, decided packet by packet, and its place on a link.
+//! Random loss per packet, before the queue or behind the transmitter of a link.
 
 use crate::random::{Draws, Stream};
 use serde::Deserialize;
 
-/// How a link loses packets at random.
+/// Model of random packet loss.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossModel {
-    /// Each packet independently, with this probability.
+    /// Independent loss per packet with this probability.
     Bernoulli(f64),
-    /// Two states, a step a packet (Gilbert 1960, Elliott 1963).
+    /// Two-state Markov chain with one step per packet (Gilbert 1960, Elliott 1963).
     GilbertElliott {
-        /// Probability of going from good to bad after a packet.
+        /// Transition probability from good to bad after a packet.
         to_bad: f64,
-        /// Probability of going from bad to good after a packet.
+        /// Transition probability from bad to good after a packet.
         to_good: f64,
         /// Loss probability in the good state.
         loss_good: f64,
@@ -22,24 +22,24 @@ pub enum LossModel {
     },
 }
 
-/// The place on a link where packets are lost at random.
+/// Position of random loss on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossPlace {
-    /// Before the queue: a lost packet takes no room and no time on the link.
+    /// Before the queue: a lost packet takes neither buffer space nor transmission time.
     #[default]
     Before,
-    /// Behind the transmitter: a lost packet has waited and was transmitted.
+    /// Behind the transmitter: a lost packet was queued and transmitted.
     Behind,
 }
 
-/// Random loss of a link, and its place there.
+/// Random loss of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkLoss<M = LossModel> {
-    /// Decides which packets are lost.
+    /// Loss model.
     pub model: M,
-    /// The place of the loss.
+    /// Position on the link.
     pub at: LossPlace,
 }
 
@@ -57,7 +57,7 @@ impl<M> LinkLoss<M> {
     }
 }
 
-/// The random loss of one link at work: call [`LinkLosses::loses`] at both places.
+/// State of the random loss of one link. Call [`LinkLosses::loses`] at both positions.
 #[derive(Clone, Debug)]
 pub struct LinkLosses<D = Stream> {
     process: LossProcess<D>,
@@ -65,25 +65,25 @@ pub struct LinkLosses<D = Stream> {
 }
 
 impl<D: Draws> LinkLosses<D> {
-    /// Starts the loss of a link.
+    /// Creates the loss process of a link.
     #[must_use]
     pub fn new(loss: LinkLoss, draws: D) -> Self {
         Self { process: LossProcess::new(loss.model, draws), at: loss.at }
     }
 
-    /// Returns true if the packet that passes this place now is lost there.
+    /// Returns true if the packet that passes this position now is lost.
     #[inline]
     pub fn loses(&mut self, at: LossPlace) -> bool {
         self.at == at && self.process.loses()
     }
 
-    /// Starts the process again, with the rest of its stream.
+    /// Restarts the process without resetting its random stream.
     pub fn restart(&mut self) {
         self.process.restart();
     }
 }
 
-/// A loss model at work on one link, with its own stream.
+/// State of a loss model, with its random stream.
 #[derive(Clone, Debug)]
 pub struct LossProcess<D = Stream> {
     model: LossModel,
@@ -92,7 +92,7 @@ pub struct LossProcess<D = Stream> {
 }
 
 impl<D: Draws> LossProcess<D> {
-    /// Starts the process; Gilbert-Elliott starts in its stationary distribution.
+    /// Creates a loss process. Gilbert-Elliott starts in its stationary distribution.
     #[must_use]
     pub fn new(model: LossModel, draws: D) -> Self {
         let mut process = Self { model, draws, bad: false };
@@ -100,7 +100,7 @@ impl<D: Draws> LossProcess<D> {
         process
     }
 
-    /// Starts the process again, with what is left of its stream.
+    /// Restarts the process without resetting its random stream.
     pub fn restart(&mut self) {
         self.bad = match self.model {
             LossModel::GilbertElliott { to_bad, to_good, .. } if to_bad > 0.0 => {
@@ -110,7 +110,8 @@ impl<D: Draws> LossProcess<D> {
         };
     }
 
-    /// Whether the packet that arrives now is lost; in two states the state moves afterwards.
+    /// Returns true if the current packet is lost, and then makes the transition of
+    /// Gilbert-Elliott.
     #[inline]
     pub fn loses(&mut self) -> bool {
         match self.model {
@@ -137,7 +138,7 @@ mod tests {
         (0..PACKETS).map(|_| process.loses()).collect()
     }
 
-    /// Lengths of the runs of `value`, those that the ends cut left out.
+    /// Lengths of the runs of `value`, without the runs truncated at the ends.
     fn runs(losses: &[bool], value: bool) -> Vec<u32> {
         let mut runs: Vec<u32> = Vec::new();
         let mut length = None;
@@ -152,23 +153,23 @@ mod tests {
         runs
     }
 
-    /// The largest distance between the empirical distribution of `runs` and the geometric distribution on 1, 2, ...
-    /// with that probability of ending, in units in which 1.63 is exceeded once in a hundred times.
+    /// Kolmogorov-Smirnov statistic of `runs` against the geometric distribution on 1, 2, ... with
+    /// stopping probability `ends`, times sqrt(n); the 1 % critical value is 1.63.
     fn distance(runs: &[u32], ends: f64) -> f64 {
         let mut counts = vec![0_u32; *runs.iter().max().unwrap() as usize + 1];
         runs.iter().for_each(|run| counts[*run as usize] += 1);
         let count = runs.len() as f64;
-        let (mut seen, mut survival, mut most) = (0.0, 1.0, 0.0_f64);
+        let (mut seen, mut survival, mut max) = (0.0, 1.0, 0.0_f64);
         for of_length in &counts[1..] {
             seen += f64::from(*of_length);
             survival *= 1.0 - ends;
-            most = most.max((seen / count - (1.0 - survival)).abs());
+            max = max.max((seen / count - (1.0 - survival)).abs());
         }
-        most * count.sqrt()
+        max * count.sqrt()
     }
 
     #[test]
-    fn independent_losses_have_their_rate_and_geometric_gaps() {
+    fn bernoulli_has_its_rate_and_geometric_gaps() {
         for (name, rate) in [(1, 0.01), (2, 0.1), (3, 0.5)] {
             let losses = losses(LossModel::Bernoulli(rate), name);
             let lost = losses.iter().filter(|lost| **lost).count() as f64;
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_packet_is_lost_as_often_as_any() {
+    fn gilbert_elliott_starts_stationary() {
         let model =
             LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 };
         let lost =
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_lost_at_one_place_only() {
+    fn link_losses_apply_only_at_their_position() {
         let model = LossModel::Bernoulli(1.0);
         let losses = |loss| {
             let mut losses = LinkLosses::new(loss, Stream::of(1));
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn no_loss_and_all_loss_are_exact_and_a_stream_repeats_itself() {
+    fn bernoulli_is_exact_for_zero_and_one_and_reproducible() {
         assert!(!losses(LossModel::Bernoulli(0.0), 1).contains(&true));
         assert!(!losses(LossModel::Bernoulli(1.0), 1).contains(&false));
         let model = LossModel::Bernoulli(0.3);

@@ -1,11 +1,11 @@
-//! What travels: a length, a flow, an ECN codepoint, and the caller's own name for it.
+//! Packets: a length, a flow number, an ECN codepoint, and a token of the caller.
 
 use crate::time::Nanos;
 
 /// The ECN field of the IP header (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ecn {
-    /// 00: the transport does not understand marks.
+    /// 00: not ECN-capable.
     #[default]
     NotEct = 0,
     /// 01: ECN-capable, ECT(1).
@@ -17,7 +17,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// The codepoint in the two lowest bits of a DS field.
+    /// Returns the codepoint in the two least significant bits of a DS field.
     #[must_use]
     pub fn from_bits(ds_field: u8) -> Self {
         match ds_field & 3 {
@@ -36,43 +36,43 @@ impl Ecn {
     }
 }
 
-/// A packet as a link sees it.
+/// A packet on a link.
 ///
-/// The token is what the caller knows the packet by: the index of a frame in its slab, or whatever
-/// else is small enough to be copied with it.
+/// The token identifies the packet for the caller, for example as an index of a frame in a slab. It
+/// should be small because it is copied with the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet<T = u32> {
-    /// When it came to the queue that it is in, or was in last; queues set it.
+    /// Arrival time at the current or last queue; set by the queue.
     pub entered: Nanos,
-    /// The caller's name for it.
+    /// Identifier used by the caller.
     pub token: T,
-    /// Which flow it belongs to: the same number for all packets of one, any number otherwise.
+    /// Flow number: an arbitrary number, equal for all packets of a flow.
     pub flow: u32,
-    /// Its length in bytes, as the link counts them.
+    /// Length on the link in bytes.
     pub bytes: u32,
-    /// Its ECN codepoint.
+    /// ECN codepoint.
     pub ecn: Ecn,
-    /// Whether the queue that it is in, or was in last, marked it; queues set it.
+    /// Whether the current or last queue marked the packet; set by the queue.
     pub marked: bool,
 }
 
 impl<T> Packet<T> {
-    /// A packet that is not ECN-capable and has not been in a queue.
+    /// Creates a packet that is not ECN-capable and has not entered a queue.
     #[must_use]
     pub fn new(token: T, flow: u32, bytes: u32) -> Self {
         Self { entered: 0, token, flow, bytes, ecn: Ecn::NotEct, marked: false }
     }
 
-    /// The same packet with that codepoint.
+    /// Sets the ECN codepoint.
     #[must_use]
     pub fn with_ecn(self, ecn: Ecn) -> Self {
         Self { ecn, ..self }
     }
 
-    /// Marks it if it is ECN-capable (RFC 3168, section 5); whether it is.
+    /// Marks the packet if it is ECN-capable (RFC 3168, section 5), and returns whether it is.
     ///
-    /// A packet that was marked before counts as marked here too: the queue has said what it would
-    /// say by a drop.
+    /// A packet that already carries CE also counts as marked by this queue, because the receiver
+    /// is notified of congestion without a drop.
     #[inline]
     pub fn mark(&mut self) -> bool {
         let capable = self.ecn.is_capable();
@@ -83,7 +83,7 @@ impl<T> Packet<T> {
         capable
     }
 
-    /// It comes to a queue now.
+    /// Records the arrival at a queue.
     #[inline]
     pub(crate) fn enter(mut self, now: Nanos) -> Self {
         self.entered = now;
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rfc_3168_5_only_capable_packets_are_marked() {
+    fn rfc_3168_5_mark_sets_ce_only_on_capable_packets() {
         for bits in 0..4 {
             let ecn = Ecn::from_bits(bits);
             assert_eq!(ecn as u8, bits);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_small() {
+    fn packet_size_is_24_bytes_with_a_small_token() {
         assert_eq!(size_of::<Packet>(), 24);
         assert_eq!(size_of::<Packet<()>>(), 24);
         assert_eq!(size_of::<Packet<[u32; 3]>>(), 32);

@@ -1,6 +1,6 @@
-//! Random numbers: what a link draws, and a generator that draws the same on every platform.
+//! Random numbers: the distributions used by links, and a platform-independent generator.
 //!
-//! Nothing here names a stream: whoever builds a link decides which stream goes to which part.
+//! The caller that builds a link assigns a stream to each component.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoroshiro128PlusPlus;
@@ -10,36 +10,36 @@ pub trait Draws {
     /// The next 64 random bits.
     fn bits(&mut self) -> u64;
 
-    /// A number in (0, 1], uniformly.
+    /// A uniform random number in (0, 1].
     #[inline]
     fn unit(&mut self) -> f64 {
-        // 53 bits; adding one keeps zero out, so that a logarithm can always be taken.
+        // 53 bits; adding one excludes zero, so that the logarithm is always finite.
         ((self.bits() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// A whole number below `count`, uniformly.
+    /// A uniform random integer in `0..count`.
     #[inline]
     fn below(&mut self, count: u32) -> u32 {
-        // The high word of a product: no number is likelier than another by more than 2^-32.
+        // The high word of the product; the relative bias is at most 2^-32.
         ((u128::from(self.bits()) * u128::from(count)) >> 64) as u32
     }
 
-    /// True with the given probability; 0 never, 1 always.
+    /// Returns true with the given probability; exact for 0 and 1.
     #[inline]
     fn chance(&mut self, probability: f64) -> bool {
         self.unit() <= probability
     }
 }
 
-/// One stream of random numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream(Xoroshiro128PlusPlus);
 
 impl Stream {
-    /// The stream of that name; names that differ in any bit give streams that have nothing in common.
+    /// Creates the stream with the given seed. Streams of different seeds are independent.
     #[must_use]
-    pub fn of(name: u64) -> Self {
-        Self(Xoroshiro128PlusPlus::seed_from_u64(name))
+    pub fn of(seed: u64) -> Self {
+        Self(Xoroshiro128PlusPlus::seed_from_u64(seed))
     }
 }
 
@@ -65,14 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_a_stream() {
-        let first = |name| Stream::of(name).unit().to_bits();
+    fn stream_is_determined_by_its_seed() {
+        let first = |seed| Stream::of(seed).unit().to_bits();
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));
     }
 
     #[test]
-    fn each_number_below_a_count_comes_as_often() {
+    fn below_is_uniform() {
         let mut stream = Stream::of(1);
         let mut counts = [0_u32; 7];
         (0..70_000).for_each(|_| counts[stream.below(7) as usize] += 1);
@@ -81,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn chance_keeps_its_ends() {
+    fn chance_is_exact_for_zero_and_one() {
         let mut stream = Stream::of(1);
         assert!((0..1000).all(|_| !stream.chance(0.0) && stream.chance(1.0)));
     }
 
     #[test]
-    fn scatter_is_that_of_splitmix64() {
+    fn scatter_matches_splitmix64() {
         // The first outputs of the reference implementation for the state 0.
         assert_eq!(scatter(0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(scatter(0x9e37_79b9_7f4a_7c15), 0x6e78_9e6a_a1b9_65f4);

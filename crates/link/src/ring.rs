@@ -1,11 +1,12 @@
-//! A first-in first-out queue in a ring whose size is a power of two: half the instructions of the
-//! standard library's, which every packet pays.
+//! A FIFO queue in a ring buffer whose capacity is a power of two.
+//!
+//! Push and pop take half the instructions of `VecDeque`; they run for each packet.
 
-/// The queue; it grows as needed and never shrinks.
+/// A FIFO ring buffer, which grows as needed and never shrinks.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
     slots: Vec<T>,
-    /// The number of slots less one.
+    /// Number of slots minus one.
     mask: usize,
     first: usize,
     len: usize,
@@ -18,118 +19,120 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T: Copy> Ring<T> {
-    /// How many are in it.
+    /// Number of items.
     #[inline(always)]
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether none is.
+    /// Whether the queue is empty.
     #[inline(always)]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The first, which [`Ring::take`] takes next.
+    /// The first item, which [`Ring::take`] returns next.
     #[inline(always)]
     #[must_use]
     pub fn first(&self) -> Option<&T> {
         if self.len == 0 { None } else { self.slots.get(self.first) }
     }
 
-    /// The one that is `place` after the first, if there is one.
+    /// The item at `index`, counted from the first item.
     #[inline(always)]
     #[must_use]
-    pub fn get(&self, place: usize) -> Option<&T> {
-        if place < self.len { self.slots.get(self.place(place)) } else { None }
+    pub fn get(&self, index: usize) -> Option<&T> {
+        if index < self.len { self.slots.get(self.slot(index)) } else { None }
     }
 
-    /// What was in the place where the next one goes, if it has been used: whoever reads it has the place
-    /// at hand.
+    /// The old content of the slot that the next [`Ring::push`] overwrites, if the slot exists.
+    /// Reading the content brings the slot into the cache.
     #[inline(always)]
     #[must_use]
-    pub fn next_place(&self) -> Option<&T> {
-        self.slots.get(self.place(self.len))
+    pub fn next_slot(&self) -> Option<&T> {
+        self.slots.get(self.slot(self.len))
     }
 
-    /// Appends one.
+    /// Appends an item.
     #[inline(always)]
     pub fn push(&mut self, item: T) {
         if self.len == self.slots.len() {
             self.grow(item);
         }
-        let place = self.place(self.len);
-        self.slots[place] = item;
+        let slot = self.slot(self.len);
+        self.slots[slot] = item;
         self.len += 1;
     }
 
-    /// Inserts `item` in front of the last items that `is_later` holds for. Returns its place, or
-    /// `None` if it was not inserted because more than `reach` items would move.
+    /// Inserts `item` before the trailing items for which `is_later` returns true. Returns the
+    /// index of the item, or `None` if the insertion would move more than `max_moves` items.
     #[inline(always)]
     pub fn insert(
         &mut self,
         item: T,
-        reach: usize,
+        max_moves: usize,
         is_later: impl Fn(&T) -> bool,
     ) -> Option<usize> {
-        if self.len > reach && is_later(&self.slots[self.place(self.len - 1 - reach)]) {
+        if self.len > max_moves && is_later(&self.slots[self.slot(self.len - 1 - max_moves)]) {
             return None;
         }
         self.push(item);
-        let mut at = self.len - 1;
-        let mut slot = self.place(at);
-        while at > 0 {
+        let mut index = self.len - 1;
+        let mut slot = self.slot(index);
+        while index > 0 {
             let from = slot.wrapping_sub(1) & self.mask;
             let before = self.slots[from];
             if !is_later(&before) {
                 break;
             }
             self.slots[slot] = before;
-            (slot, at) = (from, at - 1);
+            (slot, index) = (from, index - 1);
         }
         self.slots[slot] = item;
-        Some(at)
+        Some(index)
     }
 
-    /// Takes the first ones, the last of which is told; `places` are before that, and it is there.
+    /// Removes the first `skipped + 1` items and returns the last of them, which must exist. The
+    /// item stays valid until the next push.
     #[inline(always)]
-    pub fn take_up_to(&mut self, places: usize) -> &T {
-        let at = self.place(places);
-        self.first = self.place(places + 1);
-        self.len -= places + 1;
+    pub fn take_up_to(&mut self, skipped: usize) -> &T {
+        let slot = self.slot(skipped);
+        self.first = self.slot(skipped + 1);
+        self.len -= skipped + 1;
         self.rewind();
-        &self.slots[at]
+        &self.slots[slot]
     }
 
-    /// Takes the first, if there is one.
+    /// Removes and returns the first item, if there is one.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
         (self.len > 0).then(|| self.take())
     }
 
-    /// Takes the first; there must be one.
+    /// Removes and returns the first item, which must exist.
     #[inline(always)]
     pub fn take(&mut self) -> T {
         let item = self.slots[self.first];
-        self.first = self.place(1);
+        self.first = self.slot(1);
         self.len -= 1;
         item
     }
 
-    /// The same, left in its place until another one is appended.
+    /// Removes the first item, which must exist, and returns it in its slot. The item stays valid
+    /// until the next push.
     #[inline(always)]
     pub fn take_in_place(&mut self) -> &mut T {
-        let at = self.first;
-        self.first = self.place(1);
+        let slot = self.first;
+        self.first = self.slot(1);
         self.len -= 1;
         self.rewind();
-        &mut self.slots[at]
+        &mut self.slots[slot]
     }
 
-    /// If none is in it, the next one goes to where the first one was: a queue that is mostly empty then
-    /// needs one place of memory, and not all of them in turn.
+    /// Resets an empty queue to the first slot. A queue that is mostly empty then uses one slot of
+    /// memory instead of cycling through all slots.
     #[inline(always)]
     pub fn rewind(&mut self) {
         if self.len == 0 {
@@ -137,29 +140,29 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Puts `item` in the place of the one that is `place` after the first; [`None`] if there is none.
+    /// Replaces the item at `index` and returns the old item; [`None`] if there is no such item.
     #[inline]
-    pub fn replace(&mut self, place: usize, item: T) -> Option<T> {
-        if place >= self.len {
+    pub fn replace(&mut self, index: usize, item: T) -> Option<T> {
+        if index >= self.len {
             return None;
         }
-        let slot = self.place(place);
+        let slot = self.slot(index);
         Some(std::mem::replace(&mut self.slots[slot], item))
     }
 
-    /// All of them, in order.
+    /// Iterates over all items in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.iter_from(0)
     }
 
-    /// Items from `place` on, in order; skipping the items before it takes no time.
-    pub fn iter_from(&self, place: usize) -> impl DoubleEndedIterator<Item = &T> {
-        (place..self.len).map(|at| &self.slots[self.place(at)])
+    /// Iterates over the items from `index` onwards, in constant time for the skipped items.
+    pub fn iter_from(&self, index: usize) -> impl DoubleEndedIterator<Item = &T> {
+        (index..self.len).map(|index| &self.slots[self.slot(index)])
     }
 
     #[inline(always)]
-    fn place(&self, at: usize) -> usize {
-        (self.first + at) & self.mask
+    fn slot(&self, index: usize) -> usize {
+        (self.first + index) & self.mask
     }
 
     #[cold]
@@ -179,19 +182,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn items_are_inserted_anywhere_and_across_the_end_of_the_ring(
+        fn insert_keeps_order_across_the_end_of_the_ring(
             steps in prop::collection::vec(prop::option::weighted(0.7, (0_u32..20, 0_usize..9)), 0..200),
         ) {
             let mut ring = Ring::default();
             let mut queue = VecDeque::new();
             for (number, step) in steps.into_iter().enumerate() {
-                if let Some((time, reach)) = step {
-                    let place = queue.partition_point(|(before, _)| *before <= time);
-                    let inserts = queue.len() - place <= reach;
-                    let found = ring.insert((time, number), reach, |(other, _)| *other > time);
-                    prop_assert_eq!(found, inserts.then_some(place));
+                if let Some((time, max_moves)) = step {
+                    let index = queue.partition_point(|(before, _)| *before <= time);
+                    let inserts = queue.len() - index <= max_moves;
+                    let result = ring.insert((time, number), max_moves, |(other, _)| *other > time);
+                    prop_assert_eq!(result, inserts.then_some(index));
                     if inserts {
-                        queue.insert(place, (time, number));
+                        queue.insert(index, (time, number));
                     }
                 } else {
                     prop_assert_eq!(ring.pop(), queue.pop_front());
@@ -202,7 +205,7 @@ mod tests {
         }
 
         #[test]
-        fn it_is_a_queue(pushes in prop::collection::vec(prop::option::of(0_u32..9), 0..300)) {
+        fn ring_behaves_like_vec_deque(pushes in prop::collection::vec(prop::option::of(0_u32..9), 0..300)) {
             let mut ring = Ring::default();
             let mut queue = VecDeque::new();
             for push in pushes {

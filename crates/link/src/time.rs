@@ -1,14 +1,15 @@
-//! Time: integer nanoseconds since whatever the caller began with.
+//! Time in integer nanoseconds, from an origin chosen by the caller.
 
-/// A point in time, or a span of it, in nanoseconds.
+/// A point in time or a duration in nanoseconds.
 pub type Nanos = u64;
 
-/// A time that never comes: a timer that is off. Spans can be added to it without overflow.
+/// A time that is never reached, for example of an inactive timer. Adding a duration does not
+/// overflow.
 pub const NEVER: Nanos = u64::MAX / 2;
 
-/// Nanoseconds in a microsecond.
+/// One microsecond.
 pub const MICROSECOND: Nanos = 1_000;
-/// Nanoseconds in a millisecond.
+/// One millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;
-/// Nanoseconds in a second.
+/// One second.
 pub const SECOND: Nanos = 1_000_000_000;

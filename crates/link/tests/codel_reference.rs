@@ -1,4 +1,4 @@
-//! CoDel beside simple models: the pseudo-code of RFC 8289, section 5, and Linux's words.
+//! CoDel against two reference models: the pseudo-code of RFC 8289, section 5, and Linux.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -9,7 +9,7 @@ use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 
 const MS: Nanos = 1_000_000;
 
-/// What the models share: a queue with time stamps, and the outcome for each packet.
+/// State common to both models: a queue with time stamps, and the dropped packets.
 #[derive(Default)]
 struct Line {
     queue: VecDeque<Packet>,
@@ -30,7 +30,7 @@ trait Model {
     fn deque(&mut self, now: Nanos) -> Option<Packet>;
 }
 
-/// RFC 8289, section 5.3 to 5.6, with the names that it has there.
+/// RFC 8289, sections 5.3 to 5.6, with the names of the RFC.
 struct Rfc {
     line: Line,
     target: Nanos,
@@ -120,7 +120,7 @@ impl Model for Rfc {
     }
 }
 
-/// Linux's discipline, in words of its own: a list of what it does in each state.
+/// Independent implementation of Linux's CoDel.
 struct Linux {
     line: Line,
     config: CodelConfig,
@@ -147,7 +147,7 @@ impl Linux {
         }
     }
 
-    fn bad(&mut self, now: Nanos, packet: Option<Packet>) -> bool {
+    fn is_late(&mut self, now: Nanos, packet: Option<Packet>) -> bool {
         let long = |packet: Packet| now - packet.entered >= self.config.target;
         if !packet.is_some_and(long) || self.line.bytes <= u64::from(self.config.mtu_bytes) {
             self.above_since = None;
@@ -166,7 +166,8 @@ impl Linux {
         self.root = ((product.rem_euclid(1 << 64) >> 31) as u64 & 0xffff_ffff) >> 16;
     }
 
-    /// Marks or drops; the packet that is next, or the same one marked.
+    /// Marks or drops a packet; returns the marked packet or the next one, and whether it was
+    /// marked.
     fn signal(&mut self, packet: Packet) -> (Option<Packet>, bool) {
         if self.config.ecn && packet.ecn != Ecn::NotEct {
             return (Some(Packet { ecn: Ecn::Ce, marked: true, ..packet }), true);
@@ -191,8 +192,8 @@ impl Model for Linux {
             self.dropping = false;
             return None;
         }
-        let bad = self.bad(now, packet);
-        if self.dropping && !bad {
+        let is_late = self.is_late(now, packet);
+        if self.dropping && !is_late {
             self.dropping = false;
         } else if self.dropping {
             while self.dropping && now >= self.next {
@@ -204,16 +205,16 @@ impl Model for Linux {
                     self.next = self.after(self.next);
                     break;
                 }
-                self.dropping = self.bad(now, packet);
+                self.dropping = self.is_late(now, packet);
                 if self.dropping {
                     self.next = self.after(self.next);
                 }
             }
-        } else if bad {
+        } else if is_late {
             let (next, marked) = self.signal(packet?);
             packet = next;
             if !marked {
-                self.bad(now, packet);
+                self.is_late(now, packet);
             }
             self.dropping = true;
             let delta = self.count - self.last;
@@ -232,7 +233,7 @@ impl Model for Linux {
 
 type Arrivals = Vec<(Nanos, u32, bool)>;
 
-/// Bursts and pauses: the load is above 1 for some hundred packets, and then the queue may empty.
+/// Arrivals with a load above 1 for several hundred packets, separated by pauses.
 fn arrivals() -> impl Strategy<Value = Arrivals> {
     let gap = prop_oneof![200 => 0..MS, 1 => 0..600 * MS];
     prop::collection::vec((gap, 300_u32..=1500, any::<bool>()), 1..2500)
@@ -253,7 +254,7 @@ fn agree(
             prop_assert!(
                 dropped.iter().map(|p: &Packet| p.token).eq(model.line().dropped.iter().copied())
             );
-            // A millisecond for 1500 bytes.
+            // 1 ms per 1500 bytes
             free = packet.map_or(NEVER, |packet| free + u64::from(packet.bytes) * MS / 1500);
         }
         let ecn = if *capable { Ecn::Ect0 } else { Ecn::NotEct };
@@ -269,32 +270,32 @@ fn agree(
 }
 
 fn config(rules: CodelRules, ecn: bool) -> CodelConfig {
-    // Short enough that a case sees many cycles.
+    // Short times, so that a case contains many dropping states.
     CodelConfig { target: 2 * MS, interval: 20 * MS, rules, ecn, ..CodelConfig::default() }
 }
 
-/// Runs fresh cases, which together are to have so many drops: else they say nothing.
-fn agree_often<M: Model>(new: impl Fn(CodelConfig) -> M, config: CodelConfig, least: usize) {
+/// Runs random cases, which must contain at least `min_drops` drops in total.
+fn agree_often<M: Model>(new: impl Fn(CodelConfig) -> M, config: CodelConfig, min_drops: usize) {
     let drops = Cell::new(0);
     let case = |arrivals| {
         drops.set(drops.get() + agree(config, new(config), &arrivals)?);
         Ok(())
     };
     TestRunner::default().run(&arrivals(), case).unwrap();
-    assert!(drops.get() >= least, "{} drops", drops.get());
+    assert!(drops.get() >= min_drops, "{} drops", drops.get());
 }
 
 #[test]
-fn rfc_8289_5_it_is_the_pseudo_code() {
+fn rfc_8289_5_codel_agrees_with_pseudo_code() {
     agree_often(Rfc::new, config(CodelRules::Rfc8289, false), 5_000);
 }
 
 #[test]
-fn linux_it_is_what_linux_does() {
+fn linux_drops_agree_with_reference_model() {
     agree_often(Linux::new, config(CodelRules::Linux, false), 5_000);
 }
 
 #[test]
-fn linux_it_marks_as_linux_does() {
+fn linux_marks_agree_with_reference_model() {
     agree_often(Linux::new, config(CodelRules::Linux, true), 2_000);
 }

@@ -1,4 +1,4 @@
-//! Deficit round robin beside a simple model: the pseudo-code of Shreedhar and Varghese (1995).
+//! Deficit round robin against the pseudo-code of Shreedhar and Varghese (1995).
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -7,8 +7,7 @@ use tcpcast_link::queue::{Buffers, DropPolicy, Drr, DrrConfig, Limits, QueueDisc
 use tcpcast_link::random::Stream;
 use tcpcast_link::{NEVER, Packet};
 
-/// Queues, the active list, and the flow whose turn it is. A byte of a flow with a number from 4 on
-/// counts twice.
+/// The pseudo-code. Flows with numbers of 4 or more have weight 0.5, so their bytes count twice.
 #[derive(Default)]
 struct Paper {
     queues: BTreeMap<u32, VecDeque<Packet>>,
@@ -31,7 +30,6 @@ impl Paper {
         self.queues.entry(flow).or_default().push_back(packet);
     }
 
-    /// The packet in transmission has left.
     fn dequeue(&mut self, quantum: u64) -> Option<Packet> {
         loop {
             let Some(flow) = self.turn else {
@@ -55,8 +53,8 @@ impl Paper {
     }
 }
 
-/// Packets of up to 1500 bytes on a link that takes a nanosecond a byte: at half its rate, where few
-/// wait, and at four and thirty times of it, where a byte of a deficit tells in what order.
+/// Packets of up to 1500 bytes on a link with 1 ns per byte. The loads are 0.5 (few packets wait),
+/// 4 and 30 (a deficit that differs by one byte changes the order).
 fn arrivals() -> impl Strategy<Value = Vec<(u64, u32, u32)>> {
     let gap = prop_oneof![Just(3000_u64), Just(400), Just(50)];
     gap.prop_flat_map(|gap| prop::collection::vec((0..gap, 0_u32..7, 40_u32..=1500), 1..400))
@@ -64,7 +62,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, u32, u32)>> {
 
 proptest! {
     #[test]
-    fn drr_1995_it_is_the_pseudo_code(
+    fn drr_1995_order_agrees_with_pseudo_code(
         arrivals in arrivals(),
         quantum in prop_oneof![1_u32..100, 100_u32..1500, 1500_u32..5000],
         hashed: bool,
@@ -75,13 +73,13 @@ proptest! {
             drop: DropPolicy::Arriving,
             ties: Ties::Latest,
         };
-        // Numbers of flows that are small are looked up in another way than others.
+        // Small flow numbers are looked up in an array, large ones in a hash table.
         let base = if hashed { 0xfff0_0000 } else { 0 };
         let mut drr = Drr::new(Limits::default(), config, Stream::of(1))
             .with_weight(base + 4..base + 7, 0.5);
         let mut paper = Paper::default();
         let (mut dropped, mut now, mut free) = (Vec::new(), 0, NEVER);
-        // What is left in the end leaves before one more packet comes.
+        // A last packet arrives after all others have left.
         let last = (u64::from(u32::MAX), 0, 40);
         for (token, (gap, flow, bytes)) in (0..).zip(arrivals.into_iter().chain([last])) {
             now += gap;

@@ -1,5 +1,4 @@
-//! PIE beside a simple model: the pseudo-code of RFC 8033, appendix B, with time stamps and always
-//! active.
+//! PIE against the pseudo-code of RFC 8033, appendix B, with time stamps and always active.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -20,7 +19,7 @@ const MAX_BURST: f64 = 0.150;
 const MAX_ECNTH: f64 = 0.1;
 const MEAN_PKTSIZE: u64 = 1500;
 
-/// Seconds, but for whole nanoseconds where they are compared.
+/// The pseudo-code; times are in seconds.
 struct Rfc {
     queue: VecDeque<Packet>,
     draws: Stream,
@@ -138,13 +137,13 @@ impl Rfc {
 
 type Arrivals = Vec<(Nanos, u32, bool)>;
 
-/// The load is above 1 for some hundred packets, and then the queue may empty.
+/// Arrivals with a load above 1 for several hundred packets, separated by pauses.
 fn arrivals() -> impl Strategy<Value = Arrivals> {
     let gap = prop_oneof![500 => 0..MS * 9 / 10, 1 => 0..2000 * MS];
     prop::collection::vec((gap, 40_u32..=1500, any::<bool>()), 1..4000)
 }
 
-/// Runs both, and says how many packets were dropped early or marked.
+/// Runs both implementations and returns the number of early drops and marks.
 fn agree(arrivals: &Arrivals, ecn: bool, seed: u64) -> Result<usize, TestCaseError> {
     let ecn_below = ecn.then_some(MAX_ECNTH);
     let config = PieConfig { rules: PieRules::Rfc8033, ecn_below, ..PieConfig::default() };
@@ -160,8 +159,8 @@ fn agree(arrivals: &Arrivals, ecn: bool, seed: u64) -> Result<usize, TestCaseErr
             if deadline <= free {
                 pie.on_deadline(deadline);
                 model.calculate_drop_prob();
-                let off = (pie.admission().probability() - model.drop_prob).abs();
-                prop_assert!(off < 1e-12, "{off}");
+                let error = (pie.admission().probability() - model.drop_prob).abs();
+                prop_assert!(error < 1e-12, "{error}");
             } else {
                 let packet = pie.dequeue(free, &mut dropped);
                 prop_assert_eq!(packet, model.deque(free));
@@ -180,12 +179,12 @@ fn agree(arrivals: &Arrivals, ecn: bool, seed: u64) -> Result<usize, TestCaseErr
 }
 
 #[test]
-fn rfc_8033_b_it_is_the_pseudo_code() {
+fn rfc_8033_b_pie_agrees_with_pseudo_code() {
     let signals = Cell::new(0);
     let case = |(arrivals, ecn, seed)| {
         signals.set(signals.get() + agree(&arrivals, ecn, seed)?);
         Ok(())
     };
     TestRunner::default().run(&(arrivals(), any::<bool>(), any::<u64>()), case).unwrap();
-    assert!(signals.get() >= 5_000, "{} drops and marks say nothing", signals.get());
+    assert!(signals.get() >= 5_000, "{} drops and marks are too few", signals.get());
 }

@@ -1,4 +1,4 @@
-//! What holds for every discipline, whatever arrives.
+//! Properties of all queue disciplines, with random arrivals.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn fq_codel(rules: CodelRules, queues: u32, quantum: u32) -> QueueConfig {
     })
 }
 
-/// Queues enough that no two flows share one, and no early drops.
+/// FQ-CoDel without early drops, with enough queues that no two flows share a queue.
 fn flow_queueing(quantum: u32) -> QueueConfig {
     QueueConfig::FqCodel(FqCodelConfig {
         codel: CodelConfig { target: NEVER / 2, ..CodelConfig::default() },
@@ -136,7 +136,7 @@ struct Run {
     limits: Limits,
     record: Record,
     now: Nanos,
-    /// What is neither dropped nor has left.
+    /// Packets that have neither left nor been dropped.
     inside: Backlog,
     lengths: Vec<u32>,
     offered: Backlog,
@@ -144,7 +144,7 @@ struct Run {
     begun: Backlog,
 }
 
-/// Adds those of `tokens` that are not in the sum yet.
+/// Adds the tokens that are not included in `sum` yet.
 fn add_new(sum: &mut Backlog, tokens: &[(u32, Nanos)], lengths: &[u32]) {
     for (token, _) in &tokens[sum.packets as usize..] {
         sum.packets += 1;
@@ -155,7 +155,7 @@ fn add_new(sum: &mut Backlog, tokens: &[(u32, Nanos)], lengths: &[u32]) {
 impl Run {
     fn new(config: QueueConfig, limits: Limits, seed: u64) -> Self {
         let queue = AnyQueue::new(config, limits, Stream::of(seed));
-        // A millisecond for 1500 bytes.
+        // 1 ms per 1500 bytes
         let link = HeldLink::new(queue, ConstantRate::new(NonZeroU64::new(12_000_000)));
         let none = Backlog::default();
         Self {
@@ -173,7 +173,7 @@ impl Run {
     }
 
     fn begins(&mut self, leaves: Nanos, packet: &Packet) {
-        assert!(leaves > self.now, "time goes on");
+        assert!(leaves > self.now, "departures are in the future");
         assert!(packet.entered <= self.now);
         self.record.left.push((packet.token, leaves));
         self.record.marked.extend(packet.marked.then_some(packet.token));
@@ -186,7 +186,7 @@ impl Run {
             if next > end {
                 break;
             }
-            assert!(next >= self.now, "time never goes back");
+            assert!(next >= self.now, "time never decreases");
             self.now = next;
             if leaves <= deadline {
                 if let Some((leaves, packet)) = self.link.serve(&mut self.record) {
@@ -220,7 +220,8 @@ impl Run {
         self.check();
     }
 
-    /// Packets and bytes are conserved, limits are kept, and the link is idle only if nothing waits.
+    /// Checks conservation of packets and bytes, the limits, and that the link is idle only if the
+    /// queue is empty.
     fn check(&mut self) {
         add_new(&mut self.dropped, &self.record.dropped, &self.lengths);
         add_new(&mut self.begun, &self.record.left, &self.lengths);
@@ -238,10 +239,10 @@ impl Run {
             InService::Counts => self.inside,
             InService::IsExtra => waiting,
         };
-        let kept = |most: Option<u64>, is: u64| most.is_none_or(|most| is <= most);
+        let within = |max: Option<u64>, is: u64| max.is_none_or(|max| is <= max);
         let flows = if per_flow { 6 } else { 1 };
-        assert!(kept(self.limits.packets.map(|most| flows * most), counted.packets));
-        assert!(kept(self.limits.bytes.map(|most| flows * most), counted.bytes));
+        assert!(within(self.limits.packets.map(|max| flows * max), counted.packets));
+        assert!(within(self.limits.bytes.map(|max| flows * max), counted.bytes));
     }
 }
 
@@ -260,7 +261,7 @@ fn run(config: QueueConfig, limits: Limits, arrivals: &Arrivals, seed: u64) -> R
 
 proptest! {
     #[test]
-    fn every_packet_leaves_once_or_is_dropped_once_and_flows_keep_their_order(
+    fn packets_leave_or_are_dropped_once_and_flows_keep_their_order(
         config in config(),
         limits in limits(),
         arrivals in arrivals(),
@@ -284,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_run(
+    fn run_is_determined_by_seed(
         config in config(),
         limits in limits(),
         arrivals in arrivals(),
@@ -293,10 +294,10 @@ proptest! {
         prop_assert_eq!(run(config, limits, &arrivals, seed), run(config, limits, &arrivals, seed));
     }
 
-    /// Golestani's measure: of two flows that both have packets all the time, none gets more than the
-    /// other by more than a quantum and a packet of each.
+    /// Golestani's fairness measure: the service of two backlogged flows differs by at most two
+    /// quanta and two packets.
     #[test]
-    fn flows_that_wait_get_equal_shares(
+    fn backlogged_flows_get_equal_shares(
         lengths in prop::collection::vec(40_u32..=1500, 2..7),
         quantum in 300_u32..3000,
         codel: bool,
@@ -319,12 +320,13 @@ proptest! {
         for step in 0..400_u64 {
             let packet = queue.dequeue(step * u64::from(rate), &mut dropped).unwrap();
             served[packet.flow as usize] += u64::from(packet.bytes);
-            let (least, most) = (served.iter().min().unwrap(), served.iter().max().unwrap());
-            prop_assert!(most - least <= u64::from(2 * quantum) + 2 * 1500, "{served:?}");
+            let (min, max) = (served.iter().min().unwrap(), served.iter().max().unwrap());
+            prop_assert!(max - min <= u64::from(2 * quantum) + 2 * 1500, "{served:?}");
         }
     }
 
-    /// A flow that asks for less than its share gets all of it, and the others share the rest alike.
+    /// A flow that sends less than its fair share loses nothing, and the others share the remaining
+    /// rate equally.
     #[test]
     fn shares_are_max_min_fair(
         small in 1_u64..30,
@@ -340,7 +342,8 @@ proptest! {
         let mut token = 0;
         for step in 0..600_u64 {
             run.run_until(step * MS);
-            // The link takes 100 packets in 100 steps: flow 0 sends `small` of them, 1 and 2 all.
+            // The link sends 100 packets in 100 steps. Flow 0 sends `small` packets in 100 steps,
+            // flows 1 and 2 send 100 packets each.
             for flow in [0, 1, 2].into_iter().filter(|flow| *flow > 0 || step * small % 100 < small) {
                 run.offer(Packet::new(token, flow, 1500));
                 token += 1;
@@ -353,9 +356,9 @@ proptest! {
             };
             run.record.left.iter().filter(of_flow).count() as f64
         };
-        let asked = (6 * small) as f64;
-        let rest = (600.0 - asked) / 2.0;
-        prop_assert!((count(0) - asked).abs() <= 2.0, "{} of {asked}", count(0));
+        let demand = (6 * small) as f64;
+        let rest = (600.0 - demand) / 2.0;
+        prop_assert!((count(0) - demand).abs() <= 2.0, "{} of {demand}", count(0));
         for flow in [1, 2] {
             prop_assert!((count(flow) - rest).abs() <= 0.05 * rest, "{} of {rest}", count(flow));
         }

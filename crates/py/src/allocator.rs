@@ -1,41 +1,41 @@
-//! The allocator of the module: the system's, but it ends the process in an orderly way when there is
-//! no memory left.
+//! The allocator of the module: the system allocator, except that the process exits if memory is
+//! exhausted.
 //!
-//! Rust aborts a process whose allocation fails, with a core dump. A run under `ulimit -v` ends with
-//! one line and the exit code of a lacking environment instead.
+//! By default, Rust aborts the process with a core dump. With this allocator, a run under `ulimit
+//! -v` prints one line and exits with the exit code for an unsuitable environment.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Exit code of a command whose environment lacks something.
+/// Exit code for an unsuitable environment.
 const EXIT_ENVIRONMENT: i32 = 3;
 
 const MESSAGE: &[u8] =
-    b"tcpcast: out of memory: the process may take no more; write fewer flows, a smaller \
-buffer or window, or raise the limit (ulimit -v)\n";
+    b"tcpcast: out of memory: the memory limit is reached; use fewer flows, a smaller buffer or \
+window, or raise the limit (ulimit -v)\n";
 
-/// The system's allocator.
+/// The system allocator, which exits the process on failure.
 pub(crate) struct OrExit;
 
-// SAFETY: each call is passed on to the system's allocator; a null pointer is never returned.
+// SAFETY: each call is forwarded to the system allocator; a null pointer is never returned.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for OrExit {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         or_exit(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         or_exit(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         or_exit(unsafe { System.realloc(pointer, layout, size) })
     }
 }
@@ -48,7 +48,7 @@ fn or_exit(pointer: *mut u8) -> *mut u8 {
     pointer
 }
 
-/// Ends the process without what was registered for its end, which might allocate.
+/// Exits without running exit handlers, which might allocate.
 #[cold]
 fn exit() -> ! {
     // SAFETY: both are system calls; the message is valid for its length.

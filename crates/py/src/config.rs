@@ -1,7 +1,6 @@
-//! Configurations as Python gives them: plain data, read into the Rust types by serde.
+//! Conversion of configurations from plain Python data to Rust types by serde.
 //!
-//! The walk over Python's objects is a serde data format of its own, of what plain data is made of:
-//! None, truths, numbers, texts, lists, tuples and dicts.
+//! The module implements a serde data format for None, bool, int, float, str, list, tuple and dict.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,7 +10,7 @@ use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor}
 use serde::forward_to_deserialize_any;
 use std::fmt::{self, Display};
 
-/// An argument of plain data that is a configuration.
+/// A configuration, extracted from an argument of plain data.
 pub(crate) struct Plain<T>(pub T);
 
 impl<T: DeserializeOwned> FromPyObject<'_, '_> for Plain<T> {
@@ -23,34 +22,34 @@ impl<T: DeserializeOwned> FromPyObject<'_, '_> for Plain<T> {
     }
 }
 
-/// A Python object as serde reads it.
+/// A Python object as a serde deserializer.
 struct Value<'py>(Bound<'py, PyAny>);
 
-/// What is wrong with one, in words.
+/// Error message of a conversion.
 #[derive(Debug)]
-struct Fault(String);
+struct ConfigError(String);
 
-impl Display for Fault {
+impl Display for ConfigError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ConfigError {}
 
-impl de::Error for Fault {
+impl de::Error for ConfigError {
     fn custom<T: Display>(message: T) -> Self {
         Self(message.to_string())
     }
 }
 
-impl From<PyErr> for Fault {
+impl From<PyErr> for ConfigError {
     fn from(error: PyErr) -> Self {
         Self(error.to_string())
     }
 }
 
-impl<'de> IntoDeserializer<'de, Fault> for Value<'_> {
+impl<'de> IntoDeserializer<'de, ConfigError> for Value<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -61,15 +60,15 @@ impl<'de> IntoDeserializer<'de, Fault> for Value<'_> {
 /// The entries of a dict.
 fn entries<'py>(
     dict: &Bound<'py, PyDict>,
-) -> MapDeserializer<'static, impl Iterator<Item = (Value<'py>, Value<'py>)>, Fault> {
+) -> MapDeserializer<'static, impl Iterator<Item = (Value<'py>, Value<'py>)>, ConfigError> {
     let dict = dict.clone();
     MapDeserializer::new(dict.into_iter().map(|(key, value)| (Value(key), Value(value))))
 }
 
 impl<'de> Deserializer<'de> for Value<'_> {
-    type Error = Fault;
+    type Error = ConfigError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigError> {
         let object = &self.0;
         if let Ok(dict) = object.cast::<PyDict>() {
             visitor.visit_map(entries(dict))
@@ -78,7 +77,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
         } else if let Ok(truth) = object.cast::<PyBool>() {
             visitor.visit_bool(truth.is_true())
         } else if object.is_instance_of::<PyInt>() {
-            // Whatever is negative fits into an i64, or else says so.
+            // Negative numbers that do not fit into an i64 raise an error.
             match object.extract::<u64>() {
                 Ok(count) => visitor.visit_u64(count),
                 Err(_) => visitor.visit_i64(object.extract()?),
@@ -92,11 +91,11 @@ impl<'de> Deserializer<'de> for Value<'_> {
         } else if object.is_none() {
             visitor.visit_unit()
         } else {
-            Err(Fault(format!("{} is no plain data", object.get_type())))
+            Err(ConfigError(format!("{} is not plain data", object.get_type())))
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigError> {
         if self.0.is_none() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
@@ -104,22 +103,22 @@ impl<'de> Deserializer<'de> for Value<'_> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConfigError> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// A choice is its name, or a dict of one key, the name.
+    /// An enum is a name, or a dict with the name as its only key.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConfigError> {
         match self.0.cast::<PyDict>() {
             Ok(dict) if dict.len() == 1 => {
                 visitor.visit_enum(MapAccessDeserializer::new(entries(dict)))
             }
-            Ok(dict) => Err(Fault(format!("a choice has one key, not {}", dict.len()))),
+            Ok(dict) => Err(ConfigError(format!("a choice must have one key, not {}", dict.len()))),
             Err(_) => {
                 let name: String = self.0.extract::<String>()?;
                 visitor.visit_enum(name.into_deserializer())

@@ -1,4 +1,4 @@
-//! The link of the real kernel: programs at its ends, and what is told of it afterwards.
+//! Emulated links between network namespaces, for programs or for the flows of a scenario.
 
 #[cfg(target_os = "linux")]
 mod directions;
@@ -13,30 +13,30 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use tcpcast_sim::RunConfig;
 
-/// What is run over a link beside the configuration that the simulator would have.
+/// Arguments of `run_link`: the configuration of the simulator and the programs at both ends.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no link to run it on"))]
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct LinkDict {
     config: Plain<RunConfig>,
-    /// Whether the return path has the rate, buffer and queue of the forward path, where it has
-    /// none of its own.
+    /// Whether the return path copies the rate, buffer and queue of the forward path if the
+    /// configuration has no return link.
     both_ways: bool,
-    /// At which end the senders are: "near" or "far".
+    /// End of the senders: "near" or "far".
     sender: String,
     near: Vec<OsString>,
     far: Option<Vec<OsString>>,
     device: Option<String>,
     mtu: u32,
     capture: Option<(String, PathBuf)>,
-    /// Whether what the host reaches is reached from the near end.
+    /// Whether the near end has access to the network of the host.
     nat: bool,
     most_bytes: usize,
 }
 
-/// Run programs over a link in new namespaces; returns the near program's exit status, or 3 where
-/// there is no link. What was counted, or the fault, is written to the descriptor `answer`. The
-/// calling process has one thread, and ends soon: it has left its own network namespace.
+/// Run programs over a link in new namespaces. Return the exit status of the near program, or 3 if
+/// the link fails. Write the counters or an error to the file descriptor `answer`. The calling
+/// process must have one thread and should exit soon, because it leaves its network namespace.
 #[pyfunction]
 #[pyo3(signature = (link, *, lifeline, answer))]
 pub(crate) fn run_link(
@@ -48,8 +48,9 @@ pub(crate) fn run_link(
     run(py, link, lifeline, answer)
 }
 
-/// Run a scenario's flows over a link in new namespaces; returns 0, or 3 where that failed. What is
-/// counted is written to the descriptor `answer` while it runs. As for `run_link`.
+/// Run the flows of a scenario over a link in new namespaces. Return 0, or 3 on failure. Write the
+/// counters to the file descriptor `answer` during the run. The caller must meet the requirements
+/// of `run_link`.
 #[pyfunction]
 #[pyo3(signature = (traffic, *, lifeline, answer))]
 pub(crate) fn run_traffic(
@@ -86,7 +87,7 @@ use linux::run;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{LinkDict, directions::both};
+    use super::{LinkDict, directions::link_directions};
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
     use std::fs::{File, OpenOptions};
@@ -104,49 +105,49 @@ mod linux {
         let nat = link.nat;
         let mut command = link.into_command()?;
         if nat {
-            // Whoever reads it may have gone; then nobody reads the status either.
             match Nat::open() {
                 Ok(nat) => command.nat = Some(nat),
-                Err(fault) => {
-                    let _ = writeln!(answer, "fault {fault}");
+                Err(error) => {
+                    // Ignore a closed pipe: without a reader, the status is not used either.
+                    let _ = writeln!(answer, "fault {error}");
                     return Ok(3);
                 }
             }
         }
-        Ok(py.detach(|| told(command, lifeline, answer)))
+        Ok(py.detach(|| run_command(command, lifeline, answer)))
     }
 
-    /// The pipe of that number once more: the caller keeps its own end.
+    /// Opens the pipe of a file descriptor again; the caller keeps its own descriptor.
     pub(super) fn pipe(number: i32, end: &OpenOptions) -> io::Result<File> {
         end.open(format!("/proc/self/fd/{number}"))
     }
 
-    fn told(command: LinkCommand, lifeline: OwnedFd, mut answer: File) -> i32 {
+    fn run_command(command: LinkCommand, lifeline: OwnedFd, mut answer: File) -> i32 {
         let mut inside_answer = match answer.try_clone() {
             Ok(answer) => answer,
             Err(_) => return 3,
         };
-        let ran = sandbox::run(move || match command.run(&lifeline) {
-            Ok(ended) => {
-                // Whoever reads it may have gone; then nobody reads the status either.
-                let _ = inside_answer.write_all(ended.lines().as_bytes());
-                ended.status
+        let status = sandbox::run(move || match command.run(&lifeline) {
+            Ok(outcome) => {
+                // Ignore a closed pipe: without a reader, the status is not used either.
+                let _ = inside_answer.write_all(outcome.lines().as_bytes());
+                outcome.status
             }
-            Err(fault) => {
-                let _ = writeln!(inside_answer, "fault {fault}");
-                fault.status()
+            Err(error) => {
+                let _ = writeln!(inside_answer, "fault {error}");
+                error.status()
             }
         });
-        ran.unwrap_or_else(|fault| {
-            let _ = writeln!(answer, "fault {fault}");
+        status.unwrap_or_else(|error| {
+            let _ = writeln!(answer, "fault {error}");
             3
         })
     }
 
     impl LinkDict {
         fn into_command(self) -> PyResult<LinkCommand> {
-            let both = both(self.config.0, self.both_ways)?;
-            let (mut forward, mut back, mut delays) = both;
+            let (mut forward, mut back, mut delays) =
+                link_directions(self.config.0, self.both_ways)?;
             if side(&self.sender)? == Side::Far {
                 std::mem::swap(&mut forward, &mut back);
                 delays = (delays.1, delays.0);

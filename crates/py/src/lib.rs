@@ -1,4 +1,5 @@
-//! The Python module `tcpcast._native`: arguments, arrays, exceptions; no arithmetic.
+//! The Python module `tcpcast._native`, which converts arguments, arrays and exceptions without
+//! arithmetic.
 
 mod allocator;
 mod config;
@@ -18,7 +19,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{FixedPointConfig, Iterated, STEP_CELLS, StepRow};
+use tcpcast_fixed_point::{FixedPointConfig, IteratedRun, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, LogHistogram, Mark, OCTAVES, PIECES,
     RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, TimeSeries, Totals,
@@ -28,20 +29,21 @@ use tcpcast_sim::{Control, Replication, RunConfig, RunLimit, StopReason};
 #[global_allocator]
 static ALLOCATOR: allocator::OrExit = allocator::OrExit;
 
-/// How often a run looks at signals, its time limit and the progress bar.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval between checks of signals, the time limit and the progress bar during a run.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Replications of one packet-level run, which can be advanced again and again.
+/// Replications of one packet-level run, which can be advanced repeatedly.
 #[pyclass(module = "tcpcast._native")]
 struct Simulation {
     runs: Runs,
     config: RunConfig,
 }
 
-/// Packets and ON times, one a source.
+/// Packets and ON times per source.
 type SourceColumns<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
 
-/// Slots, and in columns the slot, class times kinds and kind, bucket and number of goodputs.
+/// Number of slots, and columns: slot, group (class x number of kinds + kind), bucket, and number
+/// of files.
 type GoodputColumns<'py> = (
     usize,
     Bound<'py, PyArray1<u64>>,
@@ -50,7 +52,7 @@ type GoodputColumns<'py> = (
     Bound<'py, PyArray1<u64>>,
 );
 
-/// Why a wait for the replications ended.
+/// Reason for the end of a wait for the replications.
 enum Waited {
     Done,
     Interrupted,
@@ -59,7 +61,7 @@ enum Waited {
 
 #[pymethods]
 impl Simulation {
-    /// Set up `replications` runs of a configuration of plain numbers.
+    /// Create `replications` runs of a configuration, given as plain data.
     #[new]
     fn new(py: Python<'_>, config: Plain<RunConfig>, replications: u32) -> PyResult<Self> {
         find_numpy(py)?;
@@ -67,19 +69,19 @@ impl Simulation {
         Ok(Self { runs: Runs::packet(&config, replications), config })
     }
 
-    /// Set up `replications` fixed points of a configuration, `asked` in plain numbers, too.
+    /// Create `replications` fixed points of a configuration. `config` and `spec` are plain data.
     #[classmethod]
     fn fixed_point(
         _class: &Bound<'_, PyType>,
         config: Plain<RunConfig>,
-        asked: Plain<FixedPointConfig>,
+        spec: Plain<FixedPointConfig>,
         replications: u32,
     ) -> Self {
-        let (Plain(config), Plain(asked)) = (config, asked);
-        Self { runs: Runs::fixed_point(&config, &asked, replications), config }
+        let (Plain(config), Plain(spec)) = (config, spec);
+        Self { runs: Runs::fixed_point(&config, &spec, replications), config }
     }
 
-    /// Advance all replications; "done", "interrupted", "out-of-time" or "crowded".
+    /// Advance all replications. Return "done", "interrupted", "out-of-time" or "crowded".
     #[pyo3(signature = (*, transfers, until_ns, threads, max_wall_s=None, progress=None))]
     fn advance(
         &mut self,
@@ -106,10 +108,10 @@ impl Simulation {
                     stop
                 });
                 let waited = loop {
-                    if end.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Disconnected) {
+                    if end.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Disconnected) {
                         break Ok(Waited::Done);
                     }
-                    match look(control, limit, progress.as_ref()) {
+                    match check_run(control, limit, progress.as_ref()) {
                         Ok(Waited::Done) => {}
                         ended => break ended,
                     }
@@ -127,14 +129,16 @@ impl Simulation {
         })
     }
 
-    /// Virtual time of each replication, and whether its warm-up is over.
+    /// Return the virtual time of each replication in nanoseconds, and whether its warm-up has
+    /// ended.
     fn clocks(&self) -> Vec<(u64, bool)> {
         self.runs.runs().into_iter().map(|run| (run.now(), run.is_measuring())).collect()
     }
 
-    /// The cumulative cells of each replication: rows are slots, zeros first, the end last.
+    /// Return the cumulative counters of each replication, `[rows, cells]`: a row of zeros, then
+    /// one row per slot, then the current values.
     fn counters<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let probes = self.runs.flush().map_err(conservation)?;
+        let probes = self.runs.flush().map_err(conservation_error)?;
         probes
             .iter()
             .map(|probe| {
@@ -145,12 +149,12 @@ impl Simulation {
             .collect()
     }
 
-    /// The same of the cross flows of fixed points, as of the last call of `counters`.
+    /// Return the counters of the cross flows of fixed points, as of the last call of `counters`.
     fn cross_flow_counters<'py>(
         &self,
         py: Python<'py>,
     ) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let cells = |run: &dyn Iterated| {
+        let cells = |run: &dyn IteratedRun| {
             let counters = &run.cross_probes().counters;
             let (rows, width) = (counters.rows(), counters.width());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
@@ -158,9 +162,10 @@ impl Simulation {
         self.runs.fixed_points().into_iter().map(cells).collect()
     }
 
-    /// What each step of each fixed point found, `[rows, cells]` with the cells of `STEP_CELLS`.
+    /// Return the results of the steps of each fixed point, `[rows, cells]` with the cells of
+    /// `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
-        let cells = |run: &dyn Iterated| {
+        let cells = |run: &dyn IteratedRun| {
             let rows = run.rows();
             let cells: Vec<f64> = rows.iter().flat_map(StepRow::cells).collect();
             PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])
@@ -168,9 +173,9 @@ impl Simulation {
         self.runs.fixed_points().into_iter().map(cells).collect()
     }
 
-    /// Histograms and counts of all replications together.
+    /// Return histograms and counts, summed over all replications.
     fn totals<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let probes = self.runs.flush().map_err(conservation)?;
+        let probes = self.runs.flush().map_err(conservation_error)?;
         let totals = Totals::of(&probes);
         let dict = PyDict::new(py);
         dict.set_item("queue_time_ns", totals.queue_time.to_pyarray(py))?;
@@ -208,23 +213,23 @@ impl Simulation {
         };
         dict.set_item("number_packets", column(|n| n.packets))?;
         dict.set_item("number_drops", column(|n| n.drops))?;
-        let of_all = [0.5, 0.95, 0.99];
-        let of_class = |each: &LogHistogram| transfers::quantiles(each, of_all);
+        let levels = [0.5, 0.95, 0.99];
+        let of_class = |each: &LogHistogram| transfers::quantiles(each, levels);
         let of_classes = |all: &[LogHistogram]| all.iter().map(of_class).collect::<Vec<_>>();
         dict.set_item("on_time_percentiles", of_classes(&totals.on_times))?;
         dict.set_item("rate_percentiles", of_classes(&totals.rates))?;
-        // None where no waits are kept.
-        dict.set_item("wait_percentiles", of_all.map(|q| totals.waits.quantile(q)))?;
+        // None if queueing times are not recorded.
+        dict.set_item("wait_percentiles", levels.map(|q| totals.waits.quantile(q)))?;
         transfers::put(&dict, &totals.transfers)?;
         let goodputs = totals.goodputs_by_size.iter().enumerate();
-        let medians = goodputs.filter_map(|(row, told)| Some((row, told.quantile(0.5)?)));
+        let medians = goodputs.filter_map(|(row, goodputs)| Some((row, goodputs.quantile(0.5)?)));
         dict.set_item("goodput_medians", medians.collect::<Vec<_>>())?;
         Ok(dict)
     }
 
-    /// The times of each replication's loss events, in nanoseconds since the warm-up: indications
-    /// of any flow, none within `apart_ns` of the last one that counts. None where not all are
-    /// kept.
+    /// Return the times of the loss events of each replication, in nanoseconds since the warm-up. A
+    /// loss event is a loss indication of any flow at least `apart_ns` after the last loss event.
+    /// Return None if some indications were not recorded.
     fn loss_events<'py>(
         &self,
         py: Python<'py>,
@@ -237,29 +242,32 @@ impl Simulation {
         events.collect()
     }
 
-    /// The goodputs of files in each replication, counted in each slot of its counters.
+    /// Return the histograms of file goodputs of each replication, per slot.
     fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<GoodputColumns<'py>> {
         let columns = self.runs.runs().into_iter().map(|run| {
             let slots = run.probes().goodput.slots();
             let all = || {
-                slots.iter().enumerate().flat_map(|(at, slot)| slot.iter().map(move |c| (at, c)))
+                slots
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(i, slot)| slot.iter().map(move |count| (i, count)))
             };
             let column = |of: fn((usize, &GoodputCount)) -> u64| {
                 all().map(of).collect::<Vec<u64>>().to_pyarray(py)
             };
             (
                 slots.len(),
-                column(|(at, _)| at as u64),
-                column(|(_, found)| u64::from(found.group)),
-                column(|(_, found)| u64::from(found.bucket)),
-                column(|(_, found)| found.count),
+                column(|(index, _)| index as u64),
+                column(|(_, count)| u64::from(count.group)),
+                column(|(_, count)| u64::from(count.bucket)),
+                column(|(_, count)| count.count),
             )
         });
         columns.collect()
     }
 
-    /// How far the flows of each replication have come since they began, by source: 0 no loss
-    /// found, 1 the first fast recovery not over, 2 beyond.
+    /// Return the stage of each source of each replication: 0 before the first loss, 1 before the
+    /// end of the first fast recovery, 2 afterwards.
     fn stages<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<u8>>> {
         let columns = self.runs.runs().into_iter().map(|run| {
             run.records().map(|record| record.stage as u8).collect::<Vec<u8>>().to_pyarray(py)
@@ -267,8 +275,8 @@ impl Simulation {
         columns.collect()
     }
 
-    /// Number of transfers in progress and the sum of their ages in nanoseconds, of each class in
-    /// each replication; an endless flow counts as a transfer.
+    /// Return the number of transfers in progress and the sum of their ages in nanoseconds, per
+    /// replication and class. An endless flow counts as one transfer.
     fn unfinished(&self) -> Vec<Vec<(u64, u64)>> {
         let of_run = |run: &dyn Replication| {
             let mut sums = vec![(0, 0); self.config.classes.len()];
@@ -284,10 +292,10 @@ impl Simulation {
         self.runs.runs().into_iter().map(of_run).collect()
     }
 
-    /// Packets that each source of each replication had delivered in order by those of the times
-    /// asked for that are over; empty for one that began nothing.
+    /// Return the number of packets delivered in order per replication, source and configured time,
+    /// for times that have passed. The list of a source without transfers is empty.
     fn delivered(&mut self) -> PyResult<Vec<Vec<Vec<u32>>>> {
-        self.runs.flush().map_err(conservation)?;
+        self.runs.flush().map_err(conservation_error)?;
         let of_run = |run: &dyn Replication| {
             let counters = &run.probes().delivered;
             (0..run.records().count()).map(|flow| counters.flow(flow).to_vec()).collect()
@@ -295,7 +303,7 @@ impl Simulation {
         Ok(self.runs.runs().into_iter().map(of_run).collect())
     }
 
-    /// Each source's packets and ON time in nanoseconds in each replication.
+    /// Return the packets and the ON time in nanoseconds of each source, per replication.
     fn sources<'py>(&self, py: Python<'py>) -> Vec<SourceColumns<'py>> {
         let columns = self.runs.runs().into_iter().map(|run| {
             let packets: Vec<u64> = run.records().map(|record| record.packets).collect();
@@ -305,10 +313,11 @@ impl Simulation {
         columns.collect()
     }
 
-    /// Each replication over time: the beginning, then the ends of slots; columns are the time,
-    /// queue length times time, and the cells of `COURSE_CELLS` of each class.
+    /// Return the time series of each replication: one row for the start and one per slot end.
+    /// Columns are the time, the time integral of the queue length, and the cells of `COURSE_CELLS`
+    /// per class.
     fn courses<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let probes = self.runs.flush().map_err(conservation)?;
+        let probes = self.runs.flush().map_err(conservation_error)?;
         let rows = probes.iter().map(|probe| {
             let (rows, width) = (probe.time_series.rows(), probe.time_series.width());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
@@ -316,8 +325,8 @@ impl Simulation {
         rows.collect()
     }
 
-    /// How many transfers of each size interval took how long in each replication; of all files
-    /// together where `together`, those of on/off sources too.
+    /// Return the histograms of transfer times of each replication: per size interval, or over all
+    /// files including those of on/off sources if `together` is true.
     fn time_counts<'py>(
         &self,
         py: Python<'py>,
@@ -326,17 +335,17 @@ impl Simulation {
         let columns = self.runs.runs().into_iter().map(|run| {
             let probes = run.probes();
             if together {
-                let whole = LogHistogram::sum(&probes.on_times);
-                return transfers::time_counts(py, [&whole].into_iter());
+                let total = LogHistogram::sum(&probes.on_times);
+                return transfers::time_counts(py, [&total].into_iter());
             }
             transfers::time_counts(py, probes.transfers.rows.iter().map(|row| &row.completions))
         });
         columns.collect()
     }
 
-    /// Windows and sequence numbers of the traced sources, in the first replication.
+    /// Return the windows and sequence numbers of the traced sources in the first replication.
     fn traces<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let probes = self.runs.flush().map_err(conservation)?;
+        let probes = self.runs.flush().map_err(conservation_error)?;
         let dict = PyDict::new(py);
         let Some(first) = probes.first() else {
             return Ok(dict);
@@ -364,7 +373,7 @@ impl Simulation {
         Ok(dict)
     }
 
-    /// Write the n-th capture to an open file's path from now on, as the first replication goes on.
+    /// Start to write capture number `index` of the first replication to the file `path`.
     fn begin_capture(&mut self, index: usize, path: PathBuf) -> PyResult<()> {
         let file = BufWriter::new(File::create(path)?);
         let capture = self.runs.capture_mut(index).ok_or_else(no_capture)?;
@@ -372,14 +381,15 @@ impl Simulation {
         Ok(capture.write_to(Box::new(file), connection_properties)?)
     }
 
-    /// Write what is left of the n-th capture; says whether more packets passed than it keeps.
+    /// Write the remaining packets of capture number `index`. Return True if packets were omitted
+    /// because of the limit.
     fn end_capture(&mut self, index: usize) -> PyResult<bool> {
         Ok(self.runs.capture_mut(index).ok_or_else(no_capture)?.end()?)
     }
 }
 
-/// Looks NumPy's functions up. The first array does so, and panics where a signal comes amid it:
-/// after a long run one may be waiting.
+/// Loads the functions of NumPy. Otherwise, the first array loads them, and panics if a signal is
+/// pending, for example after a long run.
 fn find_numpy(py: Python<'_>) -> PyResult<()> {
     py.check_signals()?;
     PyArray1::<u8>::zeros(py, 0, false);
@@ -390,8 +400,9 @@ fn no_capture() -> PyErr {
     PyRuntimeError::new_err("no such capture")
 }
 
-/// Looks at signals, the clock and the progress bar; `Done` here means: go on.
-fn look(
+/// Checks signals and the time limit, and updates the progress bar. `Done` means that the run
+/// continues.
+fn check_run(
     control: &Control,
     limit: Option<Instant>,
     progress: Option<&Py<PyAny>>,
@@ -419,17 +430,17 @@ fn mark_name(mark: Mark) -> &'static str {
     }
 }
 
-fn conservation(error: tcpcast_sim::Unbalanced) -> PyErr {
+fn conservation_error(error: tcpcast_sim::Unbalanced) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// About how many bytes so many replications of a configuration take.
+/// Return the approximate memory of `replications` replications of a configuration in bytes.
 #[pyfunction]
 fn run_bytes(config: Plain<RunConfig>, replications: u32) -> u64 {
     tcpcast_sim::run_bytes(&config.0, replications)
 }
 
-/// The compiled half of tcpcast.
+/// The compiled part of tcpcast.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

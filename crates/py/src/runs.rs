@@ -1,6 +1,6 @@
-//! The replications of one run, of whichever engine.
+//! Replications of one run of the packet engine or of a fixed point.
 
-use tcpcast_fixed_point::{FixedPointConfig, Iterated};
+use tcpcast_fixed_point::{FixedPointConfig, IteratedRun};
 use tcpcast_sim::probe::{Capture, Probes};
 use tcpcast_sim::{
     Control, Replication, Replications, RunConfig, RunLimit, StopReason, Unbalanced,
@@ -9,7 +9,7 @@ use tcpcast_sim::{
 /// Replications of the packet engine, or of a fixed point.
 pub(crate) enum Runs {
     Packet(Replications),
-    FixedPoint(Replications<dyn Iterated>),
+    FixedPoint(Replications<dyn IteratedRun>),
 }
 
 impl Runs {
@@ -17,8 +17,8 @@ impl Runs {
         Self::Packet(Replications::new(config, count))
     }
 
-    pub(crate) fn fixed_point(config: &RunConfig, asked: &FixedPointConfig, count: u32) -> Self {
-        Self::FixedPoint(tcpcast_fixed_point::replications(config, asked, count))
+    pub(crate) fn fixed_point(config: &RunConfig, spec: &FixedPointConfig, count: u32) -> Self {
+        Self::FixedPoint(tcpcast_fixed_point::replications(config, spec, count))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -47,16 +47,16 @@ impl Runs {
         }
     }
 
-    /// The replications that are set up.
+    /// All created replications.
     pub(crate) fn runs(&self) -> Vec<&dyn Replication> {
         match self {
             Self::Packet(runs) => runs.runs().collect(),
-            Self::FixedPoint(runs) => runs.runs().map(Iterated::replication).collect(),
+            Self::FixedPoint(runs) => runs.runs().map(IteratedRun::replication).collect(),
         }
     }
 
-    /// Likewise where they are of a fixed point; none of another run.
-    pub(crate) fn fixed_points(&self) -> Vec<&dyn Iterated> {
+    /// All created replications of a fixed point; empty for the packet engine.
+    pub(crate) fn fixed_points(&self) -> Vec<&dyn IteratedRun> {
         match self {
             Self::Packet(_) => Vec::new(),
             Self::FixedPoint(runs) => runs.runs().collect(),

@@ -1,12 +1,12 @@
-//! Captures: from a file to columns, one row a direction that carries data.
+//! Analysis of captures: from a file to columns, with one row per direction that carries data.
 
-mod beside;
 mod failed;
 mod names;
 mod requests;
-mod rest;
+mod second_tap;
 mod source;
 mod trail;
+mod unlisted;
 
 use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
@@ -18,27 +18,27 @@ use tcpcast_trace::{
     Passage, Reader, Round, Summary, TapComparison,
 };
 
-use beside::{Beside, between};
 use failed::Failed;
 use names::{cause, end, limit, side};
 use requests::Requests;
-use rest::Rest;
+use second_tap::{SecondTap, between};
 pub(crate) use source::Source;
-use source::{Unread, Watched, look, open};
+use source::{CaptureError, InterruptibleReader, is_interrupted, open};
 use trail::trail;
+use unlisted::Unlisted;
 
-/// Segments between two looks at signals, where blocks come seldom (well-compressed files).
-const LOOK_EVERY: u64 = 1 << 20;
-/// Loss indications and retransmissions kept one by one, of all connections together.
-const MOST_EVENTS: usize = 1 << 20;
-/// Rounds kept one by one, of all connections together.
-const MOST_ROUNDS: usize = 1 << 19;
+/// Segments between two checks of signals, in case blocks are read rarely (well-compressed files).
+const SIGNAL_CHECK_INTERVAL: u64 = 1 << 20;
+/// Maximum number of loss indications and retransmissions listed over all connections.
+const MAX_EVENTS: usize = 1 << 20;
+/// Maximum number of rounds listed over all connections.
+const MAX_ROUNDS: usize = 1 << 19;
 
-/// A direction that carries data, and what its connection says of both.
+/// A direction that carries data, with properties of its connection.
 struct Row {
     number: u64,
-    /// The place of the direction in its connection.
-    way: usize,
+    /// Index of the direction in its connection.
+    index: usize,
     first_frame: u64,
     syn_captured: bool,
     end: End,
@@ -47,48 +47,48 @@ struct Row {
     passage: Option<Passage>,
 }
 
-/// What is found in a capture.
+/// Results of a capture.
 #[derive(Default)]
-struct Found {
+struct CaptureResult {
     rows: Vec<Row>,
     summary: Summary,
     connections: u64,
-    rest: Rest,
+    unlisted: Unlisted,
     failed: Failed,
     requests: Requests,
     events: usize,
     rounds: usize,
     omitted: u64,
     points: usize,
-    /// Directions without the trail that was asked for.
-    trailless: u64,
-    beside: Option<Beside>,
+    /// Number of directions without a time-sequence plot.
+    without_trail: u64,
+    second_tap: Option<SecondTap>,
     omitted_rounds: u64,
 }
 
-impl Found {
+impl CaptureResult {
     fn take(&mut self, mut report: ConnectionReport) {
-        self.rest.count(&report);
+        self.unlisted.count(&report);
         self.failed.take(&report);
         self.requests.take(&mut report);
-        for (way, mut direction) in report.directions.into_iter().enumerate() {
+        for (index, mut direction) in report.directions.into_iter().enumerate() {
             if direction.counts.data_packets == 0 {
                 continue;
             }
-            self.take_trail(&mut direction);
+            self.limit_trail(&mut direction);
             let events = direction.loss_times.len() + direction.retransmitted.len();
             self.omitted += direction.omitted;
-            if self.events + events > MOST_EVENTS {
+            if self.events + events > MAX_EVENTS {
                 self.omitted += events as u64;
                 direction.loss_times = Vec::new();
                 direction.retransmitted = Vec::new();
             } else {
                 self.events += events;
             }
-            self.thin_out(&mut direction);
-            self.keep(Row {
+            self.limit_rounds(&mut direction);
+            self.add_row(Row {
                 number: report.number,
-                way,
+                index,
                 first_frame: report.first_frame,
                 syn_captured: report.syn_captured,
                 end: report.end,
@@ -99,9 +99,9 @@ impl Found {
         }
     }
 
-    /// Leaves out the rounds for which there is no room any more.
-    fn thin_out(&mut self, direction: &mut DirectionReport) {
-        if self.rounds + direction.rounds.len() > MOST_ROUNDS {
+    /// Omits the rounds of a direction if the limit is exceeded.
+    fn limit_rounds(&mut self, direction: &mut DirectionReport) {
+        if self.rounds + direction.rounds.len() > MAX_ROUNDS {
             self.omitted_rounds += direction.rounds.len() as u64;
             direction.rounds = Vec::new();
         }
@@ -110,18 +110,20 @@ impl Found {
     }
 }
 
-/// Reads a capture to its end, or to its damage, or until somebody interrupts; `after`: that of a second tap.
-fn follow(
+/// Reads a capture until its end, damaged data or an interrupt; `after` is the capture of a second
+/// tap.
+fn analyze(
     stream: Box<dyn Read + '_>,
     after: Option<Box<dyn Read + '_>>,
     limits: Limits,
     interrupted: &AtomicBool,
-) -> Result<Found, Unread> {
-    let mut reader = Reader::new(Watched { stream, interrupted }).map_err(Unread::Before)?;
-    let other = after.map(|stream| Reader::new(Watched { stream, interrupted }));
-    let mut between = other.transpose().map_err(Unread::After)?.map(TapComparison::new);
+) -> Result<CaptureResult, CaptureError> {
+    let mut reader =
+        Reader::new(InterruptibleReader { stream, interrupted }).map_err(CaptureError::Before)?;
+    let other = after.map(|stream| Reader::new(InterruptibleReader { stream, interrupted }));
+    let mut between = other.transpose().map_err(CaptureError::After)?.map(TapComparison::new);
     let mut connections = Connections::new(limits);
-    let mut found = Found::default();
+    let mut result = CaptureResult::default();
     let mut segments = 0_u64;
     while let Some(segment) = reader.next_segment() {
         match &mut between {
@@ -130,31 +132,31 @@ fn follow(
         }
         segments += 1;
         if segments % 1024 == 0 {
-            connections.finished().into_iter().for_each(|report| found.take(report));
-            if segments % LOOK_EVERY == 0 && look(interrupted) {
+            connections.finished().into_iter().for_each(|report| result.take(report));
+            if segments % SIGNAL_CHECK_INTERVAL == 0 && is_interrupted(interrupted) {
                 break;
             }
         }
     }
-    found.connections = connections.count();
+    result.connections = connections.count();
     for report in connections.finish() {
-        found.take(report);
+        result.take(report);
     }
-    found.summary = reader.summary().clone();
-    found.settle();
+    result.summary = reader.summary().clone();
+    result.finish_rows();
     if let Some(between) = between {
         let (between, summary) = between.finish(interrupted.load(Ordering::Relaxed));
-        found.compare(Beside { summary, between });
+        result.compare(SecondTap { summary, between });
     }
-    Ok(found)
+    Ok(result)
 }
 
-/// Read a capture, and tell what TCP did in each direction that carries data.
+/// Read a capture and analyse TCP in each direction that carries data.
 ///
-/// Standard input if there is no source. `after` is a capture of the same packets at a second tap;
-/// `trail_points` about how many points of a time-sequence plot are kept of a direction; `max_connections` are
-/// followed at once. OSError where a capture
-/// cannot be read, ValueError where it is none.
+/// Without `source`, read standard input. `after` is a capture of the same packets at a second tap.
+/// `trail_points` is the approximate number of points per time-sequence plot, and `max_connections`
+/// the maximum number of simultaneously tracked connections. Raise OSError if a capture cannot be
+/// read, and ValueError if a file is not a capture.
 #[pyfunction]
 #[pyo3(signature = (source=None, after=None, trail_points=0, max_connections=None))]
 pub(crate) fn read_trace(
@@ -165,54 +167,54 @@ pub(crate) fn read_trace(
     max_connections: Option<usize>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let interrupted = AtomicBool::new(false);
-    let most = max_connections.unwrap_or(Limits::default().connections);
-    let limits = Limits { connections: most, points: trail_points, ..Limits::default() };
-    let found = py.detach(|| {
+    let max_connections = max_connections.unwrap_or(Limits::default().connections);
+    let limits = Limits { connections: max_connections, points: trail_points, ..Limits::default() };
+    let result = py.detach(|| {
         let stream = match &source {
             None => Box::new(io::stdin().lock()),
-            Some(source) => open(source).map_err(Unread::Before)?,
+            Some(source) => open(source).map_err(CaptureError::Before)?,
         };
-        let after = after.as_ref().map(open).transpose().map_err(Unread::After)?;
-        follow(stream, after, limits, &interrupted)
+        let after = after.as_ref().map(open).transpose().map_err(CaptureError::After)?;
+        analyze(stream, after, limits, &interrupted)
     });
-    let mut found = found.map_err(|unread| unread.into_py(py))?;
-    let (failed, [talks, requests]) = (found.failed.table(py)?, found.requests.tables(py)?);
-    let rows = &found.rows;
+    let mut result = result.map_err(|error| error.into_py(py))?;
+    let (failed, [talks, requests]) = (result.failed.table(py)?, result.requests.tables(py)?);
+    let rows = &result.rows;
     let dict = PyDict::new(py);
     dict.set_item("connections", directions(py, rows)?)?;
     dict.set_item("intervals", intervals(py, rows)?)?;
     dict.set_item("retransmissions", retransmissions(py, rows)?)?;
     dict.set_item("loss_indications", loss_indications(py, rows)?)?;
     dict.set_item("trail", trail(py, rows)?)?;
-    dict.set_item("without_trail", if trail_points > 0 { found.trailless } else { 0 })?;
+    dict.set_item("without_trail", if trail_points > 0 { result.without_trail } else { 0 })?;
     dict.set_item("rounds", rounds(py, rows)?)?;
     dict.set_item("limits", LIMITS.map(limit))?;
-    let summary = &found.summary;
+    let summary = &result.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
-    dict.set_item("connection_count", found.connections)?;
-    let rest = found.rest.to_py(py)?;
-    for (name, count) in found.failed.counts() {
-        rest.set_item(name, count)?;
+    dict.set_item("connection_count", result.connections)?;
+    let unlisted = result.unlisted.to_py(py)?;
+    for (name, count) in result.failed.counts() {
+        unlisted.set_item(name, count)?;
     }
-    dict.set_item("rest", rest)?;
+    dict.set_item("rest", unlisted)?;
     dict.set_item("failed", failed)?;
     dict.set_item("talks", talks)?;
     dict.set_item("requests", requests)?;
-    dict.set_item("omitted_requests", found.requests.omitted)?;
-    dict.set_item("max_connections", most)?;
-    dict.set_item("omitted_events", found.omitted)?;
-    dict.set_item("omitted_rounds", found.omitted_rounds)?;
+    dict.set_item("omitted_requests", result.requests.omitted)?;
+    dict.set_item("max_connections", max_connections)?;
+    dict.set_item("omitted_events", result.omitted)?;
+    dict.set_item("omitted_rounds", result.omitted_rounds)?;
     dict.set_item("warnings", summary.warnings())?;
     dict.set_item("damaged", summary.is_damaged())?;
     dict.set_item("interrupted", interrupted.load(Ordering::Relaxed))?;
-    if let Some(beside) = &found.beside {
-        dict.set_item("between", between(py, rows, beside)?)?;
+    if let Some(second_tap) = &result.second_tap {
+        dict.set_item("between", between(py, rows, second_tap)?)?;
     }
     Ok(dict)
 }
 
-/// A column: its name, and what it takes from a row.
+/// A column: its name and its value for a row.
 type Column<R, T> = (&'static str, fn(&R) -> T);
 
 const COUNTS: &[Column<Row, u64>] = &[
@@ -278,7 +280,7 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("out_of_window", |row| row.direction.counts.out_of_window),
 ];
 
-/// What the capture need not say; absent is NaN.
+/// Columns that may be unknown; NaN if absent.
 const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("duration_s", |row| row.direction.duration_s()),
     ("throughput_bps", |row| row.direction.throughput_bps()),
@@ -325,14 +327,15 @@ const FLAGS: &[Column<Row, bool>] = &[
     ("rtt_withheld", |row| row.direction.rtt.withheld),
 ];
 
-/// The most timeouts in one sequence; where not all are kept, at least as many as the deepest class has.
+/// Maximum number of successive timeouts. If some retransmissions are not listed, the value is at
+/// least the deepest class with a timeout.
 fn max_backoff(row: &Row) -> u64 {
-    let kept = row.direction.retransmitted.iter().map(|again| backoff(again.cause)).max();
+    let kept = row.direction.retransmitted.iter().map(|packet| backoff(packet.cause)).max();
     let class = row.direction.indications.by_depth.iter().rposition(|count| *count > 0);
-    kept.unwrap_or(0).max(class.map_or(0, |place| place as u64 + 1))
+    kept.unwrap_or(0).max(class.map_or(0, |index| index as u64 + 1))
 }
 
-/// How often the timer had expired in a row.
+/// Number of successive timeouts before a retransmission.
 fn backoff(cause: Cause) -> u64 {
     match cause {
         Cause::Timeout { depth } => u64::from(depth),
@@ -340,10 +343,10 @@ fn backoff(cause: Cause) -> u64 {
     }
 }
 
-/// What there is several times in a direction, with the row of the direction.
+/// Flattens lists per direction into pairs of the row of the direction and an item.
 fn each<T>(rows: &[Row], of: fn(&DirectionReport) -> &Vec<T>) -> Vec<(usize, &T)> {
-    let numbered = rows.iter().enumerate();
-    numbered.flat_map(|(at, row)| of(&row.direction).iter().map(move |one| (at, one))).collect()
+    let indexed = rows.iter().enumerate();
+    indexed.flat_map(|(index, row)| of(&row.direction).iter().map(move |x| (index, x))).collect()
 }
 
 fn column<'py, R, T: Element>(
@@ -354,12 +357,12 @@ fn column<'py, R, T: Element>(
     PyArray1::from_iter(py, rows.iter().map(of))
 }
 
-/// Signed, as differences of counts should be.
+/// Converts a count to a signed integer, so that differences can be negative in Python.
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The table of directions.
+/// Table of directions.
 fn directions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let ends: Vec<_> =
@@ -382,14 +385,14 @@ fn directions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>
         dict.set_item(name, column(py, rows, of))?;
     }
     dict.set_item("limited_by", column(py, rows, |row| row.direction.limitation.limited_by as u8))?;
-    for (place, one) in LIMITS.into_iter().enumerate() {
-        let share = |row: &Row| row.direction.limitation.shares.map_or(f64::NAN, |all| all[place]);
+    for (index, one) in LIMITS.into_iter().enumerate() {
+        let share = |row: &Row| row.direction.limitation.shares.map_or(f64::NAN, |all| all[index]);
         dict.set_item(format!("share_{}", limit(one)), column(py, rows, share))?;
     }
     Ok(dict)
 }
 
-/// Stretches of 100 s; `direction` is the row of the table of directions.
+/// Table of 100-second intervals; `direction` is a row of the table of directions.
 fn intervals<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
     let all = each(rows, |direction| &direction.intervals);
     let dict = PyDict::new(py);
@@ -408,27 +411,27 @@ fn intervals<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>>
     count("rtt_samples", |interval| interval.rtt_samples)?;
     count("flight_max_bytes", |interval| interval.flight_max_bytes)?;
     count("window_max_bytes", |interval| interval.window_max_bytes)?;
-    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
+    dict.set_item("direction", column(py, &all, |(row, _)| signed(*row as u64)))?;
     let rtt = |(_, interval): &(usize, &Interval)| interval.rtt_mean_s().unwrap_or(f64::NAN);
     dict.set_item("rtt_sample_mean_s", column(py, &all, rtt))?;
     Ok(dict)
 }
 
-/// Each retransmission that is kept.
+/// Table of listed retransmissions.
 fn retransmissions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
     let all = each(rows, |direction| &direction.retransmitted);
     let dict = PyDict::new(py);
-    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
-    dict.set_item("time_ns", column(py, &all, |(_, again)| signed(again.time)))?;
-    dict.set_item("offset_bytes", column(py, &all, |(_, again)| signed(again.offset)))?;
-    dict.set_item("bytes", column(py, &all, |(_, again)| i64::from(again.bytes)))?;
-    dict.set_item("cause", all.iter().map(|(_, again)| cause(again.cause)).collect::<Vec<_>>())?;
-    dict.set_item("backoff", column(py, &all, |(_, again)| signed(backoff(again.cause))))?;
-    dict.set_item("spurious", column(py, &all, |(_, again)| again.spurious))?;
+    dict.set_item("direction", column(py, &all, |(row, _)| signed(*row as u64)))?;
+    dict.set_item("time_ns", column(py, &all, |(_, packet)| signed(packet.time)))?;
+    dict.set_item("offset_bytes", column(py, &all, |(_, packet)| signed(packet.offset)))?;
+    dict.set_item("bytes", column(py, &all, |(_, packet)| i64::from(packet.bytes)))?;
+    dict.set_item("cause", all.iter().map(|(_, packet)| cause(packet.cause)).collect::<Vec<_>>())?;
+    dict.set_item("backoff", column(py, &all, |(_, packet)| signed(backoff(packet.cause))))?;
+    dict.set_item("spurious", column(py, &all, |(_, packet)| packet.spurious))?;
     Ok(dict)
 }
 
-/// Each loss indication that is kept.
+/// Table of listed loss indications.
 fn loss_indications<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
     let all = each(rows, |direction| &direction.loss_times);
     let kind = |kind| match kind {
@@ -436,13 +439,13 @@ fn loss_indications<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, P
         Kind::To => "to",
     };
     let dict = PyDict::new(py);
-    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
+    dict.set_item("direction", column(py, &all, |(row, _)| signed(*row as u64)))?;
     dict.set_item("time_ns", column(py, &all, |(_, loss)| signed(loss.time)))?;
     dict.set_item("kind", all.iter().map(|(_, loss)| kind(loss.kind)).collect::<Vec<_>>())?;
     Ok(dict)
 }
 
-/// Each round; `limited_by` is a place in `limits`.
+/// Table of listed rounds; `limited_by` is an index into `limits`.
 fn rounds<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
     let all = each(rows, |direction| &direction.rounds);
     let dict = PyDict::new(py);
@@ -450,7 +453,7 @@ fn rounds<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
         dict.set_item(name, column(py, &all, |(_, round)| signed(of(round))))
     };
     count("time_ns", |round| round.time)?;
-    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
+    dict.set_item("direction", column(py, &all, |(row, _)| signed(*row as u64)))?;
     dict.set_item("duration_s", column(py, &all, |(_, round)| round.duration_s()))?;
     dict.set_item("rtt_s", column(py, &all, |(_, round)| round.rtt_s().unwrap_or(f64::NAN)))?;
     count("flight_bytes", |round| u64::from(round.flight_bytes))?;

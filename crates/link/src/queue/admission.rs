@@ -1,72 +1,77 @@
-//! What decides on arrival, in front of a first-in first-out queue, whether a packet is dropped or
-//! marked early.
+//! Admission rules in front of a FIFO queue, which accept, mark or drop packets on arrival.
 
 use super::{Backlog, QueueProbe};
 use crate::packet::{Ecn, Packet};
 use crate::time::{NEVER, Nanos};
 
-/// What a packet finds when it arrives.
+/// An arriving packet and the state of the queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight {
-    /// Its length.
+pub struct ArrivalContext {
+    /// Length of the packet in bytes.
     pub bytes: u32,
-    /// Its codepoint.
+    /// ECN codepoint of the packet.
     pub ecn: Ecn,
-    /// What waits, without the packet in transmission.
+    /// Backlog, excluding the packet in transmission.
     pub waiting: Backlog,
-    /// Since when the transmitter has had nothing to do; `None` if it is busy.
+    /// Start of the idle period of the transmitter; `None` if the transmitter is busy.
     pub idle_since: Option<Nanos>,
-    /// Whether there is room in the buffer.
+    /// Whether the packet fits into the buffer.
     pub has_room: bool,
 }
 
-/// Whether a packet may wait.
+/// Decision of an admission rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admit {
-    /// It may.
+    /// Enqueue the packet.
     Accept,
-    /// It may, and is to be marked: it is ECN-capable.
+    /// Mark and enqueue the packet, which is ECN-capable.
     Mark,
-    /// It is to be dropped.
+    /// Drop the packet.
     Drop,
 }
 
-/// A rule that decides on arrival.
+/// An admission rule.
 pub trait Admission {
-    /// Whether it has to hear when packets go into transmission, or has deadlines. One that does not
-    /// can decide where departures are known on arrival.
-    const FOLLOWS: bool;
+    /// Whether the rule needs [`Admission::on_dequeue`] or [`Admission::on_deadline`]. Other rules
+    /// can be used with [`super::Departures`], which has no dequeue.
+    const NEEDS_DEQUEUE: bool;
 
-    /// A packet arrives. Where there is no room it is dropped whatever the answer.
-    fn admit<T>(&mut self, now: Nanos, sight: &Sight, probe: &mut impl QueueProbe<T>) -> Admit;
+    /// Decides about an arriving packet. Without room, the packet is dropped regardless of the
+    /// result.
+    fn admit<T>(
+        &mut self,
+        now: Nanos,
+        context: &ArrivalContext,
+        probe: &mut impl QueueProbe<T>,
+    ) -> Admit;
 
-    /// The packet that was just decided on is dropped because there is no room.
-    fn overflows(&mut self) {}
+    /// The last packet passed to [`Admission::admit`] is dropped because the buffer is full.
+    fn on_overflow(&mut self) {}
 
-    /// A packet goes into transmission, and leaves so much waiting.
-    fn serves<T>(&mut self, _now: Nanos, _packet: &Packet<T>, _waiting: Backlog) {}
+    /// A packet is dequeued for transmission; `waiting` is the remaining backlog.
+    fn on_dequeue<T>(&mut self, _now: Nanos, _packet: &Packet<T>, _waiting: Backlog) {}
 
-    /// When the rule wants [`Admission::on_deadline`] called; [`NEVER`] if it does not.
+    /// Time at which [`Admission::on_deadline`] must be called; [`NEVER`] if the rule has no timer.
     fn deadline(&self) -> Nanos {
         NEVER
     }
 
-    /// The deadline has come.
+    /// Handles the deadline.
     fn on_deadline(&mut self, _now: Nanos, _waiting: Backlog) {}
 
-    /// Forgets the past.
+    /// Resets the state.
     fn restart(&mut self, _now: Nanos) {}
 }
 
-/// Drops nothing early.
+/// A rule that accepts all packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Open;
+pub struct AdmitAll;
 
-impl Admission for Open {
-    const FOLLOWS: bool = false;
+impl Admission for AdmitAll {
+    const NEEDS_DEQUEUE: bool = false;
 
     #[inline]
-    fn admit<T>(&mut self, _now: Nanos, _sight: &Sight, _probe: &mut impl QueueProbe<T>) -> Admit {
+    fn admit<T>(&mut self, _: Nanos, _: &ArrivalContext, _: &mut impl QueueProbe<T>) -> Admit {
         Admit::Accept
     }
 }

@@ -1,22 +1,22 @@
-//! A queue of any discipline, chosen with every packet: for places where packets can afford that, so
-//! that there is not code for each.
+//! A queue of any discipline, selected at run time. It costs one branch per call, but avoids a copy
+//! of the caller's code per discipline.
 
 use super::{
-    Backlog, Codel, CodelConfig, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop,
-    Limits, Open, Pie, PieConfig, QueueDiscipline, QueueProbe, Red, RedConfig, Verdict,
+    AdmitAll, Backlog, Codel, CodelConfig, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig,
+    HeadDrop, Limits, Pie, PieConfig, QueueDiscipline, QueueProbe, Red, RedConfig, Verdict,
 };
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::time::Nanos;
 use serde::Deserialize;
 
-/// Which discipline, with its parameters.
+/// A queue discipline with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueConfig {
-    /// First in, first out; what finds the buffer full is dropped.
+    /// FIFO that drops arriving packets when full.
     DropTail,
-    /// First in, first out; what finds the buffer full pushes out the oldest.
+    /// FIFO that drops the oldest packets when full.
     HeadDrop,
     /// Random early detection.
     Red(RedConfig),
@@ -30,12 +30,12 @@ pub enum QueueConfig {
     Pie(PieConfig),
 }
 
-/// Any discipline.
+/// A queue of any discipline.
 #[derive(Clone, Debug)]
 pub enum AnyQueue<T = u32> {
-    /// First in, first out.
+    /// FIFO that drops arriving packets when full.
     DropTail(DropTail<T>),
-    /// First in, first out, that drops the oldest.
+    /// FIFO that drops the oldest packets when full.
     HeadDrop(HeadDrop<T>),
     /// Random early detection.
     Red(Box<Fifo<T, Red>>),
@@ -64,11 +64,12 @@ macro_rules! each {
 }
 
 impl<T: Copy> AnyQueue<T> {
-    /// An empty queue; `draws` is for early drops of RED and PIE, and for ties of fair queueing.
+    /// Creates an empty queue. `draws` is used for early drops of RED and PIE, and for ties of fair
+    /// queueing.
     #[must_use]
     pub fn new(config: QueueConfig, limits: Limits, draws: Stream) -> Self {
         match config {
-            QueueConfig::DropTail => Self::DropTail(Fifo::new(limits, Open)),
+            QueueConfig::DropTail => Self::DropTail(Fifo::new(limits, AdmitAll)),
             QueueConfig::HeadDrop => Self::HeadDrop(HeadDrop::new(limits)),
             QueueConfig::Red(red) => Self::Red(Box::new(Fifo::new(limits, Red::new(red, draws)))),
             QueueConfig::Drr(drr) => Self::Drr(Box::new(Drr::new(limits, drr, draws))),
@@ -97,8 +98,8 @@ impl<T: Copy> QueueDiscipline<T> for AnyQueue<T> {
         each!(self, queue => queue.dequeue(now, probe))
     }
 
-    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
-        each!(self, queue => queue.fetch_ahead(turns, tell));
+    fn prefetch_ahead(&self, turns: usize, report: impl FnMut(u32)) {
+        each!(self, queue => queue.prefetch_ahead(turns, report));
     }
 
     fn waiting(&self) -> Backlog {

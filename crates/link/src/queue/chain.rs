@@ -1,20 +1,20 @@
-//! Packets of many queues in one pool: a packet is in one chain at a time, and chains cost nothing
-//! while they are empty.
+//! Linked lists of packets in a shared pool, one list per queue. Empty lists take no memory in the
+//! pool.
 
-/// No node, no flow.
+/// Index of no node or flow.
 pub const NONE: u32 = u32::MAX;
 
-/// One queue in the pool.
+/// A list of packets in a [`Pool`].
 #[derive(Clone, Copy, Debug)]
 pub struct Chain {
     first: u32,
     last: u32,
-    /// How many packets are in it.
+    /// Number of packets.
     pub len: u32,
 }
 
 impl Chain {
-    /// Without a packet.
+    /// An empty list.
     pub const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
 }
 
@@ -25,7 +25,7 @@ struct Node<P> {
     after: u32,
 }
 
-/// The packets of all queues. The pool grows to the most that were ever there, and no further.
+/// Packets of all queues. Memory grows to the maximum number of packets held simultaneously.
 #[derive(Clone, Debug)]
 pub struct Pool<P> {
     nodes: Vec<Node<P>>,
@@ -39,77 +39,77 @@ impl<P> Default for Pool<P> {
 }
 
 impl<P: Copy> Pool<P> {
-    /// Appends a packet.
+    /// Appends a packet to a list.
     #[inline]
     pub fn push(&mut self, chain: &mut Chain, packet: P) {
         let node = Node { packet, before: chain.last, after: NONE };
-        let at = if self.free == NONE {
+        let index = if self.free == NONE {
             self.nodes.push(node);
             self.nodes.len() as u32 - 1
         } else {
-            let at = self.free;
-            self.free = self.nodes[at as usize].after;
-            self.nodes[at as usize] = node;
-            at
+            let index = self.free;
+            self.free = self.nodes[index as usize].after;
+            self.nodes[index as usize] = node;
+            index
         };
         if chain.last == NONE {
-            chain.first = at;
+            chain.first = index;
         } else {
-            self.nodes[chain.last as usize].after = at;
+            self.nodes[chain.last as usize].after = index;
         }
-        chain.last = at;
+        chain.last = index;
         chain.len += 1;
     }
 
-    /// The packet that came first.
+    /// The first packet of a list.
     #[inline]
     #[must_use]
     pub fn first(&self, chain: &Chain) -> Option<&P> {
         self.nodes.get(chain.first as usize).map(|node| &node.packet)
     }
 
-    /// The packets of a chain in the order in which they came.
+    /// Packets of a list in order of arrival.
     pub fn packets(&self, chain: &Chain) -> impl Iterator<Item = &P> {
-        let at = |node: u32| self.nodes.get(node as usize);
-        let nodes = std::iter::successors(at(chain.first), move |node| at(node.after));
+        let get = |node: u32| self.nodes.get(node as usize);
+        let nodes = std::iter::successors(get(chain.first), move |node| get(node.after));
         nodes.map(|node| &node.packet)
     }
 
-    /// A word that lies beside the first packet of a chain: whoever reads it has the packet at hand
-    /// when it is taken.
+    /// Loads the first packet of a list into the cache. The caller must use the result, otherwise
+    /// the compiler removes the load.
     #[inline]
     #[must_use]
-    pub fn fetch(&self, chain: &Chain) -> u32 {
+    pub fn prefetch(&self, chain: &Chain) -> u32 {
         self.nodes.get(chain.first as usize).map_or(NONE, |node| node.after)
     }
 
-    /// Takes the packet that came first.
+    /// Removes the first packet.
     #[inline]
     pub fn take_first(&mut self, chain: &mut Chain) -> Option<P> {
-        let at = chain.first;
-        let Node { packet, after, .. } = *self.nodes.get(at as usize)?;
+        let index = chain.first;
+        let Node { packet, after, .. } = *self.nodes.get(index as usize)?;
         chain.first = after;
         if after == NONE {
             chain.last = NONE;
         } else {
             self.nodes[after as usize].before = NONE;
         }
-        self.release(chain, at);
+        self.release(chain, index);
         Some(packet)
     }
 
-    /// Takes the packet that came last.
+    /// Removes the last packet.
     #[inline]
     pub fn take_last(&mut self, chain: &mut Chain) -> Option<P> {
-        let at = chain.last;
-        let Node { packet, before, .. } = *self.nodes.get(at as usize)?;
+        let index = chain.last;
+        let Node { packet, before, .. } = *self.nodes.get(index as usize)?;
         chain.last = before;
         if before == NONE {
             chain.first = NONE;
         } else {
             self.nodes[before as usize].after = NONE;
         }
-        self.release(chain, at);
+        self.release(chain, index);
         Some(packet)
     }
 
@@ -130,20 +130,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chains_share_a_pool_and_keep_their_order(
+        fn chains_in_a_pool_behave_like_vec_deques(
             steps in prop::collection::vec((0_usize..6, 0_u8..4), 1..300),
         ) {
             let mut pool = Pool::default();
             let mut chains = [Chain::EMPTY; 6];
             let mut queues: [VecDeque<u32>; 6] = Default::default();
-            let mut most = 0;
+            let mut max = 0;
             for (token, (flow, step)) in (0..).zip(steps) {
                 let (chain, queue) = (&mut chains[flow], &mut queues[flow]);
                 let taken = match step {
                     0 | 1 => {
                         pool.push(chain, Packet::new(token, flow as u32, 100));
                         queue.push_back(token);
-                        most = most.max(queues.iter().map(VecDeque::len).sum());
+                        max = max.max(queues.iter().map(VecDeque::len).sum());
                         continue;
                     }
                     2 => (pool.take_first(chain), queue.pop_front()),
@@ -153,7 +153,7 @@ mod tests {
                 prop_assert_eq!(pool.first(chain).map(|p| p.token), queue.front().copied());
                 prop_assert_eq!(chain.len as usize, queue.len());
             }
-            prop_assert_eq!(pool.nodes.len(), most);
+            prop_assert_eq!(pool.nodes.len(), max);
         }
     }
 }

@@ -1,16 +1,16 @@
 //! Controlled delay: Nichols, Jacobson, McGregor and Iyengar, RFC 8289 (2018).
 //!
-//! The queue is judged by how long packets have waited when they leave. Once that has been above
-//! `target` for a whole `interval`, packets are dropped at the head (or marked), the next one
-//! `interval / sqrt(count)` after the last, until a packet has waited for less than `target` or no
-//! more than one packet of full size is left.
+//! CoDel measures the sojourn time of each packet on dequeue. If it stays above `target` for an
+//! `interval`, CoDel drops (or marks) packets at the head, each `interval / sqrt(count)` after the
+//! last. Dropping ends when a sojourn time is below `target`, or the backlog is at most one
+//! full-sized packet.
 //!
 //! ```text
-//!               above target for an interval: drop one, count = 1
-//!               (or nearly the last cycle's count, if that is less than 16 intervals ago)
+//!               above target for an interval: drop one, count = 1 (or close to the count
+//!               of the last dropping state, if that ended less than 16 intervals ago)
 //!   not dropping ------------------------------------------------> dropping -.
 //!        ^                                                             |   ^ | now >= drop_next:
-//!        '------------- below target, or one packet left --------------'   '-' drop, count += 1
+//!        '------------- below target, or at most one packet -----------'   '-' drop, count += 1
 //! ```
 
 use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict, occupancy::Occupancy};
@@ -19,14 +19,14 @@ use crate::ring::Ring;
 use crate::time::{MILLISECOND, NEVER, Nanos};
 use serde::Deserialize;
 
-/// Whose details are followed, where they differ.
+/// Implementation whose details are followed if they differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CodelRules {
-    /// Linux's `codel_impl.h`: the inverse square root has 16 bits and takes one Newton step a drop,
-    /// an interval has to be exceeded rather than reached, an empty queue does not begin it anew, and
-    /// in FQ-CoDel the backlog that keeps the last packet is that of all queues, and a new queue that is
-    /// empty is forgotten if there are no old ones.
+    /// Linux's `codel_impl.h`. The inverse square root has 16 bits and one Newton step per drop,
+    /// the interval must be exceeded rather than reached, and an empty queue does not restart the
+    /// interval. In FQ-CoDel, the backlog that protects the last packet is the total over all
+    /// queues, and an empty new queue is removed if there are no old queues.
     #[default]
     Linux,
     /// The pseudo-code of RFC 8289, section 5.
@@ -37,25 +37,26 @@ pub enum CodelRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CodelConfig {
-    /// How long a packet may wait: `TARGET`.
+    /// `TARGET`: acceptable sojourn time.
     #[serde(rename = "target_ns")]
     pub target: Nanos,
-    /// How long packets have to wait longer before one is dropped: `INTERVAL`.
+    /// `INTERVAL`: time for which sojourn times must exceed the target before a drop.
     #[serde(rename = "interval_ns")]
     pub interval: Nanos,
-    /// Bytes of a packet of full size, `MAXPACKET`: nothing is dropped when no more is left.
+    /// `MAXPACKET`: length of a full-sized packet in bytes. There are no drops if the backlog is at
+    /// most this length.
     pub mtu_bytes: u32,
-    /// Whether packets that are ECN-capable are marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// A wait above which ECN-capable packets are marked anyway: Linux's `ce_threshold`.
+    /// Linux's `ce_threshold`: sojourn time above which all ECN-capable packets are marked.
     #[serde(rename = "ce_threshold_ns")]
     pub ce_threshold: Option<Nanos>,
-    /// Whose details.
+    /// Implementation whose details are followed.
     pub rules: CodelRules,
 }
 
 impl Default for CodelConfig {
-    /// 5 ms, 100 ms, 1500 bytes, without ECN, as Linux has it.
+    /// Linux's defaults: 5 ms, 100 ms, 1500 bytes, without ECN.
     fn default() -> Self {
         Self {
             target: 5 * MILLISECOND,
@@ -68,22 +69,22 @@ impl Default for CodelConfig {
     }
 }
 
-/// A queue whose head CoDel controls.
+/// Access to a queue controlled by CoDel.
 pub(super) trait Head<T> {
-    /// Takes the packet that came first, which no longer counts as waiting.
+    /// Removes the first packet from the queue and the backlog.
     fn take(&mut self) -> Option<Packet<T>>;
-    /// Bytes that wait.
+    /// Backlog in bytes.
     fn backlog(&self) -> u64;
 }
 
-/// What CoDel remembers of one queue.
+/// State of CoDel for one queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
-    /// When packets will have waited for more than the target for an interval; [`NEVER`] while they
-    /// do not.
+    /// Time at which sojourn times will have been above the target for an interval; [`NEVER`] while
+    /// they are below.
     first_above: Nanos,
     drop_next: Nanos,
-    /// Drops since the dropping state was entered.
+    /// Drops in the current dropping state.
     pub count: u32,
     last_count: u32,
     /// Linux's approximation of `1 / sqrt(count)`, times 2^16.
@@ -101,7 +102,7 @@ impl Control {
         dropping: false,
     };
 
-    /// Takes the next packet that is not dropped.
+    /// Drops packets as required, and returns the next packet to transmit.
     #[inline]
     pub fn dequeue<T: Copy>(
         &mut self,
@@ -122,17 +123,17 @@ impl Control {
             self.dropping = false;
             packet
         } else if self.dropping {
-            self.go_on(now, config, packet, queue, probe)?
+            self.continue_dropping(now, config, packet, queue, probe)?
         } else {
             self.enter(now, config, packet, queue, probe)?
         };
-        if config.ce_threshold.is_some_and(|most| now - packet.entered > most) {
+        if config.ce_threshold.is_some_and(|max_wait| now - packet.entered > max_wait) {
             packet.mark();
         }
         Some(packet)
     }
 
-    /// The `dodequeue` of RFC 8289, section 5.6, for a packet that was just taken.
+    /// The `dodequeue` of RFC 8289, section 5.6, for a packet that was just removed.
     #[inline]
     fn ok_to_drop<T>(
         &mut self,
@@ -156,7 +157,7 @@ impl Control {
         }
     }
 
-    /// Likewise for the packet behind one that was dropped; `None` if there is none.
+    /// Removes the packet behind a dropped packet, and returns it with the result of `ok_to_drop`.
     fn take_next<T>(
         &mut self,
         now: Nanos,
@@ -171,8 +172,9 @@ impl Control {
         Some((packet, drop))
     }
 
-    /// In the dropping state: drops what is due. A large backlog can make several drops due at once.
-    fn go_on<T: Copy>(
+    /// Drops the packets that are due in the dropping state. A large backlog can make several drops
+    /// due simultaneously.
+    fn continue_dropping<T: Copy>(
         &mut self,
         now: Nanos,
         config: &CodelConfig,
@@ -198,7 +200,7 @@ impl Control {
         Some(packet)
     }
 
-    /// Enters the dropping state with a first drop.
+    /// Enters the dropping state with the first drop.
     fn enter<T: Copy>(
         &mut self,
         now: Nanos,
@@ -214,7 +216,7 @@ impl Control {
             self.take_next(now, config, queue).map(|(packet, _)| packet)
         };
         self.dropping = true;
-        // If the queue was controlled not long ago, the rate that did it is a good one to begin with.
+        // If the last dropping state is recent, its drop rate is a good start value.
         let delta = self.count.wrapping_sub(self.last_count);
         if delta > 1 && now.saturating_sub(self.drop_next) < 16 * config.interval {
             self.count = delta;
@@ -228,7 +230,7 @@ impl Control {
         next
     }
 
-    /// When the drop after one at `from` is due: `from + interval / sqrt(count)`.
+    /// Time of the drop after a drop at `from`: `from + interval / sqrt(count)`.
     fn control_law(&self, from: Nanos, config: &CodelConfig) -> Nanos {
         from + match config.rules {
             CodelRules::Linux => {
@@ -238,8 +240,9 @@ impl Control {
         }
     }
 
-    /// `x <- x (3 - count x^2) / 2`, in Linux's arithmetic: of 32 bits, the upper 16 kept, and modulo
-    /// 2^64 where the last value was far off, as it is after many drops at once.
+    /// `x <- x (3 - count x^2) / 2` in Linux's arithmetic: 32 bits, with the upper 16 stored. The
+    /// result wraps modulo 2^64 if the previous value is inaccurate, as after many simultaneous
+    /// drops.
     fn newton_step(&mut self) {
         let root = u64::from(self.inverse_root) << 16;
         let square = (root * root) >> 32;
@@ -248,7 +251,7 @@ impl Control {
     }
 }
 
-/// One queue controlled by CoDel.
+/// A FIFO queue controlled by CoDel.
 #[derive(Clone, Debug)]
 pub struct Codel<T = u32> {
     config: CodelConfig,
@@ -279,7 +282,7 @@ impl<T: Copy> Head<T> for Line<T> {
 }
 
 impl<T: Copy> Codel<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(limits: Limits, config: CodelConfig) -> Self {
         let line = Line { packets: Ring::default(), occupancy: Occupancy::new(limits) };

@@ -1,11 +1,11 @@
-//! CoDel as traces of packets: times in milliseconds, a packet of 1500 bytes a millisecond.
+//! Tests of CoDel with traces of 1500-byte packets, one per millisecond.
 
 use super::*;
 use crate::packet::Ecn;
 
 const MS: Nanos = MILLISECOND;
 
-/// A queue that a packet leaves in each millisecond, filled beforehand.
+/// A queue that is filled in advance and sends one packet per millisecond.
 struct Trace {
     queue: Codel,
     dropped: Vec<Packet>,
@@ -25,7 +25,7 @@ impl Trace {
         }
     }
 
-    /// Serves a packet each millisecond until `end`; when packets were dropped, and when marked.
+    /// Serves one packet per millisecond until `end`; returns the times of drops and marks in ms.
     fn serve_until(&mut self, end: Nanos) -> (Vec<u64>, Vec<u64>) {
         let (mut drops, mut marks) = (Vec::new(), Vec::new());
         while self.now < end {
@@ -44,20 +44,21 @@ fn rfc() -> CodelConfig {
 }
 
 #[test]
-fn rfc_8289_5_1_nothing_is_dropped_within_an_interval() {
+fn rfc_8289_5_1_no_drops_within_first_interval() {
     let mut trace = Trace::new(rfc());
     trace.arrive(100, Ecn::NotEct);
-    // 100 packets take 100 ms: they are gone before the interval that begins at 5 ms is over.
+    // 100 packets leave within 100 ms, before the end of the interval that begins at 5 ms.
     assert_eq!(trace.serve_until(150 * MS).0, []);
 }
 
 #[test]
-fn rfc_8289_5_5_drops_come_at_the_interval_over_the_square_root_of_their_count() {
+fn rfc_8289_5_5_drop_spacing_is_interval_over_sqrt_count() {
     let mut trace = Trace::new(rfc());
     trace.arrive(2000, Ecn::NotEct);
     let (drops, _) = trace.serve_until(600 * MS);
-    // Above target from 5 ms on, so the first at 105 ms, the next one interval later, then after
-    // 100 / sqrt(2) = 70.7, 100 / sqrt(3) = 57.7, 50, 44.7 ... ms, at the next departure each.
+    // Sojourn times exceed the target from 5 ms onwards, so the first drop is at 105 ms and the
+    // second one interval later. The following spacings are 100 / sqrt(2) = 70.7, 100 / sqrt(3) =
+    // 57.7, 50, 44.7 ... ms, each rounded up to the next departure.
     let mut due = 105.0;
     let expected: Vec<u64> = (0..8)
         .map(|count| {
@@ -71,20 +72,22 @@ fn rfc_8289_5_5_drops_come_at_the_interval_over_the_square_root_of_their_count()
 }
 
 #[test]
-fn rfc_8289_5_6_linux_drops_when_the_interval_has_passed_and_not_when_it_ends() {
+fn rfc_8289_5_6_linux_drops_after_interval_is_exceeded() {
     let mut trace = Trace::new(CodelConfig::default());
     trace.arrive(2000, Ecn::NotEct);
-    // And its first Newton step takes 1 to 1/2 where 0.71 is right: 50 ms after the second.
+    // Linux's first Newton step yields 1/2 instead of 0.71, so the third drop is 50 ms after the
+    // second.
     assert_eq!(trace.serve_until(300 * MS).0, [106, 206, 256]);
 }
 
 #[test]
-fn rfc_8289_5_6_the_last_full_packet_is_never_dropped() {
+fn rfc_8289_5_6_last_full_packet_is_never_dropped() {
     for backlog in [1, 2] {
         let mut trace = Trace::new(rfc());
         let mut drops = Vec::new();
         for _ in 0..100 {
-            // They wait for 50 ms, far above the target, but at most one more is behind them.
+            // The sojourn time of 50 ms is above the target, but at most one packet is behind each
+            // packet.
             trace.arrive(backlog, Ecn::NotEct);
             trace.now += 50 * MS;
             for _ in 0..backlog {
@@ -93,7 +96,7 @@ fn rfc_8289_5_6_the_last_full_packet_is_never_dropped() {
         }
         assert_eq!(drops, []);
     }
-    // Nor where one of full size is behind each of them.
+    // The same holds if there is always one full-sized packet behind.
     let mut trace = Trace::new(rfc());
     trace.arrive(1, Ecn::NotEct);
     for _ in 0..100 {
@@ -104,19 +107,19 @@ fn rfc_8289_5_6_the_last_full_packet_is_never_dropped() {
 }
 
 #[test]
-fn rfc_8289_5_6_a_short_wait_ends_the_dropping_state() {
+fn rfc_8289_5_6_short_sojourn_time_ends_dropping_state() {
     let mut trace = Trace::new(rfc());
     trace.arrive(220, Ecn::NotEct);
     let (drops, _) = trace.serve_until(230 * MS);
     assert_eq!(drops, [105, 205]);
-    // The queue has been empty: a new one is above target for an interval before a packet goes.
+    // After an empty queue, the target must again be exceeded for an interval before a drop.
     trace.arrive(300, Ecn::NotEct);
     let (drops, _) = trace.serve_until(360 * MS);
     assert_eq!(drops, [335]);
 }
 
 #[test]
-fn rfc_8289_5_6_a_cycle_soon_after_the_last_begins_with_its_count() {
+fn rfc_8289_5_6_dropping_state_soon_after_last_begins_with_its_count() {
     let mut trace = Trace::new(rfc());
     trace.arrive(620, Ecn::NotEct);
     let (drops, _) = trace.serve_until(640 * MS);
@@ -124,12 +127,12 @@ fn rfc_8289_5_6_a_cycle_soon_after_the_last_begins_with_its_count() {
     assert_eq!(trace.queue.control.count, count);
     trace.arrive(500, Ecn::NotEct);
     let (drops, _) = trace.serve_until(1000 * MS);
-    // The count of the last cycle, less the one that it began with.
+    // The count of the last dropping state, minus its initial count.
     let begins = f64::from(count - 1);
     assert_eq!(drops[0], 745);
     assert_eq!(drops[1], (745.0 + 100.0 / begins.sqrt()).ceil() as u64);
 
-    // 16 intervals after the last drop would have been due, it begins with one.
+    // 16 intervals after the last scheduled drop, the count begins at 1.
     trace.now = 5000 * MS;
     trace.serve_until(5001 * MS);
     trace.now = 5000 * MS;
@@ -138,7 +141,7 @@ fn rfc_8289_5_6_a_cycle_soon_after_the_last_begins_with_its_count() {
 }
 
 #[test]
-fn a_cycle_after_a_restart_begins_with_one_drop() {
+fn restart_resets_count_of_drops() {
     let mut trace = Trace::new(rfc());
     trace.arrive(620, Ecn::NotEct);
     trace.serve_until(640 * MS);
@@ -148,11 +151,11 @@ fn a_cycle_after_a_restart_begins_with_one_drop() {
 }
 
 #[test]
-fn rfc_8289_5_6_a_large_backlog_makes_several_drops_due_at_once() {
+fn rfc_8289_5_6_several_drops_are_due_after_a_stall() {
     let mut trace = Trace::new(rfc());
     trace.arrive(50_000, Ecn::NotEct);
     trace.serve_until(20_000 * MS);
-    // A stall: the next departure finds several drops due.
+    // After a stall, several drops are due at the next departure.
     let before = trace.dropped.len();
     trace.now += 40 * MS;
     trace.serve_until(trace.now + MS);
@@ -160,7 +163,7 @@ fn rfc_8289_5_6_a_large_backlog_makes_several_drops_due_at_once() {
 }
 
 #[test]
-fn rfc_8289_3_marks_take_the_place_of_drops_one_a_departure() {
+fn rfc_8289_3_capable_packets_are_marked_instead_of_dropped() {
     let config = CodelConfig { ecn: true, ..rfc() };
     let mut trace = Trace::new(config);
     trace.arrive(2000, Ecn::Ect0);
@@ -174,7 +177,7 @@ fn rfc_8289_3_marks_take_the_place_of_drops_one_a_departure() {
 }
 
 #[test]
-fn linux_ce_threshold_marks_what_waited_longer() {
+fn linux_ce_threshold_marks_packets_with_longer_sojourn() {
     let config = CodelConfig { ce_threshold: Some(3 * MS), ..CodelConfig::default() };
     let mut trace = Trace::new(config);
     trace.arrive(6, Ecn::Ect1);
@@ -182,20 +185,20 @@ fn linux_ce_threshold_marks_what_waited_longer() {
 }
 
 #[test]
-fn linux_newton_steps_come_near_the_inverse_root() {
+fn linux_newton_steps_approximate_inverse_root() {
     let mut control = Control { inverse_root: u16::MAX, count: 1, ..Control::START };
     for count in 2..400_u32 {
         control.count = count;
         control.newton_step();
         let exact = 65536.0 / f64::from(count).sqrt();
-        let off = (f64::from(control.inverse_root) - exact).abs() / exact;
-        // One step from the value for the count before: rough for the first few.
-        assert!(off < if count < 5 { 0.3 } else { 0.02 }, "{count}: {off}");
+        let error = (f64::from(control.inverse_root) - exact).abs() / exact;
+        // One step from the value of the preceding count is inaccurate for small counts.
+        assert!(error < if count < 5 { 0.3 } else { 0.02 }, "{count}: {error}");
     }
 }
 
 #[test]
-fn a_full_buffer_drops_what_arrives() {
+fn full_buffer_drops_arriving_packet() {
     let mut queue = Codel::new(Limits::packets(2), CodelConfig::default());
     let mut dropped = Vec::new();
     let mut offer = |token| queue.enqueue(0, Packet::new(token, 0, 1500), &mut dropped);

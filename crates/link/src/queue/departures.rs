@@ -1,44 +1,45 @@
-//! A first-in first-out queue whose departures are known on arrival.
+//! A FIFO queue that computes departures on arrival.
 //!
-//! It keeps when packets leave, and not the packets: each costs one call and no event.
+//! The queue stores departure times instead of packets, and takes one call and no event per packet.
 
-use super::occupancy::Most;
-use super::{Admission, Admit, Backlog, Limits, Open, QueueProbe, Reason, Sight};
+use super::occupancy::MaxBacklog;
+use super::{Admission, Admit, AdmitAll, ArrivalContext, Backlog, Limits, QueueProbe, Reason};
 use crate::packet::Packet;
 use crate::ring::Ring;
 use crate::time::{NEVER, Nanos};
 use crate::transmit::Transmitter;
 
-/// A packet that was accepted.
+/// Departure of an accepted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When its last bit will be gone.
+    /// Time at which the last bit leaves.
     pub leaves: Nanos,
-    /// Packets that it found before it, the one in transmission included.
+    /// Packets held on arrival, including the packet in transmission.
     pub found: u64,
-    /// Whether the queue marked it.
+    /// Whether the queue marked the packet.
     pub marked: bool,
 }
 
-/// What is kept of a packet that is still here.
+/// Stored state of a packet in the queue.
 pub trait Leaving: Copy {
-    /// Whether bytes are counted; where not, all are 0 and the packet in transmission counts.
+    /// Whether lengths are stored. If not, they read as 0, and the buffer limit is in packets and
+    /// includes the packet in transmission.
     const HAS_BYTES: bool;
 
-    /// A packet that will have left at a time.
-    fn new(at: Nanos, bytes: u32) -> Self;
+    /// Creates the state of a packet that leaves at `time`.
+    fn new(time: Nanos, bytes: u32) -> Self;
 
-    /// When it will have left.
-    fn at(&self) -> Nanos;
+    /// Departure time.
+    fn time(&self) -> Nanos;
 
-    /// Its length.
+    /// Length in bytes.
     fn bytes(&self) -> u64;
 }
 
-/// When a packet will have left, and its length.
+/// Departure time and length of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct LeavingBytes {
-    at: Nanos,
+    time: Nanos,
     bytes: u32,
 }
 
@@ -46,13 +47,13 @@ impl Leaving for LeavingBytes {
     const HAS_BYTES: bool = true;
 
     #[inline(always)]
-    fn new(at: Nanos, bytes: u32) -> Self {
-        Self { at, bytes }
+    fn new(time: Nanos, bytes: u32) -> Self {
+        Self { time, bytes }
     }
 
     #[inline(always)]
-    fn at(&self) -> Nanos {
-        self.at
+    fn time(&self) -> Nanos {
+        self.time
     }
 
     #[inline(always)]
@@ -61,18 +62,18 @@ impl Leaving for LeavingBytes {
     }
 }
 
-/// For buffers of packets the time is enough; counting bytes as well would take a simulation of
-/// packets of one length 7 % more instructions.
+/// Departure time only, for buffers limited in packets. Storing lengths would add 7 % instructions
+/// to a simulation with packets of equal length.
 impl Leaving for Nanos {
     const HAS_BYTES: bool = false;
 
     #[inline(always)]
-    fn new(at: Nanos, _bytes: u32) -> Self {
-        at
+    fn new(time: Nanos, _bytes: u32) -> Self {
+        time
     }
 
     #[inline(always)]
-    fn at(&self) -> Nanos {
+    fn time(&self) -> Nanos {
         *self
     }
 
@@ -82,21 +83,20 @@ impl Leaving for Nanos {
     }
 }
 
-/// The queue, behind a rule that may drop or mark on arrival and in front of a transmitter that its
-/// owner has.
+/// A FIFO queue between an admission rule and a transmitter; the caller owns the transmitter.
 #[derive(Clone, Debug)]
-pub struct Departures<A = Open, L = LeavingBytes> {
+pub struct Departures<A = AdmitAll, L = LeavingBytes> {
     admission: A,
-    most: Most,
+    max: MaxBacklog,
     leaving: Ring<L>,
-    /// When the first of those leaves, [`NEVER`] if there is none.
+    /// Departure time of the first packet; [`NEVER`] if the queue is empty.
     first_leaves: Nanos,
     bytes: u64,
     last_leaves: Nanos,
 }
 
 impl<A: Admission> Departures<A> {
-    /// An empty queue. A rule that follows what is served cannot be in front of it.
+    /// Creates an empty queue. Rules with [`Admission::NEEDS_DEQUEUE`] do not compile.
     #[must_use]
     pub fn new(limits: Limits, admission: A) -> Self {
         Self::within(limits, admission)
@@ -104,20 +104,20 @@ impl<A: Admission> Departures<A> {
 }
 
 impl<A: Admission> Departures<A, Nanos> {
-    /// An empty queue that counts packets alone, the one in transmission included: `most` of them,
-    /// unlimited where it is `None`.
+    /// Creates an empty queue limited to `max` packets, including the packet in transmission;
+    /// `None` is unlimited.
     #[must_use]
-    pub fn of_packets(most: Option<u64>, admission: A) -> Self {
-        Self::within(Limits { packets: most, ..Limits::default() }, admission)
+    pub fn of_packets(max: Option<u64>, admission: A) -> Self {
+        Self::within(Limits { packets: max, ..Limits::default() }, admission)
     }
 }
 
 impl<A: Admission, L: Leaving> Departures<A, L> {
     fn within(limits: Limits, admission: A) -> Self {
-        const { assert!(!A::FOLLOWS, "this rule has to hear when packets are served") };
+        const { assert!(!A::NEEDS_DEQUEUE, "this rule needs to be notified of dequeues") };
         Self {
             admission,
-            most: Most::new(limits),
+            max: MaxBacklog::new(limits),
             leaving: Ring::default(),
             first_leaves: NEVER,
             bytes: 0,
@@ -125,11 +125,11 @@ impl<A: Admission, L: Leaving> Departures<A, L> {
         }
     }
 
-    /// A packet arrives: when it will have left.
+    /// Handles an arriving packet and returns its departure.
     ///
     /// # Errors
     ///
-    /// Why it is dropped.
+    /// Returns the reason if the packet is dropped.
     #[inline(always)]
     pub fn offer<T>(
         &mut self,
@@ -138,14 +138,14 @@ impl<A: Admission, L: Leaving> Departures<A, L> {
         transmitter: &mut impl Transmitter,
         probe: &mut impl QueueProbe<T>,
     ) -> Result<Departure, Reason> {
-        self.settle(now, probe);
+        self.advance_to(now, probe);
         let mut packet = packet.enter(now);
-        let sight = self.sight(&packet);
+        let context = self.context(&packet);
         let found = self.leaving.len() as u64;
         probe.found(found);
-        let admit = self.admission.admit(now, &sight, probe);
-        if !sight.has_room {
-            self.admission.overflows();
+        let admit = self.admission.admit(now, &context, probe);
+        if !context.has_room {
+            self.admission.on_overflow();
             probe.dropped(now, &packet, Reason::Full);
             return Err(Reason::Full);
         }
@@ -168,50 +168,49 @@ impl<A: Admission, L: Leaving> Departures<A, L> {
         Ok(Departure { leaves, found, marked })
     }
 
-    /// Tells the probe what has left by `now`.
+    /// Processes all departures up to `now` and reports the queue lengths to the probe.
     #[inline(always)]
-    pub fn settle<T>(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
+    pub fn advance_to<T>(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
         while self.first_leaves <= now {
             probe.held(self.leaving.len() as u64, self.first_leaves);
             self.bytes -= self.leaving.take().bytes();
-            self.first_leaves = self.leaving.first().map_or(NEVER, Leaving::at);
+            self.first_leaves = self.leaving.first().map_or(NEVER, Leaving::time);
         }
     }
 
-    /// What is held, the packet in transmission included, as of the last call.
+    /// Backlog as of the last call, including the packet in transmission.
     #[inline]
     #[must_use]
     pub fn held(&self) -> Backlog {
         Backlog { packets: self.leaving.len() as u64, bytes: self.bytes }
     }
 
-    /// How much later than `now`, summed up modulo 2^64, the packets leave that are held.
+    /// Sum of the remaining times to departure of all held packets, modulo 2^64.
     #[must_use]
     pub fn ahead(&self, now: Nanos) -> Nanos {
-        self.leaving.iter().fold(0, |sum, leaving| sum.wrapping_add(leaving.at() - now))
+        self.leaving.iter().fold(0, |sum, leaving| sum.wrapping_add(leaving.time() - now))
     }
 
-    /// Forgets the past of a queue that holds nothing.
+    /// Resets the state of an empty queue.
     pub fn restart(&mut self, now: Nanos) {
         self.admission.restart(now);
     }
 
-    /// What the packet sees that arrives now.
     #[inline(always)]
-    fn sight<T>(&self, packet: &Packet<T>) -> Sight {
+    fn context<T>(&self, packet: &Packet<T>) -> ArrivalContext {
         let held = self.held();
         let in_service =
             if L::HAS_BYTES { self.leaving.first().map_or(0, Leaving::bytes) } else { 0 };
         let waiting =
             Backlog { packets: held.packets.saturating_sub(1), bytes: held.bytes - in_service };
         let has_room = if !L::HAS_BYTES {
-            held.packets < self.most.packets
-        } else if self.most.service_counts {
-            self.most.has_room(held, packet.bytes)
+            held.packets < self.max.packets
+        } else if self.max.service_counts {
+            self.max.has_room(held, packet.bytes)
         } else {
-            self.most.has_room(waiting, packet.bytes)
+            self.max.has_room(waiting, packet.bytes)
         };
-        Sight {
+        ArrivalContext {
             bytes: packet.bytes,
             ecn: packet.ecn,
             waiting,

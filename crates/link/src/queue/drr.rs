@@ -1,18 +1,18 @@
-//! Fair queueing: a queue a flow, served in turn.
+//! Fair queueing with one queue per flow and deficit round robin.
 //!
-//! Deficit round robin (Shreedhar and Varghese 1995): a flow whose turn begins may send a quantum
-//! of bytes more, and what it does not use of it is kept for its next turn while it has packets.
-//! With a quantum of one packet that is round robin packet by packet, Nagle's fair queueing. A flow
-//! of half the weight is charged twice for each byte.
+//! In deficit round robin (Shreedhar and Varghese 1995), each turn of a flow adds a quantum of
+//! bytes to its deficit counter. The unused deficit is kept for the next turn while the flow is
+//! backlogged. A quantum of one packet gives packet-by-packet round robin (Nagle's fair queueing).
+//! A flow with weight 0.5 is charged twice for each byte.
 //!
-//! A flow has a queue from its first packet until its last has left the link. Flows that join do
-//! so at the end of the round, and the one in service goes there when its turn is over, behind
-//! those that came meanwhile. One that loses its only packet to another's leaves the round.
+//! A flow has a queue until its last packet has left the link. New flows join at the end of the
+//! round. The flow in service returns to the end of the round after its turn, behind flows that
+//! joined meanwhile. A flow whose only packet is evicted leaves the round.
 
 use super::chain::{Chain, NONE, Pool};
-use super::flows::{Flows, Listed};
-use super::longest::{Longest, Place, Ties};
-use super::occupancy::{Most, Occupancy};
+use super::flows::{Flows, ListedFlow};
+use super::longest::{ListLinks, Longest, Ties};
+use super::occupancy::{MaxBacklog, Occupancy};
 use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict};
 use crate::packet::Packet;
 use crate::random::{Draws, Stream};
@@ -21,27 +21,29 @@ use serde::Deserialize;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
-/// Whose buffer a packet takes room in.
+/// Assignment of buffer space to flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Buffers {
-    /// That of all flows: together they hold as much as the limits say.
+    /// One shared buffer: the limits apply to the total backlog of all flows.
     #[default]
     Shared,
-    /// That of its own flow: each may hold as much.
+    /// One buffer per flow: the limits apply to the backlog of each flow.
     PerFlow,
 }
 
-/// Who goes when a shared buffer is full.
+/// Drop policy of a full shared buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DropPolicy {
-    /// The packet that arrives.
+    /// Drop the arriving packet.
     Arriving,
-    /// The last packet of the longest queue, the one that arrives counted in.
+    /// Drop the last packet of the longest queue, where the arriving packet counts as part of its
+    /// queue.
     #[default]
     LongestTail,
-    /// The first packet that waits in the longest queue, likewise; as ns-2's DRR.
+    /// Drop the first waiting packet of the longest queue, as in the DRR of ns-2. The arriving
+    /// packet counts as part of its queue.
     LongestHead,
 }
 
@@ -49,42 +51,41 @@ pub enum DropPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrrConfig {
-    /// What a flow may send in a turn, in bytes.
+    /// Quantum per turn in bytes.
     pub quantum_bytes: NonZeroU32,
-    /// Whose buffer a packet takes room in.
+    /// Assignment of buffer space to flows.
     pub buffers: Buffers,
-    /// Who goes when there is none; where buffers are per flow, the packet that arrives.
+    /// Drop policy of a shared buffer; per-flow buffers drop the arriving packet.
     pub drop: DropPolicy,
-    /// Of which queue, where several are the longest in packets.
+    /// Tie-breaking rule for queues with equal numbers of packets.
     pub ties: Ties,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
     Arriving,
-    /// A packet of that flow.
+    /// A queued packet of this flow.
     Of(u32),
 }
 
 /// A flow with a queue.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    /// The number of the flow that its packets carry.
+    /// Flow number of the packets.
     number: u32,
-    /// The flow after it in the round.
+    /// Next flow in the round.
     next: u32,
-    /// What waits.
+    /// Waiting packets.
     chain: Chain,
     bytes: u64,
-    /// Bytes that it may still send in this turn: its deficit counter.
+    /// Deficit counter: bytes that the flow may still send in this turn.
     deficit: i64,
-    /// What a byte of it counts for: one over its weight.
+    /// Charge per byte: 1/weight.
     cost: f64,
-    place: Place,
+    links: ListLinks,
 }
 
 impl Flow {
-    /// An empty queue.
     fn new(number: u32, weight: f64) -> Self {
         Self {
             number,
@@ -93,11 +94,11 @@ impl Flow {
             bytes: 0,
             deficit: 0,
             cost: 1.0 / weight,
-            place: Place::NOWHERE,
+            links: ListLinks::UNLINKED,
         }
     }
 
-    /// What a packet of it takes from its deficit.
+    /// Deficit used by a packet.
     #[inline]
     fn charge(&self, bytes: u32) -> i64 {
         if self.cost == 1.0 {
@@ -108,7 +109,7 @@ impl Flow {
     }
 }
 
-impl Listed for Flow {
+impl ListedFlow for Flow {
     #[inline]
     fn number(&self) -> u32 {
         self.number
@@ -120,8 +121,8 @@ impl Listed for Flow {
     }
 
     #[inline]
-    fn place(&mut self) -> &mut Place {
-        &mut self.place
+    fn links(&mut self) -> &mut ListLinks {
+        &mut self.links
     }
 }
 
@@ -134,16 +135,16 @@ pub struct Drr<T = u32, D = Stream> {
     flows: Flows<Flow>,
     longest: Longest<D>,
     occupancy: Occupancy,
-    /// Ends of the round, and how many flows are in it; the flow in service is not.
+    /// First and last flow of the round and their number, excluding the flow in service.
     first: u32,
     last: u32,
     in_round: u32,
-    /// The flow whose packet is in transmission.
+    /// Flow whose packet is in transmission.
     served: u32,
 }
 
 impl<T: Copy, D: Draws> Drr<T, D> {
-    /// An empty queue; `draws` is for ties.
+    /// Creates an empty queue; `draws` is used for random ties.
     #[must_use]
     pub fn new(limits: Limits, config: DrrConfig, draws: D) -> Self {
         Self {
@@ -160,9 +161,9 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         }
     }
 
-    /// Flows of these numbers get `weight` times what others get, which have the weight 1; it counts
-    /// from a flow's next busy period on. Of several ranges that a flow is in, the first counts. A
-    /// weight that is not above 0 is taken as 1.
+    /// Sets the weight of a range of flow numbers; the default is 1. A new weight applies from the
+    /// next busy period of a flow. If ranges overlap, the first one applies. Weights that are not
+    /// positive are ignored.
     #[must_use]
     pub fn with_weight(mut self, flows: Range<u32>, weight: f64) -> Self {
         if weight > 0.0 {
@@ -172,16 +173,16 @@ impl<T: Copy, D: Draws> Drr<T, D> {
     }
 
     fn weight_of(&self, number: u32) -> f64 {
-        let of_range = self.weights.iter().find(|(range, _)| range.contains(&number));
-        of_range.map_or(1.0, |(_, weight)| *weight)
+        let entry = self.weights.iter().find(|(range, _)| range.contains(&number));
+        entry.map_or(1.0, |(_, weight)| *weight)
     }
 
-    fn pushes_out(&self) -> bool {
+    fn evicts_queued(&self) -> bool {
         self.config.drop != DropPolicy::Arriving && self.config.buffers == Buffers::Shared
     }
 
-    /// What of a packet's own buffer is taken.
-    fn counted(&self, flow: u32) -> Backlog {
+    /// Occupied part of the buffer used by a flow.
+    fn occupied(&self, flow: u32) -> Backlog {
         if self.config.buffers == Buffers::Shared {
             return self.occupancy.counted();
         }
@@ -190,18 +191,18 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         }
         let Flow { chain, bytes, .. } = self.flows.get(flow);
         let mut counted = Backlog { packets: u64::from(chain.len), bytes: *bytes };
-        if flow == self.served && self.occupancy.most.service_counts {
+        if flow == self.served && self.occupancy.max.service_counts {
             counted.packets += self.occupancy.in_service.packets;
             counted.bytes += self.occupancy.in_service.bytes;
         }
         counted
     }
 
-    /// Who goes to make room for a packet of `flow`, which is not in its queue yet.
+    /// Selects the packet to drop for an arriving packet of `flow`, which is not in its queue yet.
     fn victim(&mut self, flow: u32, bytes: u32) -> Victim {
-        let Occupancy { most, in_service, .. } = self.occupancy;
-        let stays = if most.service_counts { in_service } else { Backlog::default() };
-        if !self.pushes_out() || !most.has_room(stays, bytes) {
+        let Occupancy { max, in_service, .. } = self.occupancy;
+        let not_evictable = if max.service_counts { in_service } else { Backlog::default() };
+        if !self.evicts_queued() || !max.has_room(not_evictable, bytes) {
             return Victim::Arriving;
         }
         let len = if flow == NONE { 0 } else { self.flows.get(flow).chain.len };
@@ -212,14 +213,14 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         }
     }
 
-    /// Drops a packet of a flow's queue.
-    fn push_out(&mut self, now: Nanos, flow: u32, probe: &mut impl QueueProbe<T>) {
+    /// Drops a queued packet of a flow.
+    fn evict(&mut self, now: Nanos, flow: u32, probe: &mut impl QueueProbe<T>) {
         let tail = self.config.drop == DropPolicy::LongestTail;
         let Some(packet) = self.take(flow, tail) else { return };
         self.occupancy.waiting.remove(packet.bytes);
         probe.dropped(now, &packet, Reason::Full);
         if self.flows.get(flow).chain.len == 0 && flow != self.served {
-            // Its place in the round is found when its turn comes.
+            // The flow is removed from the round when its turn comes.
             self.flows.forget(flow);
         }
     }
@@ -234,15 +235,15 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         };
         state.bytes -= u64::from(packet.bytes);
         let to = state.chain.len;
-        if self.pushes_out() {
+        if self.evicts_queued() {
             self.longest.shrinks(self.flows.all_mut(), flow, to);
         }
         Some(packet)
     }
 
-    /// Appends a packet to the queue of its flow, and says which that is.
+    /// Appends a packet to the queue of its flow, and returns the slot of the flow.
     #[inline]
-    fn wait(&mut self, flow: u32, packet: Packet<T>) -> u32 {
+    fn append(&mut self, flow: u32, packet: Packet<T>) -> u32 {
         let flow = if flow == NONE {
             let weight = self.weight_of(packet.flow);
             self.flows.add(Flow::new(packet.flow, weight))
@@ -254,7 +255,7 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         state.bytes += u64::from(packet.bytes);
         let len = state.chain.len;
         self.occupancy.waiting.add(packet.bytes);
-        if self.pushes_out() {
+        if self.evicts_queued() {
             self.longest.grows(self.flows.all_mut(), flow, len);
         }
         if len == 1 && flow != self.served {
@@ -275,9 +276,9 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         self.in_round -= 1;
     }
 
-    /// Takes flows that lost all their packets from the beginning of the round.
+    /// Removes flows without packets from the beginning of the round.
     #[inline]
-    fn pass_emptied(&mut self) {
+    fn skip_empty(&mut self) {
         while self.first != NONE && self.flows.get(self.first).chain.len == 0 {
             let flow = self.first;
             self.leave_round();
@@ -285,20 +286,21 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         }
     }
 
-    /// What the first packet of a flow is charged.
+    /// Deficit needed for the first packet of a flow.
     #[inline]
     fn first_charge(&self, flow: u32) -> i64 {
         let state = self.flows.get(flow);
         self.pool.first(&state.chain).map_or(0, |packet| state.charge(packet.bytes))
     }
 
-    /// The flow whose turn begins and suffices for a packet; `None` if no packet waits.
+    /// Returns the next flow of the round whose deficit suffices for a packet; `None` if no packet
+    /// waits.
     #[inline]
     fn next_in_round(&mut self) -> Option<u32> {
         let quantum = i64::from(self.config.quantum_bytes.get());
-        let mut passed = 0;
+        let mut skipped = 0;
         loop {
-            self.pass_emptied();
+            self.skip_empty();
             let flow = self.first;
             if flow == NONE {
                 return None;
@@ -312,18 +314,18 @@ impl<T: Copy, D: Draws> Drr<T, D> {
                 return Some(flow);
             }
             self.join_round(flow);
-            passed += 1;
-            if passed >= self.in_round {
-                self.pass_rounds();
-                passed = 0;
+            skipped += 1;
+            if skipped >= self.in_round {
+                self.skip_rounds();
+                skipped = 0;
             }
         }
     }
 
-    /// A round has passed in which no turn sufficed: as many more pass at once as it takes until in
-    /// the next one some turn does.
+    /// Skips rounds in which no deficit suffices for a packet, until the next round contains a flow
+    /// that can send.
     #[cold]
-    fn pass_rounds(&mut self) {
+    fn skip_rounds(&mut self) {
         let quantum = i64::from(self.config.quantum_bytes.get());
         let mut rounds = i64::MAX;
         let mut flow = self.first;
@@ -343,7 +345,7 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         }
     }
 
-    /// The turn of the flow in service goes on, or is over; which flow is next.
+    /// Continues or ends the turn of the flow in service, and returns the next flow to serve.
     #[inline]
     fn next_flow(&mut self) -> Option<u32> {
         let flow = self.served;
@@ -361,8 +363,8 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         self.next_in_round()
     }
 
-    fn most(&self) -> &Most {
-        &self.occupancy.most
+    fn max(&self) -> &MaxBacklog {
+        &self.occupancy.max
     }
 }
 
@@ -375,23 +377,24 @@ impl<T: Copy, D: Draws> QueueDiscipline<T> for Drr<T, D> {
     ) -> Verdict {
         let packet = packet.enter(now);
         let flow = self.flows.find(packet.flow);
-        if self.most().has_room(self.counted(flow), packet.bytes) {
-            self.wait(flow, packet);
+        if self.max().has_room(self.occupied(flow), packet.bytes) {
+            self.append(flow, packet);
             return Verdict::Accepted;
         }
         let Victim::Of(mut victim) = self.victim(flow, packet.bytes) else {
             probe.dropped(now, &packet, Reason::Full);
             return Verdict::Dropped(Reason::Full);
         };
-        let own = self.wait(flow, packet);
+        let arriving_flow = self.append(flow, packet);
         loop {
-            self.push_out(now, victim, probe);
+            self.evict(now, victim, probe);
             let is_last = self.config.drop == DropPolicy::LongestTail;
-            if victim == own && (is_last || self.flows.get(own).chain.len == 0) {
+            if victim == arriving_flow && (is_last || self.flows.get(arriving_flow).chain.len == 0)
+            {
                 return Verdict::Dropped(Reason::Full);
             }
-            // A long packet takes the room of several short ones.
-            if self.most().allows(self.occupancy.counted()) {
+            // A long packet may need the space of several short packets.
+            if self.max().allows(self.occupancy.counted()) {
                 return Verdict::Accepted;
             }
             let Some(next) = self.longest.longest(0) else { return Verdict::Accepted };
@@ -401,8 +404,8 @@ impl<T: Copy, D: Draws> QueueDiscipline<T> for Drr<T, D> {
 
     fn dequeue(&mut self, _now: Nanos, _probe: &mut impl QueueProbe<T>) -> Option<Packet<T>> {
         let next = self.next_flow();
-        let taken = next.and_then(|flow| self.take(flow, false).map(|packet| (flow, packet)));
-        let Some((flow, packet)) = taken else {
+        let packet = next.and_then(|flow| self.take(flow, false).map(|packet| (flow, packet)));
+        let Some((flow, packet)) = packet else {
             self.served = NONE;
             self.occupancy.idle();
             return None;

@@ -1,4 +1,4 @@
-//! Fair queueing as traces of packets.
+//! Tests of deficit round robin with traces of packets.
 
 use super::*;
 use crate::queue::InService;
@@ -25,7 +25,7 @@ impl Trace {
         Self { queue, dropped: Vec::new(), tokens: 0 }
     }
 
-    /// A packet arrives; tokens count them from 0.
+    /// Offers a packet; tokens number the packets from 0.
     fn offer(&mut self, flow: u32, bytes: u32) -> Verdict {
         let packet = Packet::new(self.tokens, flow, bytes);
         self.tokens += 1;
@@ -46,20 +46,20 @@ impl Trace {
 }
 
 #[test]
-fn drr_1995_flows_take_turns_and_a_new_one_joins_at_the_end() {
+fn drr_1995_new_flow_joins_at_end_of_round() {
     let mut trace = Trace::new(queue(Limits::default(), config(DropPolicy::Arriving)));
     for flow in [1, 1, 1, 2, 2] {
         trace.offer(flow, 1500);
     }
     assert_eq!(trace.serve(), Some(1));
     trace.offer(3, 1500);
-    // Flow 1 goes behind flow 3 when its packet has left, which came meanwhile.
+    // Flow 3 arrives during the turn of flow 1, so flow 1 returns to the round behind flow 3.
     assert_eq!(trace.serve_all(), [2, 3, 1, 2, 1]);
     assert_eq!(trace.queue.held(), Backlog::default());
 }
 
 #[test]
-fn drr_1995_what_a_turn_leaves_is_kept_for_the_next() {
+fn drr_1995_unused_deficit_is_kept_for_next_turn() {
     let mut trace = Trace::new(queue(Limits::default(), config(DropPolicy::Arriving)));
     (0..6).for_each(|_| {
         trace.offer(1, 1000);
@@ -70,20 +70,22 @@ fn drr_1995_what_a_turn_leaves_is_kept_for_the_next() {
 }
 
 #[test]
-fn drr_1995_a_small_quantum_takes_several_turns() {
+fn drr_1995_small_quantum_takes_several_turns() {
     let small = DrrConfig { quantum_bytes: NonZeroU32::MIN, ..config(DropPolicy::Arriving) };
     let mut trace = Trace::new(queue(Limits::default(), small));
     for (flow, bytes) in [(1, 1500), (2, 400), (2, 400), (2, 1000), (1, 1500)] {
         trace.offer(flow, bytes);
     }
-    // Bytes in turn: flow 2 has its 400 and 800 before flow 1 its 1500, and so on.
+    // With a quantum of 1 byte, flow 2 accumulates 400 and 800 bytes before flow 1 accumulates
+    // 1500.
     assert_eq!(trace.serve_all(), [2, 2, 1, 2, 1]);
 }
 
 #[test]
-fn drr_1995_a_turn_adds_the_quantum_to_the_byte() {
-    // Two turns suffice for flows 1 and 3; flow 2 lacks a byte then. Of its third it keeps 499, to
-    // the byte what its next packet needs beside the fourth.
+fn drr_1995_turn_adds_exactly_one_quantum() {
+    // Two turns suffice for flows 1 and 3, but flow 2 needs one more byte. It keeps 499 bytes of
+    // its third turn, which together with the fourth turn are exactly the length of its next
+    // packet.
     let quantum_bytes = NonZeroU32::new(500).unwrap();
     let config = DrrConfig { quantum_bytes, ..config(DropPolicy::Arriving) };
     let mut trace = Trace::new(queue(Limits::default(), config));
@@ -94,18 +96,18 @@ fn drr_1995_a_turn_adds_the_quantum_to_the_byte() {
 }
 
 #[test]
-fn a_weight_is_a_share() {
+fn weight_determines_share_of_rate() {
     let weighted = queue(Limits::default(), config(DropPolicy::Arriving)).with_weight(7..9, 0.25);
     let mut trace = Trace::new(weighted);
-    (0..400).for_each(|at| {
-        trace.offer(if at % 2 == 0 { 1 } else { 7 }, 1500);
+    (0..400).for_each(|packet| {
+        trace.offer(if packet % 2 == 0 { 1 } else { 7 }, 1500);
     });
     let heavy = (0..200).filter(|_| trace.serve() == Some(1)).count();
     assert!((159..=161).contains(&heavy), "{heavy}");
 }
 
 #[test]
-fn rounds_in_which_no_turn_suffices_pass_at_once() {
+fn rounds_without_sufficient_deficit_are_skipped() {
     let weighted = queue(Limits::default(), config(DropPolicy::Arriving)).with_weight(0..9, 1e-12);
     let mut trace = Trace::new(weighted);
     for flow in [1, 1, 2, 2] {
@@ -115,7 +117,7 @@ fn rounds_in_which_no_turn_suffices_pass_at_once() {
 }
 
 #[test]
-fn of_a_full_shared_buffer_the_packet_goes_that_the_policy_says() {
+fn full_shared_buffer_drops_by_policy() {
     let limits = Limits { in_service: InService::IsExtra, ..Limits::packets(4) };
     for (drop, lost) in
         [(DropPolicy::Arriving, 4), (DropPolicy::LongestTail, 2), (DropPolicy::LongestHead, 0)]
@@ -132,7 +134,7 @@ fn of_a_full_shared_buffer_the_packet_goes_that_the_policy_says() {
 }
 
 #[test]
-fn the_queue_that_the_packet_comes_to_is_counted_with_it() {
+fn longest_queue_includes_arriving_packet() {
     for (drop, lost) in [(DropPolicy::LongestTail, 4), (DropPolicy::LongestHead, 0)] {
         let mut trace = Trace::new(queue(Limits::packets(4), config(drop)));
         for flow in [1, 1, 2, 2, 1] {
@@ -143,25 +145,25 @@ fn the_queue_that_the_packet_comes_to_is_counted_with_it() {
 }
 
 #[test]
-fn a_flow_that_loses_its_only_packet_leaves_the_round() {
+fn flow_leaves_round_when_its_only_packet_is_evicted() {
     let random = DrrConfig { ties: Ties::RandomOthers, ..config(DropPolicy::LongestTail) };
     let mut trace = Trace::new(queue(Limits::packets(2), random));
     assert_eq!([trace.offer(1, 100), trace.offer(2, 100)], [Verdict::Accepted; 2]);
     trace.offer(3, 100);
     let lost = trace.dropped()[0] + 1;
     let kept = 3 - lost;
-    // It comes back at the end of the round, behind flow 3.
+    // The flow joins again at the end of the round, behind flow 3.
     let mut again = Trace { tokens: 9, ..Trace::new(trace.queue.clone()) };
-    again.queue.occupancy.most = Most::new(Limits::packets(3));
+    again.queue.occupancy.max = MaxBacklog::new(Limits::packets(3));
     again.offer(lost, 100);
     assert_eq!(again.serve_all(), [kept, 3, lost]);
     assert_eq!(trace.serve_all(), [kept, 3]);
 }
 
 #[test]
-fn a_buffer_per_flow_is_the_flows_own_and_counts_its_packet_in_transmission() {
-    let own = DrrConfig { buffers: Buffers::PerFlow, ..config(DropPolicy::LongestTail) };
-    let mut trace = Trace::new(queue(Limits::packets(2), own));
+fn per_flow_buffer_counts_only_own_packets_including_transmission() {
+    let per_flow = DrrConfig { buffers: Buffers::PerFlow, ..config(DropPolicy::LongestTail) };
+    let mut trace = Trace::new(queue(Limits::packets(2), per_flow));
     trace.offer(1, 1500);
     assert_eq!(trace.serve(), Some(1));
     assert_eq!(trace.offer(1, 1500), Verdict::Accepted);
@@ -172,7 +174,7 @@ fn a_buffer_per_flow_is_the_flows_own_and_counts_its_packet_in_transmission() {
 }
 
 #[test]
-fn a_long_packet_pushes_out_as_many_short_ones_as_it_needs() {
+fn long_packet_evicts_several_short_packets() {
     let mut trace = Trace::new(queue(Limits::bytes(2000), config(DropPolicy::LongestHead)));
     (0..5).for_each(|_| {
         trace.offer(1, 400);
@@ -184,7 +186,7 @@ fn a_long_packet_pushes_out_as_many_short_ones_as_it_needs() {
 }
 
 #[test]
-fn memory_is_that_of_the_flows_that_wait() {
+fn memory_is_bounded_by_backlogged_flows() {
     let mut trace = Trace::new(queue(Limits::packets(100), config(DropPolicy::LongestTail)));
     for flow in 0..200_000_u32 {
         trace.offer(flow.wrapping_mul(0x9e37_79b9), 1500);
@@ -197,7 +199,7 @@ fn memory_is_that_of_the_flows_that_wait() {
 }
 
 proptest! {
-    /// A flow never has more left over than a quantum, nor more than it takes for a packet.
+    /// The deficit of a flow is at least 0 and less than a quantum plus the maximum packet length.
     #[test]
     fn drr_1995_lemma_1_deficits_are_bounded(
         steps in prop::collection::vec((0_u32..5, 40_u32..=1500, any::<bool>()), 1..300),

@@ -1,28 +1,28 @@
-//! First in, first out; what finds the buffer full is dropped.
+//! FIFO queue that drops arriving packets when full.
 
 use super::{
-    Admission, Admit, Backlog, Limits, Open, QueueDiscipline, QueueProbe, Reason, Sight, Verdict,
-    occupancy::Occupancy,
+    Admission, Admit, AdmitAll, ArrivalContext, Backlog, Limits, QueueDiscipline, QueueProbe,
+    Reason, Verdict, occupancy::Occupancy,
 };
 use crate::packet::Packet;
 use crate::ring::Ring;
 use crate::time::Nanos;
 
 /// The drop-tail queue.
-pub type DropTail<T = u32> = Fifo<T, Open>;
+pub type DropTail<T = u32> = Fifo<T, AdmitAll>;
 
-/// A first-in first-out queue behind a rule that may drop or mark early.
+/// A FIFO queue behind an admission rule, which may drop or mark packets early.
 #[derive(Clone, Debug)]
-pub struct Fifo<T, A = Open> {
+pub struct Fifo<T, A = AdmitAll> {
     admission: A,
     packets: Ring<Packet<T>>,
     occupancy: Occupancy,
-    /// Since when the transmitter has had nothing to do, if it has not.
+    /// Start of the current idle period of the transmitter.
     idle_since: Nanos,
 }
 
 impl<T: Copy, A: Admission> Fifo<T, A> {
-    /// An empty queue; the transmitter is idle since the time 0.
+    /// Creates an empty queue with an idle transmitter.
     #[must_use]
     pub fn new(limits: Limits, admission: A) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl<T: Copy, A: Admission> Fifo<T, A> {
         }
     }
 
-    /// The rule in front of it.
+    /// The admission rule.
     #[must_use]
     pub fn admission(&self) -> &A {
         &self.admission
@@ -51,17 +51,17 @@ impl<T: Copy, A: Admission> QueueDiscipline<T> for Fifo<T, A> {
         let mut packet = packet.enter(now);
         let has_room = self.occupancy.has_room(packet.bytes);
         let idle = self.occupancy.in_service.packets == 0;
-        let sight = Sight {
+        let context = ArrivalContext {
             bytes: packet.bytes,
             ecn: packet.ecn,
             waiting: self.occupancy.waiting,
             idle_since: idle.then_some(self.idle_since),
             has_room,
         };
-        let admit = self.admission.admit(now, &sight, probe);
+        let admit = self.admission.admit(now, &context, probe);
         let verdict = match admit {
             _ if !has_room => {
-                self.admission.overflows();
+                self.admission.on_overflow();
                 Verdict::Dropped(Reason::Full)
             }
             Admit::Drop => Verdict::Dropped(Reason::Early),
@@ -87,7 +87,7 @@ impl<T: Copy, A: Admission> QueueDiscipline<T> for Fifo<T, A> {
             return None;
         };
         self.occupancy.serve(packet.bytes);
-        self.admission.serves(now, &packet, self.occupancy.waiting);
+        self.admission.on_dequeue(now, &packet, self.occupancy.waiting);
         Some(packet)
     }
 
@@ -122,10 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn the_packet_in_transmission_counts_unless_told() {
+    fn packet_in_transmission_counts_unless_configured_as_extra() {
         for (in_service, fit) in [(InService::Counts, 2), (InService::IsExtra, 3)] {
             let limits = Limits { in_service, ..Limits::packets(2) };
-            let mut queue = DropTail::new(limits, Open);
+            let mut queue = DropTail::new(limits, AdmitAll);
             let mut dropped = Vec::new();
             queue.enqueue(0, packet(0, 1500), &mut dropped);
             assert_eq!(queue.dequeue(0, &mut dropped).map(|p| p.token), Some(0));
@@ -134,15 +134,15 @@ mod tests {
             });
             assert_eq!(queue.held().packets, fit);
             assert_eq!(dropped.len() as u64, 5 - fit);
-            // It has left: there is room for one more.
+            // A departure makes room for one packet.
             queue.dequeue(2, &mut dropped);
             assert_eq!(queue.enqueue(2, packet(5, 1500), &mut dropped), Verdict::Accepted);
         }
     }
 
     #[test]
-    fn a_limit_in_bytes_admits_a_small_packet_where_a_large_one_does_not_fit() {
-        let mut queue = DropTail::new(Limits::bytes(3000), Open);
+    fn byte_limit_admits_small_packet_if_large_one_does_not_fit() {
+        let mut queue = DropTail::new(Limits::bytes(3000), AdmitAll);
         let mut dropped = Vec::new();
         let mut offer = |bytes| queue.enqueue(0, packet(0, bytes), &mut dropped);
         assert_eq!(offer(1500), Verdict::Accepted);

@@ -1,23 +1,23 @@
-//! Flows that have a queue, found by their number.
+//! Table of backlogged flows, indexed by flow number.
 
 use super::chain::NONE;
-use super::longest::Place;
+use super::longest::ListLinks;
 use crate::random::scatter;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A flow with a queue: what lists of flows keep in each. Its place can be another's after
-/// [`Flows::free`].
-pub trait Listed: Copy {
-    /// The number that its packets carry.
+/// A flow with a queue, with the links of the lists that contain the flow. Its slot can be reused
+/// after [`Flows::free`].
+pub trait ListedFlow: Copy {
+    /// Flow number of the packets.
     fn number(&self) -> u32;
-    /// The flow after it, of those that take turns or of places that are free.
+    /// Next flow in the round, or next free slot.
     fn next(&mut self) -> &mut u32;
-    /// Where it stands among those whose queues are as long as its own.
-    fn place(&mut self) -> &mut Place;
+    /// Links in the list of flows with equal queue lengths.
+    fn links(&mut self) -> &mut ListLinks;
 }
 
-/// Scatters numbers of flows: they may be indices, or hashes of addresses.
+/// Hasher of flow numbers, which may be indices or hashes of addresses.
 #[derive(Clone, Debug, Default)]
 struct Scattered(u64);
 
@@ -37,58 +37,59 @@ impl Hasher for Scattered {
     }
 }
 
-/// Numbers below this are looked up in an array of four bytes each, as far as they come: a simulator
-/// counts its flows. Others are hashed.
-const COUNTED: u32 = 1 << 20;
+/// Flow numbers below this limit are looked up in an array with four bytes per flow, because
+/// simulators number their flows consecutively. Larger numbers are hashed.
+const MAX_INDEXED: u32 = 1 << 20;
 
-/// All flows that have a queue. Memory is that of the most that ever had one at a time, and at most
-/// four megabytes for their numbers.
+/// All flows that have a queue. Memory is proportional to the maximum number of such flows, plus at
+/// most 4 MiB for the array of flow numbers.
 #[derive(Clone, Debug)]
 pub struct Flows<F> {
     flows: Vec<F>,
     free: u32,
-    counted: Vec<u32>,
+    indexed: Vec<u32>,
     hashed: HashMap<u32, u32, BuildHasherDefault<Scattered>>,
 }
 
 impl<F> Default for Flows<F> {
     fn default() -> Self {
-        Self { flows: Vec::new(), free: NONE, counted: Vec::new(), hashed: HashMap::default() }
+        Self { flows: Vec::new(), free: NONE, indexed: Vec::new(), hashed: HashMap::default() }
     }
 }
 
-impl<F: Listed> Flows<F> {
-    /// Where the flow of that number is, [`NONE`] if it has no queue.
+impl<F: ListedFlow> Flows<F> {
+    /// Returns the slot of a flow, or [`NONE`] if the flow has no queue.
     #[inline]
     #[must_use]
     pub fn find(&self, number: u32) -> u32 {
-        let known = self.counted.get(number as usize);
-        if known.is_none() && number >= COUNTED {
+        let slot = self.indexed.get(number as usize);
+        if slot.is_none() && number >= MAX_INDEXED {
             return self.hashed.get(&number).copied().unwrap_or(NONE);
         }
-        known.copied().unwrap_or(NONE)
+        slot.copied().unwrap_or(NONE)
     }
 
-    /// The flow that is there.
+    /// The flow in a slot.
     #[inline]
     #[must_use]
-    pub fn get(&self, at: u32) -> &F {
-        &self.flows[at as usize]
+    pub fn get(&self, slot: u32) -> &F {
+        &self.flows[slot as usize]
     }
 
-    /// The same, to be changed.
+    /// The flow in a slot, mutable.
     #[inline]
-    pub fn get_mut(&mut self, at: u32) -> &mut F {
-        &mut self.flows[at as usize]
+    pub fn get_mut(&mut self, slot: u32) -> &mut F {
+        &mut self.flows[slot as usize]
     }
 
-    /// All places, as [`super::Longest`] looks at them.
+    /// All slots, for [`super::Longest`].
     #[inline]
     pub fn all_mut(&mut self) -> &mut [F] {
         &mut self.flows
     }
 
-    /// Puts a flow behind the `last` of those that take turns; `first` is [`NONE`] if there are none.
+    /// Appends a flow to the round from `first` to `last`; `first` is [`NONE`] if the round is
+    /// empty.
     #[inline(always)]
     pub fn append(&mut self, first: &mut u32, last: &mut u32, flow: u32) {
         *self.flows[flow as usize].next() = NONE;
@@ -100,41 +101,41 @@ impl<F: Listed> Flows<F> {
         *last = flow;
     }
 
-    /// Gives a flow a queue that is still empty.
+    /// Adds a flow with an empty queue and returns its slot.
     pub fn add(&mut self, flow: F) -> u32 {
-        let at = if self.free == NONE {
+        let slot = if self.free == NONE {
             self.flows.push(flow);
             self.flows.len() as u32 - 1
         } else {
-            let at = self.free;
-            self.free = *self.flows[at as usize].next();
-            self.flows[at as usize] = flow;
-            at
+            let slot = self.free;
+            self.free = *self.flows[slot as usize].next();
+            self.flows[slot as usize] = flow;
+            slot
         };
-        if flow.number() >= COUNTED {
-            self.hashed.insert(flow.number(), at);
+        if flow.number() >= MAX_INDEXED {
+            self.hashed.insert(flow.number(), slot);
         } else {
-            let place = flow.number() as usize;
-            if place >= self.counted.len() {
-                self.counted.resize(place + 1, NONE);
+            let index = flow.number() as usize;
+            if index >= self.indexed.len() {
+                self.indexed.resize(index + 1, NONE);
             }
-            self.counted[place] = at;
+            self.indexed[index] = slot;
         }
-        at
+        slot
     }
 
-    /// A queue that is empty is not its flow's any more; its place is kept until [`Flows::free`].
-    pub fn forget(&mut self, at: u32) {
-        let number = self.flows[at as usize].number();
-        match self.counted.get_mut(number as usize) {
-            Some(place) => *place = NONE,
+    /// Removes a flow with an empty queue from the table; its slot is kept until [`Flows::free`].
+    pub fn forget(&mut self, slot: u32) {
+        let number = self.flows[slot as usize].number();
+        match self.indexed.get_mut(number as usize) {
+            Some(slot) => *slot = NONE,
             None => drop(self.hashed.remove(&number)),
         }
     }
 
-    /// The place of a queue that was forgotten can be another's.
-    pub fn free(&mut self, at: u32) {
-        *self.flows[at as usize].next() = self.free;
-        self.free = at;
+    /// Releases the slot of a removed flow.
+    pub fn free(&mut self, slot: u32) {
+        *self.flows[slot as usize].next() = self.free;
+        self.free = slot;
     }
 }

@@ -1,18 +1,19 @@
-//! Flow queueing with CoDel: Høiland-Jørgensen, McKenney, Täht, Gettys and Dumazet, RFC 8290 (2018).
+//! Flow queueing with CoDel: Høiland-Jørgensen, McKenney, Täht, Gettys and Dumazet, RFC 8290
+//! (2018).
 //!
-//! Flows are hashed to queues, each controlled by CoDel. Queues are served by deficit round robin;
-//! one that was empty goes first, for a quantum:
+//! Flows are hashed to queues, and CoDel controls each queue separately. The queues are served by
+//! deficit round robin. A queue that was empty is served first, for one quantum:
 //!
 //! ```text
-//!              a packet comes                   deficit used up, or empty
+//!              packet arrives                    deficit used up, or empty
 //!   (empty) ------------------> new queues ---------------------------------> old queues -.
 //!      ^                                                                        |    ^    |
-//!      '------------------------ empty when its turn comes --------------------'    '----'
+//!      '------------------------ empty at its turn ----------------------------'    '----'
 //!                                                                          deficit used up: to the end
 //! ```
 //!
-//! Where a limit is exceeded, the queue with most bytes loses half of them at its head, up to `batch`
-//! packets at once.
+//! If a limit is exceeded, the queue with the most bytes loses half of its bytes at the head, up to
+//! `batch` packets.
 
 use super::chain::{Chain, NONE, Pool};
 use super::codel::{Control, Head};
@@ -30,52 +31,52 @@ use std::num::NonZeroU32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FqCodelConfig {
-    /// Those of each queue; their rules say whose details the scheduler follows, too.
+    /// Parameters of CoDel per queue. Its `rules` also select the details of the scheduler.
     pub codel: CodelConfig,
-    /// How many queues flows are hashed to.
+    /// Number of queues.
     pub queues: NonZeroU32,
-    /// Bytes that a queue may send in a turn.
+    /// Quantum per turn in bytes.
     pub quantum_bytes: NonZeroU32,
-    /// Most packets that the longest queue loses at once.
-    #[serde(skip, default = "usual_batch")]
+    /// Maximum number of packets that the longest queue loses per overflow.
+    #[serde(skip, default = "default_batch")]
     pub batch: NonZeroU32,
-    /// What flows are hashed with, so that different flows share a queue in different runs.
+    /// Seed of the hash, so that different flows collide in different runs.
     #[serde(skip)]
     pub perturbation: u64,
 }
 
-/// Linux's 64 packets.
-fn usual_batch() -> NonZeroU32 {
+/// 64 packets, as in Linux.
+fn default_batch() -> NonZeroU32 {
     NonZeroU32::MIN.saturating_add(63)
 }
 
 impl Default for FqCodelConfig {
-    /// RFC 8290, section 5.2: 1024 queues, a quantum of 1514 bytes; 64 packets at once, and marks.
+    /// RFC 8290, section 5.2: 1024 queues, a quantum of 1514 bytes, batches of 64 packets, and ECN.
     fn default() -> Self {
         Self {
             codel: CodelConfig { ecn: true, ..CodelConfig::default() },
             queues: NonZeroU32::MIN.saturating_add(1023),
             quantum_bytes: NonZeroU32::MIN.saturating_add(1513),
-            batch: usual_batch(),
+            batch: default_batch(),
             perturbation: 0,
         }
     }
 }
 
-/// A queue of a flow, or of several that share its number.
+/// The queue of one or more flows with equal hashes.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Queue {
     chain: Chain,
-    /// Bytes that it may still send in this turn.
+    /// Bytes that the queue may still send in this turn.
     deficit: i64,
     control: Control,
-    /// The queue behind it in its list.
+    /// Next queue in the list.
     next: u32,
     listed: bool,
 }
 
-/// Queues in the order in which their turns come.
+/// List of queues in order of service.
 #[derive(Clone, Copy, Debug)]
 struct List {
     first: u32,
@@ -86,17 +87,17 @@ impl List {
     const EMPTY: Self = Self { first: NONE, last: NONE };
 
     #[inline]
-    fn push(&mut self, queues: &mut [Queue], at: u32) {
-        queues[at as usize].next = NONE;
+    fn push(&mut self, queues: &mut [Queue], index: u32) {
+        queues[index as usize].next = NONE;
         if self.first == NONE {
-            self.first = at;
+            self.first = index;
         } else {
-            queues[self.last as usize].next = at;
+            queues[self.last as usize].next = index;
         }
-        self.last = at;
+        self.last = index;
     }
 
-    /// Takes the first, which there is.
+    /// Removes the first queue, which must exist.
     #[inline]
     fn take_first(&mut self, queues: &[Queue]) {
         self.first = queues[self.first as usize].next;
@@ -108,7 +109,7 @@ impl List {
 pub struct FqCodel<T = u32> {
     config: FqCodelConfig,
     queues: Vec<Queue>,
-    /// Bytes that wait in each, apart, because all are looked at to find the longest.
+    /// Backlog per queue in bytes, in a separate array for the search of the longest queue.
     backlogs: Vec<u64>,
     new: List,
     old: List,
@@ -116,10 +117,10 @@ pub struct FqCodel<T = u32> {
     occupancy: Occupancy,
 }
 
-/// One queue, for CoDel to take packets from.
+/// Access of CoDel to one queue.
 struct Turn<'a, T> {
     chain: &'a mut Chain,
-    own: &'a mut u64,
+    queue_bytes: &'a mut u64,
     pool: &'a mut Pool<Packet<T>>,
     waiting: &'a mut Backlog,
     rules: CodelRules,
@@ -130,7 +131,7 @@ impl<T: Copy> Head<T> for Turn<'_, T> {
     fn take(&mut self) -> Option<Packet<T>> {
         let packet = self.pool.take_first(self.chain);
         if let Some(packet) = &packet {
-            *self.own -= u64::from(packet.bytes);
+            *self.queue_bytes -= u64::from(packet.bytes);
             self.waiting.remove(packet.bytes);
         }
         packet
@@ -140,14 +141,14 @@ impl<T: Copy> Head<T> for Turn<'_, T> {
     fn backlog(&self) -> u64 {
         match self.rules {
             CodelRules::Linux => self.waiting.bytes,
-            CodelRules::Rfc8289 => *self.own,
+            CodelRules::Rfc8289 => *self.queue_bytes,
         }
     }
 }
 
 impl<T: Copy> FqCodel<T> {
-    /// Empty queues; RFC 8290 and Linux have 10240 packets as the limit, without the one in
-    /// transmission.
+    /// Creates empty queues. The limit of RFC 8290 and Linux is 10240 packets, excluding the packet
+    /// in transmission.
     #[must_use]
     pub fn new(limits: Limits, config: FqCodelConfig) -> Self {
         let count = config.queues.get() as usize;
@@ -169,7 +170,7 @@ impl<T: Copy> FqCodel<T> {
         }
     }
 
-    /// Which queue a flow is in.
+    /// Index of the queue of a flow.
     #[inline]
     #[must_use]
     pub fn queue_of(&self, flow: u32) -> u32 {
@@ -177,13 +178,13 @@ impl<T: Copy> FqCodel<T> {
         (((hash >> 32) * u64::from(self.config.queues.get())) >> 32) as u32
     }
 
-    /// RFC 8290, section 4.1: the queue with most bytes loses half of them, or a batch of packets.
+    /// RFC 8290, section 4.1: drops half of the bytes of the longest queue, but at most a batch.
     #[cold]
     fn drop_from_longest(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
-        let (mut longest, mut most) = (0, 0);
-        for (at, bytes) in self.backlogs.iter().enumerate() {
-            if *bytes > most {
-                (longest, most) = (at, *bytes);
+        let (mut longest, mut max_bytes) = (0, 0);
+        for (index, bytes) in self.backlogs.iter().enumerate() {
+            if *bytes > max_bytes {
+                (longest, max_bytes) = (index, *bytes);
             }
         }
         let queue = &mut self.queues[longest];
@@ -192,23 +193,24 @@ impl<T: Copy> FqCodel<T> {
             dropped.add(packet.bytes);
             self.occupancy.waiting.remove(packet.bytes);
             probe.dropped(now, &packet, Reason::Full);
-            if dropped.packets >= u64::from(self.config.batch.get()) || dropped.bytes >= most / 2 {
+            if dropped.packets >= u64::from(self.config.batch.get())
+                || dropped.bytes >= max_bytes / 2
+            {
                 break;
             }
         }
         self.backlogs[longest] -= dropped.bytes;
-        // Its CoDel is to drop more often, too.
+        // As in Linux, the overflow drops also increase CoDel's drop rate.
         queue.control.count = queue.control.count.wrapping_add(dropped.packets as u32);
     }
 
-    /// The queues of a list, in their order.
     fn in_list(&self, list: List) -> impl Iterator<Item = &Queue> {
-        let at = |queue: u32| self.queues.get(queue as usize);
-        std::iter::successors(at(list.first), move |queue| at(queue.next))
+        let get = |queue: u32| self.queues.get(queue as usize);
+        std::iter::successors(get(list.first), move |queue| get(queue.next))
     }
 
     fn is_over(&self) -> bool {
-        !self.occupancy.most.allows(self.occupancy.counted())
+        !self.occupancy.max.allows(self.occupancy.counted())
     }
 }
 
@@ -221,15 +223,15 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
         probe: &mut impl QueueProbe<T>,
     ) -> Verdict {
         let packet = packet.enter(now);
-        let at = self.queue_of(packet.flow);
-        let queue = &mut self.queues[at as usize];
+        let index = self.queue_of(packet.flow);
+        let queue = &mut self.queues[index as usize];
         self.pool.push(&mut queue.chain, packet);
-        self.backlogs[at as usize] += u64::from(packet.bytes);
+        self.backlogs[index as usize] += u64::from(packet.bytes);
         self.occupancy.waiting.add(packet.bytes);
         if !queue.listed {
             queue.listed = true;
             queue.deficit = i64::from(self.config.quantum_bytes.get());
-            self.new.push(&mut self.queues, at);
+            self.new.push(&mut self.queues, index);
         }
         if !self.is_over() {
             return Verdict::Accepted;
@@ -237,8 +239,9 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
         while self.is_over() && self.occupancy.waiting.packets > 0 {
             self.drop_from_longest(now, probe);
         }
-        // Packets are dropped in their order, and it came last.
-        if self.queues[at as usize].chain.len == 0 {
+        // Packets are dropped at the head, so the arriving packet is dropped only if its queue is
+        // empty.
+        if self.queues[index as usize].chain.len == 0 {
             Verdict::Dropped(Reason::Full)
         } else {
             Verdict::Accepted
@@ -250,20 +253,20 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
         loop {
             let is_new = self.new.first != NONE;
             let list = if is_new { &mut self.new } else { &mut self.old };
-            let at = list.first;
-            let Some(queue) = self.queues.get_mut(at as usize) else {
+            let index = list.first;
+            let Some(queue) = self.queues.get_mut(index as usize) else {
                 self.occupancy.idle();
                 return None;
             };
             if queue.deficit <= 0 {
                 queue.deficit += i64::from(self.config.quantum_bytes.get());
                 list.take_first(&self.queues);
-                self.old.push(&mut self.queues, at);
+                self.old.push(&mut self.queues, index);
                 continue;
             }
             let mut turn = Turn {
                 chain: &mut queue.chain,
-                own: &mut self.backlogs[at as usize],
+                queue_bytes: &mut self.backlogs[index as usize],
                 pool: &mut self.pool,
                 waiting: &mut self.occupancy.waiting,
                 rules: self.config.codel.rules,
@@ -275,22 +278,23 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
                 return Some(packet);
             }
             list.take_first(&self.queues);
-            // A new queue passes through the old ones, or it would go first too often by being empty
-            // now and then (RFC 8290, section 4.2); in Linux only if there are any.
+            // An empty new queue becomes an old queue first. Otherwise, a queue that is often empty
+            // would always have priority (RFC 8290, section 4.2). Linux does so only if old queues
+            // exist.
             let is_rfc = self.config.codel.rules == CodelRules::Rfc8289;
             if is_new && (is_rfc || self.old.first != NONE) {
-                self.old.push(&mut self.queues, at);
+                self.old.push(&mut self.queues, index);
             } else {
-                self.queues[at as usize].listed = false;
+                self.queues[index as usize].listed = false;
             }
         }
     }
 
-    /// The first packet of a queue, which may be dropped, and the second.
-    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
-        let coming = self.in_list(self.new).chain(self.in_list(self.old)).take(turns);
-        let packets = coming.flat_map(|queue| self.pool.packets(&queue.chain).take(2));
-        packets.map(|packet| packet.flow).for_each(tell);
+    /// Prefetches the first packet of each queue, which may be dropped, and the second.
+    fn prefetch_ahead(&self, turns: usize, report: impl FnMut(u32)) {
+        let next_queues = self.in_list(self.new).chain(self.in_list(self.old)).take(turns);
+        let packets = next_queues.flat_map(|queue| self.pool.packets(&queue.chain).take(2));
+        packets.map(|packet| packet.flow).for_each(report);
     }
 
     fn waiting(&self) -> Backlog {

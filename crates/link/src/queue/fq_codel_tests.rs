@@ -1,4 +1,4 @@
-//! FQ-CoDel as traces of packets.
+//! Tests of FQ-CoDel with traces of packets.
 
 use super::*;
 use crate::packet::Ecn;
@@ -22,7 +22,7 @@ fn offer(queue: &mut FqCodel, now: Nanos, flow: u32, bytes: u32) -> (Verdict, Ve
     (verdict, dropped.iter().map(|packet| packet.flow).collect())
 }
 
-/// Flows of the packets that leave until the queue is empty, all at `now`.
+/// Flows of all packets, dequeued at `now` until the queue is empty.
 fn served(queue: &mut FqCodel, now: Nanos) -> Vec<u32> {
     let mut dropped = Vec::new();
     std::iter::from_fn(|| queue.dequeue(now, &mut dropped)).map(|packet| packet.flow).collect()
@@ -38,7 +38,7 @@ fn rfc_8290_4_2_queues_take_turns() {
 }
 
 #[test]
-fn rfc_8290_4_2_a_turn_is_a_quantum_of_bytes() {
+fn rfc_8290_4_2_turn_is_one_quantum() {
     let mut queue = queue(Limits::default());
     for _ in 0..6 {
         offer(&mut queue, 0, 1, 500);
@@ -50,45 +50,46 @@ fn rfc_8290_4_2_a_turn_is_a_quantum_of_bytes() {
 }
 
 #[test]
-fn rfc_8290_4_2_a_new_queue_goes_before_old_ones_for_a_quantum() {
+fn rfc_8290_4_2_new_queue_has_priority_for_one_quantum() {
     let mut queue = queue(Limits::default());
     let mut dropped = Vec::new();
     (0..6).for_each(|_| {
         offer(&mut queue, 0, 1, 1000);
     });
     let mut next = |queue: &mut FqCodel| queue.dequeue(0, &mut dropped).map(|p| p.flow);
-    // Flow 1 has become old, and is within a turn.
+    // The queue of flow 1 becomes old and is within a turn.
     (0..4).for_each(|_| assert_eq!(next(&mut queue), Some(1)));
     (0..2).for_each(|_| {
         offer(&mut queue, 0, 2, 1500);
     });
-    // Its first packet goes at once, its second waits for its turn among the old.
+    // The first packet of flow 2 is next, and its second packet waits for a turn of the old queues.
     let flows = [next(&mut queue), next(&mut queue), next(&mut queue), next(&mut queue)];
     assert_eq!(flows, [Some(2), Some(1), Some(2), Some(1)]);
 }
 
 #[test]
-fn rfc_8290_4_2_an_emptied_new_queue_is_old_before_it_can_be_new() {
+fn rfc_8290_4_2_emptied_new_queue_becomes_old() {
     let mut queue = queue(Limits::default());
     let mut dropped = Vec::new();
     (0..4).for_each(|_| {
         offer(&mut queue, 0, 1, 1500);
     });
     let mut next = |queue: &mut FqCodel| queue.dequeue(0, &mut dropped).map(|p| p.flow);
-    // Flow 1 has become old. Flow 2 sends small packets, each when the last has left: within its
-    // quantum it stays in front, then an old queue has its turn, and it is not new again.
+    // Flow 1 becomes old. Flow 2 sends small packets, each after the departure of the last: after
+    // the first packet, an old queue has its turn, and flow 2 is not new again.
     assert_eq!([next(&mut queue), next(&mut queue)], [Some(1), Some(1)]);
     offer(&mut queue, 0, 2, 100);
     assert_eq!(next(&mut queue), Some(2));
     assert_eq!(next(&mut queue), Some(1));
     offer(&mut queue, 0, 2, 100);
-    // It is still in the list of old queues, and its turn has come before flow 1's next.
+    // Flow 2 is still in the list of old queues, and its turn is before the next turn of flow 1.
     assert_eq!([next(&mut queue), next(&mut queue)], [Some(2), Some(1)]);
 }
 
 #[test]
-fn a_restart_forgets_what_each_queue_waited() {
-    // A packet a millisecond: after 105 ms the flow loses one, and its next cycle begins with more.
+fn restart_resets_codel_state_of_each_queue() {
+    // One packet per millisecond: the first drop is after 105 ms. Without a restart, the next
+    // dropping state begins with a higher drop rate.
     let drops = |restart: bool| {
         let mut queue = queue(Limits::default());
         let mut times = Vec::new();
@@ -105,7 +106,7 @@ fn a_restart_forgets_what_each_queue_waited() {
                 queue.restart((begin + 650) * MS);
             }
         }
-        let second = times.iter().rposition(|&at| at == times[0]).unwrap();
+        let second = times.iter().rposition(|&time| time == times[0]).unwrap();
         (times[..second].to_vec(), times[second..].to_vec())
     };
     let (first, second) = drops(true);
@@ -115,7 +116,7 @@ fn a_restart_forgets_what_each_queue_waited() {
 }
 
 #[test]
-fn rfc_8290_4_1_the_longest_queue_in_bytes_loses_half_at_its_head() {
+fn rfc_8290_4_1_longest_queue_in_bytes_loses_half_at_head() {
     let mut queue = queue(Limits { packets: Some(20), ..Limits::default() });
     for _ in 0..12 {
         offer(&mut queue, 0, 1, 100);
@@ -129,7 +130,7 @@ fn rfc_8290_4_1_the_longest_queue_in_bytes_loses_half_at_its_head() {
 }
 
 #[test]
-fn rfc_8290_4_1_at_most_a_batch_is_dropped_at_once() {
+fn rfc_8290_4_1_overflow_drops_at_most_one_batch() {
     let mut queue = queue(Limits { packets: Some(200), ..Limits::default() });
     (0..200).for_each(|_| {
         offer(&mut queue, 0, 1, 1500);
@@ -139,7 +140,7 @@ fn rfc_8290_4_1_at_most_a_batch_is_dropped_at_once() {
 }
 
 #[test]
-fn rfc_8290_4_1_the_arriving_packet_goes_if_it_is_all_of_the_longest_queue() {
+fn rfc_8290_4_1_arriving_packet_is_dropped_if_its_queue_is_longest() {
     let mut queue = queue(Limits { packets: Some(2), ..Limits::default() });
     offer(&mut queue, 0, 1, 100);
     offer(&mut queue, 0, 2, 100);
@@ -148,7 +149,7 @@ fn rfc_8290_4_1_the_arriving_packet_goes_if_it_is_all_of_the_longest_queue() {
 }
 
 #[test]
-fn a_limit_in_bytes_holds_whatever_the_lengths() {
+fn byte_limit_holds_for_any_packet_lengths() {
     let mut queue = queue(Limits::bytes(30_000));
     for flow in 0..4000 {
         offer(&mut queue, 0, flow % 37, if flow % 3 == 0 { 1500 } else { 40 });
@@ -157,7 +158,7 @@ fn a_limit_in_bytes_holds_whatever_the_lengths() {
 }
 
 #[test]
-fn rfc_8290_4_1_flows_are_hashed_and_the_perturbation_says_how() {
+fn rfc_8290_4_1_hash_is_uniform_and_depends_on_perturbation() {
     let hashes = |perturbation| {
         let config = FqCodelConfig { perturbation, ..FqCodelConfig::default() };
         let queue: FqCodel = FqCodel::new(Limits::default(), config);
@@ -166,20 +167,20 @@ fn rfc_8290_4_1_flows_are_hashed_and_the_perturbation_says_how() {
     assert_eq!(hashes(1), hashes(1));
     assert_ne!(hashes(1), hashes(2));
     let mut counts = [0_u32; 1024];
-    hashes(3).iter().for_each(|at| counts[*at as usize] += 1);
-    // Ten in each: the squares of the deviations are those of a Poisson law.
+    hashes(3).iter().for_each(|queue| counts[*queue as usize] += 1);
+    // Chi-squared test with a mean of ten flows per queue.
     let chi: f64 = counts.iter().map(|count| (f64::from(*count) - 10.0).powi(2) / 10.0).sum();
     assert!((chi - 1023.0).abs() < 4.0 * 2046.0_f64.sqrt(), "{chi}");
 }
 
 #[test]
-fn rfc_8290_4_each_queue_has_a_codel_of_its_own() {
+fn rfc_8290_4_codel_state_is_per_queue() {
     let mut queue = queue(Limits::default());
     let mut dropped = Vec::new();
     let mut waits = 0;
     for ms in 0..2000_u64 {
         let now = ms * MS;
-        // Flow 1 sends twice what the link takes, flow 2 a small packet now and then.
+        // Flow 1 sends at twice the rate of the link, flow 2 sends a small packet every 50 ms.
         offer(&mut queue, now, 1, 1500);
         offer(&mut queue, now, 1, 1500);
         if ms % 50 == 25 {
@@ -193,7 +194,7 @@ fn rfc_8290_4_each_queue_has_a_codel_of_its_own() {
 }
 
 #[test]
-fn memory_does_not_grow_with_the_flows() {
+fn memory_is_independent_of_number_of_flows() {
     let mut queue = queue(Limits { packets: Some(1000), ..Limits::default() });
     for flow in 0..100_000 {
         offer(&mut queue, u64::from(flow), flow, 1500);
@@ -206,8 +207,8 @@ fn memory_does_not_grow_with_the_flows() {
     assert_eq!(queue.queues.len(), 1024);
 }
 
-/// RFC 8290, section 4, in its words, with lists that can be looked through: which queue is served.
-struct Words {
+/// Reference scheduler, written from RFC 8290, section 4, with plain vectors.
+struct ReferenceScheduler {
     rules: CodelRules,
     new: Vec<u32>,
     old: Vec<u32>,
@@ -215,7 +216,7 @@ struct Words {
     waiting: BTreeMap<u32, VecDeque<Packet>>,
 }
 
-impl Words {
+impl ReferenceScheduler {
     fn enqueue(&mut self, queue: u32, packet: Packet, quantum: i64) {
         self.waiting.entry(queue).or_default().push_back(packet);
         if !self.new.contains(&queue) && !self.old.contains(&queue) {
@@ -249,20 +250,21 @@ impl Words {
 }
 
 proptest! {
-    /// The scheduler is that of the words, and deficits are between a packet below and a quantum.
+    /// The scheduler agrees with the reference, and deficits stay between minus one packet and a
+    /// quantum.
     #[test]
-    fn rfc_8290_4_the_order_is_that_of_its_words(
+    fn rfc_8290_4_scheduler_agrees_with_reference(
         steps in prop::collection::vec((0_u32..9, 40_u32..=1500, 0_u8..5), 1..500),
         quantum in 300_u32..3000,
         linux: bool,
     ) {
         let rules = if linux { CodelRules::Linux } else { CodelRules::Rfc8289 };
         let codel = CodelConfig { target: Nanos::MAX, rules, ..CodelConfig::default() };
-        // So few queues that flows share them.
+        // With five queues, some flows share a queue.
         let (queues, quantum_bytes) = (nonzero(5), nonzero(quantum));
         let config = FqCodelConfig { codel, queues, quantum_bytes, ..FqCodelConfig::default() };
         let mut queue = FqCodel::new(Limits::default(), config);
-        let mut words = Words {
+        let mut reference = ReferenceScheduler {
             rules,
             new: Vec::new(),
             old: Vec::new(),
@@ -273,10 +275,10 @@ proptest! {
         for (token, (flow, bytes, serves)) in (0..).zip(steps) {
             let packet = Packet::new(token, flow, bytes);
             queue.enqueue(0, packet, &mut dropped);
-            words.enqueue(queue.queue_of(flow), packet, i64::from(quantum));
-            // Now and then the queues empty.
+            reference.enqueue(queue.queue_of(flow), packet, i64::from(quantum));
+            // 40 dequeues usually empty the queues.
             for _ in 0..[0, 1, 1, 2, 40][serves as usize] {
-                prop_assert_eq!(queue.dequeue(0, &mut dropped), words.dequeue(i64::from(quantum)));
+                prop_assert_eq!(queue.dequeue(0, &mut dropped), reference.dequeue(i64::from(quantum)));
             }
             for queue in &queue.queues {
                 prop_assert!((-1500..=i64::from(quantum)).contains(&queue.deficit));

@@ -1,12 +1,12 @@
-//! First in, first out; a packet that finds the buffer full pushes out the one that has waited
-//! longest, so that the sender hears of it sooner.
+//! FIFO with head drop: a packet that arrives at a full buffer evicts the oldest packet, so that
+//! its sender detects the loss earlier.
 
 use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict, occupancy::Occupancy};
 use crate::packet::Packet;
 use crate::ring::Ring;
 use crate::time::Nanos;
 
-/// The head-drop queue. The packet in transmission is not pushed out.
+/// The head-drop queue. The packet in transmission is never evicted.
 #[derive(Clone, Debug)]
 pub struct HeadDrop<T = u32> {
     packets: Ring<Packet<T>>,
@@ -14,7 +14,7 @@ pub struct HeadDrop<T = u32> {
 }
 
 impl<T: Copy> HeadDrop<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { packets: Ring::default(), occupancy: Occupancy::new(limits) }
@@ -30,10 +30,10 @@ impl<T: Copy> QueueDiscipline<T> for HeadDrop<T> {
         probe: &mut impl QueueProbe<T>,
     ) -> Verdict {
         let packet = packet.enter(now);
-        let Occupancy { most, in_service, .. } = self.occupancy;
-        let stays = if most.service_counts { in_service } else { Backlog::default() };
-        // Where it does not fit beside the packet in transmission, nobody can make room for it.
-        if !most.has_room(stays, packet.bytes) {
+        let Occupancy { max, in_service, .. } = self.occupancy;
+        let not_evictable = if max.service_counts { in_service } else { Backlog::default() };
+        // Evicting packets cannot make room if the packet does not fit even into an empty queue.
+        if !max.has_room(not_evictable, packet.bytes) {
             probe.dropped(now, &packet, Reason::Full);
             return Verdict::Dropped(Reason::Full);
         }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_that_waits_makes_room_and_not_the_one_in_transmission() {
+    fn oldest_waiting_packet_is_evicted_but_not_the_one_in_transmission() {
         let mut queue = HeadDrop::new(Limits::packets(3));
         let mut dropped = Vec::new();
         queue.enqueue(0, Packet::new(0, 0, 1500), &mut dropped);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_packet_pushes_out_several_small_ones() {
+    fn large_packet_evicts_several_small_packets() {
         let mut queue = HeadDrop::new(Limits::bytes(2000));
         let mut dropped = Vec::new();
         (0..5).for_each(|token| {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn where_only_the_one_in_transmission_fits_the_arriving_packet_is_dropped() {
+    fn arriving_packet_is_dropped_if_only_the_packet_in_transmission_fits() {
         let mut queue = HeadDrop::new(Limits::packets(1));
         let mut dropped = Vec::new();
         queue.enqueue(0, Packet::new(0, 0, 1500), &mut dropped);

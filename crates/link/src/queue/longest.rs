@@ -1,164 +1,167 @@
-//! Which flow has the longest queue, in packets, known at once.
+//! Constant-time lookup of the flow with the longest queue in packets.
 //!
-//! Flows of one length stand in a list. A length changes by one packet at a time, so the longest
-//! is found without a search, however many flows there are and however many are equally long.
+//! There is one list of flows per queue length. A length changes by one packet at a time, so the
+//! longest queue is known without a search, for any number of flows and ties.
 
 use super::chain::NONE;
-use super::flows::Listed;
+use super::flows::ListedFlow;
 use crate::random::Draws;
 use serde::Deserialize;
 
-/// Which of several longest queues loses a packet, the one that arrives counted in.
+/// Tie-breaking rule: which of several longest queues loses a packet. The arriving packet counts as
+/// part of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ties {
-    /// The one that came to its length last: that of the packet that arrives, if it is among them.
+    /// The queue that reached its length last. If the queue of the arriving packet is among the
+    /// longest, it is chosen.
     #[default]
     Latest,
-    /// Any, that of the packet that arrives among them.
+    /// A random queue, including the queue of the arriving packet.
     Random,
-    /// Any but that of the packet that arrives.
+    /// A random queue, excluding the queue of the arriving packet.
     RandomOthers,
 }
 
-/// Where a flow stands among those whose queues are as long as its own.
+/// Links of a flow in the list of flows with equal queue lengths.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// The flow before it in a list that is linked, or its index in one that is not.
+pub struct ListLinks {
+    /// The preceding flow for [`Latest`], or the index in the list for [`RandomTie`].
     before: u32,
     after: u32,
 }
 
-impl Place {
-    /// Alone.
-    pub const NOWHERE: Self = Self { before: NONE, after: NONE };
+impl ListLinks {
+    /// Links of a flow that is in no list.
+    pub const UNLINKED: Self = Self { before: NONE, after: NONE };
 }
 
-/// Flows by the lengths of their queues.
+/// Flows by queue length.
 #[derive(Clone, Debug)]
 pub enum Longest<D> {
-    /// Of several longest queues, the one that came to its length last.
+    /// Ties are broken in favour of the queue that reached its length last.
     Latest(Latest),
-    /// Of several longest queues, any.
-    Drawn(Drawn<D>),
+    /// Ties are broken at random.
+    RandomTie(RandomTie<D>),
 }
 
 impl<D: Draws> Longest<D> {
-    /// No flows; of several longest queues it is the one that came to its length last.
+    /// Creates an empty structure for [`Ties::Latest`].
     #[must_use]
     pub fn latest() -> Self {
         Self::Latest(Latest::default())
     }
 
-    /// No flows; `draws` is for the choice among queues that are equally long.
+    /// Creates an empty structure; `draws` is used for random ties.
     #[must_use]
     pub fn new(ties: Ties, draws: D) -> Self {
         match ties {
             Ties::Latest => Self::latest(),
-            Ties::Random | Ties::RandomOthers => Self::Drawn(Drawn {
+            Ties::Random | Ties::RandomOthers => Self::RandomTie(RandomTie {
                 of_length: Vec::new(),
-                most: 0,
-                own_counts: ties == Ties::Random,
+                max_len: 0,
+                includes_arrival: ties == Ties::Random,
                 draws,
             }),
         }
     }
 
-    /// Whose queue is the longest once a packet comes to a queue that it makes `len` long; `None` if
-    /// that is its own. A length of 0 asks for the longest as it is.
+    /// Returns the flow with the longest queue after the arrival of a packet that makes its own
+    /// queue `len` packets long, or `None` if that queue is the longest. With `len` = 0, no packet
+    /// arrives.
     pub fn longest(&mut self, len: u32) -> Option<u32> {
         match self {
             Self::Latest(latest) => latest.longest(len),
-            Self::Drawn(drawn) => drawn.longest(len),
+            Self::RandomTie(random) => random.longest(len),
         }
     }
 
-    /// The queue of `flow` has a packet more, and now `to`.
+    /// Records that the queue of `flow` has grown by one packet to length `to`.
     #[inline]
-    pub fn grows(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
+    pub fn grows(&mut self, flows: &mut [impl ListedFlow], flow: u32, to: u32) {
         match self {
             Self::Latest(latest) => latest.grows(flows, flow, to),
-            Self::Drawn(drawn) => drawn.grows(flows, flow, to),
+            Self::RandomTie(random) => random.grows(flows, flow, to),
         }
     }
 
-    /// The queue of `flow` has a packet less, and now `to`.
+    /// Records that the queue of `flow` has shrunk by one packet to length `to`.
     #[inline]
-    pub fn shrinks(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
+    pub fn shrinks(&mut self, flows: &mut [impl ListedFlow], flow: u32, to: u32) {
         match self {
             Self::Latest(latest) => latest.shrinks(flows, flow, to),
-            Self::Drawn(drawn) => drawn.shrinks(flows, flow, to),
+            Self::RandomTie(random) => random.shrinks(flows, flow, to),
         }
     }
 }
 
-/// A list of the flows of each length.
+/// One list of flows per queue length.
 trait Lists {
-    fn leave(&mut self, flows: &mut [impl Listed], flow: u32, len: u32);
-    fn join(&mut self, flows: &mut [impl Listed], flow: u32, len: u32);
-    /// Whether no queue is `len` long; some queue was.
+    fn leave(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32);
+    fn join(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32);
+    /// Whether no queue has length `len`, which must have occurred before.
     fn has_none(&self, len: u32) -> bool;
-    /// The longest length.
-    fn most(&mut self) -> &mut u32;
+    /// Length of the longest queue.
+    fn max_len(&mut self) -> &mut u32;
 
     #[inline]
-    fn grows(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
+    fn grows(&mut self, flows: &mut [impl ListedFlow], flow: u32, to: u32) {
         if to > 1 {
             self.leave(flows, flow, to - 1);
         }
         self.join(flows, flow, to);
-        *self.most() = to.max(*self.most());
+        *self.max_len() = to.max(*self.max_len());
     }
 
     #[inline]
-    fn shrinks(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
+    fn shrinks(&mut self, flows: &mut [impl ListedFlow], flow: u32, to: u32) {
         self.leave(flows, flow, to + 1);
         if to > 0 {
             self.join(flows, flow, to);
         }
-        if *self.most() == to + 1 && self.has_none(to + 1) {
-            *self.most() = to;
+        if *self.max_len() == to + 1 && self.has_none(to + 1) {
+            *self.max_len() = to;
         }
     }
 }
 
-/// Lists that are linked in the flows, the latest first.
+/// Linked lists through the flows, most recent flow first.
 #[derive(Clone, Debug, Default)]
 pub struct Latest {
-    /// The flow that came to each length last.
+    /// Flow that reached each length last.
     latest: Vec<u32>,
-    most: u32,
+    max_len: u32,
 }
 
 impl Latest {
     fn longest(&self, len: u32) -> Option<u32> {
-        (len < self.most).then(|| self.latest[self.most as usize])
+        (len < self.max_len).then(|| self.latest[self.max_len as usize])
     }
 }
 
 impl Lists for Latest {
     #[inline]
-    fn leave(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
-        let Place { before, after } = *flows[flow as usize].place();
+    fn leave(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
+        let ListLinks { before, after } = *flows[flow as usize].links();
         if before == NONE {
             self.latest[len as usize] = after;
         } else {
-            flows[before as usize].place().after = after;
+            flows[before as usize].links().after = after;
         }
         if after != NONE {
-            flows[after as usize].place().before = before;
+            flows[after as usize].links().before = before;
         }
     }
 
     #[inline]
-    fn join(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
+    fn join(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
         if len as usize >= self.latest.len() {
             self.latest.resize(len as usize + 1, NONE);
         }
         let after = std::mem::replace(&mut self.latest[len as usize], flow);
-        *flows[flow as usize].place() = Place { before: NONE, after };
+        *flows[flow as usize].links() = ListLinks { before: NONE, after };
         if after != NONE {
-            flows[after as usize].place().before = flow;
+            flows[after as usize].links().before = flow;
         }
     }
 
@@ -168,53 +171,54 @@ impl Lists for Latest {
     }
 
     #[inline]
-    fn most(&mut self) -> &mut u32 {
-        &mut self.most
+    fn max_len(&mut self) -> &mut u32 {
+        &mut self.max_len
     }
 }
 
-/// Lists in no order: a flow that leaves one gives its place to the last.
+/// Unordered lists as vectors; removal moves the last flow into the gap.
 #[derive(Clone, Debug)]
-pub struct Drawn<D> {
+pub struct RandomTie<D> {
     of_length: Vec<Vec<u32>>,
-    most: u32,
-    /// Whether the queue that a packet comes to may be drawn for being as long as others.
-    own_counts: bool,
+    max_len: u32,
+    /// Whether the queue of the arriving packet takes part in random ties.
+    includes_arrival: bool,
     draws: D,
 }
 
-impl<D: Draws> Drawn<D> {
+impl<D: Draws> RandomTie<D> {
     fn longest(&mut self, len: u32) -> Option<u32> {
-        if len > self.most {
+        if len > self.max_len {
             return None;
         }
-        let equals = self.of_length.get(self.most as usize)?;
-        let own = u32::from(self.own_counts && len == self.most);
-        // The arriving packet's own queue is not in the list yet: it is the number behind it.
-        let among = equals.len() as u32 + own;
-        equals.get(self.draws.below(among) as usize).copied()
+        let flows_of_len = self.of_length.get(self.max_len as usize)?;
+        let arriving = u32::from(self.includes_arrival && len == self.max_len);
+        // The queue of the arriving packet is not in the list yet; it has the index after the last.
+        let among = flows_of_len.len() as u32 + arriving;
+        flows_of_len.get(self.draws.below(among) as usize).copied()
     }
 }
 
-impl<D> Lists for Drawn<D> {
+impl<D> Lists for RandomTie<D> {
     #[inline]
-    fn leave(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
-        let place = *flows[flow as usize].place();
-        let equals = &mut self.of_length[len as usize];
-        equals.swap_remove(place.before as usize);
-        if let Some(moved) = equals.get(place.before as usize) {
-            *flows[*moved as usize].place() = place;
+    fn leave(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
+        let links = *flows[flow as usize].links();
+        let flows_of_len = &mut self.of_length[len as usize];
+        flows_of_len.swap_remove(links.before as usize);
+        if let Some(moved) = flows_of_len.get(links.before as usize) {
+            *flows[*moved as usize].links() = links;
         }
     }
 
     #[inline]
-    fn join(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
+    fn join(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
         if len as usize >= self.of_length.len() {
             self.of_length.resize_with(len as usize + 1, Vec::new);
         }
-        let equals = &mut self.of_length[len as usize];
-        *flows[flow as usize].place() = Place { before: equals.len() as u32, after: NONE };
-        equals.push(flow);
+        let flows_of_len = &mut self.of_length[len as usize];
+        *flows[flow as usize].links() =
+            ListLinks { before: flows_of_len.len() as u32, after: NONE };
+        flows_of_len.push(flow);
     }
 
     #[inline]
@@ -223,8 +227,8 @@ impl<D> Lists for Drawn<D> {
     }
 
     #[inline]
-    fn most(&mut self) -> &mut u32 {
-        &mut self.most
+    fn max_len(&mut self) -> &mut u32 {
+        &mut self.max_len
     }
 }
 
@@ -235,16 +239,16 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Clone, Copy)]
-    struct Flow(Place);
+    struct Flow(ListLinks);
 
-    impl Listed for Flow {
+    impl ListedFlow for Flow {
         fn number(&self) -> u32 {
             0
         }
         fn next(&mut self) -> &mut u32 {
-            unimplemented!("no list of these flows is asked for")
+            unimplemented!("the tests do not use rounds")
         }
-        fn place(&mut self) -> &mut Place {
+        fn links(&mut self) -> &mut ListLinks {
             &mut self.0
         }
     }
@@ -254,17 +258,17 @@ mod tests {
     }
 
     fn none() -> [Flow; 8] {
-        [Flow(Place::NOWHERE); 8]
+        [Flow(ListLinks::UNLINKED); 8]
     }
 
     proptest! {
         #[test]
-        fn it_is_the_longest_and_of_several_the_latest_or_one_of_them(
+        fn longest_queue_is_found_with_latest_or_random_ties(
             steps in prop::collection::vec((0_usize..8, any::<bool>()), 1..300),
         ) {
-            let (mut latest, mut drawn) = (longest(Ties::Latest), longest(Ties::RandomOthers));
-            let (mut flows, mut drawn_flows) = (none(), none());
-            let mut lengths = [(0_u32, 0_usize); 8]; // length, and when it came to it
+            let (mut latest, mut random) = (longest(Ties::Latest), longest(Ties::RandomOthers));
+            let (mut flows, mut random_flows) = (none(), none());
+            let mut lengths = [(0_u32, 0_usize); 8]; // length and time at which it was reached
             for (time, (flow, grows)) in (1..).zip(steps) {
                 let from = lengths[flow].0;
                 if from == 0 && !grows {
@@ -273,19 +277,19 @@ mod tests {
                 let to = if grows { from + 1 } else { from - 1 };
                 if grows {
                     latest.grows(&mut flows, flow as u32, to);
-                    drawn.grows(&mut drawn_flows, flow as u32, to);
+                    random.grows(&mut random_flows, flow as u32, to);
                 } else {
                     latest.shrinks(&mut flows, flow as u32, to);
-                    drawn.shrinks(&mut drawn_flows, flow as u32, to);
+                    random.shrinks(&mut random_flows, flow as u32, to);
                 }
                 lengths[flow] = (to, time);
                 let of_all = *lengths.iter().max().unwrap();
                 prop_assert_eq!(latest.longest(of_all.0), None);
-                prop_assert_eq!(drawn.longest(of_all.0 + 1), None);
+                prop_assert_eq!(random.longest(of_all.0 + 1), None);
                 if of_all.0 > 0 {
                     let expected = lengths.iter().position(|length| *length == of_all).unwrap();
                     prop_assert_eq!(latest.longest(of_all.0 - 1), Some(expected as u32));
-                    let one = drawn.longest(of_all.0 - 1).unwrap();
+                    let one = random.longest(of_all.0 - 1).unwrap();
                     prop_assert_eq!(lengths[one as usize].0, of_all.0);
                 }
             }
@@ -293,9 +297,9 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_broken_evenly_with_or_without_the_queue_of_the_arriving_packet() {
-        // Flows 0 to 4 with queues of 3, 3, 1, 3 and 2 packets; a packet comes to the last, or the
-        // last but two.
+    fn random_ties_are_uniform_with_or_without_arriving_queue() {
+        // Queue lengths of flows 0 to 4: 3, 3, 1, 3 and 2 packets; `len` includes the arriving
+        // packet.
         for (ties, len, expected) in [
             (Ties::Random, 3, [10_000, 10_000, 10_000, 10_000]),
             (Ties::RandomOthers, 3, [13_333, 13_333, 13_333, 0]),

@@ -1,4 +1,4 @@
-//! Queue disciplines: who waits, who is dropped or marked, and who is next.
+//! Queue disciplines, which enqueue, drop, mark and schedule packets.
 
 mod admission;
 mod any;
@@ -15,17 +15,17 @@ mod occupancy;
 mod pie;
 mod red;
 
-pub use admission::{Admission, Admit, Open, Sight};
+pub use admission::{Admission, Admit, AdmitAll, ArrivalContext};
 pub use any::{AnyQueue, QueueConfig};
 pub use chain::{Chain, NONE, Pool};
 pub use codel::{Codel, CodelConfig, CodelRules};
 pub use departures::{Departure, Departures, Leaving, LeavingBytes};
 pub use drr::{Buffers, DropPolicy, Drr, DrrConfig};
 pub use fifo::{DropTail, Fifo};
-pub use flows::{Flows, Listed};
+pub use flows::{Flows, ListedFlow};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use head_drop::HeadDrop;
-pub use longest::{Longest, Place, Ties};
+pub use longest::{ListLinks, Longest, Ties};
 pub use occupancy::{Backlog, InService, Limits};
 pub use pie::{Pie, PieConfig, PieRules};
 pub use red::{Red, RedConfig, RedUnit};
@@ -33,80 +33,82 @@ pub use red::{Red, RedConfig, RedUnit};
 use crate::packet::Packet;
 use crate::time::{NEVER, Nanos};
 
-/// Why a packet was dropped.
+/// Reason for a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// A buffer limit was reached.
     Full,
-    /// The discipline dropped it while there was room, to signal congestion.
+    /// The discipline dropped the packet to signal congestion, although the buffer had room.
     Early,
 }
 
 /// The outcome of an enqueue for the packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It waits.
+    /// The packet was enqueued.
     Accepted,
-    /// It waits, and has been marked.
+    /// The packet was marked and enqueued.
     Marked,
-    /// It was dropped.
+    /// The packet was dropped.
     Dropped(Reason),
 }
 
-/// Listens to a queue.
+/// Receives the events of a queue.
 ///
-/// Every packet is either yielded by [`QueueDiscipline::dequeue`] or told of here, once: the one that
-/// arrives, one that had to make room for it, or one that was dropped at the head.
+/// Each packet is either returned by [`QueueDiscipline::dequeue`] or passed to
+/// [`QueueProbe::dropped`], exactly once. Drops include rejected arrivals, packets that were
+/// evicted to make room, and packets dropped at the head.
 pub trait QueueProbe<T> {
-    /// A packet is dropped at `now`; it came to the queue at `packet.entered`.
+    /// A packet that arrived at `packet.entered` is dropped at `now`.
     fn dropped(&mut self, now: Nanos, packet: &Packet<T>, reason: Reason);
-    /// A packet arrives and finds so many, the one in transmission included.
+    /// A packet arrives and finds `packets` packets, including the packet in transmission.
     fn found(&mut self, _packets: u64) {}
-    /// The queue held so many packets, the one in transmission included, until `until`.
+    /// The queue held `packets` packets, including the packet in transmission, until `until`.
     fn held(&mut self, _packets: u64, _until: Nanos) {}
-    /// The average that RED decides by has moved, in its unit.
+    /// RED has updated its average queue length, in its unit.
     fn averaged(&mut self, _average: f64) {}
 }
 
-/// Collects what is dropped.
+/// Collects the dropped packets.
 impl<T: Copy> QueueProbe<T> for Vec<Packet<T>> {
     fn dropped(&mut self, _now: Nanos, packet: &Packet<T>, _reason: Reason) {
         self.push(*packet);
     }
 }
 
-/// A discipline in front of one transmitter.
+/// A queue discipline in front of one transmitter.
 ///
-/// Time never goes back from call to call. [`QueueDiscipline::dequeue`] is called whenever the
-/// transmitter is free: so what it yielded last has left, and no longer counts as held.
+/// `now` never decreases between calls. The caller calls [`QueueDiscipline::dequeue`] whenever the
+/// transmitter is free, so the packet returned by the previous call has left and is no longer held.
 pub trait QueueDiscipline<T> {
-    /// A packet arrives at `now`. The probe hears of it if it is dropped, and of others that have to
-    /// make room.
+    /// Handles a packet that arrives at `now`. Calls `probe.dropped` if the packet is rejected, and
+    /// for each packet that is evicted to make room.
     fn enqueue(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>)
     -> Verdict;
 
-    /// The transmitter is free at `now`: the packet that it takes next; `None` if none waits. Packets
-    /// may be dropped before one is yielded, of which the probe hears.
+    /// Returns the packet to transmit at `now`, or `None` if no packet waits. Calls `probe.dropped`
+    /// for each packet dropped at the head.
     fn dequeue(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>>;
 
-    /// Looks at the packets that are likely to be taken or dropped in the next so many turns, all at
-    /// once, and tells of which flows they are.
-    fn fetch_ahead(&self, _turns: usize, _tell: impl FnMut(u32)) {}
+    /// Prefetches the packets that the next `turns` turns are likely to transmit or drop, and calls
+    /// `report` with their flow numbers.
+    fn prefetch_ahead(&self, _turns: usize, _report: impl FnMut(u32)) {}
 
-    /// What waits, without the packet in transmission.
+    /// Backlog, excluding the packet in transmission.
     fn waiting(&self) -> Backlog;
 
-    /// What is held, the packet in transmission included.
+    /// Backlog, including the packet in transmission.
     fn held(&self) -> Backlog;
 
-    /// When the discipline wants [`QueueDiscipline::on_deadline`] called; [`NEVER`] if it does not.
+    /// Time at which [`QueueDiscipline::on_deadline`] must be called; [`NEVER`] if there is no
+    /// timer.
     fn deadline(&self) -> Nanos {
         NEVER
     }
 
-    /// The deadline has come.
+    /// Handles the deadline.
     fn on_deadline(&mut self, _now: Nanos) {}
 
-    /// Forgets the past of a queue that holds nothing, as if it began at `now`.
+    /// Resets the state of an empty queue, as if it were created at `now`.
     fn restart(&mut self, now: Nanos);
 }

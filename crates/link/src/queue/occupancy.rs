@@ -1,11 +1,11 @@
-//! How much a queue holds, and how much it may.
+//! Backlog and limits of a queue.
 
-/// Packets, and their bytes.
+/// A number of packets and their total length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// How many packets.
+    /// Number of packets.
     pub packets: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
@@ -23,50 +23,50 @@ impl Backlog {
     }
 }
 
-/// Whether the packet in transmission takes room in the buffer.
+/// Whether the packet in transmission counts towards the buffer limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum InService {
-    /// It does.
+    /// The packet in transmission counts.
     #[default]
     Counts,
-    /// It does not: the limits are of packets that wait, as in ns-2 and in Linux's disciplines.
+    /// The packet in transmission does not count, as in ns-2 and the qdiscs of Linux.
     IsExtra,
 }
 
-/// How much a buffer holds at most; both limits hold where both are given.
+/// Limits of a buffer; if both are set, both apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Most packets; `None` is unlimited.
+    /// Maximum number of packets; `None` is unlimited.
     pub packets: Option<u64>,
-    /// Most bytes; `None` is unlimited.
+    /// Maximum number of bytes; `None` is unlimited.
     pub bytes: Option<u64>,
-    /// Whether the packet in transmission is among them.
+    /// Whether the packet in transmission counts.
     pub in_service: InService,
 }
 
 impl Limits {
-    /// A limit in packets, the one in transmission included.
+    /// A limit in packets, including the packet in transmission.
     #[must_use]
-    pub fn packets(most: u64) -> Self {
-        Self { packets: Some(most), ..Self::default() }
+    pub fn packets(max: u64) -> Self {
+        Self { packets: Some(max), ..Self::default() }
     }
 
-    /// A limit in bytes, those of the packet in transmission included.
+    /// A limit in bytes, including the packet in transmission.
     #[must_use]
-    pub fn bytes(most: u64) -> Self {
-        Self { bytes: Some(most), ..Self::default() }
+    pub fn bytes(max: u64) -> Self {
+        Self { bytes: Some(max), ..Self::default() }
     }
 }
 
-/// Limits as they are compared.
+/// Limits as plain numbers, for fast comparison.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Most {
+pub(crate) struct MaxBacklog {
     pub(crate) packets: u64,
     bytes: u64,
     pub(crate) service_counts: bool,
 }
 
-impl Most {
+impl MaxBacklog {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             packets: limits.packets.unwrap_or(u64::MAX),
@@ -75,23 +75,23 @@ impl Most {
         }
     }
 
-    /// Whether a packet of `bytes` fits beside what counts already.
+    /// Whether a packet of `bytes` fits in addition to the backlog `counted`.
     #[inline]
     pub(crate) fn has_room(&self, counted: Backlog, bytes: u32) -> bool {
         counted.packets < self.packets && counted.bytes + u64::from(bytes) <= self.bytes
     }
 
-    /// Whether so much may be there.
+    /// Whether the backlog `counted` is within the limits.
     #[inline]
     pub(crate) fn allows(&self, counted: Backlog) -> bool {
         counted.packets <= self.packets && counted.bytes <= self.bytes
     }
 }
 
-/// What waits and what is in transmission, beside the limits.
+/// Waiting packets, the packet in transmission, and the limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Occupancy {
-    pub most: Most,
+    pub max: MaxBacklog,
     pub waiting: Backlog,
     /// The packet in transmission: none or one.
     pub in_service: Backlog,
@@ -100,13 +100,13 @@ pub(crate) struct Occupancy {
 impl Occupancy {
     pub fn new(limits: Limits) -> Self {
         Self {
-            most: Most::new(limits),
+            max: MaxBacklog::new(limits),
             waiting: Backlog::default(),
             in_service: Backlog::default(),
         }
     }
 
-    /// What is held, the packet in transmission included.
+    /// Backlog, including the packet in transmission.
     #[inline]
     pub fn held(&self) -> Backlog {
         Backlog {
@@ -115,32 +115,32 @@ impl Occupancy {
         }
     }
 
-    /// What the limits are compared with.
+    /// Backlog that counts towards the limits.
     #[inline]
     pub fn counted(&self) -> Backlog {
-        if self.most.service_counts { self.held() } else { self.waiting }
+        if self.max.service_counts { self.held() } else { self.waiting }
     }
 
-    /// Whether one more packet fits.
+    /// Whether another packet of `bytes` fits.
     #[inline]
     pub fn has_room(&self, bytes: u32) -> bool {
-        self.most.has_room(self.counted(), bytes)
+        self.max.has_room(self.counted(), bytes)
     }
 
-    /// A packet that waited goes into transmission.
+    /// Moves a waiting packet into transmission.
     #[inline]
     pub fn serve(&mut self, bytes: u32) {
         self.waiting.remove(bytes);
         self.transmit(bytes);
     }
 
-    /// A packet that no longer counts as waiting goes into transmission.
+    /// Moves a packet into transmission that was already removed from `waiting`.
     #[inline]
     pub fn transmit(&mut self, bytes: u32) {
         self.in_service = Backlog { packets: 1, bytes: u64::from(bytes) };
     }
 
-    /// The transmitter has nothing to do.
+    /// Records that the transmitter is idle.
     #[inline]
     pub fn idle(&mut self) {
         self.in_service = Backlog::default();

@@ -1,28 +1,29 @@
 //! Proportional integral controller enhanced: Pan, Natarajan, Baker and White, RFC 8033 (2017).
 //!
-//! Packets are dropped (or marked) on arrival with a probability that moves every `update` by
+//! Packets are dropped (or marked) on arrival with a probability p, which is updated every
+//! `update`:
 //!
 //! ```text
-//! p <- p + alpha (delay - target) + beta (delay - delay before)
+//! p <- p + alpha (delay - target) + beta (delay - previous delay)
 //! ```
 //!
-//! scaled down while p is small (section 4.2). The delay is how long the last packet that left had
-//! waited. Bursts of up to `burst` pass (section 4.4), drops are spread (section 5.4), and marks give
-//! way to drops where p is above 10 % (section 5.1).
+//! The step is scaled down while p is small (section 4.2). The delay is the sojourn time of the
+//! last packet that left. Bursts of up to `burst` are not dropped (section 4.4), drops are spread
+//! (section 5.4), and packets are dropped instead of marked if p is above 10 % (section 5.1).
 
-use super::{Admission, Admit, Backlog, QueueProbe, Sight};
+use super::{Admission, Admit, ArrivalContext, Backlog, QueueProbe};
 use crate::packet::Packet;
 use crate::random::{Draws, Stream};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use serde::Deserialize;
 
-/// Whose details are followed, where they differ.
+/// Implementation whose details are followed if they differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PieRules {
-    /// Linux's `sch_pie.c` with time stamps: the burst allowance runs out as packets leave, p rises
-    /// by 2 % more where the delay is above 250 ms, and shrinks by a 64th where the delay has been
-    /// nothing and nothing waits. Other than there, p is never above 1.
+    /// Linux's `sch_pie.c` with time stamps. The burst allowance decreases as packets leave, p
+    /// rises by an additional 2 % if the delay is above 250 ms, and p shrinks by 1/64 if the delay
+    /// was 0 and the queue is empty. Unlike in Linux, p never exceeds 1.
     #[default]
     Linux,
     /// The pseudo-code of RFC 8033, appendix B, with time stamps (section 4.3) and always active.
@@ -36,30 +37,30 @@ pub struct PieConfig {
     /// `QDELAY_REF`.
     #[serde(rename = "target_ns")]
     pub target: Nanos,
-    /// `T_UPDATE`, above 0: how often the probability moves.
+    /// `T_UPDATE`, the interval between updates of the probability; above 0.
     #[serde(rename = "update_ns")]
     pub update: Nanos,
     /// `MAX_BURST`.
     #[serde(rename = "burst_ns")]
     pub burst: Nanos,
-    /// Per second of delay above the target.
+    /// Change of the probability per second of delay above the target.
     pub alpha: f64,
-    /// Per second that the delay has grown.
+    /// Change of the probability per second of increase in delay.
     pub beta: f64,
-    /// Bytes of a packet of full size: nothing is dropped early while fewer than two of these wait.
+    /// Length of a full-sized packet in bytes; the backlog must reach two of these for early drops.
     pub mtu_bytes: u32,
-    /// Whether smaller packets are dropped less: in proportion to their length.
+    /// Whether the drop probability is proportional to the packet length.
     #[serde(skip)]
     pub byte_mode: bool,
-    /// The probability up to which ECN-capable packets are marked instead of dropped; `None` without
-    /// ECN.
+    /// Maximum probability at which ECN-capable packets are marked instead of dropped; `None`
+    /// disables ECN.
     pub ecn_below: Option<f64>,
-    /// Whose details.
+    /// Implementation whose details are followed.
     pub rules: PieRules,
 }
 
 impl Default for PieConfig {
-    /// RFC 8033, section 4: 15 ms, 15 ms, 150 ms, 1/8, 1 1/4; without ECN.
+    /// RFC 8033, section 4: 15 ms, 15 ms, 150 ms, 0.125, 1.25; without ECN.
     fn default() -> Self {
         Self {
             target: 15 * MILLISECOND,
@@ -75,13 +76,13 @@ impl Default for PieConfig {
     }
 }
 
-/// More updates than this between two packets are not made one by one.
+/// Maximum number of updates computed one by one between two packets.
 ///
-/// With the parameters of RFC 8033, the probability goes from 0 to 1 in 10,000 updates where the
-/// delay is 1 ms above the target, and from 1 to 0 in 600 where nothing waits.
-const MOST_UPDATES: u64 = 1 << 16;
+/// With the parameters of RFC 8033, the probability rises from 0 to 1 in 10,000 updates if the
+/// delay is 1 ms above the target, and falls from 1 to 0 in 600 updates if the queue is empty.
+const MAX_UPDATES: u64 = 1 << 16;
 
-/// The PIE rule.
+/// The PIE admission rule.
 #[derive(Clone, Debug)]
 pub struct Pie<D = Stream> {
     config: PieConfig,
@@ -93,14 +94,14 @@ pub struct Pie<D = Stream> {
     delay: Nanos,
     delay_before: Nanos,
     burst_left: Nanos,
-    /// When the last packet left, since the burst allowance was full.
+    /// Time of the last dequeue since the burst allowance was reset.
     served_at: Option<Nanos>,
     update_at: Nanos,
 }
 
 impl<D: Draws> Pie<D> {
-    /// A rule that drops nothing yet, whose first update is at the time `config.update`; `draws` is
-    /// for drops.
+    /// Creates a rule with drop probability 0 and the first update at `config.update`; `draws` is
+    /// used for drops.
     #[must_use]
     pub fn new(config: PieConfig, draws: D) -> Self {
         Self {
@@ -116,23 +117,23 @@ impl<D: Draws> Pie<D> {
         }
     }
 
-    /// The probability of a drop now, of a packet of full size.
+    /// Current drop probability of a full-sized packet.
     #[must_use]
     pub fn probability(&self) -> f64 {
         self.probability
     }
 
-    /// Whether the delay has been below half the target for two updates: congestion is over.
+    /// Whether the delay was below half the target in two successive updates.
     fn is_calm(&self) -> bool {
         let half = self.config.target / 2;
         self.delay < half && self.delay_before < half
     }
 
     /// `drop_early`.
-    fn signals(&mut self, sight: &Sight) -> bool {
-        let backlog = sight.waiting.bytes;
+    fn signals(&mut self, context: &ArrivalContext) -> bool {
+        let backlog = context.waiting.bytes;
         let two = 2 * u64::from(self.config.mtu_bytes);
-        // The pseudo-code asks for the delay at the last update, Linux for that of the last packet.
+        // The pseudo-code uses the delay at the last update, Linux the delay of the last packet.
         let (delay, is_short) = match self.config.rules {
             PieRules::Linux => (self.delay, backlog < two),
             PieRules::Rfc8033 => (self.delay_before, backlog <= two),
@@ -141,8 +142,8 @@ impl<D: Draws> Pie<D> {
             return false;
         }
         let mut probability = self.probability;
-        if self.config.byte_mode && sight.bytes <= self.config.mtu_bytes {
-            probability *= f64::from(sight.bytes) / f64::from(self.config.mtu_bytes);
+        if self.config.byte_mode && context.bytes <= self.config.mtu_bytes {
+            probability *= f64::from(context.bytes) / f64::from(self.config.mtu_bytes);
         }
         if probability == 0.0 {
             self.accumulated = 0.0;
@@ -158,15 +159,15 @@ impl<D: Draws> Pie<D> {
         signals
     }
 
-    /// How much less the probability moves while it is small: by these powers of two.
+    /// Divisor of the step while the probability is small (section 4.2).
     fn scale(&self) -> f64 {
         const BELOW: [(f64, f64); 6] =
             [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
-        let found = BELOW.iter().find(|(below, _)| self.probability < *below);
-        found.map_or(1.0, |(_, scale)| *scale)
+        let entry = BELOW.iter().find(|(below, _)| self.probability < *below);
+        entry.map_or(1.0, |(_, scale)| *scale)
     }
 
-    /// Moves the probability.
+    /// Updates the probability.
     fn update(&mut self, waiting: Backlog) {
         let seconds = |late: Nanos, early: Nanos| late as f64 / 1e9 - early as f64 / 1e9;
         let (delay, before) = (self.delay, self.delay_before);
@@ -200,9 +201,9 @@ impl<D: Draws> Pie<D> {
         self.delay_before = delay;
     }
 
-    /// Takes the probability to where more updates for a time of `rest` lead it from where it was
-    /// `before` the last one: nothing but the probability has moved for many updates.
-    fn settle(&mut self, before: f64, rest: Nanos) {
+    /// Replaces the remaining updates for a duration of `rest`. Only the probability has changed
+    /// during many updates, so it continues from `before` in the same direction to 0 or 1.
+    fn extrapolate(&mut self, before: f64, rest: Nanos) {
         if self.probability != before {
             self.probability = if self.probability > before { 1.0 } else { 0.0 };
         }
@@ -213,20 +214,25 @@ impl<D: Draws> Pie<D> {
 }
 
 impl<D: Draws> Admission for Pie<D> {
-    const FOLLOWS: bool = true;
+    const NEEDS_DEQUEUE: bool = true;
 
-    fn admit<T>(&mut self, _now: Nanos, sight: &Sight, _probe: &mut impl QueueProbe<T>) -> Admit {
+    fn admit<T>(
+        &mut self,
+        _now: Nanos,
+        context: &ArrivalContext,
+        _probe: &mut impl QueueProbe<T>,
+    ) -> Admit {
         let in_burst = self.burst_left > 0;
         let signals = match self.config.rules {
-            _ if !sight.has_room => false,
-            PieRules::Linux => !in_burst && self.signals(sight),
-            // The pseudo-code draws first.
-            PieRules::Rfc8033 => self.signals(sight) && !in_burst,
+            _ if !context.has_room => false,
+            PieRules::Linux => !in_burst && self.signals(context),
+            // The pseudo-code draws a random number even during a burst.
+            PieRules::Rfc8033 => self.signals(context) && !in_burst,
         };
-        let marks = self.config.ecn_below.is_some_and(|most| self.probability <= most);
+        let marks = self.config.ecn_below.is_some_and(|max| self.probability <= max);
         let admit = match signals {
             false => Admit::Accept,
-            true if marks && sight.ecn.is_capable() => Admit::Mark,
+            true if marks && context.ecn.is_capable() => Admit::Mark,
             true => Admit::Drop,
         };
         if self.config.rules == PieRules::Rfc8033 && self.is_calm() && self.probability == 0.0 {
@@ -235,11 +241,11 @@ impl<D: Draws> Admission for Pie<D> {
         admit
     }
 
-    fn overflows(&mut self) {
+    fn on_overflow(&mut self) {
         self.accumulated = 0.0;
     }
 
-    fn serves<T>(&mut self, now: Nanos, packet: &Packet<T>, waiting: Backlog) {
+    fn on_dequeue<T>(&mut self, now: Nanos, packet: &Packet<T>, waiting: Backlog) {
         self.delay = now - packet.entered;
         if self.config.rules == PieRules::Linux {
             let since = self.served_at.map_or(0, |before| now - before);
@@ -260,14 +266,14 @@ impl<D: Draws> Admission for Pie<D> {
         let Some(late) = now.checked_sub(self.update_at) else { return };
         let due = late / every + 1;
         self.update_at = self.update_at.saturating_add(due.saturating_mul(every));
-        for done in 1..=due.min(MOST_UPDATES) {
+        for done in 1..=due.min(MAX_UPDATES) {
             let before = (self.probability, self.delay_before, self.burst_left);
             self.update(waiting);
             if before == (self.probability, self.delay_before, self.burst_left) {
-                return; // nor would any other update change anything
+                return; // further updates would not change anything
             }
-            if done == MOST_UPDATES {
-                self.settle(before.0, (due - done).saturating_mul(every));
+            if done == MAX_UPDATES {
+                self.extrapolate(before.0, (due - done).saturating_mul(every));
             }
         }
     }

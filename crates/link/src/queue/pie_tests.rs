@@ -1,4 +1,4 @@
-//! PIE as traces of updates and packets.
+//! Tests of PIE with traces of updates and packets.
 
 use super::*;
 use crate::packet::Ecn;
@@ -6,7 +6,7 @@ use crate::queue::{Fifo, Limits, QueueDiscipline, Reason, Verdict};
 
 const MS: Nanos = MILLISECOND;
 
-/// Draws that are known: always this part of one.
+/// A random source that always returns this fraction.
 #[derive(Clone, Copy, Debug)]
 struct Always(f64);
 
@@ -20,7 +20,7 @@ fn rfc() -> PieConfig {
     PieConfig { rules: PieRules::Rfc8033, ..PieConfig::default() }
 }
 
-/// A rule whose last packet has waited for `delay` and whose burst allowance has run out.
+/// A rule whose last packet had a sojourn time of `delay`, without burst allowance.
 fn congested(config: PieConfig, probability: f64, delay: Nanos) -> Pie<Always> {
     let mut pie = Pie::new(config, Always(0.5));
     pie.probability = probability;
@@ -30,16 +30,16 @@ fn congested(config: PieConfig, probability: f64, delay: Nanos) -> Pie<Always> {
 
 const BUSY: Backlog = Backlog { packets: 100, bytes: 150_000 };
 
-fn arrival(ecn: Ecn, bytes: u32) -> Sight {
-    Sight { bytes, ecn, waiting: BUSY, idle_since: None, has_room: true }
+fn arrival(ecn: Ecn, bytes: u32) -> ArrivalContext {
+    ArrivalContext { bytes, ecn, waiting: BUSY, idle_since: None, has_room: true }
 }
 
-fn admit<D: Draws>(pie: &mut Pie<D>, sight: Sight) -> Admit {
-    pie.admit::<u32>(0, &sight, &mut Vec::new())
+fn admit<D: Draws>(pie: &mut Pie<D>, context: ArrivalContext) -> Admit {
+    pie.admit::<u32>(0, &context, &mut Vec::new())
 }
 
 #[test]
-fn rfc_8033_4_2_the_step_is_scaled_down_while_the_probability_is_small() {
+fn rfc_8033_4_2_step_is_scaled_down_for_small_probability() {
     for (probability, scale) in [
         (0.0, 2048.0),
         (5e-6, 512.0),
@@ -54,7 +54,7 @@ fn rfc_8033_4_2_the_step_is_scaled_down_while_the_probability_is_small() {
             let mut pie = congested(config, probability, 20 * MS);
             pie.delay = 25 * MS;
             pie.update(BUSY);
-            // alpha x 10 ms above the target, and beta x 5 ms more than before.
+            // alpha x 10 ms above the target + beta x 5 ms increase
             let step = 0.125 * 0.010 + 1.25 * 0.005;
             assert!((pie.probability - probability - step / scale).abs() < 1e-12);
             assert_eq!(pie.delay_before, 25 * MS);
@@ -63,7 +63,7 @@ fn rfc_8033_4_2_the_step_is_scaled_down_while_the_probability_is_small() {
 }
 
 #[test]
-fn rfc_8033_5_5_a_step_is_at_most_two_per_cent_above_ten() {
+fn rfc_8033_5_5_step_is_at_most_two_percent_above_ten_percent() {
     let mut pie = congested(rfc(), 0.1, 200 * MS);
     pie.delay_before = 0;
     pie.update(BUSY);
@@ -71,28 +71,28 @@ fn rfc_8033_5_5_a_step_is_at_most_two_per_cent_above_ten() {
 }
 
 #[test]
-fn linux_a_delay_above_250_ms_is_two_per_cent_more() {
+fn linux_delay_above_250_ms_adds_two_percent() {
     let mut pie = congested(PieConfig::default(), 0.2, 251 * MS);
     pie.update(BUSY);
     assert!((pie.probability - 0.24).abs() < 1e-12);
 }
 
 #[test]
-fn rfc_8033_4_2_the_probability_decays_when_congestion_is_over() {
+fn rfc_8033_4_2_probability_decays_without_congestion() {
     let mut pie = congested(rfc(), 0.5, 0);
     pie.update(Backlog::default());
     assert!((pie.probability - (0.5 - 0.125 * 0.015) * 0.98).abs() < 1e-12);
     let mut pie = congested(PieConfig::default(), 0.5, 0);
     pie.update(Backlog::default());
     assert!((pie.probability - (0.5 - 0.125 * 0.015) * 63.0 / 64.0).abs() < 1e-12);
-    // In Linux only if nothing waits.
+    // Linux requires an empty queue.
     let mut pie = congested(PieConfig::default(), 0.5, 0);
     pie.update(BUSY);
     assert!((pie.probability - (0.5 - 0.125 * 0.015)).abs() < 1e-12);
 }
 
 #[test]
-fn rfc_8033_4_4_a_burst_passes_and_the_allowance_comes_back() {
+fn rfc_8033_4_4_burst_passes_and_allowance_is_restored() {
     let mut pie = Pie::new(rfc(), Always(0.0));
     (pie.probability, pie.delay, pie.delay_before) = (1.0, 100 * MS, 100 * MS);
     for update in 0..10 {
@@ -106,12 +106,12 @@ fn rfc_8033_4_4_a_burst_passes_and_the_allowance_comes_back() {
 }
 
 #[test]
-fn linux_the_burst_allowance_runs_out_as_packets_leave() {
+fn linux_burst_allowance_decreases_as_packets_leave() {
     let mut pie = Pie::new(PieConfig::default(), Always(0.0));
     let packet = Packet::new(0_u32, 0, 1500);
-    // The first only sets the time; an idle time counts, too.
-    for (at, left) in [(100, 150), (110, 140), (200, 50), (300, 0)] {
-        pie.serves(at * MS, &packet, BUSY);
+    // The first dequeue only sets the time. Idle periods also count.
+    for (time, left) in [(100, 150), (110, 140), (200, 50), (300, 0)] {
+        pie.on_dequeue(time * MS, &packet, BUSY);
         assert_eq!(pie.burst_left, left * MS);
     }
     (pie.probability, pie.delay, pie.delay_before) = (0.0, 0, 0);
@@ -120,29 +120,29 @@ fn linux_the_burst_allowance_runs_out_as_packets_leave() {
 }
 
 #[test]
-fn rfc_8033_4_1_nothing_is_dropped_while_the_queue_is_short_or_calm() {
+fn rfc_8033_4_1_no_drops_while_backlog_or_delay_is_small() {
     let mut pie = congested(rfc(), 0.19, 7 * MS);
     assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Accept);
     assert_eq!(pie.accumulated, 0.0);
     for (rules, bytes) in [(PieRules::Rfc8033, 3000), (PieRules::Linux, 2999)] {
         let mut pie = congested(PieConfig { rules, ..rfc() }, 1.0, 100 * MS);
         let waiting = Backlog { packets: 2, bytes };
-        let sight = Sight { waiting, ..arrival(Ecn::NotEct, 1500) };
-        assert_eq!(admit(&mut pie, sight), Admit::Accept);
+        let context = ArrivalContext { waiting, ..arrival(Ecn::NotEct, 1500) };
+        assert_eq!(admit(&mut pie, context), Admit::Accept);
         let waiting = Backlog { packets: 3, bytes: bytes + 1 };
-        assert_eq!(admit(&mut pie, Sight { waiting, ..sight }), Admit::Drop);
+        assert_eq!(admit(&mut pie, ArrivalContext { waiting, ..context }), Admit::Drop);
     }
 }
 
 #[test]
-fn rfc_8033_5_4_drops_are_spread() {
-    // p = 0.1 and a draw that would drop: not before the sum is 0.85, the ninth packet.
+fn rfc_8033_5_4_drops_are_spread_by_accumulated_probability() {
+    // p = 0.1 with a draw that drops: no drop until the sum reaches 0.85 at the ninth packet.
     let mut pie = congested(rfc(), 0.1, 100 * MS);
     pie.draws = Always(0.05);
     let drops: Vec<usize> =
         (1..=27).filter(|_| admit(&mut pie, arrival(Ecn::NotEct, 1500)) == Admit::Drop).collect();
     assert_eq!(drops, [9, 18, 27]);
-    // A draw that would never: when the sum is 8.5.
+    // A draw that never drops: forced drop when the sum reaches 8.5.
     let mut pie = congested(rfc(), 0.125, 100 * MS);
     pie.draws = Always(0.9);
     let drops: Vec<usize> =
@@ -151,7 +151,7 @@ fn rfc_8033_5_4_drops_are_spread() {
 }
 
 #[test]
-fn rfc_8033_5_1_marks_give_way_to_drops_above_the_threshold() {
+fn rfc_8033_5_1_capable_packets_are_dropped_above_threshold() {
     let config = PieConfig { ecn_below: Some(0.1), ..rfc() };
     for (probability, ecn, expected) in [
         (0.1, Ecn::Ect0, Admit::Mark),
@@ -166,7 +166,7 @@ fn rfc_8033_5_1_marks_give_way_to_drops_above_the_threshold() {
 }
 
 #[test]
-fn linux_in_byte_mode_small_packets_are_dropped_less() {
+fn linux_byte_mode_drops_in_proportion_to_length() {
     let config = PieConfig { byte_mode: true, ..PieConfig::default() };
     let mut pie = Pie::new(config, Stream::of(1));
     (pie.probability, pie.delay, pie.burst_left) = (0.3, 100 * MS, 0);
@@ -179,13 +179,13 @@ fn linux_in_byte_mode_small_packets_are_dropped_less() {
 }
 
 #[test]
-fn updates_come_when_they_are_due_and_a_full_buffer_drops_without_a_draw() {
+fn deadlines_are_multiples_of_update_interval_and_full_buffer_drops() {
     let pie = Pie::new(PieConfig::default(), Stream::of(1));
     let mut queue: Fifo<u32, Pie> = Fifo::new(Limits::packets(1), pie);
     assert_eq!(queue.deadline(), 15 * MS);
     queue.on_deadline(15 * MS);
     assert_eq!(queue.deadline(), 30 * MS);
-    // A caller that comes late finds that they have been made.
+    // A late call makes all missed updates.
     queue.on_deadline(61 * MS);
     assert_eq!(queue.deadline(), 75 * MS);
     let mut dropped = Vec::new();
@@ -194,21 +194,20 @@ fn updates_come_when_they_are_due_and_a_full_buffer_drops_without_a_draw() {
 }
 
 #[test]
-fn a_restart_is_a_rule_that_has_seen_nothing() {
+fn restart_resets_all_state() {
     let mut pie = congested(PieConfig::default(), 0.5, 100 * MS);
     pie.draws = Always(0.9);
     assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Accept);
-    pie.serves(100 * MS, &Packet::new(0_u32, 0, 1500), BUSY);
+    pie.on_dequeue(100 * MS, &Packet::new(0_u32, 0, 1500), BUSY);
     pie.restart(200 * MS);
-    let seen = (pie.probability, pie.accumulated, pie.delay, pie.delay_before);
-    assert_eq!(seen, (0.0, 0.0, 0, 0));
+    let state = (pie.probability, pie.accumulated, pie.delay, pie.delay_before);
+    assert_eq!(state, (0.0, 0.0, 0, 0));
     assert_eq!((pie.burst_left, pie.served_at, pie.update_at), (150 * MS, None, 215 * MS));
 }
 
-/// A closed loop of its simplest kind: an unresponsive flow at 1.2 times the rate. The delay settles
-/// at the target.
+/// The load is an unresponsive flow at 1.2 times the rate.
 #[test]
-fn rfc_8033_3_the_delay_settles_at_the_target() {
+fn rfc_8033_3_delay_converges_to_target() {
     for rules in [PieRules::Rfc8033, PieRules::Linux] {
         let config = PieConfig { rules, ..PieConfig::default() };
         let pie = Pie::new(config, Stream::of(2));
@@ -234,14 +233,15 @@ fn rfc_8033_3_the_delay_settles_at_the_target() {
         }
         let mean = delay as f64 / served as f64 / MS as f64;
         assert!((mean - 15.0).abs() < 2.0, "{rules:?}: {mean} ms");
-        // Section 5.4 keeps drops apart, so that it takes more than a probability of 1/6.
+        // A drop rate of 1/6 is needed. The probability is higher because section 5.4 separates
+        // drops.
         let probability = queue.admission().probability();
         assert!((1.0 / 6.0..0.34).contains(&probability), "{rules:?}: {probability}");
     }
 }
 
 #[test]
-fn updates_made_late_are_those_made_in_time() {
+fn late_updates_equal_timely_updates() {
     for rules in [PieRules::Rfc8033, PieRules::Linux] {
         for (delay, waiting) in [(0, Backlog::default()), (16 * MS, BUSY), (SECOND, BUSY)] {
             let config = PieConfig { rules, ..PieConfig::default() };
@@ -254,15 +254,15 @@ fn updates_made_late_are_those_made_in_time() {
                 Admission::on_deadline(&mut in_time, due, waiting);
             }
             Admission::on_deadline(&mut late, end, waiting);
-            let seen = |pie: &Pie<_>| (pie.probability, pie.delay_before, pie.burst_left);
-            assert_eq!(seen(&late), seen(&in_time), "{rules:?} {delay}");
+            let state = |pie: &Pie<_>| (pie.probability, pie.delay_before, pie.burst_left);
+            assert_eq!(state(&late), state(&in_time), "{rules:?} {delay}");
             assert_eq!(late.update_at, in_time.update_at);
         }
     }
 }
 
 #[test]
-fn updates_of_a_long_time_are_made_at_once() {
+fn updates_of_thirty_years_are_extrapolated() {
     for (delay, target, probability) in [(2, 1, 1.0), (1, 2, 0.0)] {
         let config = PieConfig { target, update: 1, ..rfc() };
         let mut pie = congested(config, 0.5, delay);

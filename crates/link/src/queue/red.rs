@@ -1,98 +1,99 @@
 //! Random early detection: Floyd and Jacobson, "Random early detection gateways for congestion
 //! avoidance", IEEE/ACM Transactions on Networking 1 (1993), as ns-2 2.35 has it.
 //!
-//! A packet that arrives first moves the average, `avg <- (1 - w) avg + w q`; one that finds the
-//! link idle has the average shrink before, as if the `m` packets that could have been sent in the
-//! idle time had found the queue empty: `avg <- (1 - w)^m avg`. Then, with the average between the
-//! thresholds,
+//! Each arriving packet updates the average queue length, `avg <- (1 - w) avg + w q`. If the link
+//! was idle, the average first decays as if `m` packets, the number that the link could have sent
+//! in the idle time, had found an empty queue: `avg <- (1 - w)^m avg`. If the average is then
+//! between the thresholds, the base probability is
 //!
 //! ```text
 //! p_b = max_p (avg - min_th) / (max_th - min_th)
 //! ```
 //!
-//! and the packet is dropped with a probability that makes the gaps between drops nearly uniform.
-//! The paper has `p_a = p_b / (1 - count p_b)`, where `count` packets have come since the last
-//! drop; ns-2 waits at least `1 / p_b` packets (its `wait_`, on unless told): see [`spread`].
+//! and the actual probability makes the gaps between drops nearly uniform. The paper uses `p_a =
+//! p_b / (1 - count p_b)` after `count` packets since the last drop. This implementation follows
+//! ns-2 with its default `wait_`, which separates drops by at least `1 / p_b` packets: see
+//! [`spread`].
 //!
-//! Where ns-2 goes beyond the paper, or reads it in one way, so does this:
-//! - `q` counts packets that wait; the one in transmission is left out.
-//! - `gentle`: above `max_th`, `p_b` rises from `max_p` to 1 at twice `max_th`, instead of at once.
-//! - Nothing is dropped early while fewer than two packets wait, nor is the first packet that finds
-//!   the average above `min_th`.
-//! - A packet dropped for want of room begins `count` anew as well.
+//! Other details also follow ns-2:
+//! - `q` excludes the packet in transmission.
+//! - `gentle`: above `max_th`, `p_b` rises linearly from `max_p` to 1 at twice `max_th`.
+//! - There are no early drops while fewer than two packets wait, and the first packet that finds
+//!   the average above `min_th` is not dropped.
+//! - A drop because of a full buffer also resets `count`.
 //!
-//! Measured in bytes, `q` is in packets of a mean length, `count` too, and a packet is dropped in
-//! proportion to its length.
+//! In bytes, `q` and `count` are in units of a mean packet length, and the drop probability is
+//! proportional to the packet length.
 
-use super::{Admission, Admit, QueueProbe, Sight};
+use super::{Admission, Admit, ArrivalContext, QueueProbe};
 use crate::random::{Draws, Stream};
 use crate::time::{Nanos, SECOND};
 use serde::Deserialize;
 use std::num::NonZeroU32;
 
-/// What the queue is measured in.
+/// Unit of the queue length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RedUnit {
     /// Packets.
     #[default]
     Packets,
-    /// Bytes, in units of a packet of this mean length.
+    /// Bytes, in units of this mean packet length.
     Bytes(NonZeroU32),
 }
 
-/// The parameters of RED; thresholds in packets, or in packets of the mean length.
+/// The parameters of RED; thresholds are in packets, or in packets of the mean length.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RedConfig {
-    /// Below this average nothing is dropped early: `min_th`.
+    /// `min_th`: minimum average for early drops.
     pub min_threshold: f64,
-    /// Where the probability has reached `max_probability`: `max_th`, above `min_th`.
+    /// `max_th`, above `min_th`: average at which the probability reaches `max_probability`.
     pub max_threshold: f64,
-    /// `max_p`, up to 1.
+    /// `max_p`, at most 1.
     pub max_probability: f64,
-    /// How much a new length counts in the average: `w`, above 0 and up to 1.
+    /// `w`: weight of a new queue length in the average; above 0 and at most 1.
     pub weight: f64,
-    /// Whether the probability rises to 1 at twice `max_threshold`, or jumps there.
+    /// Whether the probability rises linearly to 1 at twice `max_threshold` instead of jumping to 1
+    /// at `max_threshold`.
     pub gentle: bool,
-    /// Packets that the link sends in a second.
+    /// Rate of the link in packets per second.
     pub packets_per_second: f64,
-    /// What the queue is measured in.
+    /// Unit of the queue length.
     #[serde(skip)]
     pub unit: RedUnit,
-    /// Whether ECN-capable packets are marked instead of dropped, as long as `p_b` is below 1.
+    /// Whether ECN-capable packets are marked instead of dropped while `p_b` is below 1.
     pub ecn: bool,
 }
 
-/// The RED rule.
+/// The RED admission rule.
 #[derive(Clone, Debug)]
 pub struct Red<D = Stream> {
     config: RedConfig,
     draws: D,
     average: f64,
-    /// Packets since the last drop, or since the average came above `min_threshold`.
+    /// Packets since the last drop, or since the average exceeded `min_threshold`.
     count: f64,
-    /// Whether the average was above `min_threshold` when the last packet came.
+    /// Whether the average was above `min_threshold` at the last arrival.
     above: bool,
 }
 
 impl<D: Draws> Red<D> {
-    /// A rule whose average is 0; `draws` is for early drops.
+    /// Creates a rule with average 0; `draws` is used for early drops.
     #[must_use]
     pub fn new(config: RedConfig, draws: D) -> Self {
         Self { config, draws, average: 0.0, count: 0.0, above: false }
     }
 
-    /// Moves the average for a packet that arrives.
-    fn move_average(&mut self, now: Nanos, sight: &Sight) {
+    fn update_average(&mut self, now: Nanos, context: &ArrivalContext) {
         let keep = 1.0 - self.config.weight;
-        if let Some(since) = sight.idle_since {
+        if let Some(since) = context.idle_since {
             let idle = (now - since) as f64 / SECOND as f64;
             let missed = libm::floor(idle * self.config.packets_per_second);
             self.average *= libm::pow(keep, missed + 1.0);
         } else {
             let waiting = match self.config.unit {
-                RedUnit::Packets => sight.waiting.packets as f64,
-                RedUnit::Bytes(mean) => sight.waiting.bytes as f64 / f64::from(mean.get()),
+                RedUnit::Packets => context.waiting.packets as f64,
+                RedUnit::Bytes(mean) => context.waiting.bytes as f64 / f64::from(mean.get()),
             };
             self.average = keep * self.average + self.config.weight * waiting;
         }
@@ -111,14 +112,13 @@ impl<D: Draws> Red<D> {
         }
     }
 
-    fn signals(&mut self, sight: &Sight) -> bool {
-        // One for a packet of the mean length.
+    fn signals(&mut self, context: &ArrivalContext) -> bool {
         let length = match self.config.unit {
             RedUnit::Packets => 1.0,
-            RedUnit::Bytes(mean) => f64::from(sight.bytes) / f64::from(mean.get()),
+            RedUnit::Bytes(mean) => f64::from(context.bytes) / f64::from(mean.get()),
         };
         self.count += length;
-        if self.average < self.config.min_threshold || sight.waiting.packets < 2 {
+        if self.average < self.config.min_threshold || context.waiting.packets < 2 {
             self.above = false;
             return false;
         }
@@ -137,8 +137,9 @@ impl<D: Draws> Red<D> {
     }
 }
 
-/// The probability of dropping the packet `count`: none until `1 / p` packets have come, then such
-/// that the drop is equally likely at each of the next `1 / p`. ns-2's `modify_p` with `wait_`.
+/// Drop probability of packet number `count` since the last drop, as ns-2's `modify_p` with
+/// `wait_`: 0 for the first `1 / p` packets, and then such that the position of the drop is
+/// uniformly distributed over the next `1 / p` packets.
 fn spread(p: f64, count: f64) -> f64 {
     let expected = count * p;
     if expected < 1.0 {
@@ -151,22 +152,27 @@ fn spread(p: f64, count: f64) -> f64 {
 }
 
 impl<D: Draws> Admission for Red<D> {
-    const FOLLOWS: bool = false;
+    const NEEDS_DEQUEUE: bool = false;
 
     #[inline]
-    fn admit<T>(&mut self, now: Nanos, sight: &Sight, probe: &mut impl QueueProbe<T>) -> Admit {
-        self.move_average(now, sight);
+    fn admit<T>(
+        &mut self,
+        now: Nanos,
+        context: &ArrivalContext,
+        probe: &mut impl QueueProbe<T>,
+    ) -> Admit {
+        self.update_average(now, context);
         probe.averaged(self.average);
-        if !self.signals(sight) {
+        if !self.signals(context) {
             Admit::Accept
-        } else if self.config.ecn && sight.ecn.is_capable() && self.base_probability() < 1.0 {
+        } else if self.config.ecn && context.ecn.is_capable() && self.base_probability() < 1.0 {
             Admit::Mark
         } else {
             Admit::Drop
         }
     }
 
-    fn overflows(&mut self) {
+    fn on_overflow(&mut self) {
         self.count = 0.0;
     }
 

@@ -1,4 +1,4 @@
-//! RED: its probabilities, and ns-2's words beside it.
+//! Tests of RED: probabilities, and comparison with a reference model of ns-2.
 
 use super::*;
 use crate::packet::{Ecn, Packet};
@@ -7,16 +7,16 @@ use crate::transmit::ConstantRate;
 use proptest::prelude::*;
 use std::num::NonZeroU64;
 
-/// A packet takes this long.
+/// Transmission time of a packet.
 const TIME: Nanos = 1000;
 
 #[derive(Default)]
-struct Heard {
+struct Recorder {
     averages: Vec<f64>,
     early: u64,
 }
 
-impl QueueProbe<u32> for Heard {
+impl QueueProbe<u32> for Recorder {
     fn dropped(&mut self, _now: Nanos, _packet: &Packet, reason: Reason) {
         self.early += u64::from(reason == Reason::Early);
     }
@@ -45,7 +45,7 @@ fn at_average(config: RedConfig, average: f64) -> f64 {
 }
 
 #[test]
-fn red_1993_the_probability_rises_to_max_p_and_then_gently_to_one() {
+fn red_1993_probability_rises_to_max_p_and_then_gently_to_one() {
     let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
     assert!(near(at_average(config(), 5.0), 0.0));
     assert!(near(at_average(config(), 10.0), 0.05));
@@ -58,8 +58,8 @@ fn red_1993_the_probability_rises_to_max_p_and_then_gently_to_one() {
 }
 
 #[test]
-fn ns2_gaps_between_drops_are_uniform_from_one_to_two_times_the_mean() {
-    // p = 1/50: the drop is packet 50, 51, ..., 99, each as likely.
+fn ns2_gaps_between_drops_are_uniform_from_1_to_2_over_p() {
+    // p = 1/50: gaps of 50, 51, ..., 99 packets are equally likely.
     let mut gaps = Vec::new();
     let mut stream = Stream::of(7);
     for _ in 0..200_000 {
@@ -74,39 +74,40 @@ fn ns2_gaps_between_drops_are_uniform_from_one_to_two_times_the_mean() {
     assert!((50..100).all(|gap| (share(gap) - 0.02).abs() < 0.0015));
 }
 
-/// What becomes of a packet that finds ten others, so many bytes, and the rule in full swing.
-/// The averages that packets hear which arrive at those times, `TIME` each in transmission.
+/// Averages after arrivals at `times`; each packet takes `TIME` to transmit.
 fn averages(queue: &mut Departures<Red>, times: &[Nanos]) -> Vec<f64> {
     let mut transmitter = ConstantRate::new(NonZeroU64::new(8 * SECOND));
-    let mut heard = Heard::default();
+    let mut recorder = Recorder::default();
     for now in times {
         let packet = Packet::new(0, 0, TIME as u32);
-        let offered = queue.offer(*now, packet, &mut transmitter, &mut heard);
+        let offered = queue.offer(*now, packet, &mut transmitter, &mut recorder);
         assert!(offered.is_ok());
     }
-    heard.averages
+    recorder.averages
 }
 
 #[test]
-fn the_average_shrinks_while_the_link_is_idle_and_a_restart_forgets_it() {
+fn average_decays_while_link_is_idle_and_is_reset_by_restart() {
     let red = Red::new(RedConfig { weight: 0.5, ..config() }, Stream::of(1));
     let mut queue = Departures::new(Limits::default(), red);
-    // The fifth finds the link idle for no time, the sixth for just under three packets' time.
+    // The fifth packet finds the link idle for no time, the sixth for just under 3 transmission
+    // times.
     let expected = [0.0, 0.0, 0.5, 1.25, 0.625, 0.625 / 8.0];
     assert_eq!(averages(&mut queue, &[0, 0, 0, 0, 4000, 7999]), expected);
     queue.restart(9000);
     assert_eq!(averages(&mut queue, &[9000]), [0.0]);
 }
 
+/// Decision about a packet that finds ten waiting packets, in the range of early drops.
 fn admit(red: &mut Red, bytes: u32, ecn: Ecn) -> Admit {
     let waiting = Backlog { packets: 10, bytes: 10_000 };
-    let sight = Sight { bytes, ecn, waiting, idle_since: None, has_room: true };
+    let context = ArrivalContext { bytes, ecn, waiting, idle_since: None, has_room: true };
     red.above = true;
-    red.admit::<u32>(0, &sight, &mut Vec::new())
+    red.admit::<u32>(0, &context, &mut Vec::new())
 }
 
 #[test]
-fn rfc_3168_7_capable_packets_are_marked_until_every_packet_would_be_dropped() {
+fn rfc_3168_7_capable_packets_are_marked_below_probability_one() {
     let ecn = RedConfig { ecn: true, gentle: false, weight: 1e-12, ..config() };
     for (average, ecn_field, expected) in [
         (14.0, Ecn::Ect0, Admit::Mark),
@@ -124,7 +125,7 @@ fn rfc_3168_7_capable_packets_are_marked_until_every_packet_would_be_dropped() {
 }
 
 #[test]
-fn ns2_in_bytes_a_small_packet_is_dropped_in_proportion() {
+fn ns2_byte_mode_drops_in_proportion_to_length() {
     let mean = NonZeroU32::new(1000).unwrap();
     let config = RedConfig { unit: RedUnit::Bytes(mean), weight: 1.0, ..config() };
     let mut red = Red::new(config, Stream::of(5));
@@ -132,17 +133,17 @@ fn ns2_in_bytes_a_small_packet_is_dropped_in_proportion() {
         (0..100_000).filter(|_| admit(&mut red, bytes, Ecn::NotEct) == Admit::Drop).count() as u32
     };
     let (full, small) = (drops(1000), drops(100));
-    // An average of ten packets: p_b = 0.05, of which a drop comes every 30th packet of mean length.
+    // An average of ten packets gives p_b = 0.05, and one drop per 30 packets of mean length.
     assert!((3200..3500).contains(&full), "{full}");
     assert!((9.0..11.0).contains(&(f64::from(full) / f64::from(small))), "{full} {small}");
 }
 
-/// RED in ns-2's words, on a queue that is stepped from departure to departure.
-struct Stepped {
+/// Reference model of RED as in ns-2, on a queue that advances from departure to departure.
+struct Reference {
     config: RedConfig,
-    room: usize,
+    limit: usize,
     waiting: usize,
-    /// When the packet in transmission leaves.
+    /// Departure time of the packet in transmission.
     busy_until: Option<Nanos>,
     idle_since: Nanos,
     average: f64,
@@ -151,7 +152,7 @@ struct Stepped {
     stream: Stream,
 }
 
-impl Stepped {
+impl Reference {
     fn step(&mut self, now: Nanos) {
         while let Some(end) = self.busy_until.filter(|end| *end <= now) {
             if self.waiting > 0 {
@@ -200,7 +201,7 @@ impl Stepped {
             self.count = 0;
             verdict = Verdict::Dropped(Reason::Early);
         }
-        if self.waiting + usize::from(self.busy_until.is_some()) >= self.room {
+        if self.waiting + usize::from(self.busy_until.is_some()) >= self.limit {
             self.count = 0;
             verdict = Verdict::Dropped(Reason::Full);
         }
@@ -217,9 +218,9 @@ impl Stepped {
 
 proptest! {
     #[test]
-    fn it_agrees_with_ns2s_words_on_a_queue_that_is_stepped(
+    fn red_agrees_with_reference_model_of_ns2(
         gaps in prop::collection::vec(prop_oneof![9 => 0_u64..1300, 1 => 0_u64..40_000], 1..800),
-        room in 1_usize..40,
+        limit in 1_usize..40,
         seed in 0_u64..1000,
         low in 0.5_f64..6.0,
         width in 0.5_f64..9.0,
@@ -236,10 +237,10 @@ proptest! {
             ..config()
         };
         let red = Red::new(config, Stream::of(seed));
-        let mut queue = Fifo::new(Limits::packets(room as u64), red);
-        let mut stepped = Stepped {
+        let mut queue = Fifo::new(Limits::packets(limit as u64), red);
+        let mut reference = Reference {
             config,
-            room,
+            limit,
             waiting: 0,
             busy_until: None,
             idle_since: 0,
@@ -248,21 +249,21 @@ proptest! {
             old: false,
             stream: Stream::of(seed),
         };
-        let mut heard = Heard::default();
+        let mut recorder = Recorder::default();
         let (mut now, mut leaves) = (0, None);
         for gap in gaps {
             now += gap;
             while let Some(free) = leaves.filter(|free| *free <= now) {
-                leaves = queue.dequeue(free, &mut heard).map(|_| free + TIME);
+                leaves = queue.dequeue(free, &mut recorder).map(|_| free + TIME);
             }
-            let verdict = stepped.enqueue(now);
-            prop_assert_eq!(queue.enqueue(now, Packet::new(0, 0, 1500), &mut heard), verdict);
+            let verdict = reference.enqueue(now);
+            prop_assert_eq!(queue.enqueue(now, Packet::new(0, 0, 1500), &mut recorder), verdict);
             if leaves.is_none() {
-                leaves = queue.dequeue(now, &mut heard).map(|_| now + TIME);
+                leaves = queue.dequeue(now, &mut recorder).map(|_| now + TIME);
             }
-            let average = heard.averages[heard.averages.len() - 1];
-            prop_assert!((average - stepped.average).abs() <= 1e-9 * (1.0 + average));
-            prop_assert_eq!(queue.waiting().packets as usize, stepped.waiting);
+            let average = recorder.averages[recorder.averages.len() - 1];
+            prop_assert!((average - reference.average).abs() <= 1e-9 * (1.0 + average));
+            prop_assert_eq!(queue.waiting().packets as usize, reference.waiting);
         }
     }
 }

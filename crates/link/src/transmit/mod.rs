@@ -1,7 +1,7 @@
-//! Transmitters: when the last bit of a packet has left.
+//! Transmitters, which compute when the last bit of a packet leaves.
 //!
-//! Packets are handed over in the order in which they leave. Each transmitter keeps exact time in
-//! integers: what a nanosecond cuts off is carried, so that a rate holds over any time.
+//! Packets are passed in order of departure. Each transmitter uses exact integer arithmetic and
+//! carries fractions of a nanosecond over to the next packet, so the long-term rate is exact.
 
 mod bucket;
 mod opportunities;
@@ -13,32 +13,33 @@ pub use rate::{ConstantRate, transmission_time};
 
 use crate::time::Nanos;
 
-/// What serialises packets, one after the other.
+/// A transmitter, which serialises packets one by one.
 pub trait Transmitter {
-    /// Takes a packet of `bytes` that came at `arrived`, and says when its last bit has left.
+    /// Transmits a packet of `bytes` that arrived at `arrived`, and returns when its last bit
+    /// leaves.
     ///
-    /// A packet that came while the one before it was still there follows it at once; one that came
-    /// when that had left, or at that moment, found the transmitter idle.
+    /// If the packet arrived before the departure of its predecessor, it follows back to back. If
+    /// it arrived at the departure or later, the transmitter was idle.
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos;
 
-    /// Bytes that could have left by `until`, had packets always waited; `None` where the time in
-    /// which the transmitter is busy tells its load as well.
+    /// Bytes that a continuously backlogged transmitter would have sent by `until`. `None` if the
+    /// load follows from the busy time, as for a constant rate.
     fn capacity(&self, _until: Nanos) -> Option<u64> {
         None
     }
 
-    /// Forgets the past of an idle transmitter. The clock that all transmitters share goes on.
+    /// Resets the state of an idle transmitter; the time does not restart.
     fn restart(&mut self) {}
 }
 
-/// A transmitter of any kind, chosen with every packet.
+/// A transmitter of any kind, selected at run time.
 #[derive(Clone, Debug)]
 pub enum AnyTransmitter {
-    /// A constant rate, or no limit.
+    /// A constant or unlimited rate.
     ConstantRate(ConstantRate),
     /// A token bucket.
     TokenBucket(TokenBucket),
-    /// A trace of packet opportunities.
+    /// A trace of transmission opportunities.
     Opportunities(Opportunities),
 }
 

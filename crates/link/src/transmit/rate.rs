@@ -4,11 +4,11 @@ use super::Transmitter;
 use crate::time::{NEVER, Nanos, SECOND};
 use std::num::NonZeroU64;
 
-/// Whole nanoseconds that `bytes` take at `rate` bits a second, and the rest in units of one over
-/// the rate.
+/// Transmission time of `bytes` at `rate` bit/s: whole nanoseconds, and the remainder in units of
+/// 1/`rate` ns.
 fn exact_time(bytes: u32, rate: NonZeroU64) -> (Nanos, u64) {
     let scaled = u128::from(bytes) * 8 * u128::from(SECOND);
-    // Division of 128 bits takes several times as long, and hardly any packet needs it.
+    // A 128-bit division is several times slower and almost never needed.
     if let Ok(scaled) = u64::try_from(scaled) {
         return (scaled / rate, scaled % rate);
     }
@@ -17,7 +17,8 @@ fn exact_time(bytes: u32, rate: NonZeroU64) -> (Nanos, u64) {
     (whole, (scaled % rate) as u64)
 }
 
-/// Time to send `bytes` at `rate_bps`, to the nearest nanosecond; 0 where the rate is unlimited.
+/// Transmission time of `bytes` at `rate_bps`, rounded to the nearest nanosecond; 0 if the rate is
+/// unlimited.
 #[must_use]
 pub fn transmission_time(bytes: u32, rate_bps: Option<NonZeroU64>) -> Nanos {
     rate_bps.map_or(0, |rate| {
@@ -26,26 +27,26 @@ pub fn transmission_time(bytes: u32, rate_bps: Option<NonZeroU64>) -> Nanos {
     })
 }
 
-/// A transmitter of one rate, whose departures do not drift.
+/// A transmitter with a constant rate and without drift.
 ///
-/// A 1500-byte packet takes 1608.58 ns on a 7.46 Gbit/s link. Rounding each departure would make
-/// the link 0.03 % too fast or too slow, so the part of a nanosecond that was cut off is carried
-/// to the next packet of the same busy period.
+/// A 1500-byte packet takes 1608.58 ns on a 7.46 Gbit/s link. Rounding each departure would change
+/// the rate by 0.03 %, so the fraction of a nanosecond is carried over to the next packet of the
+/// same busy period.
 #[derive(Clone, Debug)]
 pub struct ConstantRate {
     free_at: Nanos,
-    /// Part of a nanosecond by which the last departure was cut, in units of one over `unit`.
+    /// Fraction of a nanosecond truncated from the last departure, in units of 1/`unit`.
     carried: u64,
-    /// The rate; any number where it is unlimited.
+    /// Rate in bit/s; arbitrary if the rate is unlimited.
     unit: u64,
     rate: Option<NonZeroU64>,
-    /// The last length: most packets are of one.
+    /// Cached length of the last packet; most packets have equal lengths.
     length: Length,
-    /// The last one of those that others do not have.
-    other: Length,
+    /// Cached length of the last packet passed to [`ConstantRate::with_length`].
+    last_exception: Length,
 }
 
-/// A length, and its time in whole nanoseconds and units.
+/// A packet length with its transmission time in whole nanoseconds and a remainder in units.
 #[derive(Clone, Copy, Debug, Default)]
 struct Length {
     bytes: u32,
@@ -54,60 +55,60 @@ struct Length {
 }
 
 impl ConstantRate {
-    /// A transmitter of `rate_bps` bits a second; `None` is unlimited.
+    /// Creates a transmitter with `rate_bps` bit/s; `None` is unlimited.
     #[must_use]
     pub fn new(rate_bps: Option<NonZeroU64>) -> Self {
         let unit = rate_bps.map_or(u64::MAX, NonZeroU64::get);
-        let (length, other) = (Length::default(), Length::default());
-        Self { free_at: 0, carried: 0, unit, rate: rate_bps, length, other }
+        let (length, last_exception) = (Length::default(), Length::default());
+        Self { free_at: 0, carried: 0, unit, rate: rate_bps, length, last_exception }
     }
 
-    /// The same for packets of `bytes`.
+    /// Sets the initial cached length.
     #[must_use]
     pub fn for_length(mut self, bytes: u32) -> Self {
         self.length = self.of_length(bytes);
         self
     }
 
-    /// The length of the last packet, or that for which it was made.
+    /// Length of the last packet, or the initial cached length.
     #[inline(always)]
     #[must_use]
     pub fn length(&self) -> u32 {
         self.length.bytes
     }
 
-    /// What `accepts` lets the transmitter accept has `bytes`, other packets have not.
-    pub fn with_length<R>(&mut self, bytes: u32, accepts: impl FnOnce(&mut Self) -> R) -> R {
-        if bytes != self.other.bytes {
-            self.other = self.of_length(bytes);
+    /// Calls `action` with the cached length set to `bytes`, and then restores the cached length.
+    pub fn with_length<R>(&mut self, bytes: u32, action: impl FnOnce(&mut Self) -> R) -> R {
+        if bytes != self.last_exception.bytes {
+            self.last_exception = self.of_length(bytes);
         }
-        let others = std::mem::replace(&mut self.length, self.other);
-        let accepted = accepts(self);
-        self.length = others;
-        accepted
+        let usual = std::mem::replace(&mut self.length, self.last_exception);
+        let result = action(self);
+        self.length = usual;
+        result
     }
 
-    /// How long an idle transmitter takes for one more packet of that length, cut to whole
+    /// Transmission time of a packet of the cached length on an idle transmitter, rounded down to
     /// nanoseconds.
     #[must_use]
     pub fn time_when_idle(&self) -> Nanos {
         self.length.whole
     }
 
-    /// Takes one more packet of that length, as [`Transmitter::transmit`].
+    /// Transmits a packet of the cached length; see [`Transmitter::transmit`].
     #[inline(always)]
     pub fn transmit_next(&mut self, arrived: Nanos) -> Nanos {
         if self.free_at <= arrived {
             self.free_at = arrived;
             self.carried = 0;
         }
-        self.follow()
+        self.transmit_back_to_back()
     }
 
-    /// Takes one more packet of that length, which has waited, at the moment at which the one before
-    /// it has left; says when its last bit has left.
+    /// Transmits a packet of the cached length directly after its predecessor, and returns when its
+    /// last bit leaves.
     #[inline(always)]
-    pub fn follow(&mut self) -> Nanos {
+    pub fn transmit_back_to_back(&mut self) -> Nanos {
         self.free_at += self.length.whole;
         self.carried += self.length.rest;
         if self.carried >= self.unit {
@@ -140,7 +141,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn departures_do_not_drift() {
+    fn departures_do_not_drift_in_a_busy_period() {
         let mut link = ConstantRate::new(NonZeroU64::new(7_460_000_000));
         let mut last = 0;
         for _ in 0..1_000_000 {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_link_starts_afresh() {
+    fn idle_transmitter_starts_at_arrival() {
         let mut link = ConstantRate::new(NonZeroU64::new(10_000_000)).for_length(1500);
         assert_eq!(link.time_when_idle(), 1_200_000);
         assert_eq!(link.transmit(0, 1500), 1_200_000);
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_packet_takes_less_time() {
+    fn with_length_applies_to_one_packet() {
         let mut link = ConstantRate::new(NonZeroU64::new(10_000_000)).for_length(1500);
         assert_eq!(link.with_length(375, |link| link.transmit_next(0)), 300_000);
         assert_eq!(link.transmit_next(0), 1_500_000);
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unlimited_link_takes_no_time() {
+    fn unlimited_rate_takes_no_time() {
         assert_eq!(ConstantRate::new(None).transmit(7, 1500), 7);
         assert_eq!(transmission_time(1500, None), 0);
         assert_eq!(transmission_time(1500, NonZeroU64::new(2_000_000)), 6_000_000);
@@ -177,16 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_packet_at_the_lowest_rate_has_a_time() {
+    fn longest_packet_at_lowest_rate_does_not_overflow() {
         let mut link = ConstantRate::new(NonZeroU64::new(1));
         assert!(link.transmit(0, u32::MAX) < NEVER);
     }
 
     proptest! {
-        /// In a busy period the last bit of each packet leaves when the rate says, less what a
-        /// nanosecond cuts off, whatever the lengths.
+        /// In a busy period, each departure equals the exact time rounded down to a nanosecond, for
+        /// any lengths.
         #[test]
-        fn a_busy_period_is_exact(
+        fn departures_are_exact_in_a_busy_period(
             lengths in prop::collection::vec(64_u32..10_000, 1..200),
             rate in 1_000_u64..400_000_000_000,
             begin in 0_u64..1_000_000_000,

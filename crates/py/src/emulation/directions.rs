@@ -1,4 +1,4 @@
-//! Both directions of a link, out of what the simulator is given: the same queues, rates and distributions.
+//! Conversion of a simulator configuration to both directions of an emulated link.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,17 +13,19 @@ use tcpcast_sim::queue::{LinkRate, QueueConfig};
 use tcpcast_sim::random::{Named, Purpose};
 use tcpcast_sim::{BottleneckLoss, JitterConfig, RunConfig};
 
-/// The forward direction, the return direction, and the propagation of each.
-type Both = (DirectionConfig, DirectionConfig, (Nanos, Nanos));
+/// Forward direction, return direction, and the propagation delays of both.
+type LinkDirections = (DirectionConfig, DirectionConfig, (Nanos, Nanos));
 
-/// The directions of a configuration's bottleneck, and the delays of its first class. With
-/// `both_ways` the return path is like the forward path, but for loss and jitter, where it has no
-/// link of its own; else it has the bottleneck's rate and room for anything.
-pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
-    let alone =
+/// Returns the directions of the bottleneck and the delays of the first class. If the configuration
+/// has no return link and `both_ways` is true, the return path copies the forward path except for
+/// loss and jitter. Without `both_ways`, it has the rate of the bottleneck and an unlimited buffer.
+pub(super) fn link_directions(config: RunConfig, both_ways: bool) -> PyResult<LinkDirections> {
+    let is_single_hop =
         config.hops_before.is_empty() && config.hops_after.is_empty() && config.cross.is_empty();
-    let Some(class) = config.classes.first().filter(|_| alone) else {
-        return Err(PyValueError::new_err("a link has one class, no other hops, no cross traffic"));
+    let Some(class) = config.classes.first().filter(|_| is_single_hop) else {
+        return Err(PyValueError::new_err(
+            "a link supports one class and one hop, without cross traffic",
+        ));
     };
     let delays = (class.forward, class.back);
     let seed = config.seed;
@@ -32,24 +34,24 @@ pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
         None => None,
         Some(LinkLoss { model: BottleneckLoss::Packet(model), at }) => Some(LinkLoss { model, at }),
         Some(LinkLoss { model: BottleneckLoss::RestOfRound(_), .. }) => {
-            return Err(PyValueError::new_err("a link knows no rounds"));
+            return Err(PyValueError::new_err("a link does not support loss per round"));
         }
     };
     let constant = LinkRate::Constant(config.bottleneck_bps);
-    let lossy =
+    let losses =
         |loss: Option<LinkLoss>, purpose| loss.map(|loss| LinkLosses::new(loss, stream(purpose)));
     let mut forward =
         direction(&config.queue, &constant, config.buffer, stream(Purpose::EarlyDrop));
-    forward.loss = lossy(loss, Purpose::BottleneckLoss);
+    forward.loss = losses(loss, Purpose::BottleneckLoss);
     forward.jitter =
         config.jitter.as_ref().map(|jitter| distribution(jitter, stream(Purpose::Jitter)));
     let early = stream(Purpose::ReturnEarlyDrop);
-    // Where acks are only lost, they have the bottleneck's rate and room for any number.
-    let own = config.return_link.as_ref().filter(|link| {
+    // A return link that only loses ACKs has the rate of the bottleneck and an unlimited buffer.
+    let return_link = config.return_link.as_ref().filter(|link| {
         let is_plain = link.buffer.is_none() && link.queue == QueueConfig::DropTail;
         !(is_plain && link.rate_bps == config.bottleneck_bps)
     });
-    let mut back = match own {
+    let mut back = match return_link {
         Some(link) => {
             let rate = LinkRate::Constant(link.rate_bps);
             direction(&link.queue, &rate, link.buffer, early)
@@ -58,7 +60,7 @@ pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
         _ => direction(&QueueConfig::DropTail, &constant, None, early),
     };
     let ack_loss = config.return_link.and_then(|link| link.loss).map(LinkLoss::before);
-    back.loss = lossy(ack_loss, Purpose::AckLoss);
+    back.loss = losses(ack_loss, Purpose::AckLoss);
     Ok((forward, back, delays))
 }
 

@@ -1,5 +1,5 @@
-//! What a flow over the kernel's TCP sends: the distributions of the simulator's sources, drawn from the
-//! same streams of random numbers.
+//! Files sent by a flow over the TCP of the kernel, with the distributions and random streams of
+//! the sources in the simulator.
 
 use std::num::NonZeroU32;
 use tcpcast_emu::traffic::{File, Files, Session};
@@ -9,41 +9,41 @@ use tcpcast_sim::random::{Named, Purpose, Stream};
 use tcpcast_sim::traffic::{Coupling, SourceStart, draw_start};
 use tcpcast_sim::{Distribution, FileSize, Rounding, Traffic};
 
-/// Which of the simulator's sources it is.
+/// A source of the simulator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     pub class: u32,
-    /// Among those of its class.
-    pub place: usize,
-    /// Among all.
+    /// Index among the sources of its class.
+    pub class_index: usize,
+    /// Index among all sources.
     pub index: u32,
 }
 
-/// Transfers that are each alone: so many of each size, with pauses between them.
+/// Transfers that run one at a time: `count` transfers per size, with pauses between them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Alone {
+pub(super) struct IsolatedTransfers {
     pub pause: Nanos,
     pub count: u64,
 }
 
-/// What a source sends, over which connections, and when it stops; packets have room for `payload`
-/// bytes.
+/// Returns the files of a source, its use of connections, and its stop time. Packets contain up to
+/// `payload` bytes of data.
 pub(super) fn files(
     traffic: &Traffic,
     source: Source,
     (seed, replication): (u64, u32),
-    (payload, alone): (NonZeroU32, Alone),
+    (payload, isolated): (NonZeroU32, IsolatedTransfers),
 ) -> (Files, Session, Option<Nanos>) {
     let stream = |entity, purpose| Stream::named(seed, replication, entity, purpose);
-    let own = |purpose| stream(source.index, purpose);
-    let (off_times, sizes) = (own(Purpose::OffTime), own(Purpose::Size));
+    let source_stream = |purpose| stream(source.index, purpose);
+    let (off_times, sizes) = (source_stream(Purpose::OffTime), source_stream(Purpose::Size));
     let bytes = move |file: FileSize| {
-        let whole = u64::from(file.packets) * u64::from(payload.get());
-        Some(whole - u64::from(file.lacking))
+        let full = u64::from(file.packets) * u64::from(payload.get());
+        Some(full - u64::from(file.lacking))
     };
     match traffic {
         Traffic::Bulk { stop, .. } => {
-            let mut start = endless(traffic, source.place, off_times, sizes);
+            let mut start = endless(traffic, source.class_index, off_times, sizes);
             let stop = stop.map(nanoseconds);
             (Files(Box::new(move || start.take())), Session::Endless, stop)
         }
@@ -51,17 +51,17 @@ pub(super) fn files(
             let (sizes, mut number) = (sizes.clone(), 0);
             let next = move || {
                 let size = sizes[(number % sizes.len() as u64) as usize];
-                let after = if number == 0 { 0 } else { alone.pause };
+                let after = if number == 0 { 0 } else { isolated.pause };
                 number += 1;
-                let more = number <= alone.count * sizes.len() as u64;
+                let more = number <= isolated.count * sizes.len() as u64;
                 more.then(|| File { after, bytes: bytes(size) })
             };
             (Files(Box::new(next)), Session::Each, None)
         }
         Traffic::Arrivals { gap, size, rounding } => {
-            let of_class = |purpose| stream(source.class, purpose);
+            let class_stream = |purpose| stream(source.class, purpose);
             let (mut gaps, mut sizes) =
-                (of_class(Purpose::Arrival), of_class(Purpose::ArrivalSize));
+                (class_stream(Purpose::Arrival), class_stream(Purpose::ArrivalSize));
             let (gap, size, rounding) = (gap.clone(), size.clone(), *rounding);
             let next = move || {
                 let after = nanoseconds(gap.draw(&mut gaps));
@@ -73,10 +73,10 @@ pub(super) fn files(
             let (coupling, by) = (Coupling::default(), *coupling);
             let mut random = OnOff { off_times, sizes, coupling, by };
             let OnOff { off_times, sizes, .. } = &mut random;
-            let mut begins = draw_start(traffic, source.place, false, off_times, sizes);
+            let mut start = draw_start(traffic, source.class_index, false, off_times, sizes);
             let distributions = (off.clone(), size.clone(), *rounding);
             let next = move || {
-                let (after, file) = random.next(&distributions, begins.take());
+                let (after, file) = random.next(&distributions, start.take());
                 Some(File { after, bytes: bytes(file) })
             };
             let session = if *persistent { Session::Persistent } else { Session::Each };
@@ -87,11 +87,11 @@ pub(super) fn files(
 
 fn endless(
     traffic: &Traffic,
-    place: usize,
+    class_index: usize,
     mut off_times: Stream,
     mut sizes: Stream,
 ) -> Option<File> {
-    match draw_start(traffic, place, false, &mut off_times, &mut sizes) {
+    match draw_start(traffic, class_index, false, &mut off_times, &mut sizes) {
         Some(SourceStart::Sends { after, .. }) => {
             Some(File { after: nanoseconds(after), bytes: None })
         }
@@ -99,7 +99,7 @@ fn endless(
     }
 }
 
-/// An on/off source's random numbers.
+/// Random state of an on/off source.
 struct OnOff {
     off_times: Stream,
     sizes: Stream,
@@ -108,13 +108,13 @@ struct OnOff {
 }
 
 impl OnOff {
-    /// The OFF time that is next, and the file behind it.
+    /// Draws the next OFF time and the file after it.
     fn next(
         &mut self,
         (off, size, rounding): &(Distribution, Distribution, Rounding),
-        begins: Option<SourceStart>,
+        start: Option<SourceStart>,
     ) -> (Nanos, FileSize) {
-        let (seconds, left) = match begins {
+        let (seconds, left) = match start {
             Some(SourceStart::Sends { after, size }) => (after, size),
             Some(SourceStart::Off { left, .. }) => (left, 0),
             None => (self.coupling.off_time(0, off, self.by, &mut self.off_times), 0),

@@ -1,7 +1,7 @@
-//! A scenario's flows over a link, sent by the kernel's own TCP.
+//! Flows of a scenario over an emulated link, sent by the TCP of the kernel.
 
-use super::directions::both;
-use super::files::{Alone, Source, files};
+use super::directions::link_directions;
+use super::files::{IsolatedTransfers, Source, files};
 use super::linux::{pipe, side};
 use crate::config::Plain;
 use pyo3::exceptions::PyValueError;
@@ -16,8 +16,8 @@ use tcpcast_emu::sandbox;
 use tcpcast_emu::traffic::{FlowConfig, Schedule, TrafficCommand};
 use tcpcast_sim::RunConfig;
 
-/// What one flow is beside its path and its traffic, which are those of its class. Of the class it
-/// is the one at `place`; streams of random numbers are those of source `source` in the simulator.
+/// One flow. The path and traffic are defined by its class; `place` is the index of the flow in the
+/// class, and `source` is the index of the simulated source with the same random streams.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct FlowDict {
@@ -32,8 +32,8 @@ struct FlowDict {
     payload: u32,
 }
 
-/// How long the run is: so long, or until so many files have ended after a warm-up. Transfers that
-/// are each alone are so many of each size, with pauses between them.
+/// Duration of the run: a time, or a number of files after a warm-up. Isolated transfers use
+/// `count` transfers per size, with pauses between them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct ScheduleDict {
@@ -51,7 +51,7 @@ pub(super) struct TrafficDict {
     flows: Vec<FlowDict>,
     far_sysctls: Vec<(String, String)>,
     schedule: ScheduleDict,
-    /// Seed and replication of what is drawn for the flows.
+    /// Seed and replication of the random streams of the flows.
     draws: (u64, u32),
     capture: Option<(String, PathBuf)>,
     most_bytes: usize,
@@ -63,19 +63,20 @@ impl TrafficDict {
         let packet_bytes = config.packet_bytes;
         let classes = config.classes.clone();
         let paths: Vec<_> = classes.iter().map(|c| (c.forward, c.back)).collect();
-        let (forward, back, first) = both(config, false)?;
+        let (forward, back, first) = link_directions(config, false)?;
         let ScheduleDict { until_ns, wanted, slot_ns, pause_ns, count } = self.schedule;
-        let alone = Alone { pause: pause_ns, count };
+        let isolated = IsolatedTransfers { pause: pause_ns, count };
         let mut flows = Vec::new();
         for flow in self.flows {
             let Some(class) = classes.get(flow.class) else {
                 return Err(PyValueError::new_err(format!("there is no class {}", flow.class)));
             };
-            let source = Source { class: flow.class as u32, place: flow.place, index: flow.source };
+            let source =
+                Source { class: flow.class as u32, class_index: flow.place, index: flow.source };
             let mtu = class.packet_bytes.unwrap_or(packet_bytes);
             let payload = NonZeroU32::new(flow.payload).unwrap_or(NonZeroU32::MIN);
             let (files, session, stop) =
-                files(&class.traffic, source, self.draws, (payload, alone));
+                files(&class.traffic, source, self.draws, (payload, isolated));
             flows.push(FlowConfig {
                 delays: paths.get(flow.class).copied().unwrap_or(first),
                 control: flow.control,
@@ -121,21 +122,21 @@ pub(super) fn run(
     let lifeline = OwnedFd::from(pipe(lifeline, OpenOptions::new().read(true))?);
     let answer = pipe(answer, OpenOptions::new().write(true))?;
     let command = traffic.into_command()?;
-    Ok(py.detach(|| told(command, &lifeline, answer)))
+    Ok(py.detach(|| run_command(command, &lifeline, answer)))
 }
 
-fn told(command: TrafficCommand, lifeline: &OwnedFd, mut answer: File) -> i32 {
+fn run_command(command: TrafficCommand, lifeline: &OwnedFd, mut answer: File) -> i32 {
     let Ok(mut inside) = answer.try_clone() else { return 3 };
-    let ran = sandbox::run(move || match command.run(lifeline, &mut inside) {
+    let status = sandbox::run(move || match command.run(lifeline, &mut inside) {
         Ok(()) => 0,
-        Err(fault) => {
-            // Whoever reads it may have gone; then nobody reads the status either.
-            let _ = writeln!(inside, "fault {fault}");
-            fault.status()
+        Err(error) => {
+            // Ignore a closed pipe: without a reader, the status is not used either.
+            let _ = writeln!(inside, "fault {error}");
+            error.status()
         }
     });
-    ran.unwrap_or_else(|fault| {
-        let _ = writeln!(answer, "fault {fault}");
+    status.unwrap_or_else(|error| {
+        let _ = writeln!(answer, "fault {error}");
         3
     })
 }

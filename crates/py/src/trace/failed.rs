@@ -1,34 +1,35 @@
-//! Connections that failed, a row each.
+//! Table of failed connections.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tcpcast_trace::{ConnectionReport, Failure, FailureDetails, Stage};
 
-use super::requests::{Named, named};
+use super::requests::{EndpointName, endpoint_names};
 use super::{column, signed};
 
-/// More are counted, but have no row: a scan may have millions.
-const MOST_FAILED: usize = 1 << 14;
+/// Maximum number of rows, because a port scan can contain millions of connections. The counters
+/// include all connections.
+const MAX_FAILED: usize = 1 << 14;
 
-/// A connection that failed.
+/// A failed connection.
 struct Row {
     number: u64,
     time: u64,
-    ends: [Named; 2],
+    ends: [EndpointName; 2],
     by_client: bool,
     fate: FailureDetails,
 }
 
-/// All that failed.
+/// All failed connections.
 #[derive(Default)]
 pub(super) struct Failed {
     rows: Vec<Row>,
     counts: [u64; FAILURES.len()],
-    /// Resets after all data were acknowledged, or after a FIN.
+    /// Number of resets after a FIN, or after all data were acknowledged.
     without_loss: u64,
 }
 
-/// The ways in which connections fail, and the name of the number of such connections.
+/// Kinds of failures, with the names of their counters.
 const FAILURES: [(Failure, &str); 5] = [
     (Failure::Unanswered, "unanswered"),
     (Failure::Refused, "refused"),
@@ -38,39 +39,39 @@ const FAILURES: [(Failure, &str); 5] = [
 ];
 
 impl Failed {
-    /// Counts a connection, and keeps it if it failed.
+    /// Counts and lists a connection if it failed.
     pub(super) fn take(&mut self, report: &ConnectionReport) {
         let Some(fate) = report.failure_details else { return };
-        let place = FAILURES.iter().position(|(failure, _)| *failure == fate.failure);
-        place.into_iter().for_each(|place| self.counts[place] += 1);
-        let over = matches!(fate.stage, Stage::Idle | Stage::AfterFin);
-        self.without_loss += u64::from(fate.failure == Failure::Reset && over);
-        if self.rows.len() < MOST_FAILED {
+        let index = FAILURES.iter().position(|(failure, _)| *failure == fate.failure);
+        index.into_iter().for_each(|index| self.counts[index] += 1);
+        let is_over = matches!(fate.stage, Stage::Idle | Stage::AfterFin);
+        self.without_loss += u64::from(fate.failure == Failure::Reset && is_over);
+        if self.rows.len() < MAX_FAILED {
             self.rows.push(Row {
                 number: report.number,
                 time: report.first,
-                ends: named(report),
+                ends: endpoint_names(report),
                 by_client: fate.by == report.client,
                 fate,
             });
         }
     }
 
-    /// The number of connections of each kind.
+    /// Number of failed connections per kind.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let names = FAILURES.iter().map(|(_, name)| *name);
         names.zip(self.counts).chain([("reset_without_loss", self.without_loss)])
     }
 
-    /// A row for each, in the order of their first segments.
+    /// Table in order of the first segments.
     pub(super) fn table<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.rows.sort_unstable_by_key(|row| row.number);
         let rows = &self.rows;
         let dict = PyDict::new(py);
         dict.set_item("connection", column(py, rows, |row| signed(row.number)))?;
         dict.set_item("time_ns", column(py, rows, |row| signed(row.time)))?;
-        for (place, end) in ["client", "server"].into_iter().enumerate() {
-            dict.set_item(end, rows.iter().map(|row| row.ends[place].clone()).collect::<Vec<_>>())?;
+        for (index, end) in ["client", "server"].into_iter().enumerate() {
+            dict.set_item(end, rows.iter().map(|row| row.ends[index].clone()).collect::<Vec<_>>())?;
         }
         let text = |name: &str, of: fn(&Row) -> &'static str| {
             dict.set_item(name, rows.iter().map(of).collect::<Vec<_>>())

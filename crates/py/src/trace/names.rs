@@ -1,4 +1,4 @@
-//! States and causes as columns name them.
+//! Names of states and causes in columns.
 
 use tcpcast_trace::{Cause, End, Limit, Side};
 

@@ -1,4 +1,4 @@
-//! Requests and their responses, a row each.
+//! Table of requests and responses.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -6,26 +6,26 @@ use tcpcast_trace::{ConnectionReport, Endpoint, Exchange};
 
 use super::{column, signed};
 
-/// Requests with a row, over all connections.
-const MOST_REQUESTS: usize = 1 << 19;
+/// Maximum number of rows over all connections.
+const MAX_REQUESTS: usize = 1 << 19;
 
-/// An end by its address and port.
-pub(super) type Named = (String, u16);
+/// Address and port of an endpoint.
+pub(super) type EndpointName = (String, u16);
 
-/// Client and server of a connection.
-pub(super) fn named(report: &ConnectionReport) -> [Named; 2] {
+/// Returns client and server of a connection.
+pub(super) fn endpoint_names(report: &ConnectionReport) -> [EndpointName; 2] {
     let [client, other] = [report.client, 1 - report.client];
     let name = |end: Endpoint| (end.address.to_string(), end.port);
-    [client, other].map(|place| name(report.directions[place].source))
+    [client, other].map(|index| name(report.directions[index].source))
 }
 
 /// A connection with requests.
 struct Talk {
     number: u64,
-    ends: [Named; 2],
-    /// Round trips between the tap and the client, and the server, s.
-    away: [Option<f64>; 2],
-    /// Payload of a full segment of the server.
+    ends: [EndpointName; 2],
+    /// RTTs between the tap and the client, and between the tap and the server, in seconds.
+    tap_rtts: [Option<f64>; 2],
+    /// Payload of a full-sized segment of the server in bytes.
     segment_bytes: u32,
     exchanges: Vec<Exchange>,
 }
@@ -39,30 +39,31 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Keeps the requests of a connection.
+    /// Adds the requests of a connection.
     pub(super) fn take(&mut self, report: &mut ConnectionReport) {
         self.omitted += report.omitted_exchanges;
         let exchanges = std::mem::take(&mut report.exchanges);
         if exchanges.is_empty() {
             return;
         }
-        if self.count + exchanges.len() > MOST_REQUESTS {
+        if self.count + exchanges.len() > MAX_REQUESTS {
             self.omitted += exchanges.len() as u64;
             return;
         }
         self.count += exchanges.len();
         let [client, server] = [report.client, 1 - report.client];
-        let direction = |place: usize| &report.directions[place];
+        let direction = |index: usize| &report.directions[index];
         self.talks.push(Talk {
             number: report.number,
-            ends: named(report),
-            away: [client, server].map(|place| direction(place).rtt.tap_to_sender_s),
+            ends: endpoint_names(report),
+            tap_rtts: [client, server].map(|index| direction(index).rtt.tap_to_sender_s),
             segment_bytes: direction(server).segment_bytes,
             exchanges,
         });
     }
 
-    /// The table of connections with requests, and that of requests; `talk` is a row of the former.
+    /// Table of connections with requests, and table of requests, where `talk` is a row of the
+    /// first table.
     pub(super) fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<[Bound<'py, PyDict>; 2]> {
         self.talks.sort_unstable_by_key(|talk| talk.number);
         Ok([self.talks_to_py(py)?, self.requests_to_py(py)?])
@@ -72,23 +73,23 @@ impl Requests {
         let talks = &self.talks;
         let dict = PyDict::new(py);
         dict.set_item("connection", column(py, talks, |talk| signed(talk.number)))?;
-        for (place, end) in ["client", "server"].into_iter().enumerate() {
-            let ends: Vec<_> = talks.iter().map(|talk| talk.ends[place].clone()).collect();
+        for (index, end) in ["client", "server"].into_iter().enumerate() {
+            let ends: Vec<_> = talks.iter().map(|talk| talk.ends[index].clone()).collect();
             dict.set_item(end, ends)?;
-            let away = |talk: &Talk| talk.away[place].unwrap_or(f64::NAN);
-            dict.set_item(format!("to_{end}_s"), column(py, talks, away))?;
+            let tap_rtts = |talk: &Talk| talk.tap_rtts[index].unwrap_or(f64::NAN);
+            dict.set_item(format!("to_{end}_s"), column(py, talks, tap_rtts))?;
         }
         dict.set_item("segment_bytes", column(py, talks, |talk| i64::from(talk.segment_bytes)))?;
         Ok(dict)
     }
 
     fn requests_to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let numbered = self.talks.iter().enumerate();
-        let all: Vec<_> = numbered
-            .flat_map(|(at, talk)| talk.exchanges.iter().map(move |one| (at, one)))
+        let indexed = self.talks.iter().enumerate();
+        let all: Vec<_> = indexed
+            .flat_map(|(row, talk)| talk.exchanges.iter().map(move |one| (row, one)))
             .collect();
         let dict = PyDict::new(py);
-        dict.set_item("talk", column(py, &all, |(at, _)| signed(*at as u64)))?;
+        dict.set_item("talk", column(py, &all, |(row, _)| signed(*row as u64)))?;
         let count = |name: &str, of: fn(&Exchange) -> u64| {
             dict.set_item(name, column(py, &all, |(_, one)| signed(of(one))))
         };

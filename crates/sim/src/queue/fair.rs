@@ -24,7 +24,7 @@ use crate::random::Stream;
 use serde::Deserialize;
 use std::hint::black_box;
 pub use tcpcast_link::queue::{Buffers, DropPolicy, Ties};
-use tcpcast_link::queue::{Chain, Flows, Listed, Longest, NONE, Place, Pool};
+use tcpcast_link::queue::{Chain, Flows, ListLinks, ListedFlow, Longest, NONE, Pool};
 
 /// The parameters of fair queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -61,16 +61,16 @@ struct Flow {
     next: u32,
     /// Queued packets.
     chain: Chain,
-    place: Place,
+    links: ListLinks,
 }
 
 impl Flow {
     fn new(source: u32) -> Self {
-        Self { source, credit: 0, next: NONE, chain: Chain::EMPTY, place: Place::NOWHERE }
+        Self { source, credit: 0, next: NONE, chain: Chain::EMPTY, links: ListLinks::UNLINKED }
     }
 }
 
-impl Listed for Flow {
+impl ListedFlow for Flow {
     #[inline(always)]
     fn number(&self) -> u32 {
         self.source
@@ -82,8 +82,8 @@ impl Listed for Flow {
     }
 
     #[inline(always)]
-    fn place(&mut self) -> &mut Place {
-        &mut self.place
+    fn links(&mut self) -> &mut ListLinks {
+        &mut self.links
     }
 }
 
@@ -363,7 +363,7 @@ impl QueueDiscipline for Fair {
             let state = self.flows.get(flow);
             visit(state.source);
             flow = state.next;
-            fetched ^= self.pool.fetch(&state.chain);
+            fetched ^= self.pool.prefetch(&state.chain);
         }
         black_box(fetched);
     }
@@ -382,7 +382,7 @@ impl QueueDiscipline for Fair {
         };
         let packet = self.take(flow, false)?;
         self.begin_service(flow);
-        self.leaves = link.follow();
+        self.leaves = link.transmit_back_to_back();
         Some((self.leaves, packet))
     }
 }

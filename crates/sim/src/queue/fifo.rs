@@ -5,11 +5,11 @@ use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::Stream;
 use tcpcast_link::queue::{
-    Admission, Departure, Departures, Leaving, LeavingBytes, Limits, Open, Reason,
+    Admission, AdmitAll, Departure, Departures, Leaving, LeavingBytes, Limits, Reason,
 };
 
 /// The drop-tail queue.
-pub type DropTail = Fifo<Open, Nanos>;
+pub type DropTail = Fifo<AdmitAll, Nanos>;
 
 /// Random early detection that drops packets, with a limited buffer. RED with ECN marks is a
 /// managed discipline.
@@ -25,7 +25,7 @@ impl DropTail {
     /// transmission; `None` is unlimited.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
-        Self(Departures::of_packets(limit, Open))
+        Self(Departures::of_packets(limit, AdmitAll))
     }
 }
 
@@ -85,7 +85,7 @@ impl<A: Admission, L: Leaving> QueueDiscipline for Fifo<A, L> {
 
     #[inline(always)]
     fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        self.0.settle(now, &mut ProbeAdapter(probe));
+        self.0.advance_to(now, &mut ProbeAdapter(probe));
     }
 
     fn restart(&mut self) {

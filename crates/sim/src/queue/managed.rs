@@ -161,7 +161,7 @@ impl QueueDiscipline for Managed {
     }
 
     fn prefetch_ahead(&self, turns: usize, visit: impl FnMut(u32)) {
-        self.link.fetch_ahead(turns, visit);
+        self.link.prefetch_ahead(turns, visit);
     }
 
     #[inline]

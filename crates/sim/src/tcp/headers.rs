@@ -129,7 +129,7 @@ impl<H: ReorderableHeader> Headers<H> {
     /// Reads one word of the first entry and of the next free slot.
     #[inline(always)]
     pub(crate) fn prefetch(&self) -> u64 {
-        let (first, next) = (self.entries.first(), self.entries.next_place());
+        let (first, next) = (self.entries.first(), self.entries.next_slot());
         first.map_or(0, H::prefetch) ^ next.map_or(0, H::prefetch)
     }
 

@@ -1,5 +1,5 @@
-//! What happens to a reference flow: its sender is the packet engine's, its path the recursion. On
-//! it the distributions are measured that cross flows go by.
+//! Event handlers of reference flows, with the sender of the packet engine and the path of the
+//! recursion. The handlers also measure the distributions used by cross flows.
 
 use crate::events::Event;
 use crate::run::{FixedPoint, draw_off_time, draw_size, is_persistent};
@@ -10,27 +10,27 @@ use tcpcast_sim::tcp::{Idle, MaxPlus, SendingEnd, TcpConfig, Transmission};
 use tcpcast_sim::{Kind, Label, Packet};
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
-    /// A file begins.
-    pub(super) fn reference_clicks(&mut self, id: u32) {
-        let (at, place) = (self.reference_now(id), id as usize);
+    /// Starts a file.
+    pub(super) fn reference_starts_file(&mut self, id: u32) {
+        let (at, index) = (self.reference_now(id), id as usize);
         self.active += 1;
         self.probes.reference.population.birth(self.now);
         let Self { references, probes, traffic, coupling, .. } = self;
-        let flow = &mut references[place];
+        let flow = &mut references[index];
         if flow.size == 0 {
             let traffic = &traffic[flow.record.class()];
             flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
         }
-        let (size, goes_on) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
+        let (size, reuse) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
         probes.reference.transfer_started(at, &mut flow.record, size);
         flow.gap_since = at;
         flow.connected = true;
         let off_time = Idle {
-            since_ack: at.saturating_sub(flow.heard),
+            since_ack: at.saturating_sub(flow.last_ack),
             since_sent: at.saturating_sub(flow.sent),
         };
-        self.ask(at, id, |sender, tcp, listener| {
-            if goes_on {
+        self.notify(at, id, |sender, tcp, listener| {
+            if reuse {
                 sender.resume(at, size, off_time, tcp, listener)
             } else {
                 sender.start(at, size, tcp, listener)
@@ -38,26 +38,27 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         });
     }
 
-    /// The time at its sender, of which all events are as late as a packet gets from there to the
-    /// shared router, or to its own hops before that.
+    /// Time at the sender. All events of a sender are processed later by the upstream delay, the
+    /// time that a packet takes from the sender to the shared router or to the first per-source
+    /// hop.
     fn reference_now(&self, id: u32) -> Nanos {
-        self.now - self.up(id)
+        self.now - self.up_delay(id)
     }
 
-    fn up(&self, id: u32) -> Nanos {
-        self.paths[self.references[id as usize].record.class()].up
+    fn up_delay(&self, id: u32) -> Nanos {
+        self.paths[self.references[id as usize].record.class()].up_delay
     }
 
-    fn ask(
+    fn notify(
         &mut self,
         at: Nanos,
         id: u32,
-        question: impl FnOnce(&mut MaxPlus, &TcpConfig, &mut Listener<'_>) -> Transmission,
+        call: impl FnOnce(&mut MaxPlus, &TcpConfig, &mut Listener<'_>) -> Transmission,
     ) {
         let Self { references, probes, tcp, .. } = self;
         let flow = &mut references[id as usize];
         let listener = &mut Listener::new(&mut probes.reference, &mut flow.record, id);
-        let sent = question(&mut flow.sender, tcp, listener);
+        let sent = call(&mut flow.sender, tcp, listener);
         self.reference_sends(at, id, sent);
     }
 
@@ -70,22 +71,23 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let deadline = flow.sender.deadline();
         if deadline < flow.timer {
             flow.timer = deadline;
-            events.push(deadline + paths[flow.record.class()].up, Event::Timer, id);
+            events.push(deadline + paths[flow.record.class()].up_delay, Event::Timer, id);
         }
     }
 
     fn reference_sends_one(&mut self, at: Nanos, id: u32, number: u32) {
-        let Self { references, probes, paths, own_before, events, late, late_at_once, now, .. } =
-            self;
+        let Self {
+            references, probes, paths, pre_hops, events, loss_delay, resend_delay, now, ..
+        } = self;
         let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
         let path = &paths[flow.record.class()];
         let packet = packet(id, number);
         probes.sent(at, &mut flow.record, &packet);
         flow.sent = at;
-        let door = path.before.pass(&mut flow.left_before, at);
-        match own_before.pass(door, &packet, &flow.record, probes) {
+        let entry = path.before.pass(&mut flow.left_before, at);
+        match pre_hops.pass(entry, &packet, &flow.record, probes) {
             Ok(arrives) if arrives == *now && flow.arriving.is_empty() => {
-                self.reference_meets(id, number);
+                self.reference_enters_router(id, number);
             }
             Ok(arrives) => {
                 flow.arriving.push_back((arrives, number));
@@ -94,15 +96,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
                 }
             }
             Err(lost) => {
-                let heard = path.up + lost + if lost <= at { *late_at_once } else { *late };
-                flow.feedback.add(heard, number);
-                events.push(heard, Event::LossFeedback, id);
+                let due =
+                    path.up_delay + lost + if lost <= at { *resend_delay } else { *loss_delay };
+                flow.feedback.add(due, number);
+                events.push(due, Event::LossFeedback, id);
             }
         }
     }
 
     pub(super) fn reference_timer(&mut self, id: u32) {
-        let (at, up) = (self.reference_now(id), self.up(id));
+        let (at, up) = (self.reference_now(id), self.up_delay(id));
         let flow = &mut self.references[id as usize];
         if flow.timer != at {
             return;
@@ -110,14 +113,14 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         flow.timer = NEVER;
         let deadline = flow.sender.deadline();
         if deadline <= at {
-            self.ask(at, id, |sender, tcp, listener| sender.on_timer(at, tcp, listener));
+            self.notify(at, id, |sender, tcp, listener| sender.on_timer(at, tcp, listener));
         } else if deadline != NEVER {
             flow.timer = deadline;
             self.events.push(deadline + up, Event::Timer, id);
         }
     }
 
-    /// A packet of it reaches the shared router, before which it was not alone.
+    /// Handles the arrival of a queued packet at the shared router, and schedules the next arrival.
     pub(super) fn reference_arrives(&mut self, id: u32) {
         let Self { references, events, .. } = self;
         let flow = &mut references[id as usize];
@@ -125,20 +128,20 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         if let Some((next, _)) = flow.arriving.front() {
             events.push(*next, Event::Arrival, id);
         }
-        self.reference_meets(id, number);
+        self.reference_enters_router(id, number);
     }
 
-    /// A packet of it is at the shared router.
-    fn reference_meets(&mut self, id: u32, number: u32) {
+    /// Offers a packet to the shared router.
+    fn reference_enters_router(&mut self, id: u32, number: u32) {
         let (now, bin) = (self.now, self.bin());
         let Self { references, distributions, probes, .. } = self;
         let flow = &mut references[id as usize];
         let class = flow.record.class();
-        let found = flow.inside.len();
+        let own_backlog = flow.inside.len();
         distributions[class].measured_gap.add(bin, seconds(now - flow.gap_since));
-        distributions[class].found.add(bin, found);
+        distributions[class].own_backlog.add(bin, own_backlog);
         flow.gap_since = now;
-        probes.reference.counters.add(class, ClassCell::OwnFound, found as u64);
+        probes.reference.counters.add(class, ClassCell::OwnFound, own_backlog as u64);
         let packet = packet(id, number);
         let held = self.shared.queue.held();
         match self.offer(packet) {
@@ -157,28 +160,37 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// The shared router serves a packet of it, so that the recursion has its service time.
+    /// Handles the departure from the shared router, which determines the service time of the
+    /// recursion.
     pub(super) fn reference_leaves(&mut self, packet: Packet, leaves: Nanos) {
         let (bin, id) = (self.bin(), packet.source());
         let Self {
-            references, events, distributions, probes, paths, own_after, blocks, late, ..
+            references,
+            events,
+            distributions,
+            probes,
+            paths,
+            post_hops,
+            blocks,
+            loss_delay,
+            ..
         } = self;
         let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
-        let Some(came) = flow.take(packet.number()) else { return };
+        let Some(arrived) = flow.take(packet.number()) else { return };
         let class = flow.record.class();
-        let service = leaves - came.max(flow.left_shared).min(leaves);
+        let service = leaves - arrived.max(flow.left_shared).min(leaves);
         distributions[class].measured_service.add(bin, seconds(service));
         probes.counters.add(class, ClassCell::Service, service);
-        probes.counters.add(class, ClassCell::Inside, leaves - came);
+        probes.counters.add(class, ClassCell::Inside, leaves - arrived);
         flow.left_shared = leaves;
         let path = &paths[class];
         let next = leaves + path.forward;
-        let arrives = match own_after.pass(next, &packet, &flow.record, probes) {
+        let arrives = match post_hops.pass(next, &packet, &flow.record, probes) {
             Ok(next) => path.after.pass(&mut flow.left_after, next),
             Err(lost) => {
-                let heard = path.up + lost + *late;
-                flow.feedback.add(heard, packet.number());
-                events.push(heard, Event::LossFeedback, id);
+                let due = path.up_delay + lost + *loss_delay;
+                flow.feedback.add(due, packet.number());
+                events.push(due, Event::LossFeedback, id);
                 return;
             }
         };
@@ -188,44 +200,44 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             probes.delivered_in_block(arrives, &flow.record, id);
         }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
-        let heard = arrives + path.around();
-        flow.coming.push_back((heard, packet.number()));
-        if flow.coming.len() == 1 {
-            events.push(heard, Event::Ack, id);
+        let due = arrives + path.ack_path_delay();
+        flow.acks.push_back((due, packet.number()));
+        if flow.acks.len() == 1 {
+            events.push(due, Event::Ack, id);
         }
     }
 
-    /// A packet of it was dropped, of which it is told at once.
+    /// Handles the drop of a packet at the shared router, with instantaneous loss feedback.
     pub(super) fn reference_loses(&mut self, lost: Packet) {
         let (now, id) = (self.now, lost.source());
         let (flow, probes) = (&mut self.references[id as usize], &mut self.probes.reference);
-        let inside = flow.take(lost.number()).map_or(0, |came| now - came);
+        let inside = flow.take(lost.number()).map_or(0, |arrived| now - arrived);
         probes.counters.add(flow.record.class(), ClassCell::Inside, inside);
         probes.dropped(now, &flow.record, &lost, false);
-        let heard = now + self.late + self.up(id);
-        self.references[id as usize].feedback.add(heard, lost.number());
-        self.events.push(heard, Event::LossFeedback, id);
+        let due = now + self.loss_delay + self.up_delay(id);
+        self.references[id as usize].feedback.add(due, lost.number());
+        self.events.push(due, Event::LossFeedback, id);
     }
 
-    /// Loss feedback reaches its sender.
+    /// Passes loss feedback to the sender.
     pub(super) fn reference_loss_feedback(&mut self, id: u32) {
         let at = self.reference_now(id);
         while let Some(number) = self.references[id as usize].feedback.take(self.now) {
-            self.ask(at, id, |sender, tcp, listener| sender.on_loss(at, number, tcp, listener));
+            self.notify(at, id, |sender, tcp, listener| sender.on_loss(at, number, tcp, listener));
         }
     }
 
-    /// An acknowledgement reaches its sender.
-    pub(super) fn reference_hears(&mut self, id: u32) {
+    /// Passes an ACK to the sender.
+    pub(super) fn reference_ack(&mut self, id: u32) {
         let at = self.reference_now(id);
         let Self { references, events, .. } = self;
         let flow = &mut references[id as usize];
-        let Some((_, number)) = flow.coming.pop_front() else { return };
-        if let Some((next, _)) = flow.coming.front() {
+        let Some((_, number)) = flow.acks.pop_front() else { return };
+        if let Some((next, _)) = flow.acks.front() {
             events.push(*next, Event::Ack, id);
         }
-        flow.heard = at;
-        self.ask(at, id, |sender, tcp, listener| sender.on_ack(at, number, &(), tcp, listener));
+        flow.last_ack = at;
+        self.notify(at, id, |sender, tcp, listener| sender.on_ack(at, number, &(), tcp, listener));
         if self.references[id as usize].sender.finished() {
             self.reference_finishes(id);
         }
@@ -240,7 +252,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
         probes.reference.transfer_finished(at, &mut flow.record, flow.size);
         probes.reference.population.death(*now);
-        distributions[class].measured_gap.add_beside(bin, seconds(at - flow.gap_since));
+        distributions[class].measured_gap.add_to_sum_only(bin, seconds(at - flow.gap_since));
         flow.connected = is_persistent(&traffic[class]);
         flow.size = 0;
         note_off_time(&mut probes.reference, class, off_time);
@@ -250,7 +262,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 }
 
-/// An OFF time begins.
+/// Counts the start of an OFF time.
 pub(super) fn note_off_time(probes: &mut Probes, class: usize, off_time: Nanos) {
     if off_time < nanoseconds(1e9) {
         probes.counters.add(class, ClassCell::OffTimes, 1);

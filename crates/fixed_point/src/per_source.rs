@@ -1,7 +1,6 @@
-//! Hops that each flow has to itself, with cross traffic or without: routers of the recursion
-//! whose service times are their own.
+//! Per-source hops, with or without cross traffic, as routers of the recursion.
 //!
-//! They are the packet engine's. Feedback on a loss there is instantaneous, as in the shared
+//! The hops are implemented by the packet engine. Loss feedback is instantaneous, as for the shared
 //! router.
 
 use tcpcast_sim::clock::Nanos;
@@ -9,25 +8,25 @@ use tcpcast_sim::hops::{HopOutcome, PerSourceHop};
 use tcpcast_sim::probe::{Probes, SourceRecord};
 use tcpcast_sim::{HopConfig, Packet, RunConfig};
 
-/// Such hops one after the other.
+/// Per-source hops in series.
 #[derive(Debug)]
-pub(super) struct OwnHops {
-    /// The place of the first among all hops of the path.
+pub(super) struct PerSourceHops {
+    /// Index of the first hop among all hops of the path.
     first: usize,
-    /// Each with the propagation behind it.
+    /// Hops with the propagation delay behind each hop.
     hops: Vec<(PerSourceHop, Nanos)>,
     packet_bytes: u32,
 }
 
-impl OwnHops {
+impl PerSourceHops {
     pub(super) fn new(
         hops: &[HopConfig],
         first: usize,
         config: &RunConfig,
         replication: u32,
     ) -> Self {
-        let hop = |(at, hop): (usize, &HopConfig)| {
-            (PerSourceHop::new(hop, config, replication, at), hop.delay)
+        let hop = |(index, hop): (usize, &HopConfig)| {
+            (PerSourceHop::new(hop, config, replication, index), hop.delay)
         };
         let hops = (first..).zip(hops).map(hop).collect();
         Self { first, hops, packet_bytes: config.packet_bytes }
@@ -37,8 +36,8 @@ impl OwnHops {
         self.hops.is_empty()
     }
 
-    /// A packet comes at `at`: when it will be behind them, or when it is lost. Packets of a flow
-    /// are to be offered in order.
+    /// Passes a packet that arrives at `at`. Returns its time behind the last hop, or the time of
+    /// its loss as the error. Packets of a flow must be passed in order.
     pub(super) fn pass(
         &mut self,
         mut at: Nanos,
@@ -59,7 +58,7 @@ impl OwnHops {
         Ok(at)
     }
 
-    /// Tells the counters of the cross traffic.
+    /// Updates the counters of cross traffic.
     pub(super) fn settle(&self, probes: &mut Probes) {
         for (counters, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
             hop.report_cross_traffic(counters);
@@ -67,7 +66,7 @@ impl OwnHops {
     }
 }
 
-/// Loss feedback to come: when, and of which packet.
+/// Future loss feedback: times and packet numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossFeedback(Vec<(Nanos, u32)>);
 
@@ -76,9 +75,9 @@ impl LossFeedback {
         self.0.push((at, number));
     }
 
-    /// Takes the first that has come.
+    /// Removes the first entry that is due.
     pub(super) fn take(&mut self, now: Nanos) -> Option<u32> {
-        let at = self.0.iter().position(|(due, _)| *due <= now)?;
-        Some(self.0.remove(at).1)
+        let index = self.0.iter().position(|(due, _)| *due <= now)?;
+        Some(self.0.remove(index).1)
     }
 }

@@ -1,35 +1,37 @@
-//! Captures of very many connections: the directions with most data have a row each, the others are summed up.
+//! Limit of the number of rows for captures with many connections: the directions with the most
+//! data have rows, and the others are summed.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cmp::Reverse;
 use tcpcast_trace::{ConnectionReport, DirectionReport, End};
 
-use super::{Found, Row};
+use super::{CaptureResult, Row};
 
-/// Rows that are kept.
-const MOST_ROWS: usize = 1 << 16;
-/// So many more may come before those with the least data go.
-const SPARE: usize = MOST_ROWS / 4;
+/// Maximum number of rows.
+const MAX_ROWS: usize = 1 << 16;
+/// Number of additional rows before the rows with the least data are removed.
+const SPARE: usize = MAX_ROWS / 4;
 
-/// No packet acknowledges more bytes; a larger step is of another connection.
-const MOST_ACKED: u64 = 1 << 20;
+/// Maximum number of bytes acknowledged per packet; larger numbers belong to another connection.
+const MAX_ACKED: u64 = 1 << 20;
 
-/// What is known of connections and directions that have no row.
+/// Counters of connections and directions without rows.
 #[derive(Default)]
-pub(super) struct Rest {
-    /// Connections of which neither direction carries data, and their packets.
+pub(super) struct Unlisted {
+    /// Connections without data in either direction.
     empty_connections: u64,
-    /// Directions without data, of all connections.
+    /// Directions without data in all connections, and their packets.
     empty_directions: u64,
     empty_packets: u64,
-    /// Connections let go of because too many were alive; of these, those of one packet.
+    /// Connections evicted because too many were open, and the number of these with a single
+    /// packet.
     evicted: u64,
     evicted_single: u64,
-    /// Keepalive probes of all directions, and those without an answer.
+    /// Keepalive probes of all directions, and the number of unanswered probes.
     keep_alives: u64,
     keep_alives_unanswered: u64,
-    /// Directions with data that have no row.
+    /// Directions with data but without rows.
     directions: u64,
     packets: u64,
     data_packets: u64,
@@ -39,12 +41,12 @@ pub(super) struct Rest {
     td: u64,
     to: u64,
     timeouts: u64,
-    /// Directions whose data were acknowledged but not captured, and these bytes.
+    /// Directions whose data were acknowledged but not captured, and the number of these bytes.
     uncaptured: u64,
     uncaptured_bytes: u64,
 }
 
-impl Rest {
+impl Unlisted {
     /// Counts a connection.
     pub(super) fn count(&mut self, report: &ConnectionReport) {
         let empty = |direction: &&DirectionReport| direction.counts.data_packets == 0;
@@ -66,7 +68,7 @@ impl Rest {
         let [first, second] = &*report.directions;
         for (data, acks) in [(first, second), (second, first)] {
             let bytes = data.counts.missing_bytes;
-            let plausible = (2..acks.counts.packets * MOST_ACKED).contains(&bytes);
+            let plausible = (2..acks.counts.packets * MAX_ACKED).contains(&bytes);
             if data.counts.data_packets == 0 && plausible {
                 self.uncaptured += 1;
                 self.uncaptured_bytes += bytes;
@@ -116,29 +118,29 @@ impl Rest {
     }
 }
 
-impl Found {
-    /// Keeps a row; where they become too many, those with the least data go.
-    pub(super) fn keep(&mut self, row: Row) {
+impl CaptureResult {
+    /// Adds a row. If there are too many rows, removes the rows with the least data.
+    pub(super) fn add_row(&mut self, row: Row) {
         self.rows.push(row);
-        if self.rows.len() > MOST_ROWS + SPARE {
-            self.let_go();
+        if self.rows.len() > MAX_ROWS + SPARE {
+            self.drop_smallest();
         }
     }
 
-    /// The last of them, and all in order.
-    pub(super) fn settle(&mut self) {
-        self.let_go();
-        self.rows.sort_unstable_by_key(|row| (row.number, row.way));
+    /// Enforces the limit and sorts the rows.
+    pub(super) fn finish_rows(&mut self) {
+        self.drop_smallest();
+        self.rows.sort_unstable_by_key(|row| (row.number, row.index));
     }
 
-    fn let_go(&mut self) {
-        if self.rows.len() <= MOST_ROWS {
+    fn drop_smallest(&mut self) {
+        if self.rows.len() <= MAX_ROWS {
             return;
         }
-        // Of equal ones those that came first stay.
-        let order = |row: &Row| (Reverse(row.direction.counts.bytes), row.number, row.way);
+        // Among rows with equal numbers of bytes, the first connections are kept.
+        let order = |row: &Row| (Reverse(row.direction.counts.bytes), row.number, row.index);
         self.rows.sort_unstable_by_key(order);
-        for row in self.rows.drain(MOST_ROWS..) {
+        for row in self.rows.drain(MAX_ROWS..) {
             let direction = &row.direction;
             let events = direction.loss_times.len() + direction.retransmitted.len();
             self.events -= events;
@@ -146,7 +148,7 @@ impl Found {
             self.rounds -= direction.rounds.len();
             self.omitted_rounds += direction.rounds.len() as u64;
             self.points -= direction.sequence_plot.len();
-            self.rest.add(direction);
+            self.unlisted.add(direction);
         }
     }
 }

@@ -1,32 +1,32 @@
-//! A second tap: what it says of directions, and of the captures as a whole.
+//! Results of a second tap, per direction and for both captures.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::HashMap;
 use tcpcast_trace::{Passage, Summary};
 
-use super::{Column, Found, Row, column, signed};
+use super::{CaptureResult, Column, Row, column, signed};
 
-/// What the capture of a second tap says beyond the directions.
-pub(super) struct Beside {
+/// Results of the capture of a second tap.
+pub(super) struct SecondTap {
     pub(super) summary: Summary,
     pub(super) between: tcpcast_trace::Comparison,
 }
 
-impl Found {
-    /// Lays what was found at a second tap beside the directions.
-    pub(super) fn compare(&mut self, beside: Beside) {
-        let passages = &beside.between.passages;
+impl CaptureResult {
+    /// Adds the results of a second tap to the rows of the directions.
+    pub(super) fn compare(&mut self, second_tap: SecondTap) {
+        let passages = &second_tap.between.passages;
         let known: HashMap<_, _> =
             passages.iter().map(|one| ((one.connection, one.source), *one)).collect();
         for row in &mut self.rows {
             row.passage = known.get(&(row.number, row.direction.source)).copied();
         }
-        self.beside = Some(beside);
+        self.second_tap = Some(second_tap);
     }
 }
 
-/// What a second tap adds to a direction.
+/// Counters of a second tap per direction.
 const PASSAGE_COUNTS: &[Column<Passage, u64>] = &[
     ("packets_seen_before", |passage| passage.seen_before),
     ("packets_seen_after", |passage| passage.seen_after),
@@ -36,36 +36,36 @@ const PASSAGE_COUNTS: &[Column<Passage, u64>] = &[
     ("seen_apart", |passage| passage.not_covered),
 ];
 
-/// A second tap: columns beside the directions, and what is said of the captures as a whole.
+/// Columns for the table of directions, and values for both captures.
 pub(super) fn between<'py>(
     py: Python<'py>,
     rows: &[Row],
-    beside: &Beside,
+    second_tap: &SecondTap,
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     for (name, of) in PASSAGE_COUNTS {
         columns
             .set_item(name, column(py, rows, |row| row.passage.map_or(0, |p| signed(of(&p)))))?;
     }
-    for (place, name) in ["transit_min_s", "transit_mean_s", "transit_max_s"].iter().enumerate() {
+    for (index, name) in ["transit_min_s", "transit_mean_s", "transit_max_s"].iter().enumerate() {
         let of = |row: &Row| {
             let transit = row.passage.and_then(|passage| passage.transit_s);
-            transit.map_or(f64::NAN, |transit| transit[place])
+            transit.map_or(f64::NAN, |transit| transit[index])
         };
         columns.set_item(name, column(py, rows, of))?;
     }
     let forward = |row: &Row| row.passage.is_none_or(|passage| passage.forward);
     columns.set_item("forward", column(py, rows, forward))?;
-    let found = &beside.between;
+    let result = &second_tap.between;
     let dict = PyDict::new(py);
     dict.set_item("columns", columns)?;
-    dict.set_item("only_after", found.only_after)?;
-    dict.set_item("forgotten", found.forgotten)?;
-    dict.set_item("dropped", found.dropped)?;
-    dict.set_item("clock_least_s", found.clocks.min_s)?;
-    dict.set_item("clock_most_s", found.clocks.max_s)?;
-    dict.set_item("warnings", beside.summary.warnings())?;
-    dict.set_item("damaged", beside.summary.is_damaged())?;
-    dict.set_item("segments", beside.summary.segments)?;
+    dict.set_item("only_after", result.only_after)?;
+    dict.set_item("forgotten", result.forgotten)?;
+    dict.set_item("dropped", result.dropped)?;
+    dict.set_item("clock_least_s", result.clocks.min_s)?;
+    dict.set_item("clock_most_s", result.clocks.max_s)?;
+    dict.set_item("warnings", second_tap.summary.warnings())?;
+    dict.set_item("damaged", second_tap.summary.is_damaged())?;
+    dict.set_item("segments", second_tap.summary.segments)?;
     Ok(dict)
 }
