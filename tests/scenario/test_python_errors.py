@@ -60,13 +60,13 @@ def test_faults_of_a_scenario_are_values() -> None:
     changes = {"network.rtt": "50: ms", "network.bottleneck.rate": "fast"}
     with pytest.raises(tcpcast.ScenarioError) as caught:
         tcpcast.load("web-10mbit", changes=changes)
-    faults = caught.value.faults
-    assert {fault.key for fault in faults} == set(changes)
-    assert str(caught.value).splitlines() == [f"{key}: {message}" for key, message in faults]
+    errors = caught.value.errors
+    assert {error.key for error in errors} == set(changes)
+    assert str(caught.value).splitlines() == [f"{key}: {message}" for key, message in errors]
     renamed = caught.value.renamed({"network.rtt": "--rtt"})
-    assert {fault.key for fault in renamed.faults} == {"--rtt", "network.bottleneck.rate"}
+    assert {error.key for error in renamed.errors} == {"--rtt", "network.bottleneck.rate"}
     copied = pickle.loads(pickle.dumps(caught.value))  # errors of other processes
-    assert copied.faults == faults
+    assert copied.errors == errors
     with pytest.raises(tcpcast.ScenarioError) as caught:
         tcpcast.load("web-10mbit", changes={"network.rtt.ms": 5})
-    assert caught.value.faults[0].key == "network.rtt.ms"
+    assert caught.value.errors[0].key == "network.rtt.ms"

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 import tcpcast
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,5 +105,5 @@ def test_an_address_without_a_scheduler_says_so(
         raise OSError("Timed out trying to connect")
 
     monkeypatch.setattr(distributed, "Client", nobody)
-    with pytest.raises(EnvironmentFault, match="no Dask scheduler answers at tcp://127"):
+    with pytest.raises(MachineError, match="no Dask scheduler answers at tcp://127"):
         tcpcast.sweep(path, VARY, engines="pftk", dask="tcp://127.0.0.1:9")

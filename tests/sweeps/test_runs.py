@@ -18,7 +18,7 @@ import pytest
 import tcpcast
 from tcpcast import output
 from tcpcast.__main__ import may_need_workers
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sweeps import prepare, processes
 from tcpcast.sweeps.folder import Folder
 from tcpcast.sweeps.table import COMPRESSED
@@ -251,7 +251,7 @@ def test_a_full_disk_keeps_what_is_whole(
     give = output._give_name
     with monkeypatch.context() as patch:
         patch.setattr(output, "_give_name", full)
-        with pytest.raises(EnvironmentFault) as caught:
+        with pytest.raises(MachineError) as caught:
             tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
     assert "No space left on device; 2 of 6 parts are whole" in str(caught.value)
     assert not list(out.glob(".tcpcast-*"))
@@ -263,7 +263,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(
     path: Scenario, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFault, match="cannot write"):
+    with pytest.raises(MachineError, match="cannot write"):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "file" / "below")
 
 
@@ -271,7 +271,7 @@ def test_without_pyarrow_it_says_what_to_install(
     path: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(EnvironmentFault, match="pip install pyarrow") as caught:
+    with pytest.raises(MachineError, match="pip install pyarrow") as caught:
         tcpcast.sweep(path, VARY, engines="pftk")
     assert caught.value.exit_code == 3
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.emulation.outcome import LinkOutcome
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,17 +40,17 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         Not Linux, no namespaces, no program of that name, or the process was killed.
     """
     if sys.platform != "linux":
-        raise EnvironmentFault("a link is made of Linux network namespaces; this is no Linux")
+        raise MachineError("a link is made of Linux network namespaces; this is no Linux")
     with _left_to_programs():
         told, status = _ask(pickle.dumps(dict(link)))
     if "fault" in told:
-        raise EnvironmentFault(told["fault"])
+        raise MachineError(told["fault"])
     if "way" not in told:
-        raise EnvironmentFault(f"the link's process ended without an answer, status {status}")
+        raise MachineError(f"the link's process ended without an answer, status {status}")
     return LinkOutcome.from_lines(told)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.emulation.launch import started
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,11 +76,11 @@ def run_traffic(
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         Not Linux, no namespaces, or the kernel refuses something; the message says what.
     """
     if sys.platform != "linux":
-        raise EnvironmentFault("a link is made of Linux network namespaces; this is no Linux")
+        raise MachineError("a link is made of Linux network namespaces; this is no Linux")
     outcome = TrafficOutcome()
     try:
         with started(pickle.dumps(dict(traffic))) as (lines, _):
@@ -94,14 +94,14 @@ def run_traffic(
         outcome.cut = "interrupted"
         return outcome
     if outcome.ended is None:
-        raise EnvironmentFault("the link's process ended without an answer")
+        raise MachineError("the link's process ended without an answer")
     return outcome
 
 
 def _take(outcome: TrafficOutcome, word: str, value: str) -> None:
     match word:
         case "fault":
-            raise EnvironmentFault(value)
+            raise MachineError(value)
         case "snapshot":
             outcome.snapshots.append(json.loads(value))
         case "transfer":

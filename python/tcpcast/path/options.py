@@ -244,8 +244,8 @@ def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str,
 def _scenario(tables: Mapping[str, Any]) -> Scenario:
     try:
         return Scenario.from_dict(tables)
-    except ScenarioError as fault:
-        raise fault.renamed(OPTIONS) from None
+    except ScenarioError as error:
+        raise error.renamed(OPTIONS) from None
 
 
 def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
@@ -360,8 +360,8 @@ def _window(text: str | None) -> int | str | None:
 def _initial_window(text: str | None) -> int | None:
     try:
         return None if text is None else _whole("10", text, MOST_INITIAL_WINDOW)
-    except UnitError as fault:
-        raise UnitError(f"--iw: {fault}") from None
+    except UnitError as error:
+        raise UnitError(f"--iw: {error}") from None
 
 
 def _mss_bytes(text: str) -> int:
@@ -371,6 +371,6 @@ def _mss_bytes(text: str) -> int:
         if not 1 <= size <= MOST_MSS:
             shown = units.show(text)
             raise UnitError(f'{shown} is no payload of a packet; write from "1B" to "{MOST_MSS}B"')
-    except UnitError as fault:
-        raise UnitError(f"--mss: {fault}") from None
+    except UnitError as error:
+        raise UnitError(f"--mss: {error}") from None
     return size

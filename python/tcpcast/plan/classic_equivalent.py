@@ -111,8 +111,8 @@ def nearest_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], Engs
     modelled, nearby = nearest(scenario)
     try:
         return Model(modelled, engset_inputs(modelled), nearby, vary)
-    except NotApplicable as fault:
-        return Model(modelled, None, str(fault), vary)
+    except NotApplicable as error:
+        return Model(modelled, None, str(error), vary)
 
 
 def _simpler(scenario: Scenario) -> tuple[dict[str, Any], str]:

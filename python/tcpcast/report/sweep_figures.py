@@ -119,7 +119,7 @@ def check_sweep_figures(
     TcpcastError
         Neither one nor two keys vary in all combinations, or a file is already there that is no
         figure of tcpcast.
-    EnvironmentFault
+    MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
     if len(groups) > MOST_KEYS or any(len(group) > 1 for group in groups):
@@ -175,7 +175,7 @@ def plot_sweep(  # noqa: PLR0913 - what is drawn, and where to
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
     output.check_folder(folder)

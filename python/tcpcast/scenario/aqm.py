@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, counted
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 
 MOST_QUANTUM = 10**9
 MOST_FLOWS = 1 << 20
@@ -65,7 +65,7 @@ class FqCodel(Codel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 0 < self.quantum <= MOST_QUANTUM:
-            raise faults([fault('out of range; write "1514B"', "quantum")])
+            raise validation_error([error_at('out of range; write "1514B"', "quantum")])
         return self
 
 

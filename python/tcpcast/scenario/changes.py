@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import Fault, ScenarioError
+from tcpcast.errors import InputError, ScenarioError
 from tcpcast.scenario.table import suggestion
 from tcpcast.units import show
 
@@ -137,12 +137,12 @@ def _table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any
         if isinstance(table, list):
             key = _index(table, part, path[:depth], dotted)
         elif (listed := ".".join(path[: depth + 1])) in _LISTS and not table.get(part):
-            raise ScenarioError(Fault(dotted, f"{_LISTS[listed]}; write [[{listed}]] tables"))
+            raise ScenarioError(InputError(dotted, f"{_LISTS[listed]}; write [[{listed}]] tables"))
         below = table[key] if isinstance(table, list) else table.get(key, {})
         if not isinstance(below, dict | list):
             here = ".".join(path[: depth + 1])
             message = f"{here} is {show(below)} and not a table; set it whole"
-            raise ScenarioError(Fault(dotted, message))
+            raise ScenarioError(InputError(dotted, message))
         table[key] = copy.copy(below)
         table = table[key]
     return table
@@ -166,4 +166,4 @@ def _index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -
     listed = ", ".join(names) or f"0 to {len(entries) - 1}"
     here = ".".join(above)
     message = f"{here} has no entry {show(part)}{suggestion(part, names)}; write {listed}"
-    raise ScenarioError(Fault(dotted, message))
+    raise ScenarioError(InputError(dotted, message))

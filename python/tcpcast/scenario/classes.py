@@ -26,10 +26,10 @@ from tcpcast.scenario.table import (
     Reading,
     Table,
     as_table,
-    fault,
-    faults,
-    has_only_lacks,
+    error_at,
+    has_only_missing_keys,
     reading,
+    validation_error,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
@@ -188,7 +188,7 @@ def lay_classes(data: Mapping[str, Any], context: Reading) -> dict[str, Any]:
     entries = laid.get("class")
     if isinstance(entries, list) and len(entries) > MOST_CLASSES:
         message = f"has {len(entries)} entries; write at most {MOST_CLASSES}"
-        raise faults([fault(message, "class")])
+        raise validation_error([error_at(message, "class")])
     if isinstance(entries, list):
         laid["class"] = [_laid(entry, laid) if _is_table(entry) else entry for entry in entries]
         laid |= _substitutes(laid, context)
@@ -200,7 +200,7 @@ def _substitutes(laid: Mapping[str, Any], context: Reading) -> dict[str, Any]:
     found: dict[str, Any] = {}
     classes = [entry for entry in laid["class"] if _is_table(entry)]
     problem = _problem(TRAFFIC, laid.get("traffic", {}), context)
-    if problem is not None and has_only_lacks(problem):
+    if problem is not None and has_only_missing_keys(problem):
         own = [entry["traffic"] for entry in classes if "kind" in as_table(entry["traffic"])]
         valid = _first_valid(TRAFFIC, own, context)
         if valid is not None:
@@ -276,67 +276,69 @@ def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping)
 
 
-def class_faults(user_class: UserClass, network: Network) -> list[Any]:
+def class_errors(user_class: UserClass, network: Network) -> list[Any]:
     """Find what is wrong with one class, given that each of its tables is right by itself."""
-    found = _count_faults(user_class) + _span_faults(user_class)
+    found = _count_errors(user_class) + _span_errors(user_class)
     links = user_class.ingress, user_class.egress
     packet = packet_of(user_class, network)
     if packet > network.packet:
         most = units.format_bytes(network.packet)
         message = f'"{packet}B" is more than network.packet; write at most "{most}" here'
-        found.append(fault(message, "packet"))
+        found.append(error_at(message, "packet"))
     own_delays = any(link.delay is not None for link in links)
     if user_class.rtt is None and not own_delays and not network.is_timed:
-        found.append(fault(NO_RTT, "rtt"))
+        found.append(error_at(NO_RTT, "rtt"))
     if user_class.rtt is not None:
         problem = network.rtt_problem(user_class.rtt, *links, packet, delays_count=own_delays)
         if problem:
-            found.append(fault(problem, "rtt"))
+            found.append(error_at(problem, "rtt"))
     problem = None if found else network.return_problem(user_class.rtt, *links, packet)
     if problem:
-        found.append(fault(f"network.return_delay: {problem}", "rtt"))
+        found.append(error_at(f"network.return_delay: {problem}", "rtt"))
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
         if problem is None and link.buffer.unit == "bdp" and not network.is_timed:
             problem = f'"{link.buffer}" needs network.rtt; write that, or a buffer such as "150pkt"'
         if problem:
-            found.append(fault(problem, name, "buffer"))
+            found.append(error_at(problem, name, "buffer"))
         for own_key, text in network.own_link_problems(link):
-            found.append(fault(text, name, own_key))
+            found.append(error_at(text, name, own_key))
     return found
 
 
-def _span_faults(user_class: UserClass) -> list[Any]:
+def _span_errors(user_class: UserClass) -> list[Any]:
     """Find what is wrong with the times at which a class starts and stops."""
     typed = {"start": user_class.start, "stop": user_class.stop}
     given = [key for key, value in typed.items() if value is not None]
     traffic = user_class.traffic
     if given and not isinstance(traffic, Bulk):
         message = 'is for traffic.kind = "bulk"; leave it out'
-        return [fault(message, key) for key in given]
+        return [error_at(message, key) for key in given]
     if "start" in given and isinstance(traffic, Bulk) and traffic.start is not None:
-        return [fault("traffic.start says when its flows start; write one of the two", "start")]
+        return [error_at("traffic.start says when its flows start; write one of the two", "start")]
     if "stop" in given and user_class.stop is not None:
         start = user_class.start or 0.0
         if user_class.stop <= start:
             written = units.format_duration(start)
-            return [fault(f"is not after the start, {written}; write more", "stop")]
+            return [error_at(f"is not after the start, {written}; write more", "stop")]
     return []
 
 
-def _count_faults(user_class: UserClass) -> list[Any]:
+def _count_errors(user_class: UserClass) -> list[Any]:
     found = []
     traffic = user_class.traffic
     if isinstance(traffic, Captured):
         message = "a capture has no classes; write it at the top level, without classes"
-        return [fault(message, "traffic", "kind")]
+        return [error_at(message, "traffic", "kind")]
     key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
     for name in COUNT_KEYS.values():
         given = getattr(user_class, name) is not None
         if name != key and given:
-            found.append(fault(f"{name} do not go with {traffic.kind} traffic; write {key}", name))
+            found.append(
+                error_at(f"{name} do not go with {traffic.kind} traffic; write {key}", name)
+            )
         elif name == key and not given:
-            found.append(fault(f"missing; write {key} = 100", name))
+            found.append(error_at(f"missing; write {key} = 100", name))
     if isinstance(traffic, Transfers):
         if traffic.alone:
             message = (
@@ -344,9 +346,9 @@ def _count_faults(user_class: UserClass) -> list[Any]:
                 'distribution = "poisson", rate = "20/s" }, kind = "on-off" for files in sequence, '
                 "or a scenario for each class"
             )
-            found.append(fault(message, "traffic", "arrivals"))
+            found.append(error_at(message, "traffic", "arrivals"))
     elif traffic.declared is not None:
-        found.append(fault("given here and in the class's traffic; write it once", key))
+        found.append(error_at("given here and in the class's traffic; write it once", key))
     return found
 
 

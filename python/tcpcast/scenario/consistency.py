@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tcpcast import units
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.classes import COUNT_KEYS, class_faults
-from tcpcast.scenario.cross_checks import cross_faults
+from tcpcast.scenario.classes import COUNT_KEYS, class_errors
+from tcpcast.scenario.cross_checks import cross_errors
 from tcpcast.scenario.return_path import RETURN
-from tcpcast.scenario.table import fault, nested
+from tcpcast.scenario.table import error_at, nested
 from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Transfers
 
 if TYPE_CHECKING:
@@ -23,96 +23,96 @@ if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario
 
 
-def faults_of_classes(scenario: Scenario) -> list[InitErrorDetails]:
+def errors_of_classes(scenario: Scenario) -> list[InitErrorDetails]:
     """Find what is wrong with each class, and names that two of them have."""
     found = []
     seen: set[str] = set()
     for place, entry in enumerate(scenario.classes):
-        below = class_faults(entry, scenario.network)
+        below = class_errors(entry, scenario.network)
         if entry.name in seen:
-            below.append(fault(f'"{entry.name}" is another class; write a new name', "name"))
+            below.append(error_at(f'"{entry.name}" is another class; write a new name', "name"))
         seen.add(entry.name)
         found += [nested(f, "class", place) for f in below]
     return found
 
 
-def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
+def errors_together(scenario: Scenario) -> list[InitErrorDetails]:
     """Find what is wrong between tables that are each right by themselves."""
     found = []
     traffic = scenario.traffic
     if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
         key = COUNT_KEYS[traffic.kind]
-        found.append(fault(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
+        found.append(error_at(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
         return found
     groups = scenario.populations
     if scenario.senders > MOST_SOURCES:
         message = f"{scenario.senders} in all classes; write at most {MOST_SOURCES} together"
-        found.append(fault(message, "class"))
+        found.append(error_at(message, "class"))
     if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
         message = 'bulk flows never complete; write duration = "300s" instead'
-        found.append(fault(message, "run", "transfers"))
+        found.append(error_at(message, "run", "transfers"))
     for place, group in enumerate(groups):
         above: tuple[str | int, ...] = ("class", place) if scenario.classes else ()
-        found += [fault(text, *above, *where) for where, text in _population_faults(group)]
-    found += [*cross_faults(scenario), *_faults_of_spans(scenario)]
+        found += [error_at(text, *above, *where) for where, text in _population_errors(group)]
+    found += [*cross_errors(scenario), *_spans_errors(scenario)]
     if _nothing_limits(scenario):
         message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
         network = scenario.network
         limiting = ("hop", network.measured_at) if network.hops else ("bottleneck",)
-        found.append(fault(message, "network", *limiting, "rate"))
+        found.append(error_at(message, "network", *limiting, "rate"))
     for place, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
             most = scenario.senders - 1
             message = f"there is no flow {flow}; write from 0 to {most}"
             if most < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
-            found.append(fault(message, "probes", "flows", place))
-    found += _faults_of_report(scenario)
-    found += _faults_of_stacks(groups)
-    found += _faults_of_managed_queues(scenario)
-    found += _faults_of_return(scenario)
-    found += _faults_of_headers(scenario)
+            found.append(error_at(message, "probes", "flows", place))
+    found += _report_errors(scenario)
+    found += _stacks_errors(groups)
+    found += _managed_queues_errors(scenario)
+    found += _return_errors(scenario)
+    found += _headers_errors(scenario)
     instant = next((group.tcp for group in groups if group.tcp.has_loss_feedback), None)
     if scenario.probes.pcap and instant is not None:
         message = (
             f"{instant.stack} acknowledges every single packet and retransmits nothing, so a "
             'capture would show no TCP; leave it out, or write stack = "rfc-newreno"'
         )
-        found.append(fault(message, "probes", "pcap"))
+        found.append(error_at(message, "probes", "pcap"))
     return found
 
 
-def _faults_of_spans(scenario: Scenario) -> Iterator[InitErrorDetails]:
+def _spans_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find classes that start when the run is over."""
     end = scenario.run.duration_s or math.inf
     for place, group in enumerate(scenario.classes):
         if group.start is not None and group.start >= end:
             longer = units.format_duration(math.ceil(group.start) + 60)
             message = f'is when the run is over; write less, or run.duration = "{longer}"'
-            yield fault(message, "class", place, "start")
+            yield error_at(message, "class", place, "start")
 
 
-def _faults_of_report(scenario: Scenario) -> Iterator[InitErrorDetails]:
+def _report_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find reports of what flows have delivered that no run could make."""
     times = scenario.run.report_at
     if times is None:
         return
     if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
         message = 'is of flows that never end; leave it out, or write traffic.kind = "bulk"'
-        yield fault(message, "run", "report_at")
+        yield error_at(message, "run", "report_at")
     elif scenario.has_loss_feedback:
         message = (
             "is of bytes in order, and max-plus-reno does not put packets in order; leave it out, "
             'or write tcp.stack = "rfc-newreno"'
         )
-        yield fault(message, "run", "report_at")
+        yield error_at(message, "run", "report_at")
     elif times[-1] >= (scenario.run.duration_s or math.inf):
         last, longer = (units.format_duration(s) for s in (times[-1], math.ceil(times[-1]) + 1))
         message = f'{last} is not over when the run ends; write duration = "{longer}"'
-        yield fault(message, "run", "report_at", len(times) - 1)
+        yield error_at(message, "run", "report_at", len(times) - 1)
 
 
-def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
+def _stacks_errors(groups: list[Population]) -> list[InitErrorDetails]:
     """Find classes that one run cannot have beside the first: other kinds of sender."""
     first, found = groups[0].tcp, []
     # Beside today's TCP each source has an end of its own kind.
@@ -132,11 +132,11 @@ def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
                     f'"{own}" does not go with class {groups[0].name}, which has "{other}"; '
                     "write one for all classes, or a scenario for each"
                 )
-                found.append(fault(message, "class", place, "tcp", *key))
+                found.append(error_at(message, "class", place, "tcp", *key))
     return found
 
 
-def _faults_of_managed_queues(scenario: Scenario) -> list[InitErrorDetails]:
+def _managed_queues_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find queues that control senders by drops, where senders make up for each at once."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network, found = scenario.network, []
@@ -149,11 +149,11 @@ def _faults_of_managed_queues(scenario: Scenario) -> list[InitErrorDetails]:
                 f"{link.queue.kind} controls senders by its drops, and {instant} sends another "
                 'packet at once; write "droptail" or "fq" here, or tcp.stack = "rfc-newreno"'
             )
-            found.append(fault(message, "network", *at, "queue"))
+            found.append(error_at(message, "network", *at, "queue"))
     return found
 
 
-def _faults_of_return(scenario: Scenario) -> Iterator[InitErrorDetails]:
+def _return_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find acks that are late or lost, where senders have no timer that would make up for one."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network = scenario.network
@@ -164,10 +164,10 @@ def _faults_of_return(scenario: Scenario) -> Iterator[InitErrorDetails]:
                 f"{instant} counts on every ack and sends nothing again for want of one; leave "
                 'it out, or write tcp.stack = "rfc-newreno"'
             )
-            yield fault(message, "network", key)
+            yield error_at(message, "network", key)
 
 
-def _faults_of_headers(scenario: Scenario) -> list[InitErrorDetails]:
+def _headers_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find packets that the headers fill, with the timestamps of today's TCP."""
     found: dict[tuple[str | int, ...], InitErrorDetails] = {}
     for place, group in sorted(
@@ -178,11 +178,11 @@ def _faults_of_headers(scenario: Scenario) -> list[InitErrorDetails]:
             is_own = scenario.classes and scenario.classes[place].packet is not None
             at = ("class", place, "packet") if is_own else ("network", "packet")
             text = f"{packet} B have no room for {headers} B of headers; write more"
-            found[at] = fault(text, *at)
+            found[at] = error_at(text, *at)
     return list(found.values())
 
 
-def _population_faults(group: Population) -> list[tuple[tuple[str, ...], str]]:
+def _population_errors(group: Population) -> list[tuple[tuple[str, ...], str]]:
     start = group.traffic.start if isinstance(group.traffic, Bulk) else None
     if isinstance(start, list) and len(start) != group.count:
         text = f"{len(start)} times for {group.count} flows; write one for each"

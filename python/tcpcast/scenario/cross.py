@@ -21,7 +21,15 @@ from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.names import Name
 from tcpcast.scenario.quantities import Duration, PositiveDuration, counted
 from tcpcast.scenario.recording import MOST_ROWS, read_recording
-from tcpcast.scenario.table import Table, choice, fault, faults, no_choice, no_entries, reading
+from tcpcast.scenario.table import (
+    Table,
+    choice,
+    error_at,
+    missing_kind,
+    no_entries,
+    reading,
+    validation_error,
+)
 
 MODELS = ("poisson", "fgn", "pareto", "trace")
 MOST_CROSS_SOURCES = 100_000
@@ -150,7 +158,7 @@ class Cross(Table):
     def _check_bin(self) -> Self:
         if not 1e-6 <= self.bin_s <= 3600:
             message = f'{units.format_duration(self.bin_s)} is outside 1us to 1h; write "10ms"'
-            raise faults([fault(message, "bin")])
+            raise validation_error([error_at(message, "bin")])
         return self
 
 
@@ -245,7 +253,7 @@ class ParetoCross(_OfMean):
     def _check(self) -> Self:
         if self.alpha <= 1:
             message = f"{self.alpha:g} gives times without a mean; write an alpha above 1"
-            raise faults([fault(message, "alpha")])
+            raise validation_error([error_at(message, "alpha")])
         return self
 
 
@@ -310,31 +318,33 @@ class TraceCross(Cross):
         data = dict(data)
         if "file" in data:
             if "times" in data or "bytes" in data:
-                raise faults([fault("both file and times are given; write one", "file")])
+                raise validation_error(
+                    [error_at("both file and times are given; write one", "file")]
+                )
             try:
                 data["times"], data["bytes"] = read_recording(data["file"], reading(info).folder)
             except UnitError as error:
-                raise faults([fault(str(error), "file", value=data["file"])]) from None
+                raise validation_error([error_at(str(error), "file", value=data["file"])]) from None
         elif "times" not in data:
-            raise faults([fault(f"missing; {_NEEDS}", "file")])
+            raise validation_error([error_at(f"missing; {_NEEDS}", "file")])
         return data
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(self.sizes) != len(self.times):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
-            raise faults([fault(f"{counts}; write one for each", "bytes")])
+            raise validation_error([error_at(f"{counts}; write one for each", "bytes")])
         if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
-            raise faults([fault("go back; write them in order", "times")])
+            raise validation_error([error_at("go back; write them in order", "times")])
         if not sum(self.sizes) > 0:
-            raise faults([fault("all are 0; write at least one above 0", "bytes")])
+            raise validation_error([error_at("all are 0; write at least one above 0", "bytes")])
         if self.period is None and not self.times[-1] > self.times[0]:
             message = 'missing, and one time does not define it; write period = "60s"'
-            raise faults([fault(message, "period")])
+            raise validation_error([error_at(message, "period")])
         if self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
             message = f"ends before the last time, {last}; write a longer one, or leave it out"
-            raise faults([fault(message, "period")])
+            raise validation_error([error_at(message, "period")])
         return self
 
     @property
@@ -359,11 +369,13 @@ def _known_model(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "model" not in value:
-        raise faults([no_choice(value, "model", '"fgn", "poisson", "pareto" or "trace"')])
+        raise validation_error(
+            [missing_kind(value, "model", '"fgn", "poisson", "pareto" or "trace"')]
+        )
     try:
         return {**value, "model": choice("model of cross traffic", MODELS)(value["model"])}
     except ValueError as error:
-        raise faults([fault(str(error), "model")]) from None
+        raise validation_error([error_at(str(error), "model")]) from None
 
 
 CrossTraffic = Annotated[

@@ -10,7 +10,7 @@ from tcpcast import units
 from tcpcast.scenario.cross import MOST_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.return_path import RETURN, ReturnLink
-from tcpcast.scenario.table import fault, suggestion
+from tcpcast.scenario.table import error_at, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,23 +74,23 @@ def place_of(network: Network, stream: Cross) -> Place | None:
     return next((place for place in known if place.name == stream.hop), None)
 
 
-def cross_faults(scenario: Scenario) -> list[InitErrorDetails]:
+def cross_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find what is wrong with streams that are each right by themselves."""
     if not scenario.cross:
         return []
     found = []
     names: set[str] = set()
     for at, stream in enumerate(scenario.cross):
-        for key, message in _faults(scenario, stream):
-            found.append(fault(message, "cross", at, *([key] if key else [])))
+        for key, message in _errors(scenario, stream):
+            found.append(error_at(message, "cross", at, *([key] if key else [])))
         if stream.name in names:
             message = f'"{stream.name}" is another stream; write a new name'
-            found.append(fault(message, "cross", at, "name"))
+            found.append(error_at(message, "cross", at, "name"))
         names |= {stream.name} if stream.name else set()
-    return found or [*_faults_of_own(scenario), *_faults_of_room(scenario)]
+    return found or [*_own_errors(scenario), *_room_errors(scenario)]
 
 
-def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
+def _errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
     if scenario.isolated_transfers is not None:
         yield (
             "",
@@ -109,7 +109,7 @@ def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
     if place.shared and stream.bin_typed and not stream.is_noise:
         yield "bin", "belongs to a hop with shared = false; leave it out"
     if not math.isinf(place.link.rate):
-        yield from _faults_of_work(stream, place, scenario.network.packet_bytes)
+        yield from _work_errors(stream, place, scenario.network.packet_bytes)
 
 
 def _key_of(network: Network, place: Place) -> str:
@@ -118,7 +118,7 @@ def _key_of(network: Network, place: Place) -> str:
     return f"network.hop.{place.name}" if network.hops else "network.bottleneck"
 
 
-def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tuple[str, str]]:
+def _work_errors(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tuple[str, str]]:
     """Find what would keep a run busy without end."""
     bps = _offered_bps(stream, place.link.rate, packet_bytes)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
@@ -135,14 +135,14 @@ def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[
             least = units.format_duration(float(f"{2 * stream.bin_s * bins / MOST_BINS_EMPTY:.2g}"))
             yield "bin", f"so short that {units.digits(bins, 3)} make one packet; write {least}"
     elif isinstance(stream, ParetoCross):
-        yield from _faults_of_periods(stream, pps)
+        yield from _periods_errors(stream, pps)
     elif isinstance(stream, TraceCross):
         entries = len(stream.times) * packet_bytes / math.fsum(stream.sizes)
         if entries > MOST_DRAWN:
             yield "bytes", f"{units.digits(entries, 3)} of them make one packet; write more bytes"
 
 
-def _faults_of_periods(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]]:
+def _periods_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]]:
     """Find times on and off that are too short for packets of ``pps`` packets a second."""
     # Most times are near the least ones, which are so much below the mean.
     least_share = (stream.alpha - 1) / stream.alpha
@@ -157,7 +157,7 @@ def _faults_of_periods(stream: ParetoCross, pps: float) -> Iterator[tuple[str, s
         yield "on", "so short that most times on round to 0 ns; write a longer time"
 
 
-def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:
+def _own_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find what is wrong at hops that each source has to itself."""
     found = []
     for place in places(scenario.network):
@@ -171,11 +171,11 @@ def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:
                     f'another stream at "{place.name}" has bins of {units.format_duration(first)}; '
                     "write the same"
                 )
-                found.append(fault(message, "cross", at, "bin"))
+                found.append(error_at(message, "cross", at, "bin"))
     return found
 
 
-def _faults_of_room(scenario: Scenario) -> Iterator[InitErrorDetails]:
+def _room_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find queues that would only grow: no figure of them means anything, and memory ends."""
     for place in places(scenario.network):
         streams, room = _at(scenario, place), _room(scenario.network, place)
@@ -188,7 +188,7 @@ def _faults_of_room(scenario: Scenario) -> Iterator[InitErrorDetails]:
                 f'unlimited buffer, so the queue only grows; write {key}.buffer = "100pkt", or '
                 "less"
             )
-            yield fault(message, "cross", streams[0])
+            yield error_at(message, "cross", streams[0])
 
 
 def _room(network: Network, place: Place) -> float:

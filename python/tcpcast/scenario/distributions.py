@@ -15,7 +15,7 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import Ratio, Size
 from tcpcast.scenario.sizes import SizeInBytes
-from tcpcast.scenario.table import Table, fault, faults, lack
+from tcpcast.scenario.table import Table, error_at, missing_at, validation_error
 from tcpcast.scenario.toml import write_value
 
 Quantity = TypeVar("Quantity", bound=float)
@@ -151,27 +151,27 @@ class Distribution(Table, Generic[Quantity]):
 
     def _check_mean(self, mean: float, minimum: float = 0.0) -> None:
         if mean <= 0:
-            raise _fault("must be above 0; write a larger mean", "mean")
+            raise _error("must be above 0; write a larger mean", "mean")
         if minimum >= mean:
-            raise _fault(
+            raise _error(
                 f"{self._written(minimum)} is not below the mean, {self._written(mean)}; "
                 "write a smaller minimum or a larger mean",
                 "minimum",
             )
 
 
-def _fault(message: str, key: str) -> Exception:
-    return faults([fault(message, key)])
+def _error(message: str, key: str) -> Exception:
+    return validation_error([error_at(message, key)])
 
 
 def _check_tail(tail: float) -> None:
     if not 0 < tail < 1:
-        raise _fault('must be above 0% and below 100%; write "10%"', "tail")
+        raise _error('must be above 0% and below 100%; write "10%"', "tail")
 
 
 def _check_alpha(alpha: float) -> None:
     if alpha <= 1:
-        raise _fault(
+        raise _error(
             f"{alpha:g} gives a distribution without a mean; write an alpha above 1", "alpha"
         )
 
@@ -231,7 +231,7 @@ class ExponentialPareto(Distribution[Quantity]):
         self._check_mean(self.mean, self.minimum)
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
-            raise _fault(
+            raise _error(
                 f"{self._written(self.mean)} leaves no room for the exponential body; "
                 f"write a mean above {self._written(least)}",
                 "mean",
@@ -300,7 +300,7 @@ class TwoExponentials(Distribution[Quantity]):
         self._check_mean(self.mean, self.minimum)
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
-            raise _fault(
+            raise _error(
                 f"{self.c:g} puts the whole mean into the body, which leaves the tail a mean "
                 f"below k (theta2 = {self.theta2:.4g}); write a c above {least:.4g}",
                 "c",
@@ -357,7 +357,7 @@ class Lognormal(Distribution[Quantity]):
     def _check(self) -> Self:
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
-            raise _fault('must be above 0; write a larger sd, or distribution = "constant"', "sd")
+            raise _error('must be above 0; write a larger sd, or distribution = "constant"', "sd")
         return self
 
     @property
@@ -405,11 +405,11 @@ class Pareto(Distribution[Quantity]):
         if (self.mean is None) == (self.minimum is None):
             either = "write either mean or minimum, with alpha"
             if self.mean is None:
-                raise faults([lack(f"missing; {either}", "mean")])
-            raise _fault(f"both mean and minimum are given; {either}", "mean")
+                raise validation_error([missing_at(f"missing; {either}", "mean")])
+            raise _error(f"both mean and minimum are given; {either}", "mean")
         if self.least <= 0:
             key = "minimum" if self.mean is None else "mean"
-            raise _fault(f"must be above 0; write a larger {key}", key)
+            raise _error(f"must be above 0; write a larger {key}", key)
         return self
 
     @property
@@ -474,7 +474,7 @@ class Uniform(Distribution[Quantity]):
     def _check(self) -> Self:
         if self.low >= self.high:
             message = f"{self._written(self.high)} is not above low, {self._written(self.low)}"
-            raise _fault(f"{message}; write a larger high", "high")
+            raise _error(f"{message}; write a larger high", "high")
         return self
 
     def mean_value(self) -> float:

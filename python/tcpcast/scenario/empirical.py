@@ -12,7 +12,7 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.distributions import Distribution, Quantity
-from tcpcast.scenario.table import fault, faults, lack, no_entries, reading
+from tcpcast.scenario.table import error_at, missing_at, no_entries, reading, validation_error
 
 MOST_VALUES = 100_000
 _WEIGHT_NAMES = ("weight", "probability")
@@ -53,15 +53,17 @@ class Empirical(Distribution[Quantity]):
         data = dict(data)
         if "file" in data:
             if "values" in data or "weights" in data:
-                raise faults([fault("both file and values are given; write one", "file")])
+                raise validation_error(
+                    [error_at("both file and values are given; write one", "file")]
+                )
             try:
                 values, data["weights"] = read_empirical(data["file"], reading(info).folder)
             except UnitError as error:
-                raise faults([fault(str(error), "file", value=data["file"])]) from None
+                raise validation_error([error_at(str(error), "file", value=data["file"])]) from None
             write = units.format_packets if cls.is_of_sizes() else units.format_duration
             data["values"] = [write(v) for v in values]
         elif "values" not in data:
-            raise faults([lack(f"missing; {_NEEDS}", "file")])
+            raise validation_error([missing_at(f"missing; {_NEEDS}", "file")])
         elif "weights" not in data and isinstance(data["values"], list):
             data["weights"] = [1.0] * len(data["values"])
         return data
@@ -70,11 +72,15 @@ class Empirical(Distribution[Quantity]):
     def _check(self) -> Self:
         if len(self.weights) != len(self.values):
             counts = f"{len(self.weights)} weights for {len(self.values)} values"
-            raise faults([fault(f"{counts}; write a weight for each value", "weights")])
+            raise validation_error(
+                [error_at(f"{counts}; write a weight for each value", "weights")]
+            )
         if not sum(self.weights) > 0:
-            raise faults([fault("all are 0; write at least one above 0", "weights")])
+            raise validation_error([error_at("all are 0; write at least one above 0", "weights")])
         if not self.mean_value() > 0:
-            raise faults([fault("the mean is 0; write at least one value above 0", "values")])
+            raise validation_error(
+                [error_at("the mean is 0; write at least one value above 0", "values")]
+            )
         return self
 
     def mean_value(self) -> float:

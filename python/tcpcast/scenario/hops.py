@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.names import Name
-from tcpcast.scenario.table import fault
+from tcpcast.scenario.table import error_at
 
 
 class Hop(Link):
@@ -44,25 +44,25 @@ def measured_hop(hops: Sequence[Hop]) -> int:
     return told[0] if told else min(shared, default=(math.inf, 0))[1]
 
 
-def hop_faults(hops: Sequence[Hop]) -> list[Any]:
+def hop_errors(hops: Sequence[Hop]) -> list[Any]:
     """Find what is wrong between hops that are each right by themselves."""
     if not hops:
         return []
     found = []
     if not any(hop.shared for hop in hops):
         message = "the sources share no hop; leave shared = false out of one, or write [[class]]"
-        found.append(fault(message, "hop"))
+        found.append(error_at(message, "hop"))
     names = Counter(hop.name for hop in hops)
     told = [at for at, hop in enumerate(hops) if hop.measured]
     for at, hop in enumerate(hops):
         if names[hop.name] > 1:
             message = f'"{hop.name}" is another hop as well; write a new name'
-            found.append(fault(message, "hop", at, "name"))
+            found.append(error_at(message, "hop", at, "name"))
         if hop.measured and told[0] != at:
             message = "another hop is measured; write it once"
-            found.append(fault(message, "hop", at, "measured"))
+            found.append(error_at(message, "hop", at, "measured"))
         if not hop.shared:
-            found += [fault(text, "hop", at, key) for key, text in _faults_of_own(hop)]
+            found += [error_at(text, "hop", at, key) for key, text in _own_errors(hop)]
     first = next((at for at, hop in enumerate(hops) if hop.shared), None)
     for at, hop in enumerate(hops):
         if isinstance(hop.loss_rule, RestOfRound) and not (at == first == measured_hop(hops)):
@@ -70,11 +70,11 @@ def hop_faults(hops: Sequence[Hop]) -> list[Any]:
                 "correlated loss within a round needs the measured hop, with no shared one "
                 'before it; write "1%" here'
             )
-            found.append(fault(message, "hop", at, "loss"))
+            found.append(error_at(message, "hop", at, "loss"))
     return found
 
 
-def _faults_of_own(hop: Hop) -> list[tuple[str, str]]:
+def _own_errors(hop: Hop) -> list[tuple[str, str]]:
     found = []
     if hop.queue != "droptail":
         message = (

@@ -20,7 +20,7 @@ from tcpcast.scenario.loss import Bernoulli, Loss, LossPlace, LossRule, RestOfRo
 from tcpcast.scenario.quantities import Duration
 from tcpcast.scenario.queue import Queue, queue_words
 from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, mean_bps
-from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.table import Table, error_at, validation_error
 
 MOST_BUFFER_PKTS = 10**9
 LONGEST_BUFFER_S = 3600.0
@@ -237,7 +237,7 @@ class Link(Table):
         ):
             if self.polices and typed:
                 message = "a policer has no queue; leave it out, or policer = true"
-                raise faults([fault(message, key)])
+                raise validation_error([error_at(message, key)])
         if self.loss_at == "behind":
             self._check_loss_behind()
         return self
@@ -245,10 +245,10 @@ class Link(Table):
     def _check_loss_behind(self) -> None:
         if "loss_rule" not in self.model_fields_set:
             message = 'nothing is lost at random; write loss = "1%", or leave loss_at out'
-            raise faults([fault(message, "loss_at")])
+            raise validation_error([error_at(message, "loss_at")])
         if isinstance(self.loss_rule, RestOfRound):
             message = 'correlated loss within a round is before the queue; write "before"'
-            raise faults([fault(message, "loss_at")])
+            raise validation_error([error_at(message, "loss_at")])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_serializer, model_validator
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 
 LossPlace = Literal["before", "behind"]
 """Where on its link a packet is lost at random: before the queue or behind the transmitter."""
@@ -25,7 +25,7 @@ class Bernoulli(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.rate >= 1:
-            raise faults([fault('loses every packet; write less than "100%"', "rate")])
+            raise validation_error([error_at('loses every packet; write less than "100%"', "rate")])
         return self
 
     @model_serializer
@@ -55,9 +55,11 @@ class GilbertElliott(Table):
         for key in ("to_bad", "to_good"):
             if getattr(self, key) == 0:
                 message = 'must be above 0, or a state is never left; write "1%"'
-                raise faults([fault(message, key)])
+                raise validation_error([error_at(message, key)])
         if self.mean_ratio() >= 1:
-            raise faults([fault('loses every packet; write less than "100%"', "loss_bad")])
+            raise validation_error(
+                [error_at('loses every packet; write less than "100%"', "loss_bad")]
+            )
         return self
 
     def mean_ratio(self) -> float:
@@ -82,7 +84,7 @@ class RestOfRound(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.rate >= 1:
-            raise faults([fault('loses every packet; write less than "100%"', "rate")])
+            raise validation_error([error_at('loses every packet; write less than "100%"', "rate")])
         return self
 
     def mean_ratio(self) -> float:
@@ -106,12 +108,14 @@ def _read_loss(value: object) -> object:
             raise UnitError(f'{units.show(value)} loses every packet; write "1%", say')
         return {"model": "bernoulli", "rate": ratio}
     if "model" not in value:
-        raise faults([fault('missing; write model = "gilbert-elliott", or loss = "1%"', "model")])
+        raise validation_error(
+            [error_at('missing; write model = "gilbert-elliott", or loss = "1%"', "model")]
+        )
     check = choice("loss model", _MODELS)
     try:
         return {**value, "model": check(value["model"])}
     except ValueError as error:
-        raise faults([fault(str(error), "model")]) from None
+        raise validation_error([error_at(str(error), "model")]) from None
 
 
 def ratio_too(schema: dict[str, Any]) -> None:

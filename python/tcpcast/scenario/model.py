@@ -31,8 +31,8 @@ from tcpcast.scenario.classes import (
     sole_population,
 )
 from tcpcast.scenario.consistency import (
-    faults_of_classes,
-    faults_together,
+    errors_of_classes,
+    errors_together,
     idle_red_warnings,
     phase_warnings,
     population_warnings,
@@ -51,10 +51,10 @@ from tcpcast.scenario.table import (
     EntryNames,
     Reading,
     Table,
-    fault,
-    faults,
-    faults_of,
+    error_at,
+    input_errors,
     reading,
+    validation_error,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
@@ -159,7 +159,7 @@ class Scenario(Table):
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             of_classes = "traffic" not in source and kind_of_traffic(source) is not None
-            found = faults_of(error, _entry_names(source), of_classes=of_classes)
+            found = input_errors(error, _entry_names(source), of_classes=of_classes)
             raise ScenarioError(*found) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
@@ -190,7 +190,7 @@ class Scenario(Table):
         state = {"__dict__": values, "__pydantic_fields_set__": self.model_fields_set}
         private = {"_given": _Given(source, own.folder, context)}
         found.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
-        return None if faults_together(found) else found
+        return None if errors_together(found) else found
 
     @model_validator(mode="before")
     @classmethod
@@ -203,14 +203,14 @@ class Scenario(Table):
         told = [name for name in ASKED if name in data]
         if told:
             message = f"a capture has its own values; leave out {', '.join(told)}"
-            raise faults([fault(message, "traffic", "kind")])
+            raise validation_error([error_at(message, "traffic", "kind")])
         return {**data, **_OF_A_CAPTURE}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = faults_of_classes(self) or faults_together(self)
+        found = errors_of_classes(self) or errors_together(self)
         if found:
-            raise faults(found)
+            raise validation_error(found)
         return self
 
     # Asked for with every figure of every class, and the work of all classes each time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.scenario.table import fault
+from tcpcast.scenario.table import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,22 +123,22 @@ def shown_keys(tables: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in tables.items() if key not in own}
 
 
-def todays_faults(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+def todays_errors(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     """Find keys that say what today's TCP does otherwise; ``values`` as the preset has them."""
     preset = TODAYS_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
         rule = "slow start ends at a loss, or where its own rules say so"
         message = f"{stack} has a rule of its own: {rule}; {OF_CLASSIC}"
-        yield fault(message, "initial_ssthresh")
+        yield error_at(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
         message = f"the delays of {stack} follow the arrivals, from 40 ms on; {OF_CLASSIC}"
-        yield fault(message, "ack_timeout")
+        yield error_at(message, "ack_timeout")
     if values["idle_restart"] not in ("rto", "never"):
         message = f'{stack} halves its window for each timeout of silence; write "rto" or "never"'
-        yield fault(message, "idle_restart")
+        yield error_at(message, "idle_restart")
     if stack == "bbr3" and values["ecn"]:
         message = (
             "bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7) specifies no "
             'response to marks; leave it out, or write stack = "linux-cubic" or "dctcp"'
         )
-        yield fault(message, "ecn")
+        yield error_at(message, "ecn")

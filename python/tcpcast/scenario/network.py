@@ -9,7 +9,7 @@ from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.hops import Hop, hop_faults, measured_hop
+from tcpcast.scenario.hops import Hop, hop_errors, measured_hop
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, ratio_too
@@ -17,7 +17,7 @@ from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveD
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN, ReturnLink
-from tcpcast.scenario.table import Table, fault, faults, reading
+from tcpcast.scenario.table import Table, error_at, reading, validation_error
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
@@ -223,48 +223,48 @@ class Network(Table):
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
         of_classes = reading(info).class_keys
-        found = self._faults_of_timing(of_classes)
+        found = self._timing_errors(of_classes)
         for at, link in self._placed_links():
             own = {f"{at[0]}.rate", f"{at[0]}.buffer"}
             problem = None if own & of_classes else self.buffer_problem(link)
             if problem:
-                found.append(fault(problem, *at, "buffer"))
+                found.append(error_at(problem, *at, "buffer"))
             if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
                 message = f'is less than one packet; write at least "{self.packet}B"'
-                found.append(fault(message, *at, "rate", "burst"))
+                found.append(error_at(message, *at, "rate", "burst"))
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
-                found.append(fault(problem, name, key))
-        found += self._faults_of_hops() + self._faults_of_return()
+                found.append(error_at(problem, name, key))
+        found += self._hops_errors() + self._return_errors()
         for at, link in [] if found else self._shared_links():
-            found += [*self._faults_of_red(link, *at), *self._faults_of_fair_queue(link, *at)]
+            found += [*self._red_errors(link, *at), *self._fair_queue_errors(link, *at)]
             if isinstance(link.queue, ManagedQueue) and math.isinf(link.rate):
                 message = f'{link.queue.kind} acts where packets queue; write rate = "10mbit"'
-                found.append(fault(message, *at, "queue"))
+                found.append(error_at(message, *at, "queue"))
         if found:
-            raise faults(found)
+            raise validation_error(found)
         return self
 
-    def _faults_of_timing(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
+    def _timing_errors(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
         """Find what is wrong with the times; classes that set these keys are checked themselves."""
         found = []
         if not self.is_timed:
             key = self._key_of_rtt()
             if key is not None:
                 message = f'missing, and {key} depends on it; write rtt = "50ms"'
-                found.append(fault(message, "rtt"))
+                found.append(error_at(message, "rtt"))
             elif not of_classes & _TIMES:
-                found.append(fault(NO_RTT, "rtt"))
+                found.append(error_at(NO_RTT, "rtt"))
         elif self.rtt is not None and not of_classes & (_TIMES | _RATES):
             links = self.ingress, self.egress
             problem = self.rtt_problem(self.rtt, *links, self.packet, delays_count=self.has_delays)
             if problem:
-                found.append(fault(problem, "rtt"))
+                found.append(error_at(problem, "rtt"))
         problem = (
             None if found else self.return_problem(self.rtt, self.ingress, self.egress, self.packet)
         )
         if problem:
-            found.append(fault(problem, "return_delay"))
+            found.append(error_at(problem, "return_delay"))
         return found
 
     def _key_of_rtt(self) -> str | None:
@@ -278,25 +278,25 @@ class Network(Table):
             return f"{RETURN}.buffer"
         return None if self.return_delay is None else "return_delay"
 
-    def _faults_of_hops(self) -> list[InitErrorDetails]:
-        found = hop_faults(self.hops)
+    def _hops_errors(self) -> list[InitErrorDetails]:
+        found = hop_errors(self.hops)
         if self.hops and "bottleneck_link" in self.model_fields_set:
             message = "there are [[network.hop]] tables; write one of them in its place"
-            found.append(fault(message, "bottleneck"))
+            found.append(error_at(message, "bottleneck"))
         return found
 
-    def _faults_of_return(self) -> list[InitErrorDetails]:
+    def _return_errors(self) -> list[InitErrorDetails]:
         found, link = [], self.return_link
         if link is not None and link.buffer.unit == "bytes" and link.buffer.amount < self.ack:
             message = f'"{link.buffer}" is less than one ack; write at least "{self.ack}B"'
-            found.append(fault(message, RETURN, "buffer"))
+            found.append(error_at(message, RETURN, "buffer"))
         if isinstance(self.ack_loss_rule, RestOfRound):
             message = 'correlated loss within a round is of data packets; write "1%" here'
-            found.append(fault(message, "ack_loss"))
+            found.append(error_at(message, "ack_loss"))
         if any(hop.name == RETURN for hop in self.hops) and self.has_return:
             message = '"return" is the return link; write a new name'
             at = [hop.name for hop in self.hops].index(RETURN)
-            found.append(fault(message, "hop", at, "name"))
+            found.append(error_at(message, "hop", at, "name"))
         return found
 
     def _placed_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
@@ -331,34 +331,34 @@ class Network(Table):
         rate = link.rate / (8 * self.packet)
         return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
 
-    def _faults_of_red(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
+    def _red_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
         """Find what is wrong with a link's RED, given that the network is right."""
         at = (*above, "queue")
         if isinstance(link.queue, Red) and math.isinf(link.rate):
             message = 'RED drops early where packets queue; write rate = "10mbit"'
-            return [fault(message, *at)]
+            return [error_at(message, *at)]
         red = self.red_parameters(link)
         if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
             return []
         low = units.format_packets(red.min_threshold_pkts)
         high = units.format_packets(red.max_threshold_pkts)
         message = f"{high} is not above min_threshold, {low}; write more, or leave it out"
-        return [fault(message, *at, "max_threshold")]
+        return [error_at(message, *at, "max_threshold")]
 
-    def _faults_of_fair_queue(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
+    def _fair_queue_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
         queue = link.queue
         if not isinstance(queue, FairQueue):
             return []
         at = (*above, "queue")
         if math.isinf(link.rate):
             message = 'flows take turns where packets queue; write rate = "10mbit"'
-            return [fault(message, *at)]
+            return [error_at(message, *at)]
         if queue.quantum is not None and queue.quantum < self.packet:
             message = (
                 f'"{queue.quantum}B" is less than one packet, so turns would pass without a '
                 f'packet; write at least "{self.packet}B"'
             )
-            return [fault(message, *at, "quantum")]
+            return [error_at(message, *at, "quantum")]
         return []
 
     def own_link_problems(self, link: Link) -> list[tuple[str, str]]:

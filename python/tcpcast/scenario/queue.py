@@ -24,7 +24,7 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.aqm import AQM_TABLES, Codel, FqCodel, HeadDrop, ManagedQueue, Pie
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 
 AUTOMATIC = "automatic"
 _NAMES = ("droptail", "red", "fq", *AQM_TABLES)
@@ -149,7 +149,7 @@ class Red(Table):
     def _check(self) -> Self:
         if self.max_probability == 0:
             message = 'must be above 0, or nothing is dropped early; write "10%"'
-            raise faults([fault(message, "max_probability")])
+            raise validation_error([error_at(message, "max_probability")])
         return self
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
@@ -255,24 +255,24 @@ class FairQueue(Table):
         found = []
         if self.quantum is not None and self.scheduler != "drr":
             message = 'belongs to scheduler = "drr"; write that, or leave it out'
-            found.append(fault(message, "quantum"))
+            found.append(error_at(message, "quantum"))
         if self.quantum is not None and self.quantum > _MOST_QUANTUM:
             message = f'out of range; write at most "{units.format_bytes(_MOST_QUANTUM)}"'
-            found.append(fault(message, "quantum"))
+            found.append(error_at(message, "quantum"))
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
                 "is for a shared buffer: with per-flow buffers the arriving packet is dropped; "
                 'write buffers = "shared", or leave it out'
             )
-            found.append(fault(message, "drop"))
+            found.append(error_at(message, "drop"))
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
                 "selects one of several longest queues, and this drop policy uses none; write "
                 'drop = "longest" or "longest-head" as well, or leave it out'
             )
-            found.append(fault(message, "ties"))
+            found.append(error_at(message, "ties"))
         if found:
-            raise faults(found)
+            raise validation_error(found)
         return self
 
 

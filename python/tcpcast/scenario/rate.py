@@ -25,7 +25,7 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.quantities import Bytes, Rate
-from tcpcast.scenario.table import Table, fault, faults, not_a_word, reading
+from tcpcast.scenario.table import Table, error_at, reading, unknown_word, validation_error
 
 OPPORTUNITY_BYTES = 1500
 """What one line of a trace lets pass, IP header included."""
@@ -70,9 +70,9 @@ class TokenBucket(_Varying):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 1 <= self.bucket < math.inf:
-            raise faults([fault('a bucket needs a rate; write "10mbit"', "bucket")])
+            raise validation_error([error_at('a bucket needs a rate; write "10mbit"', "bucket")])
         if not 1 <= self.burst <= _MOST_BURST:
-            raise faults([fault('out of range; write "15KB"', "burst")])
+            raise validation_error([error_at('out of range; write "15KB"', "burst")])
         return self
 
     @property
@@ -220,11 +220,13 @@ class OpportunityRate(_Varying):
         if not isinstance(data, Mapping) or "trace" not in data:
             return data
         if "opportunities" in data:
-            raise faults([fault("both trace and opportunities are given; write one", "trace")])
+            raise validation_error(
+                [error_at("both trace and opportunities are given; write one", "trace")]
+            )
         try:
             found = read_opportunities(data["trace"], reading(info).folder)
         except UnitError as error:
-            raise faults([fault(str(error), "trace", value=data["trace"])]) from None
+            raise validation_error([error_at(str(error), "trace", value=data["trace"])]) from None
         return {**data, "opportunities": found}
 
     @property
@@ -252,11 +254,13 @@ def _read_rate(value: object) -> object:
     if not isinstance(value, Mapping) or {"bucket", "trace", "opportunities"} & set(value):
         return value
     if {"burst", "policer"} & set(value):
-        raise faults([fault('missing; write bucket = "10mbit"', "bucket")])
+        raise validation_error([error_at('missing; write bucket = "10mbit"', "bucket")])
     if not value:
-        raise faults([fault('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")])
+        raise validation_error(
+            [error_at('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")]
+        )
     key = next(iter(value))
-    raise faults([fault(not_a_word("kind of rate", key, _KEYS), str(key))])
+    raise validation_error([error_at(unknown_word("kind of rate", key, _KEYS), str(key))])
 
 
 LinkRate = Annotated[

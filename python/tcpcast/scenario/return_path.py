@@ -9,7 +9,7 @@ from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.link import UNLIMITED, BufferSize
 from tcpcast.scenario.quantities import Rate
 from tcpcast.scenario.queue import FairQueue, Queue, Red, queue_words
-from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.table import Table, error_at, validation_error
 
 RETURN = "return"
 """What the return link is called where cross traffic names its hop."""
@@ -45,11 +45,11 @@ class ReturnLink(Table):
         found = []
         if math.isinf(self.rate):
             message = 'acks wait where there is a rate; write rate = "1mbit", or leave return out'
-            found.append(fault(message, "rate"))
+            found.append(error_at(message, "rate"))
         if isinstance(self.queue, Red | FairQueue):
             *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))
             kinds = f"{', '.join(first)} or {last}"
-            found.append(fault(f"{self.queue.kind} is not for acks; write {kinds}", "queue"))
+            found.append(error_at(f"{self.queue.kind} is not for acks; write {kinds}", "queue"))
         if found:
-            raise faults(found)
+            raise validation_error(found)
         return self

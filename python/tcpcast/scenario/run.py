@@ -29,7 +29,7 @@ from tcpcast.scenario.quantities import (
     TimeLimit,
     counted,
 )
-from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word, reading
+from tcpcast.scenario.table import Table, choice, error_at, reading, unknown_word, validation_error
 
 PRECISION_METRICS = tuple(name for name, row in METRICS.items() if row.has_precision)
 """Metrics with an interval, so that a precision can be asked of them."""
@@ -64,12 +64,12 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
     if not value:
         raise ValueError('names no metric; write "1%", or { loss_ratio = "5%" }')
     found = [
-        fault(not_a_word("metric", name, PRECISION_METRICS), str(name))
+        error_at(unknown_word("metric", name, PRECISION_METRICS), str(name))
         for name in value
         if name not in PRECISION_METRICS
     ]
     if found:
-        raise faults(found)
+        raise validation_error(found)
     return dict(value)
 
 
@@ -202,30 +202,30 @@ class Run(Table):
             return self._check_of_transfers()
         if self.transfers is None and self.duration is None:
             message = 'missing; write duration = "300s", or transfers = 200000'
-            raise faults([fault(message, "duration")])
+            raise validation_error([error_at(message, "duration")])
         if self.transfers is not None and self.duration is not None:
             message = "transfers and duration are both given; write one of them"
-            raise faults([fault(message, "duration")])
+            raise validation_error([error_at(message, "duration")])
         if self.duration is not None and (self.warmup_s or 0) >= self.duration:
             message = (
                 f"{units.format_duration(self.warmup_s or 0)} leaves nothing of the duration, "
                 f"{units.format_duration(self.duration)}; write a shorter warmup"
             )
-            raise faults([fault(message, "warmup")])
+            raise validation_error([error_at(message, "warmup")])
         return self
 
     def _check_of_transfers(self) -> Self:
         ends = "transfers that run each alone end by themselves"
         found = [
-            fault(f"{ends}; leave it out (traffic.count says how many), or write arrivals", name)
+            error_at(f"{ends}; leave it out (traffic.count says how many), or write arrivals", name)
             for name in ("transfers", "duration")
             if getattr(self, name) is not None
         ]
         if self.warmup_s != 0:
             message = "transfers that run each alone have nothing to warm up; leave it out"
-            found.append(fault(message, "warmup"))
+            found.append(error_at(message, "warmup"))
         if found:
-            raise faults(found)
+            raise validation_error(found)
         return self
 
 
@@ -295,9 +295,9 @@ class Probes(Table):
         twice = next((share for share in shares if shares.count(share) > 1), None)
         if twice is not None:
             message = f"{units.format_ratio(twice)} is listed twice; write each share once"
-            raise faults([fault(message, "goodput_shares")])
+            raise validation_error([error_at(message, "goodput_shares")])
         if self.goodput_least > MOST_LEAST:
             written = units.format_packets(self.goodput_least)
             message = f'no file has more than {written}; write "10pkt"'
-            raise faults([fault(message, "goodput_least")])
+            raise validation_error([error_at(message, "goodput_least")])
         return self

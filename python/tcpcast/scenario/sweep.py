@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from tcpcast.scenario.changes import leaves
 from tcpcast.scenario.quantities import counted
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 from tcpcast.units import show
 
 MOST_REPLICATIONS = 100_000
@@ -98,14 +98,14 @@ class Sweep(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         found = [
-            fault(f"{show(value)} is no range or list; write {_example(key)}", key)
+            error_at(f"{show(value)} is no range or list; write {_example(key)}", key)
             for key, value in self.vary.items()
             if not isinstance(value, str | list)
         ]
         if not self.vary:
-            found = [fault(f"nothing varies; write {_EXAMPLE}, say")]
+            found = [error_at(f"nothing varies; write {_EXAMPLE}, say")]
         if found:
-            raise faults(found)
+            raise validation_error(found)
         return self
 
 

@@ -1,7 +1,7 @@
 """What every table of a scenario has in common: unknown keys refused, faults said in plain words.
 
 A fault is one line: the dotted key, what is wrong, what to write instead. Each table words the
-faults of its own keys, since it alone knows which keys it has; ``faults_of`` puts the dotted
+faults of its own keys, since it alone knows which keys it has; ``input_errors`` puts the dotted
 path before them.
 """
 
@@ -23,13 +23,13 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from tcpcast.errors import Fault
+from tcpcast.errors import InputError
 from tcpcast.scenario import names
 from tcpcast.scenario.toml import write_value
 from tcpcast.units import show
 
-_FAULT = "scenario_fault"
-_LACK = "scenario_lack"
+_ERROR = "scenario_error"
+_MISSING = "scenario_missing_key"
 _MOST_LINES = 20
 _LONGEST = 200
 
@@ -77,13 +77,13 @@ class Table(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _word_faults(
+    def _reword_errors(
         cls: type[TableT], data: Any, handler: ModelWrapValidatorHandler[TableT]
     ) -> TableT:
         try:
             return handler(data)
         except ValidationError as error:
-            raise faults([_plain_words(cls, e) for e in error.errors()]) from None
+            raise validation_error([_plain_words(cls, e) for e in error.errors()]) from None
 
     @classmethod
     def key_names(cls) -> dict[str, Any]:
@@ -107,8 +107,8 @@ def no_entries() -> list[Any]:
     return []
 
 
-def fault(
-    message: str, *location: str | int, value: object = None, kind: str = _FAULT
+def error_at(
+    message: str, *location: str | int, value: object = None, kind: str = _ERROR
 ) -> InitErrorDetails:
     """Describe one fault at a place below the present table."""
     # A template without a context is taken as it is, so braces in the message are safe.
@@ -116,21 +116,21 @@ def fault(
     return InitErrorDetails(type=PydanticCustomError(*texts), loc=location, input=value)
 
 
-def lack(message: str, *location: str | int) -> InitErrorDetails:
+def missing_at(message: str, *location: str | int) -> InitErrorDetails:
     """Describe a key that is missing at a place below the present table."""
-    return fault(message, *location, kind=_LACK)
+    return error_at(message, *location, kind=_MISSING)
 
 
-def no_choice(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
+def missing_kind(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
     """Describe the missing key that selects the kind of a table; ``law`` is its former name."""
     if "law" in value:
-        return fault(f"unknown key; write {key} = {show(value['law'])}", "law")
-    return lack(f"missing; write {key} = {example}", key)
+        return error_at(f"unknown key; write {key} = {show(value['law'])}", "law")
+    return missing_at(f"missing; write {key} = {example}", key)
 
 
-def has_only_lacks(error: ValidationError) -> bool:
+def has_only_missing_keys(error: ValidationError) -> bool:
     """Return True if nothing is wrong except that keys are missing."""
-    return all(detail["type"] == _LACK for detail in error.errors())
+    return all(detail["type"] == _MISSING for detail in error.errors())
 
 
 def nested(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
@@ -138,7 +138,7 @@ def nested(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
     return {**detail, "loc": (*above, *detail["loc"])}
 
 
-def faults(details: Iterable[InitErrorDetails]) -> ValidationError:
+def validation_error(details: Iterable[InitErrorDetails]) -> ValidationError:
     """Gather faults into the exception that pydantic carries upwards."""
     return ValidationError.from_exception_data("scenario", list(details))
 
@@ -167,9 +167,9 @@ EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
 """The names of the entries of lists of tables, by the list's place; None where one has none."""
 
 
-def faults_of(
+def input_errors(
     error: ValidationError, names: EntryNames | None = None, *, of_classes: bool = False
-) -> list[Fault]:
+) -> list[InputError]:
     """Return the faults of a scenario.
 
     Parameters
@@ -183,7 +183,7 @@ def faults_of(
 
     Returns
     -------
-    list of Fault
+    list of InputError
         What is wrong with each dotted key, and what to write. A fault that a class inherited from
         the top level is told once. The last one has no key where there are too many.
     """
@@ -194,12 +194,12 @@ def faults_of(
     if of_classes:
         found = {key: None for key in found if key[0][:1] != ("traffic",)}
     listed = [
-        Fault(_dotted(location, names or {}), message)
+        InputError(_dotted(location, names or {}), message)
         for location, message in found
         if (_inherited_from(location), message) not in found
     ]
     if len(listed) > _MOST_LINES:
-        listed[_MOST_LINES:] = [Fault("", f"and {len(listed) - _MOST_LINES} more")]
+        listed[_MOST_LINES:] = [InputError("", f"and {len(listed) - _MOST_LINES} more")]
     return listed
 
 
@@ -220,12 +220,12 @@ def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:
             word = value.get("kind", value)
         if isinstance(word, str) and word in words:
             return word
-        raise ValueError(not_a_word(what, word, words))
+        raise ValueError(unknown_word(what, word, words))
 
     return check
 
 
-def not_a_word(what: str, word: object, known: Sequence[str]) -> str:
+def unknown_word(what: str, word: object, known: Sequence[str]) -> str:
     """Say that a word is not one of those known, and which it might be."""
     return f"{show(word)} is not a {what}{suggestion(word, known)}; write {_listed(known)}"
 
@@ -274,26 +274,26 @@ def _keys_below(annotation: Any) -> set[str]:
 
 def _plain_words(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     location, kind, value = error["loc"], error["type"], error["input"]
-    if kind in (_FAULT, _LACK):
-        return fault(error["msg"], *location, value=value, kind=kind)
+    if kind in (_ERROR, _MISSING):
+        return error_at(error["msg"], *location, value=value, kind=kind)
     if kind == "extra_forbidden":
-        return fault(unknown_key(table, location[-1]), *location)
+        return error_at(unknown_key(table, location[-1]), *location)
     example = _example(table, str(location[0])) if location else _table_example(table)
     if kind == "missing":
-        return lack(f"missing; write {location[-1]} = {example}", *location)
+        return missing_at(f"missing; write {location[-1]} = {example}", *location)
     if kind == "value_error":
-        return fault(str(error["ctx"]["error"]), *location, value=value)
+        return error_at(str(error["ctx"]["error"]), *location, value=value)
     if kind in ("too_short", "too_long"):
         size = error["ctx"]["actual_length"]
         bound = f"at least {error['ctx'].get('min_length')}"
         if kind == "too_long":
             bound = f"at most {error['ctx']['max_length']}"
-        return fault(f"has {size} entries; write {bound}", *location)
+        return error_at(f"has {size} entries; write {bound}", *location)
     written = f"; write {example}" if example else ""
     message = f"{show(value)} is not {_wanted(error)}{written}"
     if kind == "list_type" and isinstance(value, Mapping) and _has_entries(table, location):
         message = "is one table; write its name in double brackets for each entry, as in [[class]]"
-    return fault(message, *location, value=value)
+    return error_at(message, *location, value=value)
 
 
 def _has_entries(table: type[Table], location: Sequence[int | str]) -> bool:

@@ -28,7 +28,7 @@ from tcpcast.scenario.modern_tcp import (
     control_of,
     is_modern,
     shown_keys,
-    todays_faults,
+    todays_errors,
 )
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
@@ -42,12 +42,12 @@ from tcpcast.scenario.quantities import (
     read_window,
     write_window,
 )
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 from tcpcast.scenario.tcp_rules import (
     MAX_PLUS,
     MOST_DUPLICATES,
     TcpRules,
-    rule_faults,
+    rule_errors,
     rules_of,
     shown_rules,
 )
@@ -322,25 +322,27 @@ class Tcp(Table):
                 largest = units.format_duration(self.max_rto)
                 given = units.format_duration(getattr(self, key))
                 message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
-                found.append(fault(message, key))
-        found += [*self._faults_of_rules(), *self._faults_of_max_plus()]
+                found.append(error_at(message, key))
+        found += [*self._rules_errors(), *self._max_plus_errors()]
         if self.is_modern:
-            found += todays_faults(self.stack, self._typed())
+            found += todays_errors(self.stack, self._typed())
         else:
-            found += self._faults_of_classic()
+            found += self._classic_errors()
         if found:
-            raise faults(found)
+            raise validation_error(found)
         return self
 
-    def _faults_of_classic(self) -> Iterator[InitErrorDetails]:
+    def _classic_errors(self) -> Iterator[InitErrorDetails]:
         instead = 'write stack = "linux-reno", or leave it out'
         absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
-        yield from (fault(f"{self.stack} has none; {instead}", key) for key in absent)
+        yield from (error_at(f"{self.stack} has none; {instead}", key) for key in absent)
         if self.handshake not in (None, "none"):
-            yield fault(f"{self.stack} begins with the first data packet; {instead}", "handshake")
+            yield error_at(
+                f"{self.stack} begins with the first data packet; {instead}", "handshake"
+            )
 
-    def _faults_of_rules(self) -> Iterator[InitErrorDetails]:
-        yield from rule_faults(self.stack, self.rules, is_modern=self.is_modern)
+    def _rules_errors(self) -> Iterator[InitErrorDetails]:
+        yield from rule_errors(self.stack, self.rules, is_modern=self.is_modern)
         if self.is_modern:
             return
         if self.last_packets_threshold > self.duplicate_threshold:
@@ -349,19 +351,19 @@ class Tcp(Table):
                 f"{self.duplicate_threshold}, of which the last packets are to need fewer; "
                 f'write at most {self.duplicate_threshold}, or "duplicate-threshold"'
             )
-            yield fault(message, "rules", "last_packets_threshold")
+            yield error_at(message, "rules", "last_packets_threshold")
         of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
         if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
             message = "needs tcp.limited_transmit = true; write that as well, or leave it out"
-            yield fault(message, "rules", "limited_transmit_on")
+            yield error_at(message, "rules", "limited_transmit_on")
 
-    def _faults_of_max_plus(self) -> list[InitErrorDetails]:
+    def _max_plus_errors(self) -> list[InitErrorDetails]:
         if self.stack != MAX_PLUS:
             return []
         message = (
             f"{MAX_PLUS} has instantaneous loss feedback and an ack for each packet; leave it out"
         )
-        return [fault(message, key) for key in _NOT_MAX_PLUS if getattr(self, key) != _RFC[key]]
+        return [error_at(message, key) for key in _NOT_MAX_PLUS if getattr(self, key) != _RFC[key]]
 
     def _typed(self) -> dict[str, Any]:
         """Return the values as people type them, by the keys that they type."""

@@ -8,7 +8,7 @@ from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.scenario.modern_tcp import OF_CLASSIC
-from tcpcast.scenario.table import Table, choice, fault
+from tcpcast.scenario.table import Table, choice, error_at
 
 MAX_PLUS = "max-plus-reno"
 
@@ -170,16 +170,16 @@ def shown_rules(stack: str, rules: dict[str, Any], of_preset: dict[str, Any]) ->
     return {key: value for key, value in rules.items() if key in known}
 
 
-def rule_faults(stack: str, rules: TcpRules, *, is_modern: bool) -> Iterator[InitErrorDetails]:
+def rule_errors(stack: str, rules: TcpRules, *, is_modern: bool) -> Iterator[InitErrorDetails]:
     """Find rules that a stack does not have."""
     if stack != MAX_PLUS and rules.max_plus is not None:
         message = f'goes with stack = "{MAX_PLUS}"; write that, or leave it out'
-        yield fault(message, "rules", "max_plus")
+        yield error_at(message, "rules", "max_plus")
     for key in rules.departures():
         if is_modern:
             instead = _TODAYS_INSTEAD[key]
             message = f"{stack} has a rule of its own: {instead}; {OF_CLASSIC}"
-            yield fault(message, "rules", key)
+            yield error_at(message, "rules", key)
         elif stack == MAX_PLUS:
             message = f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave it out"
-            yield fault(message, "rules", key)
+            yield error_at(message, "rules", key)

@@ -39,12 +39,12 @@ from tcpcast.scenario.sizes import FileInBytes, is_in_bytes, write_size
 from tcpcast.scenario.table import (
     Table,
     choice,
-    fault,
-    faults,
-    lack,
-    no_choice,
-    not_a_word,
+    error_at,
+    missing_at,
+    missing_kind,
     reading,
+    unknown_word,
+    validation_error,
 )
 from tcpcast.scenario.toml import write_value
 
@@ -83,10 +83,16 @@ def _distribution_named(
             raise ValueError(f"{units.show(value)} is not a distribution; write {written}")
         distribution = value.get("distribution")
         if distribution is None:
-            raise faults([no_choice(value, "distribution", units.show(example["distribution"]))])
+            raise validation_error(
+                [missing_kind(value, "distribution", units.show(example["distribution"]))]
+            )
         if distribution not in DISTRIBUTIONS:
-            raise faults(
-                [fault(not_a_word("distribution", distribution, DISTRIBUTIONS), "distribution")]
+            raise validation_error(
+                [
+                    error_at(
+                        unknown_word("distribution", distribution, DISTRIBUTIONS), "distribution"
+                    )
+                ]
             )
         return value
 
@@ -201,16 +207,18 @@ class OnOff(Table):
         found = []
         if self.off.mean_value() <= 0:
             message = 'the mean OFF time is 0; write mean = "1s", or kind = "bulk"'
-            found.append(fault(message, "off"))
+            found.append(error_at(message, "off"))
         if self.size.mean_value() < 1:
             mean = units.format_packets(self.size.mean_value())
-            found.append(fault(f"the mean size, {mean}, is below one packet; write more", "size"))
+            found.append(
+                error_at(f"the mean size, {mean}, is below one packet; write more", "size")
+            )
         for name, distribution in (("off", self.off), ("size", self.size)):
             if self.correlation and distribution.is_constant():
                 message = f"nothing goes with {name}, which is constant; leave it out"
-                found.append(fault(message, "correlation"))
+                found.append(error_at(message, "correlation"))
         if found:
-            raise faults(found)
+            raise validation_error(found)
         return self
 
 
@@ -395,22 +403,24 @@ class Transfers(Table):
             message = (
                 'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
             )
-            found.append(lack(message, "size"))
+            found.append(missing_at(message, "size"))
         if sizes is not None and len(set(sizes)) < len(sizes):
             twice = next(size for size in sizes if sizes.count(size) > 1)
             written = units.format_packets(twice)
-            found.append(fault(f"{written} is listed twice; write each size once", "size"))
+            found.append(error_at(f"{written} is listed twice; write each size once", "size"))
         if not self.alone and self.count is not None:
             message = "counts transfers that run each alone; with arrivals write run.transfers"
-            found.append(fault(message, "count"))
+            found.append(error_at(message, "count"))
         if self.total > MOST_TRANSFERS:
             message = f"{self.total} transfers in all; write at most {MOST_TRANSFERS} together"
-            found.append(fault(message, "count"))
+            found.append(error_at(message, "count"))
         if self.mean_size_pkts < 1:
             mean = units.format_packets(self.mean_size_pkts)
-            found.append(fault(f"the mean size, {mean}, is below one packet; write more", "size"))
+            found.append(
+                error_at(f"the mean size, {mean}, is below one packet; write more", "size")
+            )
         if found:
-            raise faults(found)
+            raise validation_error(found)
         return self
 
 
@@ -496,11 +506,11 @@ def _kind_named(value: object) -> object:
         return value
     if "kind" not in value:
         message = 'missing; write kind = "on-off", "bulk", "transfers" or "capture"'
-        raise faults([lack(message, "kind")])
+        raise validation_error([missing_at(message, "kind")])
     try:
         return {**value, "kind": choice("kind of traffic", KINDS)(value["kind"])}
     except ValueError as error:
-        raise faults([fault(str(error), "kind")]) from None
+        raise validation_error([error_at(str(error), "kind")]) from None
 
 
 Traffic = Annotated[

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import forkserver
 from tcpcast.engines import REGISTRY, any_simulates, check_names
 from tcpcast.engines.registry import Formula
-from tcpcast.errors import DomainError, EnvironmentFault, Fault, ScenarioError, TcpcastError
+from tcpcast.errors import DomainError, InputError, MachineError, ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
 from tcpcast.sweeps.earlier import Earlier
@@ -136,7 +136,7 @@ def sweep(  # noqa: PLR0913 - how to run, by name
         A name that no engine has.
     TcpcastError
         The folder holds another sweep.
-    EnvironmentFault
+    MachineError
         pyarrow is not installed, the folder cannot be written, or a worker ended.
 
     Examples
@@ -222,11 +222,11 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
             raise ScenarioError(f"sweep.{axis.key}: a sweep does not vary itself; leave it out")
         for value in every(axis, TRIED):
             # Where other keys take part in a fault, they change what it says.
-            always: dict[Fault, None] | None = None
+            always: dict[InputError, None] | None = None
             for beside in ends:
-                faults = _own_faults(base, axis.key, {**beside, axis.key: value})
+                errors = _errors_of_key(base, axis.key, {**beside, axis.key: value})
                 always = dict.fromkeys(
-                    faults if always is None else (each for each in always if each in faults)
+                    errors if always is None else (each for each in always if each in errors)
                 )
                 if not always:
                     break
@@ -234,12 +234,12 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
                 raise ScenarioError(*(f._replace(key=f"sweep.{f.key}") for f in always))
 
 
-def _own_faults(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[Fault]:
+def _errors_of_key(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[InputError]:
     """Return the faults of a key when all these are changed."""
     try:
         base.with_changes(changes)
     except ScenarioError as error:
-        return [fault for fault in error.faults if _is_about(fault.key, key)]
+        return [error for error in error.errors if _is_about(error.key, key)]
     return []
 
 
@@ -296,8 +296,8 @@ def _run(
             progress(done / plan.batches)
     except KeyboardInterrupt:
         interrupted = True
-    except EnvironmentFault as fault:
-        raise EnvironmentFault(f"{fault}{_kept(folder, done, plan.batches)}") from fault
+    except MachineError as error:
+        raise MachineError(f"{error}{_kept(folder, done, plan.batches)}") from error
     if folder is not None and done == plan.batches:
         folder.finish()
     parts: list[bytes | Path] = [found[number] for number in sorted(found)]

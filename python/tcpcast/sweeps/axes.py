@@ -174,8 +174,8 @@ def read_range(key: str, text: str) -> Range:
     quantity = Quantity(f"sweep.{key}", kind.read, kind.write, "10ms..200ms", whole=whole)
     try:
         ends(quantity, ends_text, linear=spacing == "lin")
-    except UnitError as fault:
-        raise ScenarioError(_with_lin(str(fault))) from None
+    except UnitError as error:
+        raise ScenarioError(_with_lin(str(error))) from None
     return Range(key, ends_text, quantity, spacing == "lin", points, name == "number")
 
 
@@ -197,8 +197,8 @@ def _check_ends(typed: Sequence[str], place: str) -> None:
         for end in wrong:
             try:
                 kind.read(end)
-            except ValueError as fault:
-                raise ScenarioError(f"{place}: {fault}") from None
+            except ValueError as error:
+                raise ScenarioError(f"{place}: {error}") from None
 
 
 def _with_lin(message: str) -> str:

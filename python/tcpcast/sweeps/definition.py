@@ -91,7 +91,7 @@ def read_sweep(path: Path) -> Swept:
     ------
     TcpcastError
         There is none, or it cannot be read.
-    EnvironmentFault
+    MachineError
         pyarrow is not installed.
     """
     definition = read_definition(path)
@@ -103,9 +103,9 @@ def read_sweep(path: Path) -> Swept:
         found = swept(definition, results)
         cells = math.prod(len(group[0].values) for group in found.groups)
         batches = math.ceil(cells * found.replications / definition["batch"])
-    except (KeyError, TypeError, AttributeError, IndexError, ScenarioError) as fault:
+    except (KeyError, TypeError, AttributeError, IndexError, ScenarioError) as error:
         raise TcpcastError(
-            f"{path}: its _sweep.json cannot be read ({fault}); write the folder of "
+            f"{path}: its _sweep.json cannot be read ({error}); write the folder of "
             "`tcpcast sweep --out` of this version"
         ) from None
     results.batches, results.interrupted = batches, len(parts) < batches

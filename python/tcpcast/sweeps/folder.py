@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tcpcast import output, units
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.output import PARQUET
 from tcpcast.scenario.changes import leaves
 from tcpcast.sweeps.earlier import moved_notes, moves, put_aside
@@ -73,7 +73,7 @@ class Folder:
         ------
         TcpcastError
             It holds another sweep, files that are none, or a sweep that is running now.
-        EnvironmentFault
+        MachineError
             It cannot be written.
         """
         output.check_folder(self.path)
@@ -176,7 +176,7 @@ class Folder:
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             It cannot be written, for want of room, say.
         """
         with output.aside(self.part(number), kind=PARQUET) as temporary:
@@ -197,8 +197,8 @@ class Folder:
                 torn = end > 0 and file.read(1) != b"\n"
                 before = "\n" if torn else ""
                 file.write(f"{before}{line}\n".encode())
-        except OSError as fault:
-            raise EnvironmentFault(f"cannot write {path}: {fault.strerror or fault}") from fault
+        except OSError as error:
+            raise MachineError(f"cannot write {path}: {error.strerror or error}") from error
 
     def parts(self) -> list[Path]:
         """Return the parts that are there, in order."""

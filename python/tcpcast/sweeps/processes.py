@@ -13,7 +13,7 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING
 
 from tcpcast import forkserver
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sweeps.table import modules
 from tcpcast.sweeps.worker import Asked, Part, Variant, answer_batch
 
@@ -50,7 +50,7 @@ def answered_by(
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         A worker ended, or could not do its work.
     """
     waiting = iter(batches)
@@ -80,14 +80,14 @@ def _submitted(executor: Executor, asked: Asked, variants: tuple[Variant, ...]) 
     try:
         return executor.submit(_task(executor), asked, variants)
     except BrokenProcessPool:
-        raise EnvironmentFault(_ENDED) from None
-    except (RuntimeError, MemoryError, OSError, EOFError) as fault:
-        raise EnvironmentFault(_cannot_start(fault)) from fault
+        raise MachineError(_ENDED) from None
+    except (RuntimeError, MemoryError, OSError, EOFError) as error:
+        raise MachineError(_cannot_start(error)) from error
 
 
-def _cannot_start(fault: Exception) -> str:
+def _cannot_start(error: Exception) -> str:
     return (
-        f"cannot start worker processes: {str(fault) or type(fault).__name__}; raise the limits of "
+        f"cannot start worker processes: {str(error) or type(error).__name__}; raise the limits of "
         "memory and processes (ulimit -v, ulimit -u), or use fewer processes"
     )
 
@@ -98,9 +98,9 @@ def _result(future: Future[Part]) -> Part:
     except TcpcastError:
         raise
     except BrokenProcessPool:
-        raise EnvironmentFault(_ENDED) from None
-    except Exception as fault:
-        raise EnvironmentFault(f"a worker failed: {type(fault).__name__}: {fault}") from fault
+        raise MachineError(_ENDED) from None
+    except Exception as error:
+        raise MachineError(f"a worker failed: {type(error).__name__}: {error}") from error
 
 
 @contextmanager
@@ -112,8 +112,8 @@ def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
         try:
             stop = context.Event()
             executor = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(stop,))
-        except (RuntimeError, MemoryError, OSError) as fault:
-            raise EnvironmentFault(_cannot_start(fault)) from fault
+        except (RuntimeError, MemoryError, OSError) as error:
+            raise MachineError(_cannot_start(error)) from error
         try:
             yield executor
         except BaseException:
@@ -139,17 +139,17 @@ def dask_workers(address: str) -> Iterator[Executor]:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         Dask is not installed, or no scheduler answers at the address.
     """
     (distributed,) = modules("distributed", what="sweeps on Dask")
     try:
         client = distributed.Client(address, timeout="10s", set_as_default=False)
-    except (OSError, ValueError, TypeError) as fault:
-        raise EnvironmentFault(
-            f"no Dask scheduler answers at {address} ({fault}); write its address, such as "
+    except (OSError, ValueError, TypeError) as error:
+        raise MachineError(
+            f"no Dask scheduler answers at {address} ({error}); write its address, such as "
             "tcp://host:8786, and start it with `dask scheduler`"
-        ) from fault
+        ) from error
     with client:
         executor = client.get_executor(pure=False)
         try:

@@ -49,7 +49,7 @@ def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = N
         No sweep is there, or the query cannot be answered; the message is DuckDB's.
     QueryStopped
         The query took longer than ``max_wall_s``.
-    EnvironmentFault
+    MachineError
         DuckDB or pyarrow is not installed.
     """
     duckdb, arrow = modules("duckdb", "pyarrow", what="queries of a sweep")
@@ -68,8 +68,8 @@ def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = N
 
         try:
             return _result(run, connection, max_wall_s)
-        except duckdb.Error as fault:
-            raise TcpcastError(f"{fault}{_hint(str(fault))}") from None
+        except duckdb.Error as error:
+            raise TcpcastError(f"{error}{_hint(str(error))}") from None
 
 
 def _result(run: Callable[[], Any], connection: Any, max_wall_s: float | None) -> Any:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 from tcpcast.extras import frame_package
 from tcpcast.sweeps.table import is_metric_column, modules
 
@@ -69,7 +69,7 @@ class Results:
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             pandas is not installed.
         """
         frame_package("pandas")
@@ -80,7 +80,7 @@ class Results:
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             polars is not installed.
         """
         return frame_package("polars").from_arrow(self.to_arrow())
@@ -101,7 +101,7 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         pyarrow is not installed, or a file is no part.
     """
     (arrow,) = modules("pyarrow")
@@ -109,8 +109,8 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
     for part in parts:
         try:
             tables.append(_read(part))
-        except (OSError, arrow.ArrowException) as fault:
-            raise EnvironmentFault(f"{part!s:.200} is no part of a sweep: {fault}") from fault
+        except (OSError, arrow.ArrowException) as error:
+            raise MachineError(f"{part!s:.200} is no part of a sweep: {error}") from error
     whole = arrow.concat_tables(tables) if tables else arrow.table({})
     names = filter(is_metric_column, whole.column_names)
     empty = [name for name in names if whole[name].null_count == whole.num_rows]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast.answer import UNITS, Note, Status, severity
 from tcpcast.compare import class_figures
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 from tcpcast.metrics import HEADLINE
 from tcpcast.output import PARQUET
 from tcpcast.sweeps.axes import KINDS, Axis, as_text, kind_of
@@ -55,7 +55,7 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         One is not installed, or cannot be imported.
     """
     import importlib  # noqa: PLC0415 - with what it imports
@@ -66,13 +66,13 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
             found.append(importlib.import_module(name))
         except ModuleNotFoundError as missing:
             package = name.partition(".")[0]
-            raise EnvironmentFault(
+            raise MachineError(
                 f"{what} need {package}, which is not installed: pip install {package}"
             ) from missing
-        except (ImportError, MemoryError, OSError) as fault:
-            raise EnvironmentFault(
-                f"{what} cannot import {name}: {str(fault) or type(fault).__name__}"
-            ) from fault
+        except (ImportError, MemoryError, OSError) as error:
+            raise MachineError(
+                f"{what} cannot import {name}: {str(error) or type(error).__name__}"
+            ) from error
     return found
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Answer, Status
 from tcpcast.engines import RunOptions, answer
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.scenario import Scenario
 from tcpcast.sweeps.table import Row, as_file, as_stream, record_batch, row_of
 
@@ -94,7 +94,7 @@ def answer_batch(
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         The worker has another version of tcpcast.
     KeyboardInterrupt
         ``stopped`` said so.
@@ -117,7 +117,7 @@ def answer_batch(
 def _check_version(asked: str) -> None:
     own = _version()
     if own != asked:
-        raise EnvironmentFault(
+        raise MachineError(
             f"the worker on {platform.node()} has tcpcast {own}, and the sweep was begun with "
             f"{asked}; install the same version everywhere"
         )
@@ -144,17 +144,17 @@ def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer
     names = asked.engines
     try:
         scenario = _scenario(asked, variant)
-    except TcpcastError as fault:
+    except TcpcastError as error:
         wall_s = time.perf_counter() - began
-        return [_failed(name, fault, wall_s) for name in names or (NOBODY,)]
+        return [_failed(name, error, wall_s) for name in names or (NOBODY,)]
     if variant.replication > 0 and names is not None and asked.feed == "scenario":
         names = _simulators(names)
     try:
         found = answer(scenario, names, options, feed=asked.feed)
-    except Exception as fault:
+    except Exception as error:
         wall_s = time.perf_counter() - began
         if names is None:
-            return [_failed(NOBODY, fault, wall_s)]
+            return [_failed(NOBODY, error, wall_s)]
         found = [_alone(name, scenario, options, asked.feed) for name in names]
     if any(each.interrupted for each in found):
         raise KeyboardInterrupt
@@ -195,12 +195,12 @@ def _alone(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Ans
     began = time.perf_counter()
     try:
         (found,) = answer(scenario, [name], options, feed=feed)[:1]
-    except Exception as fault:
-        return _failed(name, fault, time.perf_counter() - began)
+    except Exception as error:
+        return _failed(name, error, time.perf_counter() - began)
     return found
 
 
-def _failed(engine: str, fault: Exception, wall_s: float) -> Answer:
+def _failed(engine: str, error: Exception, wall_s: float) -> Answer:
     """Return an answer that says why there is none."""
-    said = str(fault) if isinstance(fault, TcpcastError) else f"{type(fault).__name__}: {fault}"
+    said = str(error) if isinstance(error, TcpcastError) else f"{type(error).__name__}: {error}"
     return Answer(engine, status=Status.FAILED, reason=said, wall_s=wall_s)
