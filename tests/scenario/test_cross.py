@@ -215,14 +215,14 @@ def test_a_noise_that_is_cut_much_brings_more_than_is_asked() -> None:
         (RECORDING | {"hurst": 0.7}, "hurst", "fgn"),
     ],
 )
-def test_a_key_of_another_distribution_is_told_where_it_goes(
+def test_cross_key_of_another_model_names_that_model(
     stream: dict[str, Any], key: str, other: str
 ) -> None:
     with pytest.raises(ScenarioError) as fault:
         scenario(stream)
-    distribution = stream["distribution"]
+    model = stream["model"]
     assert str(fault.value) == (
-        f'cross.0.{key}: goes with distribution = "{other}", not "{distribution}"; leave it out'
+        f'cross.0.{key}: goes with model = "{other}", not "{model}"; leave it out'
     )
 
 

@@ -190,7 +190,13 @@ def input_errors(
     found: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = union_members()
     for e in error.errors():
-        found[tuple(part for part in e["loc"] if part not in members), e["msg"]] = None
+        # ``run.transfers`` is a key; elsewhere the word is a kind of traffic.
+        keys = [
+            part
+            for above, part in zip(("", *e["loc"]), e["loc"], strict=False)
+            if part not in members or above == "run"
+        ]
+        found[tuple(keys), e["msg"]] = None
     if of_classes:
         found = {key: None for key in found if key[0][:1] != ("traffic",)}
     listed = [
