@@ -92,8 +92,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.size={distribution='constant',value=0.5}",
             "traffic.size: the mean size, 0.5pkt, is below",
         ),
-        ("tcp.receiver_window=0", "tcp.receiver_window: 0 holds no packet"),
-        ("tcp.receiver_window=100B", 'tcp.receiver_window: "100B" holds no packet'),
+        ("tcp.receiver_window=0", "tcp.receiver_window: 0 is less than one packet"),
+        ("tcp.receiver_window=100B", 'tcp.receiver_window: "100B" is less than one packet'),
         ("tcp.initial_window=0", "tcp.initial_window: "),
         ("tcp.min_rto=0s", "tcp.min_rto: "),
         ("tcp.duplicate_threshold=0", "tcp.duplicate_threshold: 0 is too small; write at least 1"),
@@ -186,11 +186,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.stack=reno",
-            'tcp.stack: "reno" is not a stack; write "linux-reno", or "rfc-reno", which is without',
+            'tcp.stack: "reno" is not a stack; write "linux-reno", or "rfc-reno", which has no SACK',
         ),
         (
             "class={name='a'}",
-            "class: is one table; write its name in double brackets",
+            "class: is one table; write one table per entry",
         ),
         (
             "traffic.size=12pkt",
@@ -248,7 +248,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.size.file: both file and",
         ),
         # Keys and words of later issues.
-        ("cross={}", "cross: is one table; write its name in double"),
+        ("cross={}", "cross: is one table; write one table per entry"),
         (
             "cross=[{}]",
             'cross.0.model: missing; write model = "fgn", "poisson", "pareto" or "trace"',
@@ -285,7 +285,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "cross=[{model='pareto',mean='3%',sources=2,on='1s',off='1s',alpha=1}]",
-            "cross.0.alpha: 1 gives times without a mean",
+            "cross.0.alpha: 1 gives times with an infinite mean",
         ),
         ("cross=[{model='trace'}]", 'cross.0.file: missing; write file = "cross.csv"'),
         ("cross=[{model='trace',file='none.csv'}]", "cross.0.file: there is no file none.csv"),
@@ -293,7 +293,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[{model='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and one time"),
         ("cross=[{model='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all are 0"),
         ("cross=[{model='trace',times=[0,1],bytes=[9]}]", "cross.0.bytes: 1 sizes for 2 times"),
-        ("cross=[{model='trace',times=[1,0],bytes=[9,9]}]", "cross.0.times: go back"),
+        ("cross=[{model='trace',times=[1,0],bytes=[9,9]}]", "cross.0.times: are not in ascending order"),
         (
             "cross=[{model='trace',times=['x'],bytes=[9]}]",
             'cross.0.times.0: "x" is no time; write a',
@@ -356,7 +356,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='pie',alpha='fast'}",
-            "network.bottleneck.queue.alpha: 'fast' is no gain; write a number such as 0.125",
+            "network.bottleneck.queue.alpha: 'fast' is not a gain; write a number such as 0.125",
         ),
         (
             "network.bottleneck.queue={kind='fq_codel',quantum='0B'}",
@@ -368,7 +368,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck={queue='codel',buffer='20pkt'}",
-            "network.bottleneck.queue: codel acts where packets queue; write rate",
+            "network.bottleneck.queue: codel needs a link with a rate; write rate",
         ),
         (
             "network.ingress.queue=fq_codel",
@@ -382,7 +382,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold=5}",
-            'network.bottleneck.queue.min_threshold: 5 is no threshold; write "15pkt"',
+            'network.bottleneck.queue.min_threshold: 5 is not a threshold; write "15pkt"',
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold='0pkt'}",
@@ -390,7 +390,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold='9KB'}",
-            'network.bottleneck.queue.min_threshold: "9KB" is no threshold',
+            'network.bottleneck.queue.min_threshold: "9KB" is not a threshold',
         ),
         (
             "network.bottleneck.queue={kind='red',max_threshold='5pkt'}",
@@ -416,7 +416,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.queue={kind='red',weight=2}", "network.bottleneck.queue.weight: 2 is"),
         (
             "network.bottleneck.queue={kind='red',weight=true}",
-            "network.bottleneck.queue.weight: true is no weight",
+            "network.bottleneck.queue.weight: true is not a weight",
         ),
         (
             "network.bottleneck.queue={kind='red',gentle='yes'}",
@@ -428,7 +428,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck={queue='red',buffer='20pkt'}",
-            "network.bottleneck.queue: RED drops early where packets queue; write rate",
+            "network.bottleneck.queue: RED needs a link with a rate; write rate",
         ),
         (
             "network.ingress.queue=red",
@@ -437,18 +437,18 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         (
             "tcp.stack=cubic",
-            'tcp.stack: "cubic" is not a stack; write "linux-cubic", whose formula',
+            'tcp.stack: "cubic" is not a stack; write "linux-cubic" (formula: engine cubic-response)',
         ),
         (
             "tcp.stack=bbr2",
             'tcp.stack: "bbr2": BBR version 2 is not simulated; write "linux-bbr" for version 1',
         ),
         ("tcp.stack=BBRv3", 'tcp.stack: "BBRv3" is not a stack; write "bbr3"'),
-        ("tcp.stack=bbr", 'tcp.stack: "bbr" is not a stack; write "linux-bbr", whose formula'),
-        ("tcp.sack=false", "tcp.sack: with SACK or without is the stack's; write stack = "),
-        ("tcp.rack=false", "tcp.rack: with RACK or without is the stack's; write stack = "),
-        ("tcp.pacing=true", "tcp.pacing: whether packets are paced is the stack's; write stack"),
-        ("tcp.congestion_control=bbr", "tcp.congestion_control: is the stack's; write stack"),
+        ("tcp.stack=bbr", 'tcp.stack: "bbr" is not a stack; write "linux-bbr" (formula: engine bbr-bound)'),
+        ("tcp.sack=false", "tcp.sack: the stack determines SACK; write stack = "),
+        ("tcp.rack=false", "tcp.rack: the stack determines RACK; write stack = "),
+        ("tcp.pacing=true", "tcp.pacing: the stack determines pacing; write stack"),
+        ("tcp.congestion_control=bbr", "tcp.congestion_control: the stack determines it; write, for example, stack"),
         (
             "tcp={stack='bbr3', ecn=true}",
             "tcp.ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)",
@@ -459,7 +459,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.delay=10ms", "network.rtt: 50ms contradicts the links' delays"),
         (
             "network.return_delay=50ms",
-            "network.return_delay: 50ms is more than the whole propagation",
+            "network.return_delay: 50ms is more than the total propagation delay",
         ),
         ("network.return_delay=-1ms", "network.return_delay: "),
         (
@@ -481,7 +481,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp={stack='rfc-newreno',duplicate_threshold=1,rules={last_packets_threshold=2}}",
             "tcp.rules.last_packets_threshold: 2 is above tcp.duplicate_threshold, 1",
         ),
-        ("run.duration=10s", "run.warmup: 20s leaves nothing of the duration, 10s"),
+        ("run.duration=10s", "run.warmup: 20s is not below the duration, 10s"),
         ("probes.flows=[134]", "probes.flows.0: there is no flow 134; write from 0 to 133"),
         # Beyond all measure.
         (
@@ -496,13 +496,13 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.rtt=1e99h", "network.rtt: "),
         ("network.rtt=inf", "network.rtt: "),
         ("network.rtt=nan", "network.rtt: "),
-        ("network.packet=40B", 'network.packet: "40B" is outside what an IP packet'),
+        ("network.packet=40B", 'network.packet: "40B" is not the size of an IP packet'),
         ("network.packet=65536B", "network.packet: "),
         ("network.ack=0B", "network.ack: "),
         ("network.bottleneck.buffer=1e11pkt", "network.bottleneck.buffer: "),
         ("tcp.receiver_window=1e10", "tcp.receiver_window: "),
         ("network.bottleneck.loss=100%", "network.bottleneck.loss: "),
-        ("network.bottleneck.loss=1", 'network.bottleneck.loss: 1 loses every packet; write "1%"'),
+        ("network.bottleneck.loss=1", 'network.bottleneck.loss: 1 loses every packet; write, for example, "1%"'),
         ("network.bottleneck.loss=5", 'network.bottleneck.loss: 5 is above 1; write "5%"'),
         ("network.bottleneck.loss={to_bad='1%'}", "network.bottleneck.loss.model: missing"),
         ("network.bottleneck.loss={model='x'}", 'network.bottleneck.loss.model: "x" is not a loss'),
@@ -546,7 +546,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "network.egress.loss: correlated loss within a round is for the bottleneck only",
         ),
         ("run.precision=0%", "run.precision: "),
-        ("run.precision=1e-300", "run.precision: 1e-300 can never be reached: figures have 16"),
+        ("run.precision=1e-300", "run.precision: 1e-300 can never be reached: values have 16"),
         ("run.precision={}", "run.precision: "),
         (
             "run.precision={loss_rate='1%'}",
@@ -576,18 +576,18 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.pcap=[{link='sender',file=''}]", "probes.pcap.0.file: "),
         (
             "traffic.correlation=-1.5",
-            "traffic.correlation: -1.5 is no correlation; write from -1 to 1, such as -0.3",
+            "traffic.correlation: -1.5 is not a correlation; write -1 to 1, such as -0.3",
         ),
-        ("traffic.correlation=true", "traffic.correlation: true is no correlation; write from"),
+        ("traffic.correlation=true", "traffic.correlation: true is not a correlation; write -1 to 1"),
         ("probes.goodput_shares=95", "probes.goodput_shares: 95 is not a list; write "),
         ("probes.goodput_shares=[]", "probes.goodput_shares: "),
         (
             "probes.goodput_shares=['100%']",
-            'probes.goodput_shares.0: "100%" is no share of the files; write "95%", or 0.95',
+            'probes.goodput_shares.0: "100%" is not a share of the files; write "95%", or 0.95',
         ),
         (
             "probes.goodput_shares=[-1]",
-            "probes.goodput_shares.0: -1 is no share of the files; write",
+            "probes.goodput_shares.0: -1 is not a share of the files; write",
         ),
         (
             "probes.goodput_shares=[0.5,'50%']",
@@ -600,7 +600,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'probes.goodput_least: no file has more than 10000000000pkt; write "10pkt"',
         ),
         # Changes that lead nowhere.
-        ("network.rtt.x=3", 'network.rtt.x: network.rtt is "50ms" and not a table; set it whole'),
+        ("network.rtt.x=3", 'network.rtt.x: network.rtt is "50ms" and not a table; set network.rtt instead'),
         ("class.far.rtt=3s", "class.far.rtt: the scenario has no classes"),
     ],
 )
@@ -710,7 +710,7 @@ def test_assignments_that_are_none(assignment: str) -> None:
 
 @pytest.mark.parametrize("key", [".", "a..b", ".a", "a."])
 def test_keys_that_are_none(key: str) -> None:
-    with pytest.raises(ScenarioError, match=r"not a dotted key; write run\.seed"):
+    with pytest.raises(ScenarioError, match=r"not a dotted key; write, for example, run\.seed"):
         load("web-10mbit", changes={key: 1})
 
 

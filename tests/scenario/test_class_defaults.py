@@ -155,7 +155,7 @@ def test_classes_with_a_stack_each_need_none_at_the_top_level() -> None:
     pftk = one_class("pftk", 'tcp = { stack = "pftk-reno" }', BULK)
     assert [g.tcp.stack for g in populations(top + reno + pftk)] == ["rfc-reno", "pftk-reno"]
     (only,) = refused(top + reno + one_class("other", BULK))
-    assert only.startswith("tcp.ack_timeout: the delays of linux-cubic follow the arrivals")
+    assert only.startswith("tcp.ack_timeout: linux-cubic adapts the delay of acks to the arrivals")
 
 
 def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:

@@ -227,7 +227,7 @@ def test_changes_of_classes_that_are_not_there(change: str, told: str) -> None:
         ('name = "a"\n[[class]]\nname = "a"', 'class.1.name: "a" is another class; write a new'),
         (
             'name = "a"\nsources = 9000000\n[[class]]\nname = "b"\nsources = 9000000',
-            "class: 18000000 in all classes; write at most 10000000 together",
+            "class: 18000000 senders in all classes; write at most 10000000 in total",
         ),
     ],
 )
@@ -239,7 +239,7 @@ def test_classes_refused(text: str, line: str) -> None:
 def test_a_class_that_starts_after_the_run_is_refused() -> None:
     late = {"class.cubic.start": "60s"}
     assert load("cubic-and-bbr", changes={**late, "run.duration": "61s"}).classes
-    with pytest.raises(ScenarioError, match=r'when the run is over; .* run.duration = "120s"'):
+    with pytest.raises(ScenarioError, match=r'after the end of the run; .* run.duration = "120s"'):
         load("cubic-and-bbr", changes={**late, "run.duration": "60s"})
 
 

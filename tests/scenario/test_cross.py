@@ -245,7 +245,7 @@ def test_a_rate_that_outlasts_the_run_is_told() -> None:
 def test_transfers_that_are_each_alone_meet_nobody() -> None:
     alone = {"traffic": {"kind": "transfers", "size": ["3pkt"], "count": 10}, "run": {}}
     with pytest.raises(
-        ScenarioError, match=r"cross\.0: transfers that run each alone have no cross traffic"
+        ScenarioError, match=r"cross\.0: isolated transfers have no cross traffic"
     ):
         scenario(NOISE, **alone)
 
@@ -277,21 +277,21 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
     ("stream", "fault"),
     [
         (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: has .* write less"),
-        (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than a packet in 30 years"),
+        (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than one packet in 30 years"),
         (
             {"model": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
-            r"cross\.0\.bytes: 150,000 of them make one packet; write more",
+            r"cross\.0\.bytes: one packet takes 150,000 entries; write more",
         ),
         (
             NOISE | {"mean": "1kbit", "sd": "1bit", "bin": "0.1ms"},
-            r"cross\.0\.bin: so short that 120,000 make one packet; write 2.4ms",
+            r"cross\.0\.bin: is so short that one packet takes 120,000; write 2.4ms",
         ),
-        (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: so short that a source"),
-        (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: so short that a source"),
-        (SOURCES | {"on": "1ns", "off": "10s"}, r"cross\.0\.on: so short that most times on round"),
-        (SOURCES | {"mean": "1e-300%"}, "less than a packet in 30 years"),
+        (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: is so short that a source"),
+        (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: is so short that a source"),
+        (SOURCES | {"on": "1ns", "off": "10s"}, r"cross\.0\.on: is so short that most ON times round"),
+        (SOURCES | {"mean": "1e-300%"}, "less than one packet in 30 years"),
         ({"model": "poisson", "mean": "2000gbit"}, "write less"),
-        (NOISE | {"mean": "-1%"}, r'mean: "-1%" is no share of the hop\'s rate; write "80%"'),
+        (NOISE | {"mean": "-1%"}, r'mean: "-1%" is not a share of the hop\'s rate; write "80%"'),
         (RECORDING | {"times": 0, "file": "/dev/zero"}, "both file and times"),
         ({"model": "trace", "file": "/dev/zero"}, "/dev/zero is not a file"),
         ({"model": "trace", "file": "."}, "is not a file"),

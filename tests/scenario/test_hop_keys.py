@@ -137,7 +137,7 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, ACCESS | {"queue": "red"}],
-            'network.hop.access.queue: each source is alone at its own hop; write "droptail"',
+            'network.hop.access.queue: a hop with shared = false serves one source; write "droptail"',
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}, "rate": "1gbit"}],
@@ -150,7 +150,7 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, {"name": "red", "queue": "red"}],
-            "network.hop.red.queue: RED drops early where packets queue; write rate",
+            "network.hop.red.queue: RED needs a link with a rate; write rate",
         ),
         (
             [LOOP, BACKBONE | {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "100B"}}],
@@ -177,7 +177,7 @@ def test_one_line_for_one_fault(hops: list[dict[str, Any]], line: str) -> None:
 def test_hops_or_a_bottleneck() -> None:
     both = fault_of(LOOP, bottleneck={"rate": "10mbit"})
     assert both == (
-        "network.bottleneck: there are [[network.hop]] tables; write one of them in its place"
+        "network.bottleneck: there are [[network.hop]] tables; write it as one of them"
     )
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():
         line = fault_of(bottleneck={"rate": "10mbit", key: value})

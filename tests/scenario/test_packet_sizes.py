@@ -98,7 +98,7 @@ def test_a_wrong_size_is_refused_with_what_to_write() -> None:
     assert refused({KEY: "45B"}) == (
         "class.small.packet: 45 B have no room for 52 B of headers; write more"
     )
-    assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is outside')
+    assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is not the size of')
     assert refused({KEY: 200}).startswith("class.small.packet: ")
     assert refused({"class.small.rtt": "0.1ms"}).startswith("class.small.rtt: 100us is less")
 

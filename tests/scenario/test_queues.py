@@ -110,7 +110,7 @@ def test_what_red_did_is_in_a_table() -> None:
 def test_red_that_never_drops_early_is_warned_of() -> None:
     lengths = {"kind": "red", "min_threshold": "20pkt"}
     (warning,) = scenario({"queue": lengths, "buffer": "21pkt"}).warnings()
-    assert "at most 20 packets may wait" in warning
+    assert "at most 20 packets can queue" in warning
     assert scenario({"queue": lengths, "buffer": "22pkt"}).warnings() == []
     assert scenario({"buffer": "2pkt"}).warnings() == []
     # As said: the average cannot come to the threshold.
@@ -230,7 +230,7 @@ def test_which_of_several_longest_queues_follows_from_the_stack(
             {"queue": {"kind": "fq", "drop": "arriving", "ties": "random"}},
             "queue.ties: selects one of several longest queues",
         ),
-        ({"queue": "fq", "rate": "unlimited"}, "queue: flows take turns where packets queue"),
+        ({"queue": "fq", "rate": "unlimited"}, "queue: fair queueing needs a link with a rate"),
     ],
 )
 def test_fair_queueing_that_cannot_be(bottleneck: dict[str, Any], told: str) -> None:
@@ -240,7 +240,7 @@ def test_fair_queueing_that_cannot_be(bottleneck: dict[str, Any], told: str) -> 
 
 
 def test_a_link_of_one_flow_has_no_turns_to_take() -> None:
-    with pytest.raises(tcpcast.ScenarioError, match=r"egress\.queue: one flow has no turns"):
+    with pytest.raises(tcpcast.ScenarioError, match=r"egress\.queue: fair queueing needs several flows"):
         scenario({}, egress={"queue": "fq"})
 
 

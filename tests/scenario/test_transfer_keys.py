@@ -109,8 +109,8 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
     [
         ({}, 'traffic.size: missing; write size = ["1pkt", "8pkt", "100KB"]'),
         ({"size": "2.5pkt"}, 'traffic.size: "2.5pkt" is not whole packets; write "3pkt"'),
-        ({"size": "0pkt"}, 'traffic.size: "0pkt" is no transfer; write at least "1pkt"'),
-        ({"size": "0B"}, 'traffic.size: "0B" is no transfer; write at least "1pkt"'),
+        ({"size": "0pkt"}, 'traffic.size: "0pkt" is not a transfer; write at least "1pkt"'),
+        ({"size": "0B"}, 'traffic.size: "0B" is not a transfer; write at least "1pkt"'),
         (
             {"size": "2000000000pkt"},
             'traffic.size: "2000000000pkt" is more than 1,000,000,000 packets; '
@@ -128,14 +128,14 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
         ({"size": "1pkt", "count": 10**9}, "traffic.count: 1000000000 is too large"),
         (
             {"size": [f"{n}pkt" for n in range(1, 100)], "count": 10**8},
-            "traffic.count: 9900000000 transfers in all; write at most 1000000000 together",
+            "traffic.count: 9900000000 transfers in total; write at most 1000000000",
         ),
         (
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
-            "traffic.count: counts transfers that run each alone; with arrivals write run.trans",
+            "traffic.count: is for isolated transfers; with arrivals write run.trans",
         ),
-        ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers come from no source; write"),
-        ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers are no flows; write count"),
+        ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers have no number of sources; write"),
+        ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers have no number of flows; write count"),
         ({"size": "1pkt", "off": {}}, 'traffic.off: belongs to kind = "on-off"'),
         (
             {"size": "2MB pareto 1.3", "count": 3},
@@ -168,10 +168,10 @@ def test_one_line_for_one_fault(traffic: dict[str, Any], line: str) -> None:
 @pytest.mark.parametrize(
     ("run", "lines"),
     [
-        ({"duration": "60s"}, ["run.duration: transfers that run each alone end by themselves;"]),
-        ({"transfers": 5}, ["run.transfers: transfers that run each alone end by themselves;"]),
-        ({"warmup": "20s"}, ["run.warmup: transfers that run each alone have nothing to warm up"]),
-        ({"warmup": "mser-5"}, ["run.warmup: transfers that run each alone have nothing to warm"]),
+        ({"duration": "60s"}, ["run.duration: isolated transfers have a fixed number;"]),
+        ({"transfers": 5}, ["run.transfers: isolated transfers have a fixed number;"]),
+        ({"warmup": "20s"}, ["run.warmup: isolated transfers have no warm-up"]),
+        ({"warmup": "mser-5"}, ["run.warmup: isolated transfers have no warm-up"]),
     ],
 )
 def test_a_run_of_transfers_that_are_alone_has_no_length(
@@ -202,7 +202,7 @@ def test_classes_share_a_path_and_so_arrive() -> None:
     alone = tables(size="3pkt") | {"class": [{"name": "a"}], "run": {"duration": "9s"}}
     (line,) = refused(alone)
     assert line.startswith(
-        "class.a.traffic.arrivals: transfers that run each alone share nothing with a class; write"
+        "class.a.traffic.arrivals: isolated transfers cannot share the path with a class; write"
     )
     given = tables(size="3pkt", arrivals=ARRIVALS)
     scenario = Scenario.from_dict(given | {"class": [{"name": "a"}, {"name": "b", "rtt": "90ms"}]})

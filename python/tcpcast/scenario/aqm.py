@@ -1,4 +1,4 @@
-"""Active queue management: CoDel, FQ-CoDel and PIE, which may mark; and head-drop."""
+"""Active queue management: CoDel, FQ-CoDel and PIE with ECN marks, and head-drop."""
 
 from typing import Annotated, Literal, Self
 
@@ -18,7 +18,7 @@ Rules = Annotated[Literal["rfc", "linux"], BeforeValidator(choice("set of rules"
 
 
 class HeadDrop(Table):
-    """First in, first out: a packet that finds the buffer full pushes out the oldest that waits."""
+    """First in, first out: when the buffer is full, the oldest queued packet is dropped."""
 
     kind: Literal["head-drop"] = Field(description="tells it from drop-tail")
 
@@ -50,7 +50,7 @@ class Codel(Table):
 
 
 class FqCodel(Codel):
-    """Flow queueing with CoDel (RFC 8290): a queue for each flow, new flows first."""
+    """Flow queueing with CoDel (RFC 8290): one queue per flow, new flows first."""
 
     kind: Literal["fq_codel"] = Field(description="tells it from drop-tail")  # type: ignore[assignment]
     quantum: Bytes = Field(
@@ -72,7 +72,7 @@ class FqCodel(Codel):
 def _gain(value: object) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= float(str(value)) <= _MOST_GAIN:
-        raise ValueError(f"{value!r} is no gain; write a number such as 0.125")
+        raise ValueError(f"{value!r} is not a gain; write a number such as 0.125")
     return float(str(value))
 
 
@@ -117,7 +117,7 @@ class Pie(Table):
 
 
 ManagedQueue = Codel | FqCodel | Pie | HeadDrop
-"""A discipline that may drop or mark what it holds."""
+"""A queue discipline that may drop or mark queued packets."""
 
 AQM_TABLES: dict[str, type[Table]] = {
     "codel": Codel,

@@ -1,4 +1,4 @@
-"""Classes of users: ``[[class]]`` tables laid over the top level, and what comes out of it."""
+"""Classes of users: ``[[class]]`` tables merged with the top level, and resolved populations."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
-"""What the number of senders is called in each kind of traffic that has one."""
+"""Key of the number of senders by kind of traffic."""
 
 MOST_CLASSES = 1000
 
@@ -46,10 +46,10 @@ _NAMING_KEYS = ("kind", "distribution", "model")
 
 
 class UserClass(Table):
-    """A class of users; what it does not say is as at the top level.
+    """A class of users; omitted keys have the values of the top level.
 
-    A table that names its kind, distribution or model stands alone; any other is laid over the top
-    level's table key by key.
+    A table with a kind, distribution or model replaces the top level's table. Other tables
+    override it key by key.
     """
 
     name: Name = Field(examples=["far"], description="the row's name in tables by class")
@@ -92,7 +92,7 @@ class UserClass(Table):
 def _read_with_own_payload(
     value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
 ) -> Any:
-    """Read a class; its sizes in bytes are divided by the payload that its own TCP leaves."""
+    """Read a class; its sizes in bytes are divided by the payload of its own packets and TCP."""
     context, tcp = reading(info), as_table(value).get("tcp")
     timestamps = context.timestamps if tcp is None else has_timestamps(as_table(tcp))
     payload = context.payload_bytes
@@ -110,7 +110,7 @@ def _read_with_own_payload(
 
 
 def _packet_bytes(typed: object) -> int | None:
-    """Return a packet size as typed; None if there is none, or a wrong one."""
+    """Return a packet size in bytes, or None if it is missing or wrong."""
     try:
         return None if typed is None else units.parse_bytes(typed)
     except UnitError:
@@ -122,10 +122,10 @@ ClassEntry = Annotated[UserClass, WrapValidator(_read_with_own_payload)]
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Users alike in everything: a class with all that it inherits, or the whole scenario.
+    """Identical users: a class with its inherited values, or all users without classes.
 
-    ``rtt_s`` is the time of one packet and its ack on the empty path; ``forward_delay_s`` and
-    ``return_delay_s`` are its propagation, without transmission times.
+    ``rtt_s`` is the base round-trip time, including transmission times; ``forward_delay_s`` and
+    ``return_delay_s`` are its propagation delays.
     """
 
     name: str
@@ -148,41 +148,41 @@ class Population:
 
     @property
     def has_start_or_stop(self) -> bool:
-        """Whether its flows start and stop at times of their own, ``start_s`` and ``stop_s``."""
+        """Whether ``start_s`` or ``stop_s`` limits when the flows send."""
         return self.start_s > 0.0 or math.isfinite(self.stop_s)
 
     @property
     def opens_each(self) -> bool:
-        """Whether each of its transfers opens a connection, with a handshake."""
+        """Whether each transfer opens a connection with a handshake."""
         opens = self.tcp.handshake not in (None, "none")
         persistent = getattr(self.traffic, "connection", "new") == "persistent"
         return opens and self.traffic.kind in ("on-off", "transfers") and not persistent
 
     def links(self, network: Network) -> tuple[PathLink, ...]:
-        """Return the links that its data packets take, in their order."""
+        """Return the links of the forward path in order."""
         return network.links(self.ingress, self.egress)
 
 
 def lay_classes(data: Mapping[str, Any], context: Reading) -> dict[str, Any]:
-    """Fill every class with what it inherits from the top level, before anything is checked.
+    """Merge each class with the top level, before validation.
 
     Parameters
     ----------
     data
-        The scenario as typed; anything may be wrong with it, and is then left as it is.
+        The scenario as typed; wrong values are left unchanged.
     context
         Values of other tables, with which traffic and TCP are read.
 
     Returns
     -------
     dict
-        A copy whose classes are complete. If the top level's traffic or TCP is incomplete, because
-        classes set the rest, that of a class takes its place.
+        A copy with complete classes. If the top level's traffic or TCP is incomplete because
+        classes set the missing keys, the table of a class replaces it.
 
     Raises
     ------
     ValidationError
-        More than :data:`MOST_CLASSES` classes, none of which is then read.
+        More than :data:`MOST_CLASSES` classes; no class is then read.
     """
     laid = dict(data)
     entries = laid.get("class")
@@ -196,7 +196,7 @@ def lay_classes(data: Mapping[str, Any], context: Reading) -> dict[str, Any]:
 
 
 def _substitutes(laid: Mapping[str, Any], context: Reading) -> dict[str, Any]:
-    """Return the tables of classes that replace those of the top level that lack keys."""
+    """Return tables of classes that replace incomplete tables of the top level."""
     found: dict[str, Any] = {}
     classes = [entry for entry in laid["class"] if _is_table(entry)]
     problem = _problem(TRAFFIC, laid.get("traffic", {}), context)
@@ -206,7 +206,7 @@ def _substitutes(laid: Mapping[str, Any], context: Reading) -> dict[str, Any]:
         if valid is not None:
             found["traffic"] = valid
         elif own and "traffic" not in laid:
-            found["traffic"] = own[0]  # its faults are reported at the class
+            found["traffic"] = own[0]  # its errors are reported at the class
     tcp = laid.get("tcp")
     if _is_table(tcp) and "stack" not in tcp and _problem(_TCP, tcp, context) is not None:
         own = [entry["tcp"] for entry in classes if "stack" in as_table(entry.get("tcp"))]
@@ -231,7 +231,7 @@ def _problem(kind: TypeAdapter[Any], table: object, context: Reading) -> Validat
 
 
 def overlay(base: Any, top: Any) -> Any:
-    """Lay a table over another key by key, unless it names its kind, distribution or model."""
+    """Override a table key by key; replace it if ``top`` has a kind, distribution or model."""
     if not (_is_table(base) and _is_table(top)) or any(key in top for key in _NAMING_KEYS):
         return top
     return {**base, **{key: overlay(base.get(key), value) for key, value in top.items()}}
@@ -244,14 +244,14 @@ def _laid(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, An
     for name in ("ingress", "egress"):
         base = network.get(name, {})
         if "rtt" in entry and _is_table(base):
-            # The class says its round-trip time: the delays of the top level are not its own.
+            # The round-trip time of the class replaces the delays of the top level.
             base = {key: value for key, value in base.items() if key != "delay"}
         laid[name] = overlay(base, entry.get(name, {}))
     if "rtt" in network:
         laid.setdefault("rtt", network["rtt"])
     laid["traffic"] = overlay(scenario.get("traffic", {}), entry.get("traffic", {}))
     if "tcp" in entry:
-        # Keys that were typed: what a preset fills in belongs to the stack that the class has.
+        # Only typed keys are inherited; the preset of the class's stack fills in the others.
         above, own = scenario.get("tcp", {}), entry["tcp"]
         if _is_table(above) and _is_table(own) and "stack" in own:
             above = inherited(above, own["stack"])
@@ -260,12 +260,12 @@ def _laid(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, An
 
 
 def _with_count(laid: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Bring the number of senders from the traffic up to the class."""
+    """Move the number of senders from the traffic table to the class."""
     traffic = laid["traffic"]
     key = COUNT_KEYS.get(str(traffic.get("kind"))) if _is_table(traffic) else None
     own = entry.get("traffic")
-    told_twice = key in entry and _is_table(own) and key in own
-    if key is None or key not in traffic or told_twice:
+    is_given_twice = key in entry and _is_table(own) and key in own
+    if key is None or key not in traffic or is_given_twice:
         return laid
     laid["traffic"] = {name: value for name, value in traffic.items() if name != key}
     laid.setdefault(key, traffic[key])
@@ -277,7 +277,7 @@ def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def class_errors(user_class: UserClass, network: Network) -> list[Any]:
-    """Find what is wrong with one class, given that each of its tables is right by itself."""
+    """Return contradictions between the valid tables of one class."""
     found = _count_errors(user_class) + _span_errors(user_class)
     links = user_class.ingress, user_class.egress
     packet = packet_of(user_class, network)
@@ -307,7 +307,7 @@ def class_errors(user_class: UserClass, network: Network) -> list[Any]:
 
 
 def _span_errors(user_class: UserClass) -> list[Any]:
-    """Find what is wrong with the times at which a class starts and stops."""
+    """Return errors of the start and stop times of a class."""
     typed = {"start": user_class.start, "stop": user_class.stop}
     given = [key for key, value in typed.items() if value is not None]
     traffic = user_class.traffic
@@ -342,7 +342,7 @@ def _count_errors(user_class: UserClass) -> list[Any]:
     if isinstance(traffic, Transfers):
         if traffic.alone:
             message = (
-                "transfers that run each alone share nothing with a class; write arrivals = { "
+                "isolated transfers cannot share the path with a class; write arrivals = { "
                 'distribution = "poisson", rate = "20/s" }, kind = "on-off" for files in sequence, '
                 "or a scenario for each class"
             )
@@ -353,12 +353,12 @@ def _count_errors(user_class: UserClass) -> list[Any]:
 
 
 def packet_of(user_class: UserClass, network: Network) -> int:
-    """Return the bytes of a data packet of a class, headers included."""
+    """Return the size of a data packet of a class in bytes, including headers."""
     return network.packet if user_class.packet is None else user_class.packet
 
 
 def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
-    """Resolve one class against the network, and the TCP of those that have none of their own."""
+    """Return the population of a class; ``tcp`` applies if the class has no TCP table."""
     traffic = user_class.traffic
     if isinstance(traffic, Transfers):
         count = traffic.at_once

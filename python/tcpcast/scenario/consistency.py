@@ -1,4 +1,4 @@
-"""What is wrong between tables that are each right by themselves, and what to check before use."""
+"""Checks across several valid tables: errors, and warnings about the results."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 def errors_of_classes(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find what is wrong with each class, and names that two of them have."""
+    """Return the errors of each class, and names that are used twice."""
     found = []
     seen: set[str] = set()
-    for place, entry in enumerate(scenario.classes):
+    for index, entry in enumerate(scenario.classes):
         below = class_errors(entry, scenario.network)
         if entry.name in seen:
             below.append(error_at(f'"{entry.name}" is another class; write a new name', "name"))
         seen.add(entry.name)
-        found += [nested(f, "class", place) for f in below]
+        found += [nested(f, "class", index) for f in below]
     return found
 
 
 def errors_together(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find what is wrong between tables that are each right by themselves."""
+    """Return contradictions between tables that are valid on their own."""
     found = []
     traffic = scenario.traffic
     if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
@@ -46,7 +46,9 @@ def errors_together(scenario: Scenario) -> list[InitErrorDetails]:
         return found
     groups = scenario.populations
     if scenario.senders > MOST_SOURCES:
-        message = f"{scenario.senders} in all classes; write at most {MOST_SOURCES} together"
+        message = (
+            f"{scenario.senders} senders in all classes; write at most {MOST_SOURCES} in total"
+        )
         found.append(error_at(message, "class"))
     if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
         message = 'bulk flows never complete; write duration = "300s" instead'
@@ -83,39 +85,39 @@ def errors_together(scenario: Scenario) -> list[InitErrorDetails]:
 
 
 def _spans_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find classes that start when the run is over."""
+    """Find classes that start after the end of the run."""
     end = scenario.run.duration_s or math.inf
     for place, group in enumerate(scenario.classes):
         if group.start is not None and group.start >= end:
             longer = units.format_duration(math.ceil(group.start) + 60)
-            message = f'is when the run is over; write less, or run.duration = "{longer}"'
+            message = f'is after the end of the run; write less, or run.duration = "{longer}"'
             yield error_at(message, "class", place, "start")
 
 
 def _report_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find reports of what flows have delivered that no run could make."""
+    """Find times of ``report_at`` for which a run cannot report the delivered bytes."""
     times = scenario.run.report_at
     if times is None:
         return
     if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
-        message = 'is of flows that never end; leave it out, or write traffic.kind = "bulk"'
+        message = 'is only for flows that never end; leave it out, or write traffic.kind = "bulk"'
         yield error_at(message, "run", "report_at")
     elif scenario.has_loss_feedback:
         message = (
-            "is of bytes in order, and max-plus-reno does not put packets in order; leave it out, "
-            'or write tcp.stack = "rfc-newreno"'
+            "counts bytes delivered in order, and max-plus-reno does not reorder packets; leave it "
+            'out, or write tcp.stack = "rfc-newreno"'
         )
         yield error_at(message, "run", "report_at")
     elif times[-1] >= (scenario.run.duration_s or math.inf):
         last, longer = (units.format_duration(s) for s in (times[-1], math.ceil(times[-1]) + 1))
-        message = f'{last} is not over when the run ends; write duration = "{longer}"'
+        message = f'{last} is after the end of the run; write duration = "{longer}"'
         yield error_at(message, "run", "report_at", len(times) - 1)
 
 
 def _stacks_errors(groups: list[Population]) -> list[InitErrorDetails]:
-    """Find classes that one run cannot have beside the first: other kinds of sender."""
+    """Find classes whose kind of sender cannot share a run with that of the first class."""
     first, found = groups[0].tcp, []
-    # Beside today's TCP each source has an end of its own kind.
+    # With modern TCP in the run, each source has a receiver of its own kind.
     alike = any(group.tcp.is_modern for group in groups)
     for place, group in enumerate(groups):
         units = group.tcp.rules.window_unit, first.rules.window_unit
@@ -137,7 +139,7 @@ def _stacks_errors(groups: list[Population]) -> list[InitErrorDetails]:
 
 
 def _managed_queues_errors(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find queues that control senders by drops, where senders make up for each at once."""
+    """Find queues that control senders by drops if senders replace each drop immediately."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network, found = scenario.network, []
     links: list[tuple[tuple[str | int, ...], Link]] = [(("bottleneck",), network.bottleneck_link)]
@@ -146,29 +148,30 @@ def _managed_queues_errors(scenario: Scenario) -> list[InitErrorDetails]:
     for at, link in links:
         if instant is not None and isinstance(link.queue, ManagedQueue):
             message = (
-                f"{link.queue.kind} controls senders by its drops, and {instant} sends another "
-                'packet at once; write "droptail" or "fq" here, or tcp.stack = "rfc-newreno"'
+                f"{link.queue.kind} controls senders by its drops, and {instant} replaces each "
+                'dropped packet immediately; write "droptail" or "fq" here, or tcp.stack = '
+                '"rfc-newreno"'
             )
             found.append(error_at(message, "network", *at, "queue"))
     return found
 
 
 def _return_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find acks that are late or lost, where senders have no timer that would make up for one."""
+    """Find delays or losses of acks if senders have no timer to recover from a lost ack."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network = scenario.network
-    asked = {RETURN: network.return_link, "ack_loss": network.ack_loss}
-    for key in asked if instant is not None else ():
-        if asked[key] is not None:
+    values = {RETURN: network.return_link, "ack_loss": network.ack_loss}
+    for key in values if instant is not None else ():
+        if values[key] is not None:
             message = (
-                f"{instant} counts on every ack and sends nothing again for want of one; leave "
-                'it out, or write tcp.stack = "rfc-newreno"'
+                f"{instant} needs every ack, because it has no retransmission timer; leave it out, "
+                'or write tcp.stack = "rfc-newreno"'
             )
             yield error_at(message, "network", key)
 
 
 def _headers_errors(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find packets that the headers fill, with the timestamps of today's TCP."""
+    """Find packets without room for payload after the headers, including TCP timestamps."""
     found: dict[tuple[str | int, ...], InitErrorDetails] = {}
     for place, group in sorted(
         enumerate(scenario.populations), key=lambda each: each[1].tcp.header_bytes
@@ -191,7 +194,7 @@ def _population_errors(group: Population) -> list[tuple[tuple[str, ...], str]]:
 
 
 def _nothing_limits(scenario: Scenario) -> bool:
-    """Say whether a flow that never ends could grow its window for ever."""
+    """Return True if the window of a bulk flow could grow without limit."""
     network = scenario.network
     return any(
         isinstance(group.traffic, Bulk)
@@ -202,22 +205,22 @@ def _nothing_limits(scenario: Scenario) -> bool:
 
 
 def idle_red_warnings(scenario: Scenario) -> list[str]:
-    """Say where RED drops for want of room only: its average is of the packets that wait."""
+    """Warn if RED never drops early because its average, of queued packets, stays too low."""
     red, waiting = scenario.network.red_parameters(), scenario.buffer_pkts - 1
     if red is None or waiting > red.min_threshold_pkts:
         return []
     return [
-        f"RED drops nothing early: at most {waiting:,.0f} packets may wait, and min_threshold is "
+        f"RED drops nothing early: at most {waiting:,.0f} packets can queue, and min_threshold is "
         f"{red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
     ]
 
 
 LARGE_NOISE = 0.1
-"""Mean lateness of a host, as a share of the round-trip time, that an answer depends on."""
+"""Mean lateness of a host as a share of the round-trip time, above which results depend on it."""
 
 
 def phase_warnings(scenario: Scenario) -> list[str]:
-    """Say where phases decide who gets a place in a full queue: hosts take no time there."""
+    """Warn if phase effects determine the shares at a full queue because hosts have no noise."""
     network, groups = scenario.network, scenario.populations
     endless = [group for group in groups if isinstance(group.traffic, Bulk)]
     exact = [
@@ -240,7 +243,7 @@ def phase_warnings(scenario: Scenario) -> list[str]:
 
 
 def population_warnings(scenario: Scenario, group: Population) -> list[str]:
-    """Say what to check of one class before any answer is trusted."""
+    """Return warnings about one class."""
     tcp, network = group.tcp, scenario.network
     found = []
     if isinstance(group.traffic, OnOff) and not group.traffic.size.has_variance():

@@ -1,4 +1,4 @@
-"""Cross traffic: what others send at a hop, without listening to what becomes of it."""
+"""Cross traffic: packets of other senders at a hop, which do not respond to losses."""
 
 import math
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from tcpcast.scenario.table import (
 MODELS = ("poisson", "fgn", "pareto", "trace")
 MOST_CROSS_SOURCES = 100_000
 MOST_SHARE = 100.0
-"""Times a hop's rate that a stream may offer."""
+"""Maximum mean rate of a stream as a multiple of the hop's rate."""
 
 _USUAL_BIN_S = 0.01
 _NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
@@ -42,13 +42,13 @@ _NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A rate in bit/s, or as a share of the hop's; ``is_share`` says which ``value`` is."""
+    """A rate in bit/s, or with ``is_share`` a share of the hop's rate."""
 
     value: float
     is_share: bool
 
     def bps(self, hop_bps: float) -> float:
-        """Return it in bit/s, at a hop of that rate."""
+        """Return the rate in bit/s at a hop with the given rate."""
         return self.value * hop_bps if self.is_share else self.value
 
     def __str__(self) -> str:
@@ -60,13 +60,13 @@ def _read_amount(value: object) -> Amount:
     if isinstance(value, Amount):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise UnitError(f'{units.show(value)} has no unit; write "80%" of the hop\'s, or "8mbit"')
+        raise UnitError(f'{units.show(value)} has no unit; write "80%" (of the hop) or "8mbit"')
     if isinstance(value, str) and value.strip().endswith("%"):
-        # More than all of it may be asked for.
+        # Shares above 100 % are permitted.
         try:
             number = units.parse_packets(value.strip().removesuffix("%").strip() + "pkt")
         except UnitError:
-            text = f'{units.show(value)} is no share of the hop\'s rate; write "80%", or "8mbit"'
+            text = f'{units.show(value)} is not a share of the hop\'s rate; write "80%" or "8mbit"'
             raise UnitError(text) from None
         amount = Amount(float(units.exact(number).scaleb(-2)), is_share=True)
     else:
@@ -93,7 +93,7 @@ AmountOfRate = Annotated[
         }
     ),
 ]
-"""A rate above 0, in bit/s or as a share of the hop's."""
+"""A rate above 0, in bit/s or as a share of the hop's rate."""
 
 
 def _read_hurst(value: object) -> float:
@@ -110,7 +110,7 @@ Hurst = Annotated[
 
 
 class Cross(Table):
-    """A stream of cross packets at one hop; its packets are of ``network.packet``."""
+    """A stream of cross packets at one hop; each packet has ``network.packet`` bytes."""
 
     model: str
     name: Name | None = Field(
@@ -127,12 +127,12 @@ class Cross(Table):
     )
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:
-        """Return the rate offered in the long run, before any is cut, in bit/s."""
+        """Return the long-term offered rate in bit/s, before negative rates are cut to 0."""
         raise NotImplementedError
 
     @property
     def share_key(self) -> str | None:
-        """The key, if any, that is a share of the hop's rate."""
+        """Key whose value is a share of the hop's rate, or None."""
         for key in ("mean", "sd"):
             amount = getattr(self, key, None)
             if isinstance(amount, Amount) and amount.is_share:
@@ -141,17 +141,17 @@ class Cross(Table):
 
     @property
     def bin_typed(self) -> bool:
-        """Whether the length of a bin is said."""
+        """Whether the length of a bin was given."""
         return self.bin is not None
 
     @property
     def bin_s(self) -> float:
-        """Length of a bin; where it is not said, 10 ms."""
+        """Length of a bin in seconds; the default is 10 ms."""
         return _USUAL_BIN_S if self.bin is None else self.bin
 
     @property
     def is_noise(self) -> bool:
-        """Whether the rate is drawn bin by bin."""
+        """Whether the rate is random noise, drawn per bin."""
         return False
 
     @model_validator(mode="after")
@@ -163,12 +163,12 @@ class Cross(Table):
 
 
 class _OfMean(Cross):
-    """A stream whose mean rate is said."""
+    """A stream with a given mean rate."""
 
     mean: AmountOfRate = Field(examples=["80%"], description="rate, or share of the hop's")
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:  # noqa: ARG002 - a trace's
-        """Return the mean."""
+        """Return the mean in bit/s."""
         return self.mean.bps(hop_bps)
 
 
@@ -177,11 +177,11 @@ _KEYS_OF = {
     "pareto": ("sources", "on", "off", "alpha"),
     "trace": ("file", "times", "bytes", "period", "offset"),
 }
-"""Keys that one model alone has."""
+"""Keys that only one model has."""
 
 
 def _keys_of_other_models(model: str) -> dict[str, str]:
-    """Return what to say of the keys of other models."""
+    """Return messages for the keys of other models."""
     return {
         key: f'goes with model = "{other}", not "{model}"; leave it out'
         for other, keys in _KEYS_OF.items()
@@ -191,7 +191,7 @@ def _keys_of_other_models(model: str) -> dict[str, str]:
 
 
 class PoissonCross(_OfMean):
-    """Packets that are independent of one another."""
+    """A Poisson process: packets arrive independently of one another."""
 
     elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("poisson")
 
@@ -199,10 +199,10 @@ class PoissonCross(_OfMean):
 
 
 class FgnCross(_OfMean):
-    """A rate in bins that is fractional Gaussian noise; what is below 0 is cut.
+    """Fractional Gaussian noise: a rate per bin, with negative rates cut to 0.
 
-    Exact by circulant embedding (Davies and Harte 1987). ``mean`` and ``sd`` are those of the
-    noise before the cut; the table ``cross`` has what came out.
+    The noise is exact, by circulant embedding (Davies and Harte 1987). ``mean`` and ``sd`` apply
+    before negative rates are cut; the table ``cross`` of the results has the resulting values.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("fgn")
@@ -219,11 +219,11 @@ class FgnCross(_OfMean):
 
     @property
     def is_noise(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def cut(self, hop_bps: float) -> tuple[float, float]:
-        """Return the share of rates below 0, and the mean without them over the mean asked."""
+        """Return the share of negative rates, and the resulting mean over the given mean."""
         deviations = self.mean.bps(hop_bps) / self.sd.bps(hop_bps)
         below = math.erfc(deviations / math.sqrt(2)) / 2
         density = math.exp(-deviations * deviations / 2) / math.sqrt(2 * math.pi)
@@ -231,10 +231,11 @@ class FgnCross(_OfMean):
 
 
 class ParetoCross(_OfMean):
-    """Sources that send at one rate or not at all, for Pareto times.
+    """On/off sources with a constant rate while on, and Pareto ON and OFF times.
 
-    Each sends ``mean`` / ``sources`` in the long run, so ``(on + off) / on`` times that while it
-    is on. All begin in equilibrium. Together they have H = (3 - alpha) / 2 over long times.
+    The mean rate of a source is ``mean`` / ``sources``; while on, it sends at ``(on + off) / on``
+    times this rate. All sources start in equilibrium. Their sum has a Hurst exponent of
+    (3 - alpha) / 2 on long time scales.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("pareto")
@@ -252,7 +253,7 @@ class ParetoCross(_OfMean):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.alpha <= 1:
-            message = f"{self.alpha:g} gives times without a mean; write an alpha above 1"
+            message = f"{self.alpha:g} gives times with an infinite mean; write an alpha above 1"
             raise validation_error([error_at(message, "alpha")])
         return self
 
@@ -277,10 +278,10 @@ CrossBytes = Annotated[
 
 
 class TraceCross(Cross):
-    """What was measured: so many bytes at each time, over and over.
+    """A recording: numbers of bytes at given times, repeated until the run ends.
 
-    The file has the columns ``time_s`` and ``bytes``, times in order; its name is relative to the
-    scenario's folder. The resolved scenario holds the rows themselves.
+    The file has the columns ``time_s`` and ``bytes`` with ascending times; its name is relative
+    to the scenario's folder. The resolved scenario contains the rows and does not need the file.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -335,7 +336,7 @@ class TraceCross(Cross):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
             raise validation_error([error_at(f"{counts}; write one for each", "bytes")])
         if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
-            raise validation_error([error_at("go back; write them in order", "times")])
+            raise validation_error([error_at("are not in ascending order; write them in order", "times")])
         if not sum(self.sizes) > 0:
             raise validation_error([error_at("all are 0; write at least one above 0", "bytes")])
         if self.period is None and not self.times[-1] > self.times[0]:
@@ -349,7 +350,7 @@ class TraceCross(Cross):
 
     @property
     def period_s(self) -> float:
-        """After which it begins anew: as given, or a mean gap after the last time."""
+        """Length of the recording in seconds; the default ends one mean gap after the last time."""
         if self.period is not None:
             return self.period
         first, last = self.times[0], self.times[-1]
@@ -357,11 +358,11 @@ class TraceCross(Cross):
 
     @property
     def start_s(self) -> float:
-        """Where the period begins: at the first time, or at 0 if the period is given."""
+        """Start of the period in seconds: the first time, or 0 if the period is given."""
         return 0.0 if self.period is not None else self.times[0]
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:  # noqa: ARG002 - a share's
-        """Return the bytes of a period over its length."""
+        """Return the bits of a period divided by its length."""
         return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
 
 

@@ -1,4 +1,4 @@
-"""Cross traffic in its scenario: where it is, what is wrong with it there, and what to check."""
+"""Checks of cross traffic against the rest of the scenario: hops, errors and warnings."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
     from tcpcast.scenario.network import Network
 
 BOTTLENECK = "bottleneck"
-"""What the one shared hop of a network without ``[[network.hop]]`` tables is called."""
+"""Name of the shared hop in a network without ``[[network.hop]]`` tables."""
 
 LONGEST_GAP_S = 1e9
-"""Packets of a stream may be so far apart."""
+"""Maximum mean time between packets of a stream."""
 
 MOST_IN_BIN = 30_000
-"""Packets in a bin of the series that sources read where each has a hop to itself."""
+"""Maximum number of packets per bin at a hop with ``shared = false``."""
 
 MOST_BINS_EMPTY = 1e4
-"""Bins of a noise that pass for one packet."""
+"""Maximum number of noise bins per packet."""
 
 MOST_KEPT = 1.05
-"""From so many times its mean on a noise without its rates below 0 is warned of."""
+"""Resulting mean over given mean from which a warning reports the cut negative rates."""
 
 MOST_DRAWN = 1e5
-"""Times of a source, or entries of a recording, that pass for one packet."""
+"""Maximum number of ON and OFF times, or of entries of a recording, per packet."""
 
 SHORTEST_ON_S = 0.5e-9
-"""Shorter times on round to 0 ns, in which a source never sends a packet."""
+"""Minimum ON time: shorter times round to 0 ns, so that a source never sends a packet."""
 
 MOST_DRAWN_FIRST = 1e8
-"""Times of all sources until each has sent its first."""
+"""Maximum number of ON and OFF times of all sources until each has sent its first packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A hop where streams may be; ``stage`` counts from 0 in the order of the way of data."""
+    """A hop for cross traffic; ``stage`` is its index from 0 along the forward path."""
 
     stage: int
     name: str
@@ -58,7 +58,7 @@ class Place:
 
 
 def places(network: Network) -> list[Place]:
-    """Return the hops where streams may be: those of the forward path, then the return link."""
+    """Return the possible hops of streams: those of the forward path, then the return link."""
     found = [Place(at, hop.name, hop, hop.shared) for at, hop in enumerate(network.hops)]
     found = found or [Place(0, BOTTLENECK, network.bottleneck, shared=True)]
     if network.return_link is not None:
@@ -67,7 +67,7 @@ def places(network: Network) -> list[Place]:
 
 
 def place_of(network: Network, stream: Cross) -> Place | None:
-    """Return where a stream is: the hop of that name, or the bottleneck; None if there is none."""
+    """Return the hop of a stream (default: the bottleneck), or None if there is no such hop."""
     known = places(network)
     if stream.hop is None:
         return known[network.measured_at]
@@ -75,7 +75,7 @@ def place_of(network: Network, stream: Cross) -> Place | None:
 
 
 def cross_errors(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find what is wrong with streams that are each right by themselves."""
+    """Return contradictions between valid streams and the rest of the scenario."""
     if not scenario.cross:
         return []
     found = []
@@ -94,8 +94,8 @@ def _errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
     if scenario.isolated_transfers is not None:
         yield (
             "",
-            "transfers that run each alone have no cross traffic; write traffic.arrivals = { distribution "
-            '= "poisson", rate = "20/s" }',
+            "isolated transfers have no cross traffic; write traffic.arrivals = { distribution = "
+            '"poisson", rate = "20/s" }',
         )
     place = place_of(scenario.network, stream)
     if place is None:
@@ -119,13 +119,13 @@ def _key_of(network: Network, place: Place) -> str:
 
 
 def _work_errors(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tuple[str, str]]:
-    """Find what would keep a run busy without end."""
+    """Find streams that would make a run extremely slow."""
     bps = _offered_bps(stream, place.link.rate, packet_bytes)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
     if share > MOST_SHARE:
         yield "", f'has {units.digits(share, 3)} times the rate of "{place.name}"; write less'
     elif pps * LONGEST_GAP_S < 1:
-        yield "", "has less than a packet in 30 years; write more, or leave it out"
+        yield "", "has less than one packet in 30 years; write more, or leave it out"
     elif not place.shared and not stream.is_noise and pps * stream.bin_s > MOST_IN_BIN:
         most = units.format_duration(float(f"{MOST_IN_BIN / pps:.2g}"))
         yield "bin", f"has {pps * stream.bin_s:,.0f} packets; write less, about {most}"
@@ -133,32 +133,32 @@ def _work_errors(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tup
         bins = 1 / (pps * stream.bin_s)
         if place.shared and bins > MOST_BINS_EMPTY:
             least = units.format_duration(float(f"{2 * stream.bin_s * bins / MOST_BINS_EMPTY:.2g}"))
-            yield "bin", f"so short that {units.digits(bins, 3)} make one packet; write {least}"
+            yield "bin", f"is so short that one packet takes {units.digits(bins, 3)}; write {least}"
     elif isinstance(stream, ParetoCross):
         yield from _periods_errors(stream, pps)
     elif isinstance(stream, TraceCross):
         entries = len(stream.times) * packet_bytes / math.fsum(stream.sizes)
         if entries > MOST_DRAWN:
-            yield "bytes", f"{units.digits(entries, 3)} of them make one packet; write more bytes"
+            yield "bytes", f"one packet takes {units.digits(entries, 3)} entries; write more bytes"
 
 
 def _periods_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]]:
-    """Find times on and off that are too short for packets of ``pps`` packets a second."""
-    # Most times are near the least ones, which are so much below the mean.
+    """Find ON and OFF times that are too short for ``pps`` packets per second."""
+    # Most Pareto times are close to the minimum, which is this factor below the mean.
     least_share = (stream.alpha - 1) / stream.alpha
     cycles = stream.sources / pps / (stream.on + stream.off) / least_share
     if cycles > min(MOST_DRAWN, MOST_DRAWN_FIRST / stream.sources):
         yield (
             "on",
-            "so short that a source turns on and off many times between two of its packets; "
+            "is so short that a source turns on and off many times between two of its packets; "
             "write longer times, fewer sources, or a larger mean",
         )
     elif stream.on * least_share < SHORTEST_ON_S:
-        yield "on", "so short that most times on round to 0 ns; write a longer time"
+        yield "on", "is so short that most ON times round to 0 ns; write a longer time"
 
 
 def _own_errors(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find what is wrong at hops that each source has to itself."""
+    """Find errors at hops with ``shared = false``."""
     found = []
     for place in places(scenario.network):
         streams = _at(scenario, place)
@@ -176,7 +176,7 @@ def _own_errors(scenario: Scenario) -> list[InitErrorDetails]:
 
 
 def _room_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find queues that would only grow: no figure of them means anything, and memory ends."""
+    """Find unlimited queues that would grow until memory is exhausted."""
     for place in places(scenario.network):
         streams, room = _at(scenario, place), _room(scenario.network, place)
         load = load_at(scenario, place) if streams and math.isinf(room) else 0.0
@@ -198,26 +198,26 @@ def _room(network: Network, place: Place) -> float:
 
 
 def _at(scenario: Scenario, place: Place) -> list[int]:
-    """Return which streams are at a hop."""
+    """Return the indices of the streams at a hop."""
     network = scenario.network
     return [at for at, stream in enumerate(scenario.cross) if place_of(network, stream) == place]
 
 
 def load_at(scenario: Scenario, place: Place) -> float:
-    """Return what the streams at a hop offer together, over its rate; 0 without any."""
+    """Return the total offered load of the streams at a hop as a share of its rate."""
     rate, packet = place.link.rate, scenario.network.packet_bytes
     streams = (scenario.cross[at] for at in _at(scenario, place))
     return math.fsum(_offered_bps(stream, rate, packet) for stream in streams) / rate
 
 
 def _offered_bps(stream: Cross, hop_bps: float, packet_bytes: int) -> float:
-    """Return the rate in the long run, of a noise without its rates below 0."""
+    """Return the long-term rate in bit/s, with negative rates of noise cut to 0."""
     kept = stream.cut(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
     return kept * stream.mean_bps(hop_bps, packet_bytes)
 
 
 def cross_warnings(scenario: Scenario) -> list[str]:
-    """Return what to check before trusting any answer with this cross traffic."""
+    """Return warnings about the cross traffic."""
     found = []
     for place in places(scenario.network) if scenario.cross else []:
         load = load_at(scenario, place)
@@ -230,7 +230,7 @@ def cross_warnings(scenario: Scenario) -> list[str]:
 
 
 def _cut(scenario: Scenario, at: int) -> Iterator[str]:
-    """Say of a noise whose rates are often below 0 how much more it brings without these."""
+    """Warn about noise with many negative rates, because cutting them raises the mean."""
     stream = scenario.cross[at]
     place = place_of(scenario.network, stream)
     if not isinstance(stream, FgnCross) or place is None:
@@ -244,7 +244,7 @@ def _cut(scenario: Scenario, at: int) -> Iterator[str]:
 
 
 def recorded(scenario: Scenario) -> list[tuple[str, TraceCross]]:
-    """Return the streams that replay a recording, with what to call them."""
+    """Return the names and streams of recordings."""
     return [
         (stream.name or str(at), stream)
         for at, stream in enumerate(scenario.cross)

@@ -1,8 +1,8 @@
 """Distributions of OFF times, start times and file sizes.
 
-A distribution of times holds seconds, a distribution of sizes packets; the formulas are the same. EP and EE are
-the file-size distributions of the TCP-Engset paper (section 3.2): an exponential body that starts at the
-minimum f and goes up to k, with a tail beyond k that holds the share q of all files.
+Times are in seconds and sizes in packets; the formulas are the same. EP and EE are the file-size
+distributions of the TCP-Engset paper (section 3.2): an exponential body from the minimum f to k,
+and a tail beyond k that contains the share q of all files.
 """
 
 import math
@@ -35,7 +35,7 @@ _EXAMPLES: dict[str, tuple[Any, Any]] = {
 
 
 def meant(typed: object) -> dict[str, Any] | None:
-    """Return the distribution that a text such as ``2MB pareto 1.5`` was meant as, None where none was."""
+    """Return the table that a text such as ``2MB pareto 1.5`` probably means, or None."""
     words = typed.split() if isinstance(typed, str) else []
     means = [word for word in words if word[0].isdigit() and word[-1].isalpha()]
     distributions = [word for word in words if word in {"exponential", "pareto"}]
@@ -49,7 +49,7 @@ def meant(typed: object) -> dict[str, Any] | None:
 
 
 def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
-    """Return the distribution by which a quantity is always the same, None where ``read`` reads none."""
+    """Return the table of a constant distribution, or None if ``read`` rejects the value."""
     try:
         read(typed)
     except UnitError:
@@ -58,7 +58,7 @@ def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | N
 
 
 def not_one_time(value: object) -> object:
-    """Say of a single time what it is to be: flows that start at once are a distribution, or a list."""
+    """Reject a single time: start times are a distribution or a list."""
     told = always(value, units.parse_duration)
     if told is not None:
         raise ValueError(
@@ -69,7 +69,7 @@ def not_one_time(value: object) -> object:
 
 
 def read_any_size(typed: object) -> float:
-    """Read a size in packets or bytes, whatever the payload of a packet."""
+    """Read a size in packets or bytes; the result for bytes depends on an arbitrary payload."""
     return units.parse_packets(typed, payload_bytes=1)
 
 
@@ -92,32 +92,32 @@ PlainNumber = Annotated[
 class Distribution(Table, Generic[Quantity]):
     """A distribution of a positive quantity: seconds for times, packets for sizes.
 
-    Sizes are rounded to the nearest packet after they are drawn, and are at least one packet; of
-    sizes in bytes, today's stacks send whole bytes.
+    Drawn sizes are rounded to the nearest packet, with a minimum of one packet. Modern stacks
+    send sizes that were given in bytes as whole bytes.
     """
 
     distribution: str
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """Name the two uses of a distribution in the JSON Schema: ExponentialTime, ExponentialSize."""
+        """Return the name in the JSON Schema, such as ExponentialTime or ExponentialSize."""
         return f"{cls.__name__}{'Size' if params[0] is Size else 'Time'}"
 
     @classmethod
     def example(cls, key: str) -> Any:
-        """Return a quantity in packets or in seconds, as the distribution has it."""
+        """Return an example in the unit of the distribution: packets or seconds."""
         pair = _EXAMPLES.get(key)
         return super().example(key) if pair is None else pair[not cls.is_of_sizes()]
 
     @classmethod
     def is_of_sizes(cls) -> bool:
-        """Say whether this is a distribution of sizes in packets, not of times in seconds."""
+        """Return True for sizes in packets, False for times in seconds."""
         arguments = cls.__pydantic_generic_metadata__["args"]
         return bool(arguments) and arguments[0] is Size
 
     @property
     def is_in_bytes(self) -> bool:
-        """Whether any of its sizes was written in bytes, so that draws are whole bytes."""
+        """Whether any size was given in bytes; drawn sizes are then whole bytes."""
         given = [getattr(self, name) for name in type(self).model_fields]
         lists = [value if isinstance(value, list) else [value] for value in given]
         return any(isinstance(size, SizeInBytes) for sizes in lists for size in sizes)
@@ -127,23 +127,23 @@ class Distribution(Table, Generic[Quantity]):
         raise NotImplementedError
 
     def above(self, value: float) -> float:
-        """Return the probability of more than ``value``, in seconds or packets, at least 0."""
+        """Return P(X > value); ``value`` is in seconds or packets and at least 0."""
         raise NotImplementedError
 
     def has_variance(self) -> bool:
-        """Say whether the variance is finite; where not, means settle slowly."""
+        """Return True if the variance is finite; otherwise means converge slowly."""
         return True
 
     def is_constant(self) -> bool:
-        """Say whether only one value ever comes."""
+        """Return True if all draws have the same value."""
         return False
 
     def parameters(self) -> dict[str, Any]:
-        """Return the distribution's name and plain numbers, in seconds or packets, for the simulator."""
+        """Return the parameters of the simulator: the name, and numbers in seconds or packets."""
         raise NotImplementedError
 
     def _written(self, number: float) -> str:
-        """Write a quantity of this distribution for a message."""
+        """Format a quantity of this distribution for messages."""
         rounded = float(f"{number:.6g}")
         if self.is_of_sizes():
             return units.format_packets(rounded)
@@ -177,7 +177,7 @@ def _check_alpha(alpha: float) -> None:
 
 
 class Exponential(Distribution[Quantity]):
-    """``minimum`` plus an exponential variable; ``mean`` is that of the sum."""
+    """``minimum`` plus an exponential variable; ``mean`` is the mean of the sum."""
 
     distribution: Literal["exponential"]
     mean: Quantity
@@ -198,7 +198,7 @@ class Exponential(Distribution[Quantity]):
         return math.exp(-beyond / (self.mean - self.minimum))
 
     def parameters(self) -> dict[str, Any]:
-        """Return the minimum, and the mean less the minimum."""
+        """Return the minimum, and the mean minus the minimum."""
         return {
             "distribution": self.distribution,
             "minimum": self.minimum,
@@ -209,9 +209,9 @@ class Exponential(Distribution[Quantity]):
 class ExponentialPareto(Distribution[Quantity]):
     """EP: exponential body up to k, Pareto tail of exponent ``alpha`` beyond.
 
-    The density is continuous in probability at k: the body's survival there is the tail's share
-    q, hence theta = (k - f) / ln(1/q), and mean = f + theta (1 - q) + q k / (alpha - 1) fixes k.
-    With mean 12, f = 3, alpha = 1.5, q = 10 %: k = 17.2.
+    The survival function is continuous: at k, the body's survival probability equals the tail's
+    share q, so theta = (k - f) / ln(1/q). Then mean = f + theta (1 - q) + q k / (alpha - 1)
+    determines k. With mean 12, f = 3, alpha = 1.5, q = 10 %: k = 17.2.
     """
 
     distribution: Literal["ep"]
@@ -346,7 +346,7 @@ class TwoExponentials(Distribution[Quantity]):
 
 
 class Lognormal(Distribution[Quantity]):
-    """``minimum`` plus a lognormal variable; ``mean`` and ``sd`` are those of the sum."""
+    """``minimum`` plus a lognormal variable; ``mean`` and ``sd`` describe the sum."""
 
     distribution: Literal["lognormal"]
     mean: Quantity
@@ -455,7 +455,7 @@ class Constant(Distribution[Quantity]):
         return float(self.value > value)
 
     def is_constant(self) -> bool:
-        """Say that it is."""
+        """Return True."""
         return True
 
     def parameters(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The empirical distribution: measured values with their weights, from a CSV file or written out."""
+"""The empirical distribution: measured values with weights, from a CSV file or a list."""
 
 import math
 from collections.abc import Iterable
@@ -33,11 +33,11 @@ Weight = Annotated[
 
 
 class Empirical(Distribution[Quantity]):
-    """One of a list of values, each with its weight.
+    """A list of values with weights.
 
     The file has the column ``value`` and optionally ``weight`` (or ``probability``): plain
     numbers, seconds for times and packets for sizes. Its name is relative to the scenario's
-    folder. The resolved scenario holds the values themselves, so it no longer needs the file.
+    folder. The resolved scenario contains the values and does not need the file.
     """
 
     distribution: Literal["empirical"]
@@ -89,17 +89,17 @@ class Empirical(Distribution[Quantity]):
         return math.fsum(v * w for v, w in zip(self.values, self.weights, strict=True)) / total
 
     def above(self, value: float) -> float:
-        """Return the weight of the values above ``value``, of all."""
+        """Return the weight of the values above ``value`` as a share of the total weight."""
         pairs = zip(self.values, self.weights, strict=True)
         return math.fsum(weight for v, weight in pairs if v > value) / math.fsum(self.weights)
 
     def is_constant(self) -> bool:
-        """Say whether all values with a weight are the same."""
+        """Return True if all values with a weight above 0 are equal."""
         pairs = zip(self.values, self.weights, strict=True)
         return len({value for value, weight in pairs if weight > 0}) == 1
 
     def parameters(self) -> dict[str, Any]:
-        """Return the values in rising order and their cumulative probabilities, the last 1."""
+        """Return the values in ascending order and their cumulative probabilities, ending at 1."""
         pairs = sorted(p for p in zip(self.values, self.weights, strict=True) if p[1] > 0)
         sums = list(accumulate(weight for _, weight in pairs))
         return {
@@ -117,7 +117,7 @@ def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list
     name
         The file's name as typed.
     folder
-        Where a relative name starts; None for the current folder.
+        Base folder of a relative name; None for the current folder.
 
     Returns
     -------
@@ -127,7 +127,8 @@ def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list
     Raises
     ------
     UnitError
-        No such file, no value in it, a value that is no number or is negative, too many.
+        The file does not exist, contains no or too many values, or a value is not a number or
+        is negative.
     """
     return read_csv(name, folder, _NEEDS, _read_rows)
 

@@ -1,4 +1,4 @@
-"""Hops in series: ``[[network.hop]]`` tables in place of one bottleneck."""
+"""Hops in series: ``[[network.hop]]`` tables instead of one bottleneck."""
 
 import math
 from collections import Counter
@@ -14,9 +14,9 @@ from tcpcast.scenario.table import error_at
 
 
 class Hop(Link):
-    """A link that the packets of all sources take, or one of each source's own.
+    """A link shared by all sources, or with ``shared = False`` one link per source.
 
-    ``shared = False`` is an access router with one user: a drop-tail queue for each source.
+    A hop per source models access routers with one user each; it has drop-tail queues.
     """
 
     name: Name = Field(
@@ -35,17 +35,17 @@ class Hop(Link):
 
 
 def measured_hop(hops: Sequence[Hop]) -> int:
-    """Return which hop is measured: one that says so, else the slowest shared one.
+    """Return the index of the measured hop: marked as such, or the slowest shared hop.
 
-    Of equals it is the first, and 0 where none could be.
+    The first of several candidates counts; without candidates, the result is 0.
     """
-    told = [at for at, hop in enumerate(hops) if hop.measured]
-    shared = [(hop.rate, at) for at, hop in enumerate(hops) if hop.shared]
-    return told[0] if told else min(shared, default=(math.inf, 0))[1]
+    marked = [index for index, hop in enumerate(hops) if hop.measured]
+    shared = [(hop.rate, index) for index, hop in enumerate(hops) if hop.shared]
+    return marked[0] if marked else min(shared, default=(math.inf, 0))[1]
 
 
 def hop_errors(hops: Sequence[Hop]) -> list[Any]:
-    """Find what is wrong between hops that are each right by themselves."""
+    """Return contradictions between valid hops."""
     if not hops:
         return []
     found = []
@@ -53,12 +53,12 @@ def hop_errors(hops: Sequence[Hop]) -> list[Any]:
         message = "the sources share no hop; leave shared = false out of one, or write [[class]]"
         found.append(error_at(message, "hop"))
     names = Counter(hop.name for hop in hops)
-    told = [at for at, hop in enumerate(hops) if hop.measured]
+    marked = [at for at, hop in enumerate(hops) if hop.measured]
     for at, hop in enumerate(hops):
         if names[hop.name] > 1:
             message = f'"{hop.name}" is another hop as well; write a new name'
             found.append(error_at(message, "hop", at, "name"))
-        if hop.measured and told[0] != at:
+        if hop.measured and marked[0] != at:
             message = "another hop is measured; write it once"
             found.append(error_at(message, "hop", at, "measured"))
         if not hop.shared:
@@ -78,7 +78,7 @@ def _own_errors(hop: Hop) -> list[tuple[str, str]]:
     found = []
     if hop.queue != "droptail":
         message = (
-            'each source is alone at its own hop; write "droptail" here, or leave shared = '
+            'a hop with shared = false serves one source; write "droptail" here, or leave shared = '
             "false out"
         )
         found.append(("queue", message))

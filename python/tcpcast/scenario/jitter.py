@@ -1,4 +1,4 @@
-"""Jitter: a random delay of each data packet behind the bottleneck, with or without reordering."""
+"""Jitter: a random delay of each data packet after the bottleneck, with or without reordering."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,12 +49,12 @@ _SCHEMA: dict[str, Any] = {
     "required": ["distribution"],
     "additionalProperties": False,
 }
-"""The keys of all distributions of times together."""
+"""Keys of all distributions of times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jitter:
-    """The distribution of the delay in seconds, and whether packets may overtake each other."""
+    """Distribution of the delay in seconds; ``reorder`` lets packets overtake each other."""
 
     distribution: Distribution[float]
     reorder: bool
@@ -97,4 +97,4 @@ JitterRule = Annotated[
     PlainSerializer(_written),
     WithJsonSchema(_SCHEMA),
 ]
-"""A distribution of times, and ``reorder``."""
+"""Table of jitter: a distribution of times, and ``reorder``."""

@@ -1,4 +1,4 @@
-"""A link with its queue: rate, propagation, buffer, discipline, random loss."""
+"""A link with its queue: rate, propagation, buffer, queue discipline, random loss."""
 
 import math
 import re
@@ -28,26 +28,26 @@ LONGEST_BUFFER_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """The most a queue holds, the packet in transmission included.
+    """Buffer limit of a queue, including the packet in transmission.
 
-    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (times link rate and ``network.rtt``),
-    ``"seconds"`` (what the link sends in that time) or ``"unlimited"``, in which case ``amount`` is
-    inf.
+    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (multiples of link rate times
+    ``network.rtt``), ``"seconds"`` (multiples of the link rate) or ``"unlimited"`` with an
+    ``amount`` of inf.
     """
 
     unit: Literal["packets", "bytes", "bdp", "seconds", "unlimited"]
     amount: float
 
     def packets(self, *, packet_bytes: int, rate_bps: float, rtt_s: float) -> float:
-        """Return how many data packets fit.
+        """Return the number of data packets that fit.
 
         Parameters
         ----------
         packet_bytes
             Size of a data packet.
         rate_bps, rtt_s
-            Of the link and the path, for a buffer in bandwidth-delay products or in seconds,
-            which is rounded up to whole packets.
+            Rate of the link and round-trip time of the path, used for a buffer in
+            bandwidth-delay products or in seconds. The result is rounded up to whole packets.
 
         Returns
         -------
@@ -58,14 +58,14 @@ class Buffer:
             return float(self.amount // packet_bytes)
         if self.needs_rate:
             over_s = (self.amount, rtt_s) if self.unit == "bdp" else (self.amount,)
-            # Decimal, because 12 Mbit/s x 50 ms is exactly 50 packets and not a little more.
+            # Exact fractions: 12 Mbit/s x 50 ms must give 50 packets, not slightly more.
             bits = math.prod(units.exact_fraction(x) for x in (*over_s, rate_bps))
             return float(max(1, math.ceil(bits / (8 * packet_bytes))))
         return self.amount
 
     @property
     def needs_rate(self) -> bool:
-        """Whether it depends on the rate of its link."""
+        """Whether the number of packets depends on the link's rate."""
         return self.unit in {"bdp", "seconds"}
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ def read_buffer(value: object) -> Buffer:
     Raises
     ------
     UnitError
-        No buffer, or one without a unit, without room or too large.
+        The value is not a buffer, has no unit, is 0 or is too large.
     """
     if isinstance(value, Buffer):
         return value
@@ -99,7 +99,7 @@ def read_buffer(value: object) -> Buffer:
             raise UnitError(f'{units.show(value)} is out of range; write "1bdp"')
         return Buffer("bdp", amount)
     if not isinstance(value, str) or not any(c.isalpha() for c in value):
-        # A bare number might be packets or bytes; 0 is wrong as either.
+        # A bare number could mean packets or bytes; 0 is wrong in both cases.
         number = units.parse_packets(value)
         _check_room(value, number)
         written = f'"{units.format_packets(number)}", "200KB", "1bdp" or "unlimited"'
@@ -193,24 +193,25 @@ class Link(Table):
 
     @property
     def rate(self) -> float:
-        """The rate over a long time in bit/s; inf for an unlimited link."""
+        """Long-term rate in bit/s; inf for an unlimited link."""
         return mean_bps(self.rate_rule)
 
     @property
     def rate_bps(self) -> float:
-        """The same."""
+        """Long-term rate in bit/s, like ``rate``."""
         return self.rate
 
     @property
     def varying(self) -> VaryingRate | None:
-        """The rate where it is not constant, else None."""
+        """The varying rate, or None if the rate is constant."""
         return None if isinstance(self.rate_rule, float | int) else self.rate_rule
 
     @property
     def serial_bps(self) -> float:
-        """The rate at which a lone packet is transmitted, bit/s; inf where that takes no time.
+        """Transmission rate of a single packet on an idle link in bit/s, or inf.
 
-        Behind a token bucket it takes none, and with packet opportunities a wait in the queue.
+        inf for token buckets, which send immediately while they have tokens, and for packet
+        opportunities, where the time is spent in the queue.
         """
         return self.rate if self.varying is None else math.inf
 
@@ -221,12 +222,12 @@ class Link(Table):
 
     @property
     def delay_s(self) -> float | None:
-        """One-way propagation in seconds, or None where the round-trip time is given instead."""
+        """One-way propagation in seconds, or None if the round-trip time is given instead."""
         return self.delay
 
     @property
     def loss(self) -> Loss | None:
-        """The random loss, or None when nothing is lost at random."""
+        """The random loss, or None if its ratio is 0."""
         return self.loss_rule if self.loss_rule.mean_ratio() > 0 else None
 
     @model_validator(mode="after")
@@ -253,10 +254,10 @@ class Link(Table):
 
 @dataclass(frozen=True, slots=True)
 class PathLink:
-    """A link that a data packet takes: where it is typed, and who else takes it.
+    """A link on the path of a data packet.
 
-    ``key`` is below ``network``; ``shared`` links are of all sources, ``measured`` is the one that
-    metrics call the bottleneck.
+    ``key`` is its key within ``network``. All sources use a ``shared`` link; the ``measured``
+    link is the bottleneck of the metrics.
     """
 
     key: str

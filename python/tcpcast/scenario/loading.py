@@ -25,10 +25,10 @@ PACKAGED = Path(__file__).parent.parent / "scenarios"
 _MOST_BYTES = 16 * 2**20
 _MOST_KEYS = 100_000
 _DOTTED = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}", re.ASCII)
-"""A dotted key of so many parts: tomllib takes time and memory by their square."""
+"""A dotted key with too many parts: tomllib's time and memory grow with their square."""
 _QUOTED_DOT = re.compile(r"""["'][ \t]*+\.""")
 _MOST_QUOTED = 100
-"""Dots behind quotes in one line: the same of keys with quoted parts."""
+"""Maximum number of dots after quotes per line, a similar limit for quoted keys."""
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _TWICE = re.compile(r"overwrite|twice|mutate")
 _UNQUOTED = re.compile(rf"=\s*({NUMBER}\s*[A-Za-zµ%/]+)\s*(?:[,}}#]|$)")
@@ -51,7 +51,8 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     Raises
     ------
     ScenarioError
-        No such file or name, not TOML (with line and column), or one line for each fault.
+        The file or name does not exist, the file is not TOML (with line and column), or the
+        scenario has errors (one line each).
 
     Examples
     --------
@@ -72,12 +73,12 @@ def packaged_names() -> list[str]:
 
 
 def packaged_text(name: str) -> str:
-    """Return a packaged scenario as it stands in its file, comments included.
+    """Return the text of a packaged scenario, including comments.
 
     Raises
     ------
     ScenarioError
-        No packaged scenario of that name.
+        There is no packaged scenario with this name.
     """
     if name not in packaged_names():
         raise ScenarioError(f"{name}: no packaged scenario{_names_there_are(name)}")
@@ -85,12 +86,12 @@ def packaged_text(name: str) -> str:
 
 
 def find(source: str | PathLike[str]) -> Path:
-    """Return the file that a name or a path stands for.
+    """Return the file of a path, or of the name of a packaged scenario.
 
     Raises
     ------
     ScenarioError
-        Neither a file nor the name of a packaged scenario.
+        There is no such file and no such packaged scenario.
     """
     try:
         path = Path(source)
@@ -122,12 +123,12 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     text
         The document.
     where
-        Its file, for the message.
+        Name of its file, for messages.
 
     Raises
     ------
     ScenarioError
-        Not TOML: file, line, column, what was expected, and the common remedy where one is seen.
+        The text is not TOML. The message has file, line, column and, for common mistakes, advice.
     """
     _check_size(text, where)
     try:
@@ -137,14 +138,16 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     except RecursionError:
         raise ScenarioError(f"{where}: nested too deeply; write fewer levels") from None
     except ValueError as error:
-        raise ScenarioError(f"{where}: not a value TOML can hold ({error}); write less") from None
+        raise ScenarioError(
+            f"{where}: a value is outside the range of TOML ({error}); write a smaller value"
+        ) from None
 
 
 def _check_size(text: str, where: str) -> None:
-    """Refuse, before it is parsed, a document that would take minutes and gigabytes."""
+    """Reject documents that would take minutes and gigabytes to parse."""
     if text.count("=") > _MOST_KEYS:
         raise ScenarioError(
-            f"{where}: more than {_MOST_KEYS:,} keys; write fewer, or values to a CSV file"
+            f"{where}: more than {_MOST_KEYS:,} keys; write fewer, or write values to a CSV file"
         )
     quoted = max((len(_QUOTED_DOT.findall(line)) for line in text.split("\n")), default=0)
     if quoted > _MOST_QUOTED or _DOTTED.search(text):
@@ -163,24 +166,24 @@ def _syntax(text: str, where: str, message: str) -> str:
     if unquoted:
         remedy = f'write quantities with a unit in quotes, "{unquoted[1].strip()}"'
     if _TWICE.search(what):
-        remedy = "write each key and each table once; several classes are a [[class]] table each"
+        remedy = "write each key and table once; write one [[class]] table per class"
     return f"{where}:{number}:{column}: not TOML: {what}; {remedy}"
 
 
 def read_text(path: Path) -> str:
-    """Read a scenario file, line ends as they are.
+    """Read a scenario file without conversion of line ends.
 
     Raises
     ------
     ScenarioError
-        It cannot be read, is no text, or larger than any scenario.
+        The file cannot be read, is not a text, or is larger than 16 MiB.
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ScenarioError(f"{path}: larger than 16 MiB; write values to a CSV file")
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ScenarioError(f"{path}: not TOML, nor any text; write a scenario file") from None
+        raise ScenarioError(f"{path}: not a text file; check the file name") from None
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the file") from None
 

@@ -1,4 +1,4 @@
-"""The table of the engine ``mean-field``: how many sources stand for all."""
+"""Table ``[mean_field]``: number of simulated sources of engine ``mean-field``."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ FLOWS = 5000
 
 
 class MeanField(Table):
-    """How many sources the engine ``mean-field`` simulates, each of which stands for many."""
+    """Number of sources that engine ``mean-field`` simulates; each represents many sources."""
 
     flows: Annotated[int, *counted(FEWEST_FLOWS, MOST_FLOWS)] = Field(
         default=FLOWS,

@@ -1,4 +1,4 @@
-"""The scenario: one question, whichever engine answers it."""
+"""The scenario model: the input of every engine."""
 
 import functools
 import hashlib
@@ -65,11 +65,11 @@ from tcpcast.scenario.traffic import (
 )
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
-"""Stands where a capture has no such table, so that each scenario has one; no engine reads it."""
+"""Placeholders for the tables that a capture scenario lacks; no engine reads them."""
 
 
 class _Given(NamedTuple):
-    """What a scenario was read from: tables as typed, where files are, what tables were told."""
+    """Input of a scenario: tables as typed, folder of relative file names, validation context."""
 
     source: dict[str, Any]
     folder: Path | None
@@ -77,15 +77,15 @@ class _Given(NamedTuple):
 
 
 class Scenario(Table):
-    """A network, its traffic, its TCP and a run: what every engine answers.
+    """A network, its traffic, its TCP settings and a run: the input of every engine.
 
-    Build one with ``tcpcast.load``, with ``Scenario.from_dict`` or by naming the tables;
-    quantities are texts with a unit, as in the file.
+    Create a scenario with ``tcpcast.load``, with ``Scenario.from_dict``, or by passing the tables
+    as keyword arguments. Quantities are texts with a unit, as in the file.
 
     Raises
     ------
     ScenarioError
-        One line for each fault: the dotted key, what is wrong, what to write instead.
+        One line per error: the dotted key, the problem and the correction.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Scenario(Table):
     sweep: Sweep | None = Field(
         default=None, exclude=True, examples=[{"network.rtt": "10ms..200ms log 8"}]
     )
-    """What ``tcpcast sweep`` varies; no part of the question that ``run`` answers."""
+    """Varied keys of ``tcpcast sweep``; ``run`` ignores this table."""
 
     _given: _Given = PrivateAttr()
 
@@ -138,12 +138,12 @@ class Scenario(Table):
         tables
             The scenario.
         folder
-            Where relative names of CSV files start; None for the current folder.
+            Base folder of relative CSV file names; None for the current folder.
 
         Raises
         ------
         ScenarioError
-            One line for each fault.
+            One line per error.
         """
         if not isinstance(tables, Mapping):
             shown = units.show(tables)
@@ -166,7 +166,7 @@ class Scenario(Table):
         self._given = _Given(source, folder, context)
 
     def _changed(self, tables: Mapping[str, Any]) -> Self:
-        """Return the scenario of these tables; those that are its own are not read again."""
+        """Return a scenario with these tables; unchanged tables are not validated again."""
         found = self._reread(tables)
         if found is None:
             found = self.__class__.__new__(self.__class__)
@@ -174,7 +174,7 @@ class Scenario(Table):
         return found
 
     def _reread(self, tables: Mapping[str, Any]) -> Self | None:
-        """Return the same, or None if these have to be read as a whole."""
+        """Return a scenario that reuses unchanged tables; None if all must be validated."""
         own = self._given
         try:
             source = plain(tables, own.source)
@@ -183,7 +183,7 @@ class Scenario(Table):
                 return None
             values = reread(self, own.source, source, context)
         except (ValidationError, RecursionError):
-            return None  # the whole knows where each fault is typed
+            return None  # only a full validation reports errors with their complete keys
         if values is None:
             return None
         found = self.__class__.__new__(self.__class__)
@@ -200,9 +200,9 @@ class Scenario(Table):
         if not is_captured(data):
             data = {"run": {}, **data} if ends_by_itself(data) else data
             return lay_classes(data, reading(info))
-        told = [name for name in ASKED if name in data]
-        if told:
-            message = f"a capture has its own values; leave out {', '.join(told)}"
+        unused = [name for name in ASKED if name in data]
+        if unused:
+            message = f"a capture has its own values; leave out {', '.join(unused)}"
             raise validation_error([error_at(message, "traffic", "kind")])
         return {**data, **_OF_A_CAPTURE}
 
@@ -213,64 +213,64 @@ class Scenario(Table):
             raise validation_error(found)
         return self
 
-    # Asked for with every figure of every class, and the work of all classes each time.
+    # Cached: it is used for each metric of each class, and resolves all classes each time.
     @functools.cached_property
     def populations(self) -> list[Population]:
-        """The classes with all they inherit, or the whole scenario as one; at least one."""
+        """Classes with their inherited values; without classes, one population of all senders."""
         if not self.classes:
             return [sole_population(self.network, self.traffic, self.tcp)]
         return [population(entry, self.network, self.tcp) for entry in self.classes]
 
     @property
     def senders(self) -> int:
-        """How many sources and flows there are in all classes together."""
+        """Total number of sources and flows in all classes."""
         return sum(p.count for p in self.populations)
 
     @property
     def has_loss_feedback(self) -> bool:
-        """Whether senders learn of each loss at once; a run has no others beside these."""
+        """Whether senders have instantaneous loss feedback; classes with and without never mix."""
         return any(group.tcp.has_loss_feedback for group in self.populations)
 
     @property
     def is_modern(self) -> bool:
-        """Whether any sender has one of today's stacks."""
+        """Whether any sender has a modern stack."""
         return any(group.tcp.is_modern for group in self.populations)
 
     @property
     def payload_bytes(self) -> int:
-        """Application bytes in a data packet; of the first class, where they differ."""
+        """Application bytes in a data packet of the first class."""
         return self.populations[0].payload_bytes
 
     @property
     def own_packets(self) -> list[str]:
-        """The classes whose packets have another size than ``network.packet``, by name."""
+        """Names of the classes whose packet size differs from ``network.packet``."""
         usual = self.network.packet
         return [each.name for each in self.classes if each.packet not in (None, usual)]
 
     @property
     def loses_at_random(self) -> bool:
-        """Whether any link that data packets take loses some by chance, whatever its queue."""
+        """Whether any link on the forward path has random loss."""
         return any(
             on.link.loss is not None for p in self.populations for on in p.links(self.network)
         )
 
     @property
     def isolated_transfers(self) -> Transfers | None:
-        """The traffic, where it is transfers that are each alone on the empty path."""
+        """The traffic if it consists of isolated transfers on an idle path, otherwise None."""
         if isinstance(self.traffic, Transfers) and self.traffic.alone and not self.classes:
             return self.traffic
         return None
 
     @property
     def captured(self) -> Captured | None:
-        """The traffic, where it is what a capture shows; network, TCP and run then mean nothing."""
+        """The traffic if it is a capture, otherwise None; captures ignore network, TCP and run."""
         return self.traffic if isinstance(self.traffic, Captured) else None
 
     @property
     def arriving_load(self) -> float | None:
-        """What transfers that arrive bring, over what the bottleneck carries; None without any.
+        """Offered load of arriving transfers as a share of the bottleneck's rate, or None.
 
-        Packets count once, however often they are lost before the queue.
+        Retransmissions are not counted. None if no transfers arrive or the rate is unlimited.
         """
         usual = self.network.packet
         rates = [
@@ -284,18 +284,19 @@ class Scenario(Table):
 
     @property
     def rtt_s(self) -> float:
-        """Time of one packet and its ack on the idle path.
+        """Base round-trip time in seconds: one packet and its ack on the idle path.
 
-        It is ``network.rtt``, that of the links' delays, or the first class's if only classes have
-        one.
+        It is ``network.rtt`` or follows from the links' delays; if only classes have a round-trip
+        time, it is the value of the first class.
         """
         return self.network.rtt_s if self.network.is_timed else self.populations[0].rtt_s
 
     @property
     def buffer_pkts(self) -> float:
-        """Data packets the bottleneck holds, the one in transmission included; inf: unlimited.
+        """Buffer of the bottleneck in data packets, including the packet in transmission, or inf.
 
-        A buffer in bytes holds more small packets: those of the class with the smallest count.
+        A buffer in bytes holds more packets if packets are small: the result is the number of the
+        smallest packets of any class.
         """
         buffer = self.network.bottleneck.buffer
         if self.own_packets and buffer.unit == "bytes" and not self.network.bottleneck.polices:
@@ -303,75 +304,77 @@ class Scenario(Table):
         return self.network.buffer_pkts(self.network.bottleneck)
 
     def with_changes(self, changes: Mapping[str, Any]) -> Self:
-        """Return the scenario with some values changed, by dotted key as for ``--set``.
+        """Return a copy of the scenario with changed values.
 
         Parameters
         ----------
         changes
-            ``{"network.bottleneck.buffer": "300pkt", "class.far.rtt": "300ms"}``. What follows
-            from a changed value (a preset's defaults, a buffer of ``1bdp``) follows again. Where
-            there are hops, ``network.bottleneck`` is the measured one.
+            New values by dotted key, as for ``--set``, for example
+            ``{"network.bottleneck.buffer": "300pkt", "class.far.rtt": "300ms"}``. Derived values
+            (a preset's defaults, a buffer of ``1bdp``) are computed again. In a network with
+            hops, ``network.bottleneck`` is the measured hop.
 
         Raises
         ------
         ScenarioError
-            A key that no scenario has, or a value that does not go with the others.
+            A key is unknown, or a value contradicts other values.
         """
         changes = self._of_measured_hop(checked(changes))
         return self._changed(apply_changes(self._given.source, changes))
 
     def swept(self, table: Mapping[str, Any]) -> Self:
-        """Return the scenario with more in its table ``[sweep]``, or other values there.
+        """Return a copy of the scenario with keys of its table ``[sweep]`` added or replaced.
 
         Raises
         ------
         ScenarioError
-            As for a scenario that is read.
+            The resulting table ``[sweep]`` has errors.
         """
         source = self._given.source
         own = source.get("sweep")
         if not isinstance(table, Mapping):
             raise ScenarioError(
-                f"sweep: {units.show(table)} is not a table; write "
-                '{"network.rtt": "10ms..200ms log 8"}, say'
+                f"sweep: {units.show(table)} is not a table; write, for example, "
+                '{"network.rtt": "10ms..200ms log 8"}'
             )
         merged = {**(own if isinstance(own, dict) else {}), **checked(table)}
         return self._changed({**source, "sweep": merged})
 
     def typed(self) -> tuple[dict[str, Any], str | None]:
-        """Return the tables as typed, and the whole name of the folder where files are.
+        """Return the tables as typed, and the absolute path of the folder of relative file names.
 
-        ``from_dict`` makes the same scenario of the two, on another process or machine.
+        Passed to ``from_dict``, the two give the same scenario in another process or on another
+        machine.
         """
         source, folder, _ = self._given
         return source, None if folder is None else str(folder.resolve())
 
     def resolve_path(self, name: str) -> Path:
-        """Return where a file of this name is: relative names start at the scenario's folder.
+        """Resolve a file name relative to the scenario's folder.
 
-        That of a packaged scenario, or of one that is in no file, is the current folder.
+        Packaged scenarios, and scenarios that were not read from a file, use the current folder.
         """
         return (self._given.folder or Path()) / name
 
     def _of_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Turn changes of the bottleneck into changes of the measured hop, where there are hops.
+        """Apply changes of the bottleneck to the measured hop if the network has hops.
 
-        It stays the measured one, whatever rates change.
+        The hop is then marked as measured, because new rates could select another hop.
         """
         if not self.network.hops:
             return dict(changes)
         bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_at}."
-        told = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in changes) else {}
-        return told | {
+        mark = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in changes) else {}
+        return mark | {
             hop + key.removeprefix(bottleneck) if key.startswith(bottleneck) else key: value
             for key, value in changes.items()
         }
 
     def resolved(self) -> dict[str, Any]:
-        """Return the scenario with every default filled in, in units as people type them.
+        """Return the scenario's tables with all defaults, as texts with units.
 
-        Feeding it to ``from_dict`` gives the same scenario. Sizes typed in bytes are in packets,
-        and files are replaced by the values in them.
+        ``from_dict`` returns the same scenario for these tables. Sizes typed in bytes are in
+        packets, and file names are replaced by the values in the files.
         """
         tables = self.model_dump(by_alias=True, exclude_none=True)
         if self.captured is not None:
@@ -383,15 +386,15 @@ class Scenario(Table):
         return tables
 
     def _resolved_network(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Leave out the bottleneck or the hops, and say which hop is measured."""
+        """Omit either the bottleneck or the hops, and mark the measured hop."""
         unused = "bottleneck" if table["hop"] else "hop"
-        kept = {key: value for key, value in table.items() if key != unused}
+        used = {key: value for key, value in table.items() if key != unused}
         if table["hop"]:
-            kept["hop"] = [
-                {"name": hop["name"], **hop, "measured": at == self.network.measured_at}
-                for at, hop in enumerate(table["hop"])
+            used["hop"] = [
+                {"name": hop["name"], **hop, "measured": index == self.network.measured_at}
+                for index, hop in enumerate(table["hop"])
             ]
-        return kept
+        return used
 
     def to_toml(self) -> str:
         """Return ``resolved()`` as a TOML document."""
@@ -407,7 +410,7 @@ class Scenario(Table):
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
     def warnings(self) -> list[str]:
-        """Return what to check before trusting any answer to this scenario."""
+        """Return reasons why answers to this scenario may mislead, as texts."""
         return list(self._warnings)
 
     @functools.cached_property
@@ -434,7 +437,7 @@ class Scenario(Table):
         return hash(self.digest())
 
     def __repr__(self) -> str:
-        """One line: the name, who sends, over what."""
+        """Return the name, the senders, the bottleneck's rate and the RTT on one line."""
         if self.captured is not None:
             return f"<Scenario {self.name}: capture {self.captured.file}>"
         kinds = ", ".join(

@@ -1,4 +1,4 @@
-"""Names in scenarios: which characters they may have, and the words of the messages for it."""
+"""Names in scenarios: permitted characters, and their description in messages."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 LONGEST_TITLE = 200
-"""Most characters of a scenario's name."""
+"""Maximum length of a scenario's name in characters."""
 LONGEST_NAME = 60
-"""Most characters of the name of a class, a hop or a stream of cross traffic."""
+"""Maximum length of the name of a class, hop or cross-traffic stream in characters."""
 
 _TITLE = r"^[^\x00-\x1f\x7f]+$"
 _NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
@@ -24,4 +24,4 @@ Title = Annotated[str, Field(pattern=_TITLE, max_length=LONGEST_TITLE)]
 """Name of a scenario."""
 
 Name = Annotated[str, Field(pattern=_NAME, max_length=LONGEST_NAME)]
-"""Name of an entry, which keys and tables repeat."""
+"""Name of an entry, used in keys and tables."""

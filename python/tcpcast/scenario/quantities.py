@@ -1,4 +1,4 @@
-"""The types of the scenario's values: read from what was typed, written back the same way."""
+"""Types of scenario values, with conversion from and to typed texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIGNLESS = rf"^\s*\+?{units.NUMBER}\s*"
 
 
 def _text(pattern: str, example: str, *words: str) -> dict[str, Any]:
-    """Return the JSON Schema of a quantity with a unit, or of one of some words."""
+    """Return the JSON Schema of a quantity with a unit, or one of ``words``."""
     text = {"type": "string", "pattern": pattern, "examples": [example]}
     return {"anyOf": [text, {"enum": list(words)}]} if words else text
 
@@ -72,8 +72,8 @@ def _packet_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 41 <= size <= 65535:
         raise UnitError(
-            f"{units.show(value)} is outside what an IP packet with 40 B of headers and some "
-            f'payload can be; write from "41B" to "65535B"'
+            f"{units.show(value)} is not the size of an IP packet with 40 B of headers and some "
+            f'payload; write "41B" to "65535B"'
         )
     return size
 
@@ -81,7 +81,7 @@ def _packet_size(value: object) -> int:
 def _ack_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 1 <= size <= 65535:
-        raise UnitError(f'{units.show(value)} is no size for an ack; write "40B"')
+        raise UnitError(f'{units.show(value)} is not the size of an ack; write "40B"')
     return size
 
 
@@ -94,16 +94,14 @@ def read_window(value: object, info: ValidationInfo) -> float:
     if packets != int(packets) and not in_bytes:
         raise UnitError(f"{units.show(value)} is not whole packets; write {max(1, int(packets))}")
     if packets < 1:
-        raise UnitError(
-            f"{units.show(value)} holds no packet, so nothing could be sent; write at least 1"
-        )
+        raise UnitError(f"{units.show(value)} is less than one packet; write at least 1")
     if packets > MOST_WINDOW:
         raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
     return int(packets)
 
 
 def write_window(packets: float) -> int | str:
-    """Write a window as ``read_window`` reads it."""
+    """Format a window for ``read_window``."""
     return "unlimited" if math.isinf(packets) else int(packets)
 
 
@@ -120,10 +118,10 @@ Rate = Annotated[
     PlainSerializer(units.format_rate, return_type=str),
     WithJsonSchema(_RATE),
 ]
-"""bit/s; inf for an unlimited link."""
+"""Rate in bit/s; inf for an unlimited link."""
 
 _RUN_TIME = "60s"
-"""The example of a time in the order of a run."""
+"""Example of a time in the order of a run."""
 
 Duration = Annotated[
     float,
@@ -171,7 +169,7 @@ Size = Annotated[
     PlainSerializer(write_size, return_type=str),
     WithJsonSchema(_or_number(PACKETS_SCHEMA)),
 ]
-"""Packets, not rounded; bytes are packets' payloads, and remembered."""
+"""Packets, not rounded. A size given in bytes is converted by the payload and keeps its bytes."""
 
 Ratio = Annotated[
     float,
@@ -179,7 +177,7 @@ Ratio = Annotated[
     PlainSerializer(units.format_ratio, return_type=str),
     WithJsonSchema(RATIO_SCHEMA),
 ]
-"""From 0 to 1."""
+"""Ratio from 0 to 1."""
 
 Bytes = Annotated[
     int,

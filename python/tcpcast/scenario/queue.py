@@ -1,6 +1,6 @@
 """Queue disciplines of a link: drop-tail, random early detection as in ns-2, fair queueing.
 
-Those of today's links are in :mod:`.aqm`.
+Active queue management is in :mod:`.aqm`.
 """
 
 import math
@@ -38,7 +38,7 @@ def _read_threshold(value: object) -> float | str:
     if value == AUTOMATIC:
         return AUTOMATIC
     if not isinstance(value, str) or not value.strip().endswith("pkt"):
-        raise UnitError(f'{units.show(value)} is no threshold; write "15pkt", or "automatic"')
+        raise UnitError(f'{units.show(value)} is not a threshold; write "15pkt", or "automatic"')
     packets = units.parse_packets(value)
     if not 0 < packets <= _MOST_THRESHOLD:
         raise UnitError(f'{units.show(value)} is out of range; write "15pkt", or "automatic"')
@@ -55,7 +55,8 @@ def _read_weight(value: object) -> float | str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < float(str(value)) <= 1:
         raise UnitError(
-            f'{units.show(value)} is no weight from above 0 to 1; write 0.002, or "automatic"'
+            f"{units.show(value)} is not a weight above 0 and at most 1; write 0.002, or "
+            '"automatic"'
         )
     return float(str(value))
 
@@ -94,7 +95,7 @@ Weight = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RedParameters:
-    """RED with every parameter a number; thresholds in packets that wait."""
+    """RED with numeric parameters; thresholds are in queued packets."""
 
     min_threshold_pkts: float
     max_threshold_pkts: float
@@ -105,10 +106,10 @@ class RedParameters:
 
 
 class Red(Table):
-    """Random early detection (Floyd and Jacobson 1993) as ns-2 2.35 has it.
+    """Random early detection (Floyd and Jacobson 1993) as in ns-2 2.35.
 
-    What is ``"automatic"`` follows from the link, as in ns-2 where ``thresh_``, ``maxthresh_``
-    and ``q_weight_`` are left alone.
+    ``"automatic"`` values are computed from the link, as in ns-2 if ``thresh_``, ``maxthresh_``
+    and ``q_weight_`` are not set.
     """
 
     kind: Literal["red"] = Field(description="tells it from drop-tail")
@@ -148,24 +149,24 @@ class Red(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.max_probability == 0:
-            message = 'must be above 0, or nothing is dropped early; write "10%"'
+            message = 'must be above 0, otherwise RED never drops early; write "10%"'
             raise validation_error([error_at(message, "max_probability")])
         return self
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
-        """Return every parameter as a number.
+        """Return all parameters as numbers.
 
-        The rules are those of ``REDQueue::initialize_params`` in ns-2 2.35 (queue/red.cc), with C
-        packets a second: ``min_th = max(5, target_delay C / 2)``, ``max_th = 3 min_th`` and
-        ``w = 1 - exp(-1 / (10 R C))``, where ``R = max(0.1 s, 3 (delay + 1/C))`` stands for a
-        round-trip time.
+        As in ``REDQueue::initialize_params`` of ns-2 2.35 (queue/red.cc), with C
+        packets per second: ``min_th = max(5, target_delay C / 2)``, ``max_th = 3 min_th`` and
+        ``w = 1 - exp(-1 / (10 R C))`` with an estimated round-trip time
+        ``R = max(0.1 s, 3 (delay + 1/C))``.
 
         Parameters
         ----------
         packets_per_second
-            What the link sends, above 0 and finite.
+            Rate of the link, above 0 and finite.
         delay_s
-            The link's propagation one way.
+            One-way propagation delay of the link.
         """
         low, high, weight = self.min_threshold, self.max_threshold, self.weight
         if isinstance(low, str):
@@ -193,11 +194,11 @@ _TIES = ("latest", "random")
 
 
 class FairQueue(Table):
-    """Fair queueing: a queue for each flow that has packets, served in turn.
+    """Fair queueing: one queue per active flow, served in turn.
 
-    ``"round-robin"`` serves a packet of each in turn; ``"drr"`` is deficit round robin by bytes
-    (Shreedhar and Varghese 1995), where a flow may send ``quantum`` more with each turn and
-    keeps what it does not use while it has packets.
+    ``"round-robin"`` sends one packet of each flow in turn. ``"drr"`` is deficit round robin by
+    bytes (Shreedhar and Varghese 1995): each turn adds ``quantum`` bytes to the credit of a flow,
+    which keeps unused credit while it has packets.
     """
 
     kind: Literal["fq"] = Field(description="tells it from drop-tail")
@@ -285,14 +286,14 @@ def _needs_keys(name: str) -> bool:
 
 
 QUEUE_WORDS = tuple(name for name in _NAMES if not _needs_keys(name))
-"""Disciplines that a word alone stands for: their tables have a default for every key."""
+"""Disciplines that can be given as a word, because all keys of their tables have defaults."""
 
 
 def _read_queue(value: object) -> object:
-    """Turn ``"red"`` into the table it stands for, and a drop-tail table into its word."""
+    """Convert a word such as ``"red"`` to its table, and a drop-tail table to its word."""
     if isinstance(value, Red | FairQueue | ManagedQueue):
         return value
-    # In a list, because what people type may have no hash.
+    # A list rather than a set, because the value may not be hashable.
     if isinstance(value, Mapping) and value.get("kind") in list(_TABLES):
         return value
     name = choice("queue discipline", _NAMES)(value)
@@ -306,7 +307,7 @@ def _kind_of_queue(value: object) -> str:
 
 
 def queue_words(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema of the words, and of drop-tail as a table."""
+    """Add the words, and drop-tail as a table, to the JSON Schema."""
     tables = [part for part in schema.pop("oneOf") if "$ref" in part]
     droptail = {
         "type": "object",

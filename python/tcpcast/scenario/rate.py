@@ -1,4 +1,4 @@
-"""The rate of a link: constant, a token bucket's, or the packet opportunities of a trace."""
+"""The rate of a link: constant, a token bucket, or packet opportunities of a trace."""
 
 import functools
 import math
@@ -28,7 +28,7 @@ from tcpcast.scenario.quantities import Bytes, Rate
 from tcpcast.scenario.table import Table, error_at, reading, unknown_word, validation_error
 
 OPPORTUNITY_BYTES = 1500
-"""What one line of a trace lets pass, IP header included."""
+"""IP bytes that can leave per line of a trace."""
 
 MOST_OPPORTUNITIES = 2_000_000
 _MOST_MS = 2**32 - 1
@@ -46,15 +46,15 @@ class _Varying(Table):
 
     @property
     def mean_text(self) -> str:
-        """The same in four digits, as people type it."""
+        """Long-term rate as a text with four digits and a unit."""
         return units.format_rate(float(f"{self.mean_bps:.4g}"))
 
 
 class TokenBucket(_Varying):
-    """Tokens for so many bits come in a second, and the bucket holds those of a burst.
+    """A token bucket, filled at ``bucket`` bit/s up to ``burst`` bytes.
 
-    A shaper queues a packet that finds no tokens, a policer drops it. What finds tokens leaves at
-    once.
+    Packets leave immediately if the bucket has enough tokens. Otherwise a shaper queues them, and
+    a policer drops them.
     """
 
     bucket: Rate = Field(examples=["10mbit"], description="rate of the tokens, of IP bytes")
@@ -82,27 +82,27 @@ class TokenBucket(_Varying):
 
     @property
     def kind(self) -> str:
-        """What to call it."""
+        """Name in messages."""
         return "policer" if self.policer else "token bucket"
 
 
 @dataclass(frozen=True, slots=True)
 class Opportunities:
-    """Times in whole milliseconds at which packets can leave, and how many at each.
+    """Times in whole milliseconds at which packets can leave, each with a number of packets.
 
-    ``pairs`` are rising; after the last time, the period, they begin again. At least one.
+    ``pairs`` is not empty and has ascending times. The last time is the period of repetition.
     """
 
     pairs: tuple[tuple[int, int], ...]
 
     @property
     def mean_bps(self) -> float:
-        """The rate over a period, bit/s."""
+        """Mean rate over a period, bit/s."""
         count = sum(count for _, count in self.pairs)
         return count * 8 * OPPORTUNITY_BYTES * 1000 / self.pairs[-1][0]
 
     def __str__(self) -> str:
-        """Write them as ``parse_opportunities`` reads them."""
+        """Return the text that ``parse_opportunities`` reads."""
         return " ".join(f"{ms}" if count == 1 else f"{ms}x{count}" for ms, count in self.pairs)
 
 
@@ -113,7 +113,8 @@ def parse_opportunities(text: str) -> Opportunities:
     Raises
     ------
     UnitError
-        A word that is no time in milliseconds, a time before the one above it, too many, none.
+        A word is not a time in milliseconds, times are not in order, or there are none or too
+        many.
     """
     return _gathered(text.split(), _WRITTEN)
 
@@ -121,21 +122,20 @@ def parse_opportunities(text: str) -> Opportunities:
 def read_opportunities(name: object, folder: Path | None) -> Opportunities:
     """Read a trace of packet opportunities, the format of mahimahi and other emulators.
 
-    A line is a time in whole milliseconds at which one packet can leave; empty lines count for
-    nothing.
+    A line is a time in whole milliseconds at which one packet can leave; empty lines are ignored.
 
     Parameters
     ----------
     name
         The file's name as typed.
     folder
-        Where a relative name starts; None for the current folder.
+        Base folder of a relative name; None for the current folder.
 
     Raises
     ------
     UnitError
-        No such file; a line that is no time, or before the one above it; more than 2,000,000;
-        none, or all at 0 ms. The message says which line.
+        The file does not exist, a line is not a time or is before the previous line, there are
+        more than 2,000,000 lines, or none above 0 ms. The message contains the line number.
     """
     return read_csv(name, folder, _NEEDS, _read_rows)
 
@@ -160,17 +160,17 @@ def _gathered(words: Iterable[str], where: str) -> Opportunities:
         last, total = ms, total + count
         if total > MOST_OPPORTUNITIES:
             most = f"{MOST_OPPORTUNITIES:,}"
-            raise UnitError(f"{where} {number}: more than {most} opportunities; write a part of it")
+            raise UnitError(f"{where} {number}: more than {most} opportunities; write fewer")
     if not last:
         raise UnitError(
-            f"{where.removesuffix(', line')} has no time above 0 ms; write when packets can leave, "
-            "and last when the trace begins again"
+            f"{where.removesuffix(', line')} has no time above 0 ms; write the times at which "
+            "packets can leave; the trace repeats after the last one"
         )
     return Opportunities(tuple(counts.items()))
 
 
 def _opportunity(word: str, *, written: bool) -> tuple[int, int]:
-    """Read a time, and in what is written out how many packets can leave then."""
+    """Read a time and its number of packets; only ``written`` texts may have a number."""
     found = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
     if found is None or int(found[1]) > _MOST_MS or (found[2] and not written):
         raise UnitError(f"{units.show(word)} is not a whole number of milliseconds; write 12")
@@ -181,19 +181,19 @@ def _opportunities(value: object) -> Opportunities:
     if isinstance(value, Opportunities):
         return value
     if not isinstance(value, str):
-        raise UnitError(f'{units.show(value)} is not a text; write "1 1 5", milliseconds')
+        raise UnitError(f'{units.show(value)} is not a text; write "1 1 5" (milliseconds)')
     return parse_opportunities(value)
 
 
 def _without_default(schema: dict[str, Any]) -> None:
-    """Leave out of the JSON Schema what only stands where a trace is typed."""
+    """Remove the default, a placeholder for a trace, from the JSON Schema."""
     schema.pop("default", None)
 
 
 class OpportunityRate(_Varying):
     """Packets of 1500 bytes leave at the times of a trace, which repeats.
 
-    The resolved scenario holds the opportunities themselves, so it no longer needs the file.
+    The resolved scenario contains the opportunities and does not need the file.
     """
 
     trace: str | None = Field(
@@ -236,7 +236,7 @@ class OpportunityRate(_Varying):
 
     @property
     def kind(self) -> str:
-        """What to call it."""
+        """Name in messages."""
         return "trace of packet opportunities"
 
 
@@ -270,9 +270,9 @@ LinkRate = Annotated[
     Discriminator(_kind_of_rate),
     BeforeValidator(_read_rate),
 ]
-"""bit/s (inf for an unlimited link), a token bucket, or packet opportunities."""
+"""A rate in bit/s (inf for an unlimited link), a token bucket, or packet opportunities."""
 
 
 def mean_bps(rate: float | VaryingRate) -> float:
-    """Return a rate over a long time in bit/s, inf for an unlimited link."""
+    """Return the long-term rate in bit/s; inf for an unlimited link."""
     return rate if isinstance(rate, float | int) else rate.mean_bps

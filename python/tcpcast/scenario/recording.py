@@ -1,4 +1,4 @@
-"""Traffic that was measured: a CSV file of times and bytes."""
+"""Recorded traffic: a CSV file of times and bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
     name
         The file's name as typed.
     folder
-        Where a relative name starts; None for the current folder.
+        Base folder of a relative name; None for the current folder.
 
     Returns
     -------
@@ -36,7 +36,8 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
     Raises
     ------
     UnitError
-        No such file, no row in it, a cell that is no number or is negative, too many rows.
+        The file does not exist, contains no or too many rows, or a cell is not a number or is
+        negative.
     """
     return read_csv(name, folder, _NEEDS, _read_rows)
 

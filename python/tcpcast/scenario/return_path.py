@@ -1,4 +1,4 @@
-"""The return path: a link with a rate and a buffer of its own that all acks share."""
+"""The return path: one link with a separate rate and buffer, shared by all acks."""
 
 import math
 from typing import Self
@@ -12,11 +12,11 @@ from tcpcast.scenario.queue import FairQueue, Queue, Red, queue_words
 from tcpcast.scenario.table import Table, error_at, validation_error
 
 RETURN = "return"
-"""What the return link is called where cross traffic names its hop."""
+"""Name of the return link as a hop of cross traffic."""
 
 
 class ReturnLink(Table):
-    """The link that the acks of all sources share, in place of the bottleneck the other way."""
+    """The link that the acks of all sources share, instead of the reverse bottleneck."""
 
     rate: Rate = Field(examples=["1mbit"], description="of IP bytes")
     buffer: BufferSize = Field(
@@ -28,23 +28,23 @@ class ReturnLink(Table):
 
     @property
     def rate_bps(self) -> float:
-        """The rate in bit/s."""
+        """Rate in bit/s."""
         return self.rate
 
     @property
     def varying(self) -> None:
-        """Its rate is constant."""
+        """None: the rate is constant."""
 
     @property
     def polices(self) -> bool:
-        """Whether it drops what exceeds its rate in place of queueing it: it does not."""
+        """False: the link queues packets instead of policing them."""
         return False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         found = []
         if math.isinf(self.rate):
-            message = 'acks wait where there is a rate; write rate = "1mbit", or leave return out'
+            message = 'acks queue only behind a rate; write rate = "1mbit", or leave return out'
             found.append(error_at(message, "rate"))
         if isinstance(self.queue, Red | FairQueue):
             *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))

@@ -1,4 +1,4 @@
-"""The run: how long, how often, from which seed; and what is watched on the way."""
+"""Tables ``[run]`` (length, replications, seed) and ``[probes]`` (recorded data)."""
 
 import itertools
 import math
@@ -32,13 +32,13 @@ from tcpcast.scenario.quantities import (
 from tcpcast.scenario.table import Table, choice, error_at, reading, unknown_word, validation_error
 
 PRECISION_METRICS = tuple(name for name, row in METRICS.items() if row.has_precision)
-"""Metrics with an interval, so that a precision can be asked of them."""
+"""Metrics with a confidence interval, for which a precision can be requested."""
 
 MAX_TRANSFERS = 10**12
 MOST_LEAST = 10**9
 MOST_SEED = 2**63 - 1
 LEAST_PRECISION = 2.0**-52
-"""Relative width of an interval below which it lies between two neighbouring figures."""
+"""Minimum relative width of an interval: the distance of adjacent floating-point numbers."""
 _LINKS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 
 
@@ -56,7 +56,7 @@ def _write_warmup(value: float | str) -> str:
 
 
 def _read_precision(value: object, info: ValidationInfo) -> object:
-    """Turn a bare ``"1%"`` into that precision of the scenario's main metric."""
+    """Convert a bare ``"1%"`` to a precision of the scenario's main metric."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -77,7 +77,7 @@ def _read_relative_width(value: object) -> float:
     ratio = units.parse_ratio(value)
     if ratio < LEAST_PRECISION:
         raise ValueError(
-            f'{units.show(value)} can never be reached: figures have 16 digits; write "1%"'
+            f'{units.show(value)} can never be reached: values have 16 digits; write "1%"'
         )
     return ratio
 
@@ -114,7 +114,7 @@ Precision = Annotated[
 
 def _rising(times: list[float]) -> list[float]:
     if any(later <= time for time, later in itertools.pairwise(times)):
-        raise ValueError('are not in rising order; write ["100ms", "200ms"], each time once')
+        raise ValueError('are not in ascending order; write ["100ms", "200ms"], each time once')
     return times
 
 
@@ -126,11 +126,11 @@ ReportTimes = Annotated[
 
 
 class Run(Table):
-    """How long each replication lasts, how many there are, and from which seed.
+    """Length and number of replications, and the seed.
 
-    ``transfers`` counts transfers completed after the warm-up; ``duration`` is the time
-    simulated, the warm-up included. Either is per replication. Transfers that are each alone need
-    neither: they end by themselves, and have nothing to warm up.
+    ``transfers`` is the number of transfers completed after the warm-up, ``duration`` the
+    simulated time including the warm-up, both per replication. Isolated transfers need neither,
+    because their number is given and they have no warm-up.
     """
 
     model_config = ConfigDict(json_schema_extra=_at_most_one_length)
@@ -176,17 +176,17 @@ class Run(Table):
 
     @property
     def duration_s(self) -> float | None:
-        """Simulated time of a replication, warm-up included; None when transfers are counted."""
+        """Simulated time of a replication in seconds, including warm-up; None for ``transfers``."""
         return self.duration
 
     @property
     def warmup_s(self) -> float | None:
-        """Time left out at the start; None: found by MSER-5 from the queue and the classes."""
+        """Duration of the warm-up in seconds; None: MSER-5 determines it from a run."""
         return None if isinstance(self.warmup, str) else self.warmup
 
     @property
     def max_wall_s(self) -> float | None:
-        """Time on the clock after which the answer may be partial; None for no limit."""
+        """Limit of the computing time in seconds; None for no limit."""
         return None if math.isinf(self.max_wall) else self.max_wall
 
     @model_validator(mode="before")
@@ -208,21 +208,21 @@ class Run(Table):
             raise validation_error([error_at(message, "duration")])
         if self.duration is not None and (self.warmup_s or 0) >= self.duration:
             message = (
-                f"{units.format_duration(self.warmup_s or 0)} leaves nothing of the duration, "
+                f"{units.format_duration(self.warmup_s or 0)} is not below the duration, "
                 f"{units.format_duration(self.duration)}; write a shorter warmup"
             )
             raise validation_error([error_at(message, "warmup")])
         return self
 
     def _check_of_transfers(self) -> Self:
-        ends = "transfers that run each alone end by themselves"
+        ends = "isolated transfers have a fixed number"
         found = [
-            error_at(f"{ends}; leave it out (traffic.count says how many), or write arrivals", name)
+            error_at(f"{ends}; leave it out (traffic.count is the number), or write arrivals", name)
             for name in ("transfers", "duration")
             if getattr(self, name) is not None
         ]
         if self.warmup_s != 0:
-            message = "transfers that run each alone have nothing to warm up; leave it out"
+            message = "isolated transfers have no warm-up; leave it out"
             found.append(error_at(message, "warmup"))
         if found:
             raise validation_error(found)
@@ -230,7 +230,7 @@ class Run(Table):
 
 
 class PacketCapture(Table):
-    """A pcap file of the packets at one place; at most ``packets`` of them."""
+    """A pcap file of at most ``packets`` packets at one point of the path."""
 
     link: Annotated[
         Literal["sender", "bottleneck-in", "bottleneck-out", "receiver"],
@@ -246,7 +246,7 @@ class PacketCapture(Table):
 def _read_share(value: object) -> float:
     share = float(value) if isinstance(value, int | float) else units.parse_ratio(value)
     if not 0 < share < 1:
-        raise ValueError(f'{units.show(value)} is no share of the files; write "95%", or 0.95')
+        raise ValueError(f'{units.show(value)} is not a share of the files; write "95%", or 0.95')
     return share
 
 
@@ -259,10 +259,10 @@ Share = Annotated[
 
 
 class Probes(Table):
-    """What is recorded beside the figures: windows of chosen flows, packets at chosen places.
+    """Additional recorded data: windows of selected flows, and captured packets.
 
-    And of the goodput of files, which a user feels: what some shares of the files exceed, and the
-    probability of more over blocks of packets, files and large files.
+    For the goodput of files, which users notice: the minimum for given shares of the files, and
+    the distribution over blocks of packets, files and large files.
     """
 
     flows: list[Annotated[int, *counted(0, 10**7 - 1)]] = Field(

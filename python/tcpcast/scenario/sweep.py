@@ -1,4 +1,4 @@
-"""The table of a sweep: which keys vary, over which values, and how often each cell is asked."""
+"""Table ``[sweep]``: varied keys with their values, engines, and sampling."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _read_engines(value: object) -> object:
 
 
 def _read_groups(value: object) -> object:
-    """Turn one list of keys into a list of one group."""
+    """Convert one list of keys to a list with one group."""
     if isinstance(value, list) and value and all(isinstance(key, str) for key in value):
         return [value]
     return value
 
 
 def _any_key(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema of the keys that vary, typed with or without quotes."""
+    """Add the varied keys, with or without quotes, to the JSON Schema."""
     schema["additionalProperties"] = {
         "description": "a dotted key of the scenario, with a range or a list of values",
         "anyOf": [
@@ -43,10 +43,10 @@ def _any_key(schema: dict[str, Any]) -> None:
 
 
 class Sweep(Table):
-    """What ``tcpcast sweep`` varies: each other key is a dotted key of the scenario.
+    """Parameters of ``tcpcast sweep``: each additional key is a dotted key of the scenario.
 
-    Its value is a range, ``"10ms..200ms log 8"``, or a list of values. All of them are combined
-    with each other, but for those that ``zip`` or ``latin`` bring together.
+    Its value is a range, ``"10ms..200ms log 8"``, or a list of values. All combinations of values
+    are run, except for keys that are paired by ``zip`` or sampled by ``latin``.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_any_key)
@@ -86,24 +86,24 @@ class Sweep(Table):
 
     @property
     def vary(self) -> dict[str, str | list[Any]]:
-        """The keys that vary, in the order typed, each with its range or its values."""
+        """The varied keys in the order typed, each with its range or values."""
         return dict(self.model_extra or {})
 
     @model_validator(mode="before")
     @classmethod
     def _flatten(cls, data: Any) -> Any:
-        """Take ``network.rtt = ...`` for ``"network.rtt" = ...``."""
+        """Accept ``network.rtt = ...`` without quotes around the key."""
         return dict(leaves(data, whole=Sweep.model_fields)) if isinstance(data, Mapping) else data
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         found = [
-            error_at(f"{show(value)} is no range or list; write {_example(key)}", key)
+            error_at(f"{show(value)} is not a range or list; write {_example(key)}", key)
             for key, value in self.vary.items()
             if not isinstance(value, str | list)
         ]
         if not self.vary:
-            found = [error_at(f"nothing varies; write {_EXAMPLE}, say")]
+            found = [error_at(f"no key varies; write, for example, {_EXAMPLE}")]
         if found:
             raise validation_error(found)
         return self

@@ -1,4 +1,4 @@
-"""``[tcp.rules]``: rules that only an experiment needs; each paper's preset names its own."""
+"""Table ``[tcp.rules]``: details of TCP for experiments; each paper's preset sets its own."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -41,7 +41,7 @@ LastPacketsThreshold = Annotated[
 
 
 class MaxPlusRules(Table):
-    """What instantaneous loss feedback leaves open, for ``stack = "max-plus-reno"``."""
+    """Details of instantaneous loss feedback for ``stack = "max-plus-reno"``."""
 
     growth: Annotated[
         Literal["after-halving", "every-ack"],
@@ -71,7 +71,7 @@ class MaxPlusRules(Table):
 
 
 class TcpRules(Table):
-    """Rules that only a paper's experiment needs; what is left out follows from the preset."""
+    """Details of TCP for the experiments of papers; the preset determines omitted keys."""
 
     recovery: Annotated[
         Literal["reno", "newreno", "newreno-patient"],
@@ -143,26 +143,25 @@ _CLASSIC = [key for key in TcpRules.model_fields if key != "max_plus"]
 
 _TODAYS_INSTEAD = {
     "recovery": "losses are found by SACK or RACK",
-    "slow_start_at_ssthresh": "slow start goes on below ssthresh",
+    "slow_start_at_ssthresh": "slow start continues below ssthresh",
     "window_unit": "windows are counted in packets",
     "timer_restart": "an ack of new data restarts the timer",
     "backoff_until": "an ack of new data ends the doubling",
-    "last_packets_threshold": "tail loss probes find the losses of last packets",
-    "limited_transmit_on": "limited transmit is that of RFC 3042",
+    "last_packets_threshold": "tail loss probes detect losses of the last packets",
+    "limited_transmit_on": "limited transmit follows RFC 3042",
 }
 
 
 def rules_of(stack: str, preset: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules of a preset as typed, those of ``max-plus-reno`` filled in."""
+    """Return the rules of a preset as typed, including defaults of ``max-plus-reno``."""
     own: dict[str, Any] = {"max_plus": {}} if stack == MAX_PLUS else {}
     return {**own, **preset.get("rules", {})}
 
 
 def shown_rules(stack: str, rules: dict[str, Any], of_preset: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules that a classic stack has, of a table that has all.
+    """Return the rules that apply to a classic stack.
 
-    The recovery of the preset itself is what the stack's name says: a class with another stack is
-    not to inherit it.
+    The preset's own recovery is omitted, so that a class with another stack does not inherit it.
     """
     known = {"max_plus"} if stack == MAX_PLUS else set(_CLASSIC)
     if rules.get("recovery") == of_preset.get("recovery", _DEFAULTS.recovery):
@@ -178,7 +177,7 @@ def rule_errors(stack: str, rules: TcpRules, *, is_modern: bool) -> Iterator[Ini
     for key in rules.departures():
         if is_modern:
             instead = _TODAYS_INSTEAD[key]
-            message = f"{stack} has a rule of its own: {instead}; {OF_CLASSIC}"
+            message = f"{stack} has a fixed rule: {instead}; {OF_CLASSIC}"
             yield error_at(message, "rules", key)
         elif stack == MAX_PLUS:
             message = f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave it out"

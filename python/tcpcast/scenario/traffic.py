@@ -1,4 +1,4 @@
-"""The traffic: on/off sources, bulk flows that never end, single transfers, or a capture."""
+"""The traffic: on/off sources, endless bulk flows, single transfers, or a capture."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -65,7 +65,7 @@ DISTRIBUTIONS = (
 )
 KINDS = ("on-off", "bulk", "transfers", "capture")
 CAPTURE = "capture"
-"""The kind of traffic that was measured: it has no network, TCP and run to ask for."""
+"""Kind of measured traffic; its scenario has no network, TCP and run."""
 
 Count = Annotated[int, *counted(1, MOST_SOURCES)]
 
@@ -73,7 +73,7 @@ Count = Annotated[int, *counted(1, MOST_SOURCES)]
 def _distribution_named(
     example: Mapping[str, str], read: Callable[[object], float]
 ) -> Callable[[object], object]:
-    """Return a validator that says what is wrong with the choice of a distribution of such quantities."""
+    """Return a validator with messages about a missing or unknown distribution."""
 
     def check(value: object) -> object:
         if isinstance(value, Distribution):
@@ -131,14 +131,14 @@ TimeDistribution = Annotated[
 def _read_correlation(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 1:
         return float(value)
-    raise UnitError(f"{units.show(value)} is no correlation; write from -1 to 1, such as -0.3")
+    raise UnitError(f"{units.show(value)} is not a correlation; write -1 to 1, such as -0.3")
 
 
 class OnOff(Table):
-    """Sources that are silent for an OFF time, send a file, and are silent again.
+    """Sources that alternate between an OFF time and sending a file.
 
-    ``start`` says whether they begin silent, with a fresh OFF time, or as someone finds them who
-    comes at any time: with what is left of an OFF time, or of a file.
+    With ``start = "silent"``, all sources start with a full OFF time; with ``"equilibrium"``,
+    they start with the remaining part of an OFF time or of a file.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -194,12 +194,12 @@ class OnOff(Table):
 
     @property
     def sources(self) -> int:
-        """How many sources; 0 at the top level when the classes count them."""
+        """Number of sources; 0 at the top level if classes have the numbers."""
         return self.declared or 0
 
     @property
     def count(self) -> int:
-        """The same as ``sources``."""
+        """Number of sources."""
         return self.sources
 
     @model_validator(mode="after")
@@ -215,7 +215,7 @@ class OnOff(Table):
             )
         for name, distribution in (("off", self.off), ("size", self.size)):
             if self.correlation and distribution.is_constant():
-                message = f"nothing goes with {name}, which is constant; leave it out"
+                message = f"{name} is constant, so it has no correlation; leave it out"
                 found.append(error_at(message, "correlation"))
         if found:
             raise validation_error(found)
@@ -239,8 +239,8 @@ Start = Annotated[
 class Bulk(Table):
     """Flows that always have data to send.
 
-    ``start`` is a distribution of start times, a list with one time for each flow, or ``"within-rtt"``:
-    uniformly within one round-trip time.
+    ``start`` is a distribution of start times, a list with one time for each flow, or
+    ``"within-rtt"``: uniformly within one round-trip time.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = OnOff.elsewhere
@@ -256,12 +256,12 @@ class Bulk(Table):
 
     @property
     def flows(self) -> int:
-        """How many flows; 0 at the top level when the classes count them."""
+        """Number of flows; 0 at the top level if classes have the numbers."""
         return self.declared or 0
 
     @property
     def count(self) -> int:
-        """The same as ``flows``."""
+        """Number of flows."""
         return self.flows
 
     @property
@@ -271,7 +271,7 @@ class Bulk(Table):
 
 
 def _read_size(value: object, info: ValidationInfo) -> int:
-    """Read the size of a transfer: whole packets, or bytes, the last packet perhaps not full."""
+    """Read the size of a transfer: whole packets, or bytes, whose last packet may not be full."""
     distribution = meant(value)
     if distribution is not None:
         raise UnitError(f"{units.show(value)} is not a size; write {write_value(distribution)}")
@@ -282,7 +282,7 @@ def _read_size(value: object, info: ValidationInfo) -> int:
             f'{units.show(value)} is not whole packets; write "{math.ceil(packets)}pkt"'
         )
     if packets == 0:
-        raise UnitError(f'{units.show(value)} is no transfer; write at least "1pkt"')
+        raise UnitError(f'{units.show(value)} is not a transfer; write at least "1pkt"')
     if packets > MOST_SIZE_PKTS:
         most = f"more than {MOST_SIZE_PKTS:,} packets"
         raise UnitError(f'{units.show(value)} is {most}; write less, or kind = "bulk"')
@@ -296,7 +296,7 @@ TransferSize = Annotated[
     PlainSerializer(write_size, return_type=str),
     WithJsonSchema({"anyOf": [PACKETS_SCHEMA, {"type": "integer", "minimum": 1}]}),
 ]
-"""Whole packets; what was written in bytes is remembered."""
+"""Whole packets; a size given in bytes keeps its bytes."""
 
 
 def _kind_of_size(value: object) -> str:
@@ -314,7 +314,7 @@ SizeRule = Annotated[
 
 
 class Arrivals(Table):
-    """When the transfers of open traffic begin."""
+    """Start times of transfers in open traffic."""
 
     distribution: Annotated[
         Literal["poisson"], BeforeValidator(choice("distribution of arrivals", ("poisson",)))
@@ -328,17 +328,17 @@ class Arrivals(Table):
 
 
 class Transfers(Table):
-    """Single transfers: each alone on the empty path, or at random times on a shared one.
+    """Single transfers: isolated transfers on an idle path, or arrivals on a shared path.
 
-    Without ``arrivals``, ``count`` transfers of each size, one after the other, each from fresh
-    state and with no packet of the one before in flight. With ``arrivals``, transfers begin
-    at random times as connections of their own and share the network; ``size`` is one size, a
-    list of which each is as likely as another, or a distribution.
+    Without ``arrivals``, ``count`` transfers of each size run sequentially, each with fresh state
+    and after the last packet of the previous transfer. With ``arrivals``, transfers start at
+    random times in separate connections and share the network; ``size`` is one size, a list of
+    equally likely sizes, or a distribution.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "sources": "transfers come from no source; write count = 1000, or arrivals",
-        "flows": "transfers are no flows; write count = 1000, or arrivals",
+        "sources": "transfers have no number of sources; write count = 1000, or arrivals",
+        "flows": "transfers have no number of flows; write count = 1000, or arrivals",
         "off": 'belongs to kind = "on-off"; write that kind, or arrivals',
     }
 
@@ -360,14 +360,14 @@ class Transfers(Table):
 
     @property
     def sizes(self) -> list[int] | None:
-        """The sizes in packets as listed; None where a distribution gives them."""
+        """The listed sizes in packets; None for a distribution."""
         if isinstance(self.size, Distribution):
             return None
         return [self.size] if isinstance(self.size, int) else self.size
 
     @property
     def mean_size_pkts(self) -> float:
-        """Mean size; of a distribution before rounding."""
+        """Mean size in packets; for a distribution, before rounding."""
         if isinstance(self.size, Distribution):
             return self.size.mean_value()
         sizes = [self.size] if isinstance(self.size, int) else self.size
@@ -375,17 +375,17 @@ class Transfers(Table):
 
     @property
     def alone(self) -> bool:
-        """Whether each is alone on the empty path."""
+        """Whether the transfers are isolated: one at a time on an idle path."""
         return self.arrivals is None
 
     @property
     def at_once(self) -> int:
-        """How many senders there are: one, or 0 where they come and go."""
+        """Number of senders: 1 for isolated transfers, 0 for arrivals."""
         return int(self.alone)
 
     @property
     def total(self) -> int:
-        """How many transfers of all sizes together, each alone."""
+        """Total number of isolated transfers of all sizes."""
         return (self.count or 0) * len(self.sizes or [])
 
     @model_validator(mode="before")
@@ -409,10 +409,10 @@ class Transfers(Table):
             written = units.format_packets(twice)
             found.append(error_at(f"{written} is listed twice; write each size once", "size"))
         if not self.alone and self.count is not None:
-            message = "counts transfers that run each alone; with arrivals write run.transfers"
+            message = "is for isolated transfers; with arrivals write run.transfers"
             found.append(error_at(message, "count"))
         if self.total > MOST_TRANSFERS:
-            message = f"{self.total} transfers in all; write at most {MOST_TRANSFERS} together"
+            message = f"{self.total} transfers in total; write at most {MOST_TRANSFERS}"
             found.append(error_at(message, "count"))
         if self.mean_size_pkts < 1:
             mean = units.format_packets(self.mean_size_pkts)
@@ -425,7 +425,7 @@ class Transfers(Table):
 
 
 def _read_capture_name(value: object, info: ValidationInfo) -> str:
-    """Read the name of a capture, which starts at the scenario's folder."""
+    """Read the name of a capture, relative to the scenario's folder."""
     needs = 'write file = "slow.pcap"'
     if not isinstance(value, str) or not value or "\0" in value:
         raise UnitError(f"{units.show(value)} is not a file name; {needs}")
@@ -463,13 +463,13 @@ Chosen = Annotated[
         }
     ),
 ]
-"""Of a capture: the number of a connection, or ends of some."""
+"""Selected connections of a capture: a number, or end points."""
 
 
 class Captured(Table):
-    """Flows of a packet capture: what they did is measured, and models are fed with it.
+    """Flows of a packet capture, whose measured values are the inputs of models.
 
-    Network, TCP and run are what they were, so that a scenario of this kind has no such tables.
+    The capture determines network, TCP and run, so the scenario does not have these tables.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -492,12 +492,12 @@ class Captured(Table):
 
     @property
     def declared(self) -> int:
-        """No sender is asked for."""
+        """0: the capture determines the number of flows."""
         return 0
 
     @property
     def count(self) -> int:
-        """The same as ``declared``: the capture knows how many flows there are."""
+        """0: the capture determines the number of flows."""
         return 0
 
 
