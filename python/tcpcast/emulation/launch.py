@@ -1,7 +1,7 @@
-"""Starting a link's process, and ending it whatever happens.
+"""Start the process of a link, and ensure that it ends.
 
-The process has namespaces of its own and ends when the pipe between us closes, which the kernel
-does for a process that is killed; its first child takes all others with it. So nothing is left.
+The process has its own namespaces and ends when its pipe closes, which the kernel also does if
+this process is killed. All other processes of the namespaces end with its first child.
 """
 
 from __future__ import annotations
@@ -25,37 +25,38 @@ _MODULE = "tcpcast.emulation.process"
 _LEFT_TO_PROGRAMS = [
     getattr(signal, name) for name in ("SIGINT", "SIGQUIT") if hasattr(signal, name)
 ]
-"""What a terminal sends to all: the programs at the link decide, and the link tells its numbers."""
+"""Signals of the terminal that only the programs at the link handle; the link then reports."""
 
 
 def run_link(link: Mapping[str, Any]) -> LinkOutcome:
-    """Run programs over a link until the near one ends.
+    """Run programs over a link until the near program ends.
 
     Parameters
     ----------
     link
-        What ``_native.run_link`` takes: ``config`` (the simulator's configuration),
+        Argument of ``_native.run_link``: ``config`` (the simulator's configuration),
         ``both_ways``, ``sender``, ``near``, ``far``, ``device``, ``nat``, ``mtu``, ``capture``,
         ``most_bytes``.
 
     Raises
     ------
     MachineError
-        Not Linux, no namespaces, no program of that name, or the process was killed.
+        The system is not Linux, there are no namespaces, a program does not exist, or the process
+        was killed.
     """
     if sys.platform != "linux":
-        raise MachineError("a link is made of Linux network namespaces; this is no Linux")
+        raise MachineError("a link needs Linux network namespaces; this system is not Linux")
     with _left_to_programs():
         told, status = _ask(pickle.dumps(dict(link)))
     if "fault" in told:
         raise MachineError(told["fault"])
     if "way" not in told:
-        raise MachineError(f"the link's process ended without an answer, status {status}")
+        raise MachineError(f"the link's process ended without a result, status {status}")
     return LinkOutcome.from_lines(told)
 
 
 def _ask(question: bytes) -> tuple[dict[str, str], int]:
-    """Start the process, hand it the question, and return what it told and its status."""
+    """Start the process with a request, and return its messages and exit status."""
     foreground = _foreground()
     try:
         with started(question) as (lines, process):
@@ -69,9 +70,9 @@ def _ask(question: bytes) -> tuple[dict[str, str], int]:
 def started(
     question: bytes,
 ) -> Iterator[tuple[Iterator[tuple[str, str]], subprocess.Popen[bytes]]]:
-    """Start a link's process, hand it the question, and yield what it tells, and it.
+    """Start a link's process with a request, and yield its messages and the process.
 
-    It has ended when the context is left, whether it was done or not.
+    The process is ended when the context is left, even if it did not finish.
     """
     asked, lifeline, answer = os.pipe(), os.pipe(), os.pipe()
     ends = (asked[0], lifeline[0], answer[1])
@@ -103,11 +104,11 @@ def _split(line: str) -> tuple[str, str]:
 
 @contextmanager
 def _left_to_programs() -> Iterator[None]:
-    """Have the terminal's signals end the programs alone, and not this process."""
+    """Ignore the terminal's signals in this process, so that only the programs handle them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # A function, as what is ignored would be ignored by the programs too.
+    # A handler function, because the programs would inherit SIG_IGN.
     before = {number: signal.signal(number, lambda *_: None) for number in _LEFT_TO_PROGRAMS}
     try:
         yield
@@ -117,7 +118,7 @@ def _left_to_programs() -> Iterator[None]:
 
 
 def _foreground() -> int | None:
-    """Return our process group if it has the terminal, else None."""
+    """Return our process group if it is in the foreground of the terminal, otherwise None."""
     try:
         return os.getpgrp() if os.tcgetpgrp(0) == os.getpgrp() else None
     except OSError:
@@ -125,7 +126,7 @@ def _foreground() -> int | None:
 
 
 def _take_back(group: int | None) -> None:
-    """Take the terminal back from a shell: it cannot, as our group has no number where it is."""
+    """Take the terminal back from a shell, which cannot return it across PID namespaces."""
     if group is None:
         return
     before = signal.getsignal(signal.SIGTTOU)

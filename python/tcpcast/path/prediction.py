@@ -1,4 +1,4 @@
-"""What every formula says of a path at one point, and the simulation if it is wanted."""
+"""Results of all formulas, and optionally of the simulation, for one point of a path."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 OTHER_BUFFERS = ("0.25bdp", "4bdp")
-"""Buffers with which a simulation is repeated if no option sets the buffer."""
+"""Buffers for repeated simulations if no option sets the buffer."""
 
 
 def predict_point(
@@ -47,11 +47,12 @@ def predict_point(
     packet: bool = False,
     how: RunOptions | None = None,
 ) -> Prediction:
-    """Ask at one point; once a simulation was interrupted, no other begins.
+    """Run all formulas, and optionally a simulation, at one point.
 
-    A simulation of a single point is repeated with :data:`OTHER_BUFFERS` if the buffer is assumed.
-    Where only its size limits a transfer, there is no rate in the long run to ask for. One of more
-    packets than a scenario has takes what they take at that rate.
+    An interrupted simulation prevents further ones. The simulation of a single point is repeated
+    with :data:`OTHER_BUFFERS` if the buffer is the default. If only its size limits a transfer,
+    there is no long-term rate. The time of a transfer with more packets than scenarios support is
+    computed from the long-term rate.
     """
     how = how or RunOptions()
     simulated = ["packet"] if packet else []
@@ -85,7 +86,7 @@ def predict_point(
 def _simulated_pkts(
     options: PathOptions, point: Mapping[str, str], size_pkts: float | None
 ) -> float:
-    """Return the number of packets of a simulation, of transfers if they have a size."""
+    """Return the number of packets of a simulation."""
     if size_pkts is not None:
         return size_pkts * transfers(size_pkts)
     path = options.path(point)
@@ -93,7 +94,7 @@ def _simulated_pkts(
 
 
 def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict[str, Answer]:
-    """Return the simulations with other buffers; none unless all of them run to their ends."""
+    """Return the simulations with other buffers; {} unless all of them finish."""
     answers = found.transfer if found.simulated_transfer else found.steady
     assert answers is not None
     if any(answer.incomplete_reason for answer in answers):
@@ -109,7 +110,7 @@ def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict
 
 
 def _fed_by_simulation(steady: Answers) -> Answer | None:
-    """Return the leading formula with the values that the simulation measured; None without it."""
+    """Return the first formula with inputs measured by the simulation; None without simulation."""
     name = leading(steady.scenario)
     simulation = next((each for each in steady if each.engine == SIMULATION), None)
     if simulation is None or not simulation.metrics or not name:
@@ -121,7 +122,7 @@ def _fed_by_simulation(steady: Answers) -> Answer | None:
 
 
 def path_formulas(kind: str) -> list[str]:
-    """Return the formulas of one path that take a kind of traffic, in the order of the registry."""
+    """Return the formulas for a kind of traffic on one path, in the order of the registry."""
     family = {"bulk": PATH, "transfers": TRANSFERS}[kind]
     return [name for name, row in FORMULAS.items() if row.fed and row.family == family]
 

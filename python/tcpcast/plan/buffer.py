@@ -1,4 +1,4 @@
-"""The smallest buffer for a loss or a utilisation, and rules of thumb (section 5.4.1)."""
+"""The smallest buffer for a target loss or utilisation, and rules of thumb (section 5.4.1)."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 GRID_SIZES_PKTS = (5, 12, 22, 36, 80, 120, 500, 1000)
 GRID_RTTS_S = (0.05, 0.3)
 GRID_WINDOW_PKTS = 44
-"""The grid of section 5.4.1, over which the paper takes the largest buffer."""
+"""Receiver window of the grid of section 5.4.1; the paper uses the largest buffer of the grid."""
 
 QUEUEING_DELAY_S = 0.6
-"""The 600 ms rule: with a timeout of 1 s it leaves 400 ms for the round trip."""
+"""Queueing delay of the 600 ms rule: a timeout of 1 s leaves 400 ms for the RTT."""
 
 BDP_RTT_S = 0.3
-"""The round trip that the bandwidth-delay rule is usually given."""
+"""Usual RTT of the bandwidth-delay rule."""
 
 RULE_LOAD = 1.1
-"""The open-loop load from which the rule is warned of; the paper applies it at 1."""
+"""Open-loop load above which a warning is given; the paper applies the rule at 1."""
 
 MOST_PRODUCTS = 64
-"""The largest buffer of the search, in bandwidth-delay products or packets per sender."""
+"""Maximum buffer of the search, in bandwidth-delay products or packets per sender."""
 
 ROUNDING = 1e-9
 
 _NOTE_ON_GRID = (
-    "The grid is that of section 5.4.1: this link alone, a receiver window of 44 packets, as "
-    "many sources as make an open-loop load of 100 %. The paper does not state how it rounds "
+    "The grid follows section 5.4.1: only this link, a receiver window of 44 packets, and the "
+    "number of sources for an open-loop load of 100 %. The paper does not state how it rounds "
     "their number, so all three ways are shown. Its 202 packets for 10 Mbit/s are B = Q ln(U/L) "
     "for files of 500 packets, 50 ms and 3.04 sources rounded up to 4 (eq. 13 itself gives "
     "229.5); its 417 for 50 Mbit/s do not follow from these formulas, which give 307 to 351 for "
@@ -60,14 +60,14 @@ _NOTE_ON_GRID = (
 
 
 _NOTE_ON_ROOT = (
-    "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long flows that are not in "
-    "step; here n is the number of senders."
+    "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long unsynchronised flows; here "
+    "n is the number of senders."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """The bottleneck, as the rules of thumb use it."""
+    """Parameters of the bottleneck for the rules of thumb."""
 
     packet_bits: int
     delta_s: float
@@ -76,12 +76,12 @@ class _Link:
 
     @classmethod
     def of(cls, scenario: Scenario) -> _Link:
-        """Return the bottleneck of a scenario, with one BDP in packets.
+        """Return the bottleneck of a scenario.
 
         Raises
         ------
         NotApplicable
-            It is unlimited, or a policer.
+            The bottleneck is unlimited or a policer.
         """
         bottleneck = scenario.network.bottleneck
         if bottleneck.polices:
@@ -96,12 +96,12 @@ class _Link:
 
     @property
     def start_pkts(self) -> int:
-        """The buffer at which a search without a model begins."""
+        """First buffer of a search without a model."""
         return max(round(self.beta), 1)
 
     @property
     def most_pkts(self) -> int:
-        """The largest buffer of a search without a model."""
+        """Maximum buffer of a search without a model."""
         return MOST_PRODUCTS * max(self.start_pkts, self.senders)
 
 
@@ -114,41 +114,42 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     transfers: int = VERIFY_TRANSFERS,
     options: RunOptions | None = None,
 ) -> Plan:
-    """Return the smallest bottleneck buffer that keeps the loss, or the utilisation, at a target.
+    """Return the smallest bottleneck buffer for a target loss or utilisation.
 
     Parameters
     ----------
     scenario
-        Its own buffer plays no part. Whatever the ``engset`` engine does not cover, such as bulk
-        flows and several classes, is answered by simulation alone.
+        The scenario; its bottleneck buffer is ignored. Scenarios that the ``engset`` engine does
+        not cover, such as bulk flows or several classes, are only simulated.
     loss
-        The largest loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
+        Maximum loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
     utilisation
-        Instead: the least utilisation of the bottleneck, above 0 and below 1, by simulation alone.
+        Instead of ``loss``: minimum utilisation of the bottleneck, above 0 and below 1, by
+        simulation only.
     verify
-        Also search the buffer by simulation, from the rule's, and simulate the one that is found;
-        with today's TCP, which the rule does not have, in any case.
+        Also search the buffer by simulation, starting from the rule's buffer, and simulate the
+        result. This is always done for modern TCP, which the rule does not model.
     transfers
-        Transfers that each of these simulations counts at most.
+        Maximum number of transfers per simulation.
     options
         Threads and progress of the simulations.
 
     Returns
     -------
     Plan
-        Whole packets, the one in transmission included: eq. 13 rounded up, at least 1. Tables:
-        ``rules`` (rule, buffer_pkts, size_bytes, delay_s), with the 600 ms and bandwidth-delay
-        rules beside it, and BDP/sqrt(n) of Appenzeller, Keslassy and McKeown (2004); ``grid``, the
-        rule over the file sizes and round trips of section 5.4.1, with a column for each way to
-        round the number of sources, and only with the model; ``simulated`` (buffer_pkts, the
-        metric, low, high); ``curve`` (buffer_pkts, the metric), the model's, for a figure.
+        Buffer in whole packets, including the packet in transmission: eq. 13 rounded up, at
+        least 1. Tables: ``rules`` (rule, buffer_pkts, size_bytes, delay_s) with this rule, the
+        600 ms and bandwidth-delay rules, and BDP/sqrt(n) of Appenzeller, Keslassy and McKeown
+        (2004); ``grid``, the rule over the file sizes and RTTs of section 5.4.1, with one column
+        per way to round the number of sources (only with the model); ``simulated`` (buffer_pkts,
+        the metric, low, high); ``curve`` (buffer_pkts, the metric) of the model, for a figure.
 
     Raises
     ------
     NotApplicable
         The bottleneck has no rate or no queue, or the simulation does not cover the scenario.
     DomainError
-        A target that is not above 0 and below 1, or one that no buffer reaches.
+        The target is not above 0 and below 1, or no buffer reaches it.
     """
     check_one_size("plan buffer", scenario)
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
@@ -187,7 +188,7 @@ def _words(metric: str) -> str:
 def _check(scenario: Scenario, metric: str, target: float) -> None:
     written = f"{_words(metric)}: {units.format_ratio(target)}"
     if not 0 < target < 1:
-        raise DomainError(f"{written} is no target; write one above 0% and below 100%")
+        raise DomainError(f"{written} is not a target; write one above 0% and below 100%")
     loss = scenario.network.bottleneck.loss
     if metric == "loss_ratio" and loss is not None and target <= loss.mean_ratio():
         raise DomainError(
@@ -197,18 +198,18 @@ def _check(scenario: Scenario, metric: str, target: float) -> None:
 
 
 def _model(scenario: Scenario, metric: str) -> Model:
-    """Return the model over buffers; without inputs the simulation answers alone."""
+    """Return the model as a function of the buffer; without inputs, only the simulation answers."""
 
     def vary(inputs: EngsetInputs, buffer_pkts: float) -> EngsetInputs:
         return replace(inputs, buffer_pkts=float(buffer_pkts))
 
     if metric == "loss_ratio":
         return nearest_model(scenario, vary)
-    return Model(scenario, None, "the TCP-Engset rule is for a loss, not for a utilisation", vary)
+    return Model(scenario, None, "the TCP-Engset rule gives no utilisation", vary)
 
 
 def _by_model(plan: Plan, asked: Question, scenario: Scenario, model: Model, link: _Link) -> None:
-    """Put the buffer of the rule into a plan, with the other rules."""
+    """Add the buffers of TCP-Engset and of the other rules to a plan."""
     assert model.inputs is not None
     loss, result = asked.target, model.inputs.solve()
     exact = result.buffer_for_loss(loss)
@@ -229,12 +230,12 @@ def _by_model(plan: Plan, asked: Question, scenario: Scenario, model: Model, lin
 
 
 def _search(runs: Simulations, plan: Plan, link: _Link) -> Found | None:
-    """Return the buffer by simulation; the smallest one if it meets the target as well.
+    """Return the buffer by simulation, or the minimum buffer if it meets the target.
 
     Raises
     ------
     DomainError
-        No buffer meets the target, and no model says otherwise.
+        No buffer meets the target, and there is no model's answer.
     """
     most = 1024 * int(plan.value) if plan.has_model else link.most_pkts
     goal = Goal(target=runs.question.target, smallest=True, most=most)
@@ -251,19 +252,19 @@ def _search(runs: Simulations, plan: Plan, link: _Link) -> Found | None:
 
 
 def _unreached(runs: Simulations, goal: Goal) -> DomainError:
-    """Return the refusal of a target that no buffer of the search meets."""
+    """Return the error for a target that no buffer of the search meets."""
     best = min(points(runs, goal), key=lambda point: point.metric)
     given = units.format_ratio(float(f"{runs.measure(best.value):.3g}"))
     missed = "above" if goal.rises else "below"
     return DomainError(
-        f"{_words(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} what "
-        f"buffers of up to {goal.most:,} packets give ({given} with {best.value:,.0f} packets); "
+        f"{_words(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} the values "
+        f"of buffers up to {goal.most:,} packets ({given} with {best.value:,.0f} packets); "
         "give another target"
     )
 
 
 def _size_text(link: _Link, value: int) -> str:
-    """Return the answer in bytes and in milliseconds, beside the BDP and BDP/sqrt(n)."""
+    """Return the answer in bytes and milliseconds, compared with the BDP and BDP/sqrt(n)."""
     counted = f"{value:,} packet{'' if value == 1 else 's'}"
     size, time = bytes_text(value * link.packet_bits / 8), 1e3 * value * link.delta_s
     root = link.beta / math.sqrt(link.senders)
@@ -278,19 +279,19 @@ def _load_warnings(load: float) -> list[str]:
         return []
     return [
         f"the open-loop load is {load:.0%}; the paper's rule is for 100 %. Above that eq. 13 "
-        "overestimates the buffer by far: in its Table 10, at 164 %, 300 packets lose 23.7 % by "
-        "the model and 0.2 % in simulation"
+        "overestimates the buffer by far: in its Table 10, at 164 %, the loss with 300 packets is "
+        "23.7 % in the model and 0.2 % in simulation"
     ]
 
 
 def _rules(link: _Link, of_model: dict[str, float]) -> Table:
-    """Lay the rules side by side: buffer, and the delay it can add."""
+    """Return the buffer and the maximum queueing delay of each rule."""
     rules = {
         **of_model,
         "600 ms of the link": QUEUEING_DELAY_S / link.delta_s,
         "bandwidth x 300 ms": BDP_RTT_S / link.delta_s,
-        "bandwidth x this round trip": link.beta,
-        "the same by the root of the senders": link.beta / math.sqrt(link.senders),
+        "bandwidth x RTT of this path": link.beta,
+        "bandwidth x RTT / sqrt(senders)": link.beta / math.sqrt(link.senders),
     }
     buffers = np.array(
         [_whole(pkts) if math.isfinite(pkts) else math.nan for pkts in rules.values()]
@@ -308,7 +309,7 @@ def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
     rows = []
     for size, rtt in itertools.product(GRID_SIZES_PKTS, GRID_RTTS_S):
         if rtt < inputs.path.delta_s:
-            continue  # the packet alone takes longer
+            continue  # the transmission time of one packet is longer
         path = replace(inputs.path, rtt0_s=rtt, ingress_bps=math.inf, egress_bps=math.inf)
         alone = connection_alone(path=path, size_pkts=size, receiver_window_pkts=GRID_WINDOW_PKTS)
         files_per_s = path.bottleneck_bps / (size * path.packet_bits)
@@ -334,7 +335,7 @@ def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
 
 
 def _grid_buffers(inputs: EngsetInputs, loss: float) -> tuple[float, float]:
-    """Return the buffer by eq. 13, and as B = Q ln(U/L); NaN for no sources, or too many."""
+    """Return the buffer by eq. 13 and as B = Q ln(U/L), or NaN for no or too many sources."""
     if not 1 <= inputs.sources <= MOST_SOURCES:
         return math.nan, math.nan
     result = inputs.solve()

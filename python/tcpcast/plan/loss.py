@@ -1,4 +1,4 @@
-"""What loss a target rate tolerates: the models of loss turned round."""
+"""The maximum loss for a target rate, by the inverse of the models of loss."""
 
 from __future__ import annotations
 
@@ -47,34 +47,34 @@ _KEY = "network.bottleneck.loss"
 JUMBO_BYTES = 9000
 
 FINE = 1024
-"""Points of the grid on which a loss is looked for, again and again between two of them."""
+"""Points of the grid in which a loss is searched; the search repeats between two points."""
 
 CLOSE = 1e-6
-"""How near the two are, relatively, when the search is over."""
+"""Relative distance of the two points at which the search ends."""
 
 LARGEST = 1 - 1e-9
-"""The most loss that is looked at: of 1 nothing arrives."""
+"""Maximum loss of the search: with a loss of 1, no packet arrives."""
 
 ROUNDING = 1e-9
-"""What is so near to all that windows or link carry leaves no room for a loss."""
+"""Relative distance from the capacity of windows or link that leaves no room for loss."""
 
 LEAST = 1e-12
-"""The least loss that the simulation looks at."""
+"""Minimum loss of the search by simulation."""
 
 AROUND = 30
-"""By this factor below and above the answer the curve has losses."""
+"""Factor by which the curve extends below and above the answer."""
 
 RAREST = 1e-9
-"""Losses that are rarer have no place in the isoline."""
+"""Minimum loss of the isoline."""
 
 ROUND_TRIPS = np.geomspace(0.1, 4, 33)
-"""Of the path's own RTT: for which the isoline has the loss that is tolerated."""
+"""RTTs of the isoline as multiples of the path's RTT."""
 
 STEEP = 2.5
-"""Loss goes by this power of the goodput, or a little less: the square-root law has 2."""
+"""Exponent of the goodput in the loss, an upper limit: the square-root formula has 2."""
 
 RUNS = 8
-"""About how many losses a check simulates."""
+"""Approximate number of loss ratios that a check simulates."""
 
 
 def plan_max_loss(
@@ -85,39 +85,39 @@ def plan_max_loss(
     least_s: float = 0.0,
     options: RunOptions | None = None,
 ) -> Plan:
-    """Return the largest loss at which the flows still get a goodput.
+    """Return the largest loss at which the flows still reach a goodput.
 
     Parameters
     ----------
     scenario
-        One class of bulk flows; its own loss and its run play no part.
+        One class of bulk flows; its loss and its run are ignored.
     goodput_bps
-        Application payload that arrives, all flows together, bit/s, above 0.
+        Total goodput (delivered application payload) of all flows, bit/s, above 0.
     verify
-        Also search the loss by simulation, from that one, and simulate the one that is found.
+        Also search the loss by simulation, starting from the model's answer, and simulate the
+        result.
     least_s
-        How long each simulation is at the least, seconds; longer where the losses that it counts
-        make that necessary.
+        Minimum duration of each simulation in seconds; rare losses need longer simulations.
     options
         Threads and progress of the simulations.
 
     Returns
     -------
     Plan
-        The largest p with (1 - p) B(p) at least the goodput in packets/s: by the full PFTK model
-        (31) for one flow, by algorithm 1 of the parallel model for more, unless that has many of
-        them in RTO; then, with a warning, by n times PFTK. Tables: ``tolerated``
+        The largest p for which (1 - p) B(p) is at least the goodput in packets/s: by the full
+        PFTK model (31) for one flow, by algorithm 1 of the parallel model for more flows, or, if
+        algorithm 1 has many flows in RTO, by n times PFTK with a warning. Tables: ``tolerated``
         (model, loss_ratio, packets_per_loss, rate_bps, regime); ``ways`` (change, loss_ratio,
-        times), the same with one thing changed; ``simulated`` (loss_ratio, goodput_bps, low,
-        high); for figures ``curve``, the goodput by the loss, a column a model, and ``isoline``
-        (rtt_s, loss_ratio), at which round-trip times and losses the first model has this goodput.
+        times), the result with one changed parameter; ``simulated`` (loss_ratio, goodput_bps, low,
+        high); for figures ``curve``, the goodput over the loss with one column per model, and
+        ``isoline`` (rtt_s, loss_ratio), the pairs for which the first model has this goodput.
 
     Raises
     ------
     NotApplicable
-        Several classes, traffic that is not bulk, loss elsewhere than at the bottleneck.
+        The scenario has several classes, traffic other than bulk, or loss at other links.
     DomainError
-        A goodput that the link or the windows do not give even without loss.
+        The link or the windows do not permit the goodput even without loss.
     """
     if not 0 < goodput_bps < math.inf:
         raise DomainError(f"the goodput must be above 0 bit/s and finite, not {goodput_bps!r}")
@@ -160,7 +160,7 @@ def plan_max_loss(
 
 
 def _curve(path: PlannedPath, models: list[PathModel], losses: Floats) -> Table:
-    """Return the goodput at each loss, by each model."""
+    """Return the goodput at each loss for each model."""
     return {
         "loss_ratio": losses,
         **{f"{model.column}_bps": _goodput_bps(path, model, losses) for model in models},
@@ -168,14 +168,14 @@ def _curve(path: PlannedPath, models: list[PathModel], losses: Floats) -> Table:
 
 
 def _goodput_bps(path: PlannedPath, model: PathModel, losses: Floats) -> Floats:
-    """Return what a model says that the link and the windows let through, NaN for no limit."""
+    """Return the goodput of a model, limited by the link and the windows; NaN without a limit."""
     most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
     goodput = path.goodput_bps(np.minimum(model.rate(path, path.flows, losses), most), losses)
     return np.where(np.isfinite(goodput), goodput, np.nan)
 
 
 def _crossed(losses: Floats, goodput: Floats, target: float) -> float:
-    """Return up to which loss a goodput that falls is enough, NaN for none."""
+    """Return the largest loss at which a falling goodput meets the target, or NaN."""
     enough = int(np.count_nonzero(~(goodput < target)))
     if enough in {0, len(losses)}:
         return math.nan if not enough else float(losses[-1])
@@ -186,7 +186,7 @@ def _crossed(losses: Floats, goodput: Floats, target: float) -> float:
 
 
 def _isoline(path: PlannedPath, scenario: Scenario, model: PathModel, goodput_bps: float) -> Table:
-    """Return the loss that is tolerated at each round-trip time, NaN where none is."""
+    """Return the maximum loss at each round-trip time, or NaN if none is permitted."""
     losses = np.geomspace(RAREST, 1, FINE, endpoint=False)
     tcp, found = scenario.populations[0].tcp, []
     for rtt in path.rtt_s * ROUND_TRIPS:
@@ -196,7 +196,7 @@ def _isoline(path: PlannedPath, scenario: Scenario, model: PathModel, goodput_bp
 
 
 def _with_some_loss(scenario: Scenario) -> Scenario:
-    """Return the scenario with a loss at its bottleneck, and nowhere else, to be replaced."""
+    """Return the scenario with a placeholder loss at its bottleneck, and nowhere else."""
     people = one_class(MODEL, scenario, "bulk")
     elsewhere = [
         f"network.{on.key}.loss"
@@ -211,14 +211,14 @@ def _with_some_loss(scenario: Scenario) -> Scenario:
 
 
 def _check_reach(path: PlannedPath, goodput_bps: float) -> None:
-    """Refuse what the path does not give even without loss, and say what would."""
+    """Raise, with advice, if the path does not permit the goodput even without loss."""
     asked = f"a goodput of {rate_text(goodput_bps)}"
     link_bps = path.goodput_bps(path.link_pps, 0.0)
     if goodput_bps >= link_bps * (1 - ROUNDING):
         needed = rate_text(1.1 * goodput_bps * path.packet_bytes / path.payload_bytes)
         raise DomainError(
-            f"{asked} is never reached: of {rate_text(path.link_bps(path.link_pps))} the link has "
-            f"{rate_text(link_bps)} left for payload; ask for less, or write a rate of {needed}"
+            f"{asked} is never reached: a link of {rate_text(path.link_bps(path.link_pps))} has "
+            f"{rate_text(link_bps)} of payload; ask for less, or write a rate of {needed}"
         )
     each_bps = path.goodput_bps(path.window_pkts / path.rtt_s, 0.0)
     if goodput_bps < path.flows * each_bps * (1 - ROUNDING):
@@ -226,13 +226,13 @@ def _check_reach(path: PlannedPath, goodput_bps: float) -> None:
     total = f" for each of {path.flows} flows" if path.flows > 1 else ""
     raise DomainError(
         f"{asked} is never reached: {path.window_name} in each RTT of {milliseconds(path.rtt_s)} "
-        f"gives {rate_text(each_bps)} of payload{total}, without any loss; ask for less, or "
+        f"gives {rate_text(each_bps)} of payload{total} without loss; ask for less, or "
         f"{_ways_out(path, goodput_bps, each_bps)}"
     )
 
 
 def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
-    """Say what would do where the window does not: a larger one, more flows, a shorter RTT."""
+    """Return alternatives if the window limits: a larger window, more flows or a shorter RTT."""
     flows_exact = goodput_bps / each_bps * (1 + ROUNDING)
     window = math.floor(flows_exact * path.window_pkts / path.flows) + 1
     flows = math.floor(flows_exact) + 1
@@ -245,7 +245,7 @@ def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
 
 
 def _models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathModel], list[str]]:
-    """Return the models, the one that answers first, and a warning if it is not algorithm 1."""
+    """Return the models, starting with the one that answers, and warnings about algorithm 1."""
     if path.control != "reno":
         return [BBR, CUBIC] if path.control == "bbr" else [CUBIC, BBR], []
     waiting = []
@@ -259,10 +259,10 @@ def _models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathModel], lis
 
 
 def _tolerated(path: PlannedPath, model: PathModel, goodput_bps: float) -> float:
-    """Return the largest p with (1 - p) B(p) at least the goodput, and (1 - p) of the caps too.
+    """Return the largest p for which (1 - p) times B(p), and times the caps, meets the goodput.
 
-    Of a goodput g the flows send g/(1 - p): the p looked for is where the model's inverse at
-    g/(1 - p) is p itself. The inverse falls in p, so that there is one such p.
+    For a goodput g, the flows send g/(1 - p), so p is the fixed point of the model's inverse at
+    g/(1 - p). The inverse falls with p, so there is exactly one fixed point.
     """
     target = goodput_bps / path.goodput_bps(1, 0.0)
     most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
@@ -278,7 +278,7 @@ def _tolerated(path: PlannedPath, model: PathModel, goodput_bps: float) -> float
 
 
 def _held_by_a_cap(path: PlannedPath, p: float, goodput_bps: float) -> str | None:
-    """Return what else than loss forbids more of it: the link or the windows."""
+    """Return the limit other than loss: the link, the windows, or None."""
     sent = goodput_bps / path.goodput_bps(1, p)
     near = 1 - 1e-6
     if sent >= path.link_pps * near:
@@ -304,7 +304,7 @@ def _side_by_side(
 
 
 def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: float) -> Table:
-    """Return what the same goodput tolerates with one thing changed."""
+    """Return the maximum loss for the same goodput with one changed parameter."""
     half = path.rtt_s / 2
     timer = scenario.populations[0].tcp.timeout_s(half)
     changed = {
@@ -330,7 +330,7 @@ def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: floa
 
 
 def _with_packets(path: PlannedPath, packet_bytes: int) -> PlannedPath:
-    """Return the path with packets of another size; window and links stay in bytes."""
+    """Return the path with another packet size and the same window and links in bytes."""
     payload = path.payload_bytes + packet_bytes - path.packet_bytes
     smaller = path.packet_bytes / packet_bytes
     return replace(
@@ -344,12 +344,12 @@ def _with_packets(path: PlannedPath, packet_bytes: int) -> PlannedPath:
 
 
 def _recommendation(path: PlannedPath, goodput_bps: float, value: float, ways: Table) -> str:
-    """Return what is tolerated, why no more, and what would help."""
+    """Return the maximum loss, its reason, and the most effective change."""
     who = "one flow" if path.flows == 1 else f"{path.flows} flows"
     held = {
         "bottleneck": "the link has no more capacity for retransmissions",
         "window": "the windows have no more room for retransmissions",
-        None: f"more loss slows {who} of {milliseconds(path.rtt_s)} down too much",
+        None: f"more loss slows {who} with an RTT of {milliseconds(path.rtt_s)} down too much",
     }[_held_by_a_cap(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (
@@ -370,8 +370,7 @@ def _notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str]:
     return [
         "Of the packets sent, (1 - p) are delivered, with one retransmission per loss: "
         f"{units.digits(sent)} packets/s or {rate_text(path.link_bps(sent))} on the link are "
-        f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts come on "
-        "top.",
+        f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts are extra.",
         f"A flow has {_packets(window)} ({bytes_text(window * path.payload_bytes)}) in flight on "
         "average; a window of that size leaves no room to recover from losses.",
     ]
@@ -396,7 +395,7 @@ def _packets(count: int) -> str:
 def _verify(
     plan: Plan, asked: Question, path: PlannedPath, least_s: float, options: RunOptions | None
 ) -> None:
-    """Simulate the loss found, and look for the simulation's own from there."""
+    """Simulate the model's answer, and search the answer by simulation from there."""
     assert plan.scenario is not None
     goodput_bps = asked.target
     sent = goodput_bps / path.goodput_bps(1, plan.value)
@@ -407,7 +406,7 @@ def _verify(
         rate_pps=sent,
         total_pps=RUNS * sent,
         least_s=least_s,
-        instead="losses so rare take too long to count: give a lower goodput, or more flows",
+        instead="such rare losses take too long to simulate: give a lower goodput, or more flows",
     )
     if check is None:
         return

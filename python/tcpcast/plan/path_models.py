@@ -1,4 +1,4 @@
-"""Models of loss for a path: what its flows send at a loss, and the loss at which they send it."""
+"""Models of loss for a path: the send rate at a given loss, and the loss for a given rate."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LEAST = 1e-12
-"""The loss that stands for none, where a link is too slow for what is asked."""
+"""Loss that means none, if a link is too slow for the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathModel:
     """A model of loss for a path.
 
-    ``inverse`` returns the p at which the flows of the path send a rate in packets/s, ``rate`` the
-    packets/s of n flows at a p, at most n windows per RTT, ``regime`` the limit of the flows there.
+    ``inverse`` returns the p at which the flows of the path send a rate in packets/s. ``rate``
+    returns the packets/s of n flows at a p, at most n windows per RTT. ``regime`` returns the
+    name of the flows' limit at a p.
     """
 
     name: str
@@ -48,12 +49,12 @@ class PathModel:
         return self.engine.partition("-")[0]
 
     def title(self, path: PlannedPath) -> str:
-        """Return the model's name for the flows of a path."""
+        """Return the model's name, with the number of flows of a path."""
         each = f", each of {path.flows}" if path.flows > 1 else ""
         return self.name.format(each=each, flows=path.flows)
 
     def is_held(self, path: PlannedPath, flows: Any) -> NDArray[np.bool_]:
-        """Return whether windows limit the flows at the loss of the path."""
+        """Return True if windows limit the flows at the loss of the path."""
         free = replace(path, receiver_window_pkts=math.inf, own_link_pps=math.inf)
         rates = (self.rate(each, flows, path.loss_ratio) for each in (path, free))
         return np.less(*rates)
@@ -93,7 +94,7 @@ PFTK = PathModel(
     lambda path, flows, p: flows * _pftk(path, p).rate_pps,
     lambda path, p: str(_pftk(path, p).regime),
 )
-"""The full PFTK model, of flows that do not meet."""
+"""The full PFTK model, for independent flows."""
 
 PARALLEL = PathModel(
     "parallel, algorithm 1, n = {flows}",

@@ -1,4 +1,4 @@
-"""The search for the largest population of which a share of the files is fast enough."""
+"""Search for the largest population in which a share of the files is fast enough."""
 
 from __future__ import annotations
 
@@ -31,29 +31,28 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 ENGINES = ("packet", "fixed-point", "mean-field")
-"""Engines that know the goodput of files."""
+"""Engines that compute the goodput of files."""
 
 EXACT_SOURCES = 30_000
-"""With up to so many sources at the threshold every source is simulated, if no engine is named."""
+"""Maximum threshold (in sources) at which the default engine simulates every source."""
 
 MOST_EXACT = 300_000
-"""The largest population that is simulated source by source; each takes a kilobyte and more."""
+"""Largest population that is simulated source by source; each source takes 1 kB or more."""
 
 SHARES = (0.95, 0.9, 0.8, 0.5)
-"""Shares of the files whose goodput the curve shows beside that asked for."""
+"""Additional shares of files whose goodput the curve shows."""
 
 FEWEST_FILES = 2000
-"""A run of few sources is made longer, until about so many files come in it."""
+"""Approximate minimum number of files per run; runs with few sources become longer."""
 
 SEARCHED, VERIFIED = 4, 16
-"""Replications, at the least, of each population that the search or the check simulates.
+"""Minimum number of replications per population, in the search and in the check.
 
-Near the threshold a population's queue goes up and down for minutes, and batches of one run tell
-too little of it.
+Near the threshold, the queue changes over minutes, and batches of one run underestimate this.
 """
 
 NEAR = 1.5
-"""A goodput by which factor below what is asked for is soon reached with fewer sources."""
+"""Factor below the target within which a goodput is close to it in the number of sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +67,12 @@ class Quality:
 
     @property
     def words(self) -> str:
-        """Return the target in words."""
+        """Description of the target."""
         return f"{percent(self.share)} of their files above {rate_text(self.above_bps)}"
 
     @property
     def question(self) -> Question:
-        """Return the varied key and the figure that is read."""
+        """Return the varied key and the metric."""
         return Question(
             words=f"most sources with {self.words}",
             key=self.growth.key,
@@ -92,28 +91,28 @@ class Quality:
         options: RunOptions | None,
         engine: str = "packet",
     ) -> Simulations:
-        """Return simulations of populations by an engine; ``beside`` returns other changes."""
+        """Return simulations by an engine; ``beside`` returns additional changes."""
         transfers = self.scenario.run.transfers or 0
         return Simulations(self.scenario, self.question, options, transfers, engine, beside)
 
     @property
     def most(self) -> int:
-        """The largest population that the engine is asked for."""
+        """Largest population for the engine."""
         return MOST_EXACT if self.engine == "packet" else MOST_SOURCES
 
     @property
     def least(self) -> int:
-        """The smallest population: one source of each class that grows."""
+        """Smallest population: one source per growing class."""
         return len(self.growth.counts)
 
     @property
     def goal(self) -> Goal:
-        """What the search is for."""
+        """Goal of the search."""
         return Goal(target=self.above_bps, least=self.least, most=self.most)
 
     @property
     def link(self) -> dict[str, float]:
-        """Return C, I and B as the mean-value models take them: I and B of a mean source."""
+        """Return C, I and B for the mean-value models, with I and B of a mean source."""
         network = self.scenario.network
         off_s, size_pkts = self._mean_source()
         return {
@@ -123,7 +122,7 @@ class Quality:
         }
 
     def _mean_source(self) -> tuple[float, float]:
-        """Return an OFF time and a size whose ratio is the mean load of a source that grows."""
+        """Return an OFF time and a size whose ratio is the mean load of the growing sources."""
         counts, total = self.growth.counts, self.growth.total
         means = [
             (counts[each.name] / total, each.traffic.off.mean_value(), _mean_size(each.traffic))
@@ -137,13 +136,13 @@ class Quality:
 
     @property
     def threshold(self) -> float:
-        """C I / B, the number of sources that would fill the link if files took no time."""
+        """C I / B: number of sources that would fill the link if transfers took no time."""
         return float(threshold_sources(**self.link))
 
     def read(self, found: Answer, name: str | None = None) -> Metric | None:
-        """Return the goodput that the share of the files exceeds, None where none was seen.
+        """Return the goodput that the share of the files exceeds, or None without files.
 
-        The name selects the files of one class; otherwise the slowest class counts.
+        The name selects the files of one class; the default is the slowest class.
         """
         table = lowest_goodputs(found, name)
         if table is None or found.withheld:
@@ -156,7 +155,7 @@ class Quality:
         return Metric(value, low, high) if bounded else Metric(value)
 
     def changes(self, sources: float, replications: int = SEARCHED) -> dict[str, Any]:
-        """Return what a run of so many sources needs beside their number."""
+        """Return the additional changes for a run with this number of sources."""
         shares = sorted({self.share, *SHARES}, reverse=True)
         run = self.scenario.run
         found: dict[str, Any] = {
@@ -174,7 +173,7 @@ class Quality:
         return math.ceil((self.scenario.run.warmup_s or 0.0) + 1.2 * cycles / replications)
 
     def packets(self, sources: int) -> float:
-        """Return about how many packets a replication with so many sources is."""
+        """Return the approximate number of packets in a replication."""
         run, link = self.scenario.run, self.link
         if run.transfers is not None:
             return run.transfers * link["mean_size_pkts"]
@@ -189,7 +188,7 @@ def _mean_size(traffic: OnOff) -> float:
 def lowest_goodputs(found: Answer, name: str | None = None) -> Table | None:
     """Return the goodput that each share of the files exceeds.
 
-    The name selects one of several classes; otherwise the lowest goodput counts.
+    The name selects one of several classes; the default is the lowest goodput.
     """
     by_class = found.tables.get("file_goodput_by_class")
     if by_class is None:
@@ -202,7 +201,7 @@ def lowest_goodputs(found: Answer, name: str | None = None) -> Table | None:
     return {name: by_class[name][rows] for name in ("share", "goodput_bps", "low", "high")}
 
 
-def quality(  # noqa: PLR0913 - what is asked
+def quality(  # noqa: PLR0913 - parameters of the question
     scenario: Scenario,
     share: float,
     above_bps: float,
@@ -211,7 +210,7 @@ def quality(  # noqa: PLR0913 - what is asked
     plan: str = "plan users",
     grows: str | None = None,
 ) -> Quality:
-    """Return the question, with the engine that is asked where none was named.
+    """Return the target and its engine; the default engine depends on the threshold.
 
     Raises
     ------
@@ -241,19 +240,19 @@ def _engine(asked: str | None, threshold: float) -> str:
         return "mean-field" if large else "packet"
     if asked not in there:
         raise UnknownEngine(
-            f"plan users needs one engine that knows the goodput of files, not '{asked}'; write "
+            f"plan users needs one engine that computes the goodput of files, not '{asked}'; write "
             f"{', '.join(there[:-1])} or {there[-1]}"
         )
     return asked
 
 
 def search(asked: Quality, runs: Simulations) -> Found:
-    """Return the largest population that keeps the quality, simulated itself."""
+    """Return the largest population that meets the target; it is simulated."""
     return solve_between(runs, asked.goal, *_bracket(asked, runs))
 
 
 def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:
-    """Return a population that keeps the quality and a larger one that does not."""
+    """Return a population that meets the target and a larger one that does not."""
     low = start = min(max(asked.least, round(asked.threshold)), asked.most)
     _check_alone(asked, runs)
     if runs.measure(start) >= asked.above_bps:
@@ -273,16 +272,16 @@ def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:
 
 
 def _check_alone(asked: Quality, runs: Simulations) -> None:
-    """Refuse at once what the fewest sources do not have: that takes the least time to see."""
+    """Raise early if the smallest population misses the target; this run takes the least time."""
     try:
         if runs.measure(asked.least) < asked.above_bps:
             raise DomainError(_out_of_reach(asked, runs))
-    except NotApplicable:  # an engine that has no answer for one may have some for many
+    except NotApplicable:  # the engine may support only larger populations
         return
 
 
 def _beyond(asked: Quality) -> int:
-    """Return where the mean goodput is half of what is asked for, by equation (3) inverted."""
+    """Return the population with half the target as mean goodput, by equation (3) inverted."""
     half_pps = asked.above_bps / 2 / (8 * asked.scenario.network.packet_bytes)
     link = asked.link
     excess = link["mean_size_pkts"] / (half_pps * link["mean_off_s"])
@@ -314,7 +313,7 @@ def _out_of_reach(asked: Quality, runs: Simulations) -> str:
 
 
 def known(asked: Quality, runs: Simulations, stop: Stopped) -> Found:
-    """Return the largest population seen to keep the quality, and the smallest that did not."""
+    """Return the result of a stopped search, from the simulated populations."""
     goodputs = {n: asked.read(found) for n, found in runs.finished.items()}
     keeps = [int(n) for n, each in goodputs.items() if each and each.value >= asked.above_bps]
     fails = [int(n) for n, each in goodputs.items() if each and each.value < asked.above_bps]
@@ -323,16 +322,16 @@ def known(asked: Quality, runs: Simulations, stop: Stopped) -> Found:
     if not keeps:
         raise NotApplicable(
             "run.max_wall was reached before any population met the target; write a longer one: "
-            "it limits all simulations of a plan together"
+            "it limits the total time of all simulations of a plan"
         )
     beyond = min((n for n in fails if n > max(keeps)), default=None)
     return Found(max(keeps), max(keeps), beyond)
 
 
 def share_above(found: Answer, above_bps: float) -> float:
-    """Return the share of the files above a rate, between the rates of the table; NaN without.
+    """Return the share of the files above a rate, interpolated in the table, or NaN.
 
-    Of several classes, whose files the table has together, it is NaN, too.
+    It is also NaN for several classes, because the table combines their files.
     """
     tail = found.tables.get("file_goodput_tail")
     if tail is None or "file_goodput_by_class" in found.tables:

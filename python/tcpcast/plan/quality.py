@@ -1,4 +1,4 @@
-"""How many users a link serves so that most of their files come faster than asked."""
+"""Number of users of a link for which a share of the files has a minimum goodput."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ METRICS = {
     "loss_ratio": "loss_ratio",
     "timeout_ratio": "timeout_ratio",
 }
-"""Columns of the curve that are metrics."""
+"""Columns of the curve that contain metrics."""
 
 SHOWN = ("file_goodput", *METRICS.values())
 """Metrics and tables of the answers that the curve shows."""
 
 CURVE = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0)
-"""Populations that the curve shows beside those of the search, over the answer."""
+"""Additional populations of the curve, relative to the answer."""
 
 _UNKNOWN = Metric(math.nan)
 
 APART = 0.04
-"""What the search simulated so near stands for a population of the curve."""
+"""Relative distance within which a population of the search replaces one of the curve."""
 
 
-def plan_quality(  # noqa: PLR0913 - what is asked, and how
+def plan_quality(  # noqa: PLR0913 - parameters of the question and of the search
     scenario: Scenario,
     *,
     share: float,
@@ -76,60 +76,61 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     verify: bool = False,
     options: RunOptions | None = None,
 ) -> Plan:
-    """Return the largest population of which a share of the files comes faster than a rate.
+    """Return the largest population in which a share of the files exceeds a goodput.
 
     Parameters
     ----------
     scenario
-        On/off sources on a bottleneck with a rate; how many they are plays no part.
-        Each population is simulated for as long as its run says, longer where that gives fewer
-        than :data:`FEWEST_FILES` files, in at least :data:`SEARCHED` replications, each
-        population with another seed. All simulations together end when its ``run.max_wall`` ends.
+        On/off sources, whose number is ignored, on a bottleneck with a rate. Each population has
+        another seed and at least :data:`SEARCHED` replications. Its run has the scenario's length,
+        or longer for at least :data:`FEWEST_FILES` files. ``run.max_wall`` limits the total time
+        of all simulations.
     share
-        Of the files, above 0 and below 1: their goodput, bits over the time from the first packet
-        sent to the last one delivered, is to be above ``above_bps``.
+        Share of the files, above 0 and below 1, whose goodput must exceed ``above_bps``. The
+        goodput is the number of bits divided by the time from the first packet sent to the last
+        packet delivered.
     above_bps
-        bit/s of IP packets, above 0.
+        Minimum goodput, bit/s of IP packets, above 0.
     grows
-        As in :func:`plan_users`; the class whose files are slowest has to keep the target.
+        As in :func:`plan_users`; the class with the slowest files must meet the target.
     engine
-        One of :data:`ENGINES`. None takes ``packet`` where the threshold C I / B is at most
-        :data:`EXACT_SOURCES`, and above it ``mean-field``.
+        One of :data:`ENGINES`. None selects ``packet`` if the threshold C I / B is at most
+        :data:`EXACT_SOURCES`, otherwise ``mean-field``.
     verify
-        Also search the population packet by packet, from that one, each in :data:`VERIFIED`
-        replications, and simulate the one that is found; in fewer, down to :data:`SEARCHED`, where
-        three populations would be more than :data:`MOST_PACKETS` packets, and not at all where
-        those would be, with a warning.
+        Also search the population with the packet engine, starting from the answer, and simulate
+        the result, each in :data:`VERIFIED` replications. The number is reduced, down to
+        :data:`SEARCHED`, if three populations would exceed :data:`MOST_PACKETS` packets. If that
+        is not enough, the check is omitted with a warning.
     options
         Threads and progress of the simulations.
 
     Returns
     -------
     Plan
-        The largest N, from a fit to the simulated populations about it, and the interval that
+        The largest N from a fit to the nearby simulated populations, and the interval that
         contains the answers of other seeds at 95 %.
-        Tables: ``curve`` (sources; load, over the threshold; share_above, of the files
-        above ``above_bps``; g_95_bps and its like for each share; the mean goodput mean_bps,
-        rtt_mean_s, loss_ratio, timeout_ratio); ``curve_intervals``, the ends of their 95 %
-        intervals, ``mean_bps_low`` and so on;
-        ``simulated`` (sources, goodput_bps, low, high). Populations whose fixed point its tests
-        withhold are left out of the curve, with a warning.
+        Tables: ``curve`` (sources; load, relative to the threshold; share_above, the share of the
+        files above ``above_bps``; g_95_bps and so on, the goodput for each share; the mean goodput
+        mean_bps; rtt_mean_s, loss_ratio, timeout_ratio); ``curve_intervals``, the limits of their
+        95 % intervals, ``mean_bps_low`` and so on;
+        ``simulated`` (sources, goodput_bps, low, high). Populations whose fixed point does not
+        converge are omitted from the curve, with a warning.
 
     Raises
     ------
     NotApplicable
-        Traffic that is not on/off, no rate; what the engine does not cover; a
-        fixed point that its tests withhold, of a population that the search needs;
-        ``run.max_wall`` reached before anything is known. Later than that the plan has what is
-        known, and is ``incomplete``.
+        The traffic is not on/off, the link has no rate, the engine does not cover the scenario,
+        the fixed point of a population in the search does not converge, or ``run.max_wall`` was
+        reached before there was any result. Later, the plan contains the known results, and is
+        ``incomplete``.
     UnknownEngine
-        An engine that does not know the goodput of files.
+        The engine does not compute the goodput of files.
     DomainError
-        A share or rate outside its domain, a quality that one source alone does not have, or that
-        as many as the engine is asked for still have (:data:`MOST_EXACT`, ten million).
+        The share or rate is outside its domain, a single source misses the target, or the largest
+        population of the engine (:data:`MOST_EXACT`, or ten million) still meets it.
     KeyboardInterrupt
-        Broken off before anything is known. Later than that the plan has what is known, and is
-        ``interrupted``.
+        Interrupted before there was any result. Later, the plan contains the known results, and
+        is ``interrupted``.
     """
     asked = quality(scenario, share, above_bps, engine, grows=grows)
     options = bounded(options, scenario)
@@ -192,7 +193,7 @@ def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
 
 
 def _curve(asked: Quality, told: dict[float, Answer]) -> dict[str, Table]:
-    """Return the curve, and both ends of its 95 % intervals, NaN where there is none."""
+    """Return the curve and the limits of its 95 % intervals; NaN if there are none."""
     sources, answers = np.array(list(told), dtype=np.int64), list(told.values())
     curve: Table = {"sources": sources, "load": sources / asked.threshold}
     intervals: Table = {"sources": sources}
@@ -211,7 +212,7 @@ def _curve(asked: Quality, told: dict[float, Answer]) -> dict[str, Table]:
 
 
 def _goodputs(answers: list[Answer]) -> dict[str, list[Metric]]:
-    """Return the goodput that each share of the files reaches, by the curve's column."""
+    """Return the goodput that each share of the files reaches, by column of the curve."""
     tables = [lowest_goodputs(each) or {} for each in answers]
     return {
         f"g_{100 * share:.4g}_bps": [
@@ -232,14 +233,14 @@ def _notes(asked: Quality, populations: list[float]) -> list[str]:
     others += ["classes that stay"] if asked.growth.others else []
     outside = f"; {' and '.join(others)} not included" if others else ""
     mean = len(asked.scenario.populations) == 1
-    above = f"share above: of the files, above {rate_text(asked.above_bps)}"
+    above = f"share above: share of the files above {rate_text(asked.above_bps)}"
     return [
         f"{asked.engine} simulated {len(populations)} populations from {populations[0]:,.0f} to "
-        f"{populations[-1]:,.0f}, each with another seed. A curve is fitted to those about the "
+        f"{populations[-1]:,.0f}, each with another seed. A curve is fitted to those near the "
         "answer; the range contains the answers of other seeds at 95 %.",
         "Goodput of a file: its IP bits over the time from the first packet sent to the last one "
         f"delivered. g {100 * asked.share:.4g}: {percent(asked.share)} of the files reach it; "
-        f"mean: bits of all files over all their time{f'; {above}' if mean else ''}.",
+        f"mean: bits of all files over their total time{f'; {above}' if mean else ''}.",
         f"The load is relative to the threshold C I / B = {asked.threshold:,.0f}: "
         f"{link['link_pps']:,.0f} packets/s x {units.digits(link['mean_off_s'])} s / "
         f"{units.digits(link['mean_size_pkts'])} packets{outside}.",
@@ -248,7 +249,7 @@ def _notes(asked: Quality, populations: list[float]) -> list[str]:
 
 
 def _not_whole(answers: dict[float, Answer], value: float) -> list[str]:
-    """Say which populations have no whole answer, and why the nearest to ``value`` has none."""
+    """Return a warning: the incomplete populations, and the reason for the one near ``value``."""
     partial = [n for n, each in answers.items() if each.incomplete_reason]
     if not partial:
         return []
@@ -276,11 +277,11 @@ def _verify(plan: Plan, asked: Quality, options: RunOptions) -> None:
 
 
 def _affordable(plan: Plan, asked: Quality, tried: Sequence[int]) -> int | None:
-    """Return how often each population may be simulated; None, and a warning, if not at all."""
+    """Return the affordable replications per population, or None with a warning."""
     if max(tried) > MOST_EXACT:
         plan.warnings.append(
             f"not checked by simulation: at most {MOST_EXACT:,} sources are simulated one by one; "
-            "check a slower link with a smaller buffer, which fewer fill"
+            "check a slower link with a smaller buffer, which fewer sources fill"
         )
         return None
     fewest = max(SEARCHED, asked.scenario.run.replications)

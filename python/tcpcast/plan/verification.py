@@ -26,34 +26,34 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 VERIFY_TRANSFERS = 50_000
-"""Transfers that a simulation counts at most when it checks a plan."""
+"""Maximum number of transfers of a simulation that checks a plan."""
 
 STEP = 0.05
-"""How far beside the answer the model is shown."""
+"""Relative distance from the answer at which the model's results are shown."""
 
 MOST_TIMES = 100
-"""Nobody is advised to simulate more than so many times as long."""
+"""Maximum factor in the advice to simulate longer."""
 
 EXCESS = 1.5
-"""From this ratio on, a note compares the scatter of the runs with their own intervals."""
+"""Ratio of the runs' scatter to their own intervals above which a note reports it."""
 
 
-class Stopped(Exception):  # noqa: N818 - a user's wish rather than a fault
-    """A run was broken off, or all of ``run.max_wall`` was used up."""
+class Stopped(Exception):  # noqa: N818 - the user's decision rather than an error
+    """The user interrupted a run, or ``run.max_wall`` was reached."""
 
     def __init__(self, *, interrupted: bool) -> None:
         super().__init__()
         self.interrupted = interrupted
 
     def told(self, of: str) -> str:
-        """Say how a search ended, or a check."""
+        """Return the reason why a search or a check ended."""
         if self.interrupted:
             return f"{of} was interrupted"
-        return f"run.max_wall was reached before {of} was over"
+        return f"run.max_wall was reached before {of} finished"
 
 
 def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
-    """Return options by which all simulations of a plan are over when ``run.max_wall`` is."""
+    """Return options with a deadline for all simulations of a plan, from ``run.max_wall``."""
     options = options or RunOptions()
     if options.deadline is not None:
         return options
@@ -62,11 +62,11 @@ def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
 
 @dataclass(slots=True)
 class Simulations:
-    """Runs of one scenario over the values of a question, each with another seed.
+    """Runs of one scenario for values of a question, each with another seed.
 
-    They are packet-level ones unless another ``engine`` is named, and count ``transfers``
-    transfers at most. ``beside`` returns the other changes at a value. All together they last no
-    longer than the scenario's ``run.max_wall``.
+    The default ``engine`` is the packet engine. Each run has at most ``transfers`` transfers.
+    ``beside`` returns the additional changes for a value. The total time is limited to the
+    scenario's ``run.max_wall``.
     """
 
     scenario: Scenario
@@ -79,23 +79,23 @@ class Simulations:
     cut: float | None = None
 
     def __post_init__(self) -> None:
-        """Let the time begin that the scenario leaves them."""
+        """Start the time limit."""
         self.options = bounded(self.options, self.scenario)
 
     @property
     def finished(self) -> dict[float, Answer]:
-        """The answers by value, in rising order; without one whose run was cut short."""
+        """The answers by ascending value, without a stopped run."""
         return {n: each for n, each in sorted(self.answers.items()) if n != self.cut}
 
     def measure(self, value: float) -> float:
-        """Return the figure at a value, simulated at the first request.
+        """Return the compared quantity at a value; simulate at the first call.
 
         Raises
         ------
         Stopped
-            The run was broken off, or the time is over.
+            The run was interrupted, or the time limit reached.
         NotApplicable
-            The engine does not cover the scenario, or the run saw nothing to tell it from.
+            The engine does not cover the scenario, or the run has no data for the quantity.
         """
         if value not in self.answers:
             if self._is_late():
@@ -118,18 +118,18 @@ class Simulations:
         return end is not None and time.perf_counter() >= end
 
     def at(self, value: float) -> Metric | None:
-        """Return the figure that was simulated at a value, with its interval."""
+        """Return the simulated quantity at a value, with its interval."""
         return self.question.measured(self.answers[value])
 
     @property
     def known(self) -> dict[float, Metric]:
-        """The figures by value, in rising order; without values at which a run had none."""
+        """The quantities by ascending value, without values at which a run had none."""
         found = {value: self.at(value) for value in sorted(self.answers)}
         return {value: metric for value, metric in found.items() if metric is not None}
 
     def _simulate(self, value: float) -> Answer:
         changes = self.question.changes(value)
-        # What is recorded beside the figures is the scenario's business, not the check's.
+        # A check needs no probes.
         changes |= {"probes.flows": [], "probes.pcap": []}
         wanted = self.scenario.run.transfers
         if wanted is not None:
@@ -147,23 +147,23 @@ class Simulations:
 
 
 def _seed(seed: int, changes: dict[str, Any]) -> int:
-    """Return the seed of one run: with the same seed, neighbouring values would err alike."""
+    """Return the seed of one run: equal seeds would correlate the errors of nearby values."""
     text = f"{seed} {sorted(changes.items())}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
 
 
 def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Found | None]) -> None:
-    """Search by simulation and put what was run into the plan, finished or not.
+    """Search by simulation and add the runs to the plan, even if the search did not finish.
 
     Parameters
     ----------
     plan
-        Gets what :meth:`Plan.answer_by_simulation` puts there, ``verified``, the table
-        ``simulated`` and the runs' warnings.
+        The plan; set are the results of :meth:`Plan.answer_by_simulation`, ``verified``, the
+        table ``simulated`` and the runs' warnings.
     runs
-        The simulations; whatever ``search`` has them measure is reported.
+        The simulations; all runs of ``search`` are reported.
     search
-        Returns the simulation's own answer, simulated itself, or None when it finds none.
+        Function that returns the answer of the simulation, which it also simulates, or None.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Fou
         found = search()
         if found is None:
             plan.warnings.insert(
-                0, f"the simulation's own answer lies outside the {asked.column} tried"
+                0, f"the simulation's answer is outside the tested range of {asked.column}"
             )
         else:
             _take(plan, runs, found)
@@ -196,12 +196,12 @@ def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Fou
     if wanted is not None and wanted > runs.transfers:
         plan.notes.append(
             f"Simulated: {runs.transfers:,} transfers each, fewer than the {wanted:,} of "
-            f"run.transfers; --set run.transfers={wanted} simulates as many."
+            f"run.transfers; --set run.transfers={wanted} simulates all."
         )
 
 
 def run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[Note]:
-    """Return one warning of each kind that affects the values shown, and how many runs have it."""
+    """Return one warning per kind that affects the displayed values, with the number of runs."""
     found: dict[str, list[Note]] = {}
     for each in answers:
         kinds: dict[str, Note] = {}
@@ -219,7 +219,7 @@ def _counted(warning: Note, count: int, runs: int) -> Note:
 
 
 def _take(plan: Plan, runs: Simulations, found: Found) -> None:
-    """Put the simulation's own answer into the plan, or why there is none."""
+    """Add the answer of the simulation, or the reason for its absence, to the plan."""
     plan.simulated_low, plan.simulated_high = found.low, found.high
     if found.undecided:
         plan.simulated_undecided = True
@@ -236,14 +236,14 @@ def scatter_notes(found: Found) -> list[str]:
     if found.excess < EXCESS:
         return []
     return [
-        f"The {found.fitted} runs about the answer scatter {found.excess:.2g} times as widely as "
-        "their own 95 % intervals allow: single rows may exclude the target. The answer's range "
-        "and the value there follow from the scatter."
+        f"The {found.fitted} runs near the answer scatter {found.excess:.2g} times as widely as "
+        "their own 95 % intervals: single rows may exclude the target. The answer's range and the "
+        "value there follow from the scatter."
     ]
 
 
 def undecided(runs: Simulations, found: Found) -> str:
-    """Return what noise leaves open, and what makes it less."""
+    """Return the reason why an answer is undecided, and advice."""
     asked = runs.question
     if found.low is None or found.high is None:
         return f"the runs are too short for an interval of {asked.metric}; {_longer(runs, 4)}"

@@ -1,8 +1,9 @@
-"""Sweeps: a scenario over a grid of values, every cell asked of several engines, one table.
+"""Sweeps: run a scenario over a grid of values with several engines, into one table.
 
-``axes.py`` reads ranges and lists and ``grid.py`` numbers their combinations; ``work.py`` answers a
-batch of cells, wherever, and ``table.py`` makes a Parquet file of it; ``processes.py`` has who does
-the work, ``folder.py`` where parts are kept, ``results.py`` what is handed on, ``query.py`` SQL.
+``axes.py`` reads ranges and lists, and ``grid.py`` numbers their combinations. ``worker.py`` runs
+a batch of cells in any process, and ``table.py`` converts it to a Parquet file. ``processes.py``
+starts workers, ``folder.py`` stores parts, ``results.py`` holds the results, and ``query.py`` runs
+SQL.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ if TYPE_CHECKING:
     from tcpcast.sweeps.worker import Part
 
 FORMULA_BATCHES, FORMULAS_AT_LEAST, FORMULAS_AT_MOST = 64, 500, 5000
-"""Cells of formulas come in about so many batches, each of so many cells."""
+"""Approximate number of batches for formulas, and minimum and maximum cells per batch."""
 
 SIMULATED_BATCHES = 1000
-"""Cells that are simulated come in at most so many batches, each of one cell if they suffice."""
+"""Maximum number of batches for simulations; with fewer cells, each batch has one cell."""
 
 TRIED = 50
-"""So many values of each key are tried before anything is run."""
+"""Maximum number of values per key that are validated before the first run."""
 
 _RECORDED: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A sweep that can be run: its cells, what they have in common, and how they are cut up."""
+    """A prepared sweep: its cells, their common parameters, and the division into batches."""
 
     grid: Grid
     asked: Asked
@@ -61,21 +62,21 @@ class Plan:
 
     @property
     def units(self) -> int:
-        """How many cells there are, each replication counted."""
+        """Number of cells times replications."""
         return len(self.grid) * self.replications
 
     @property
     def batches(self) -> int:
-        """How many batches there are."""
+        """Number of batches."""
         return math.ceil(self.units / self.batch)
 
     @property
     def digest(self) -> str:
-        """What tells this sweep from any other."""
+        """Digest that identifies the sweep."""
         return str(self.definition[HASH])
 
     def variants(self, number: int) -> tuple[Variant, ...]:
-        """Return what a batch asks."""
+        """Return the variants of a batch."""
         last = min((number + 1) * self.batch, self.units)
         return tuple(self._variant(unit) for unit in range(number * self.batch, last))
 
@@ -85,7 +86,7 @@ class Plan:
         return Variant(cell, again, int(values.get("run.seed", self.seed)) + again, values)
 
 
-def sweep(  # noqa: PLR0913 - how to run, by name
+def sweep(  # noqa: PLR0913 - keyword options of the run
     scenario: Scenario | str | PathLike[str],
     vary: Mapping[str, Any] | None = None,
     *,
@@ -98,44 +99,44 @@ def sweep(  # noqa: PLR0913 - how to run, by name
     executor: Executor | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Results:
-    """Answer a scenario for every combination of some values, by several engines.
+    """Run a scenario for all combinations of values, with several engines.
 
     Parameters
     ----------
     scenario
-        The question, as for :func:`tcpcast.run`; its table ``[sweep]``, if it has one, says what
-        varies.
+        The scenario, as for :func:`tcpcast.run`; its optional table ``[sweep]`` defines the varied
+        keys.
     vary
-        What varies, added to that table: dotted keys with a range, ``"10ms..200ms log 8"``, or a
-        list of values; also the table's own keys ``zip`` and ``latin``.
+        Varied keys, added to that table: dotted keys with a range, ``"10ms..200ms log 8"``, or a
+        list of values; also the keys ``zip`` and ``latin`` of the table.
     engines, replications, feed
-        In place of those of the table.
+        Values that replace those of the table.
     out
-        Folder for the results. What is there of the same sweep is not run again, nor what is there
-        of one with fewer values of the same keys; None keeps them in memory.
+        Folder for the results; None keeps them in memory. Existing results of the same sweep, or of
+        one with fewer values of the same keys, are reused.
     processes
-        How many processes of this machine work, 1 or more; None takes one a core. Results do not
-        depend on it.
+        Number of worker processes on this machine, 1 or more; None uses one per core. Results do
+        not depend on it.
     dask
-        Address of a Dask scheduler whose workers are to work, such as ``"tcp://host:8786"``.
+        Address of a Dask scheduler whose workers run the sweep, such as ``"tcp://host:8786"``.
     executor
         Any other executor whose workers have tcpcast installed.
     progress
-        Called with the share of the cells that are answered, 0 to 1.
+        Called with the share of the finished cells, 0 to 1.
 
     Returns
     -------
     Results
-        A row for each cell, replication and engine; after Ctrl-C those that were answered.
+        One row per cell, replication and engine; after Ctrl-C, the finished rows.
 
     Raises
     ------
     ScenarioError
-        A scenario, a key or a value that cannot be read; the message says what to write instead.
+        The scenario, a key or a value is wrong; the message says what to write instead.
     UnknownEngine
-        A name that no engine has.
+        No engine has the given name.
     TcpcastError
-        The folder holds another sweep.
+        The folder contains another sweep.
     MachineError
         pyarrow is not installed, the folder cannot be written, or a worker ended.
 
@@ -167,7 +168,7 @@ def prepare(
     replications: int | None = None,
     feed: str | None = None,
 ) -> Plan:
-    """Return a sweep that can be run; the arguments and errors are those of :func:`sweep`."""
+    """Return a prepared sweep; see :func:`sweep` for the arguments and errors."""
     asked = scenario if isinstance(scenario, Scenario) else load(scenario)
     named = engines if engines is None or isinstance(engines, str) else list(engines)
     given: dict[str, Any] = {"engines": named, "replications": replications, "feed": feed}
@@ -212,16 +213,16 @@ def prepare(
 
 
 def _check_keys(base: Scenario, grid: Grid) -> None:
-    """Refuse keys that no scenario has, and values that no key takes, before anything is run.
+    """Reject unknown keys and invalid values before the first run.
 
-    Values that only do not go together are left to the cells, whose rows say so.
+    Contradictions between values are reported in the rows of their cells.
     """
     ends: tuple[dict[str, Any], ...] = ({}, grid.cell(0), grid.cell(len(grid) - 1))
     for axis in grid.axes:
         if axis.key == "sweep" or axis.key.startswith("sweep."):
-            raise ScenarioError(f"sweep.{axis.key}: a sweep does not vary itself; leave it out")
+            raise ScenarioError(f"sweep.{axis.key}: a sweep cannot vary [sweep]; leave it out")
         for value in every(axis, TRIED):
-            # Where other keys take part in a fault, they change what it says.
+            # Messages that are not the same in all runs depend on other keys.
             always: dict[InputError, None] | None = None
             for beside in ends:
                 errors = _errors_of_key(base, axis.key, {**beside, axis.key: value})
@@ -235,7 +236,7 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
 
 
 def _errors_of_key(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[InputError]:
-    """Return the faults of a key when all these are changed."""
+    """Return the errors of a key after these changes."""
     try:
         base.with_changes(changes)
     except ScenarioError as error:
@@ -249,7 +250,7 @@ def _is_about(place: str, key: str) -> bool:
 
 
 def _batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
-    """Return how many cells a batch has: it depends on what is asked alone, not on the workers."""
+    """Return the number of cells per batch, which does not depend on the workers."""
     formulas = names is not None and feed == "scenario"
     if formulas and all(isinstance(REGISTRY[name], Formula) for name in names or ()):
         size = math.ceil(units / FORMULA_BATCHES)
@@ -259,11 +260,11 @@ def _batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
 
 def _check_workers(processes: int | None, dask: str | None, executor: Executor | None) -> None:
     if sum(each is not None for each in (processes, dask, executor)) > 1:
-        raise TcpcastError("processes, dask and executor each say who works; give one of them")
+        raise TcpcastError("processes, dask and executor exclude each other; give one of them")
     if processes is not None and (type(processes) is not int or processes < 1):
         raise DomainError(
-            f"processes: {processes!r} is no number of processes; write 1 or more, or leave it out "
-            "for one per core"
+            f"processes: {processes!r} is not a number of processes; write 1 or more, or leave it "
+            "out for one per core"
         )
 
 
@@ -274,7 +275,7 @@ def _run(
     who: tuple[int | None, str | None, Executor | None],
     progress: Callable[[float], None],
 ) -> Results:
-    """Have all batches answered that are not there yet."""
+    """Run all batches that do not exist yet."""
     there = [
         number
         for number in range(plan.batches)
@@ -314,10 +315,10 @@ def _run(
 
 
 def _kept(folder: Folder | None, done: int, batches: int) -> str:
-    """Say what of a sweep that failed is kept."""
+    """Return the end of an error message: the finished parts of a failed sweep."""
     if folder is None:
         return ""
-    return f"; {done} of {batches} parts are whole in {folder.path}, and the same sweep goes on"
+    return f"; {done} of {batches} parts are complete in {folder.path}; run it again to continue"
 
 
 def _answers(
@@ -327,7 +328,7 @@ def _answers(
     stack: ExitStack,
     who: tuple[int | None, str | None, Executor | None],
 ) -> Iterator[tuple[int, Part]]:
-    """Yield parts as they come: what is known needs nobody, the rest whoever works."""
+    """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
         lazily = ((number, plan.variants(number)) for number in todo)
         yield from _worked(plan, todo, lazily, stack, who)
@@ -350,7 +351,7 @@ def _worked(
     stack: ExitStack,
     who: tuple[int | None, str | None, Executor | None],
 ) -> Iterator[tuple[int, Part]]:
-    """Yield parts as they come, from whoever works."""
+    """Yield parts as workers finish them."""
     count, address, executor = who
     if not todo:
         return
@@ -375,4 +376,4 @@ def _version() -> str:
 
 
 def _nothing(_share: float) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""

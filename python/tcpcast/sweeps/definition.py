@@ -1,4 +1,4 @@
-"""A sweep that was run, with what it asked: of a folder, or of one that was just answered."""
+"""A finished sweep with its definition, from a folder or from memory."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS = 2
-"""Keys over which a figure can be drawn."""
+"""Maximum number of varied keys in a figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep asked and what it found.
+    """Definition and results of a sweep.
 
-    ``groups`` are the keys that vary, those together that go side by side; ``engines`` is None
-    where every engine was asked that applies and is quick.
+    ``groups`` has the varied keys; keys in one group vary together. ``engines`` is None if all
+    applicable engines that run by default were used.
     """
 
     scenario: Scenario
@@ -41,23 +41,23 @@ class Swept:
 
     @property
     def axes(self) -> list[Axis]:
-        """The keys that vary, in the order of the columns."""
+        """The varied keys in the order of the columns."""
         return [axis for group in self.groups for axis in group]
 
     @property
     def is_grid(self) -> bool:
-        """Whether one key or two vary, in all combinations."""
+        """Whether one or two keys vary in all combinations."""
         return len(self.groups) <= MOST_KEYS and all(len(group) == 1 for group in self.groups)
 
     @property
     def holds(self) -> dict[str, tuple[str, str]]:
-        """What the column of each key holds, and its unit."""
+        """Kind and unit of the column of each key."""
         kinds = {axis.key: kind_of_column(axis) for axis in self.axes}
         return {key: (kind, unit_of_column(kind)) for key, kind in kinds.items()}
 
     @property
     def table(self) -> dict[str, Any]:
-        """The table ``[sweep]`` that asks for it."""
+        """Table ``[sweep]`` of the sweep."""
         found: dict[str, Any] = {axis.key: list(axis.values) for axis in self.axes}
         beside = [[axis.key for axis in group] for group in self.groups if len(group) > 1]
         found |= {"zip": beside} if beside else {}
@@ -67,7 +67,7 @@ class Swept:
 
 
 def swept(definition: Mapping[str, Any], results: Results) -> Swept:
-    """Return a sweep of what :func:`tcpcast.sweeps.prepare` says of it, and what it found."""
+    """Return a sweep from the definition of :func:`tcpcast.sweeps.prepare` and its results."""
     engines = definition["engines"]
     return Swept(
         Scenario.from_dict(definition["scenario"]),
@@ -90,13 +90,13 @@ def read_sweep(path: Path) -> Swept:
     Raises
     ------
     TcpcastError
-        There is none, or it cannot be read.
+        The folder contains no sweep, or the sweep cannot be read.
     MachineError
         pyarrow is not installed.
     """
     definition = read_definition(path)
     if definition is None:
-        raise TcpcastError(f"{path} holds no sweep; write the folder of `tcpcast sweep --out`")
+        raise TcpcastError(f"{path} contains no sweep; write the folder of `tcpcast sweep --out`")
     parts = Folder(path).parts()
     results = Results(list(parts), count_statuses(list(parts)), folder=path)
     try:

@@ -1,4 +1,4 @@
-"""The cells of a sweep: every combination of what varies, each with a number."""
+"""The cells of a sweep: numbered combinations of the values of varied keys."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LATIN_STREAM = 0x1A71
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Combinations of groups of axes; the axes of a group go side by side.
+    """Combinations of groups of axes; the axes of a group vary together.
 
-    Cells are numbered with the last group going fastest.
+    The last group varies fastest with the cell number.
     """
 
     groups: tuple[tuple[Axis, ...], ...]
@@ -53,20 +53,20 @@ class Grid:
 
 
 def make_grid(table: Sweep, seed: int) -> Grid:
-    """Return the cells that a ``[sweep]`` table asks for.
+    """Return the cells of a ``[sweep]`` table.
 
     Parameters
     ----------
     table
         The table.
     seed
-        ``run.seed``, from which the points of ``latin`` are drawn.
+        ``run.seed``, the seed of the points of ``latin``.
 
     Raises
     ------
     ScenarioError
-        A range or list that cannot be read, keys of ``zip`` that do not go together, more than
-        :data:`MOST_CELLS` cells; the message names the key and says what to write instead.
+        A range or list is wrong, keys of ``zip`` have different numbers of values, or there are
+        more than :data:`MOST_CELLS` cells; the message has the key and the correction.
     """
     for key in table.vary:
         near = nearest(key, Sweep.model_fields) if "." not in key else None
@@ -96,7 +96,7 @@ def make_grid(table: Sweep, seed: int) -> Grid:
 def _zipped(
     groups: Sequence[Sequence[str]], read: Mapping[str, Axis | Range]
 ) -> dict[str, tuple[Axis, ...]]:
-    """Return the group of each key that is zipped."""
+    """Return the groups of ``zip`` by key."""
     found: dict[str, tuple[Axis, ...]] = {}
     for group in groups:
         axes = []
@@ -115,7 +115,7 @@ def _zipped(
         lengths = {axis.key: len(axis.values) for axis in axes}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            raise ScenarioError(f"sweep.zip: {told} values; write as many for each")
+            raise ScenarioError(f"sweep.zip: {told} values; write equally many for each")
         found |= dict.fromkeys(group, tuple(axes))
     return found
 
@@ -126,7 +126,7 @@ def _drawn(
     zipped: Mapping[str, object],
     seed: int,
 ) -> tuple[Axis, ...]:
-    """Draw a Latin hypercube over the ranges: each range once from each of its equal parts."""
+    """Draw a Latin hypercube: one value from each of the equal parts of each range."""
     if latin is None:
         return ()
     ranges = [e for key, e in read.items() if isinstance(e, Range) and key not in zipped]
@@ -135,7 +135,7 @@ def _drawn(
     for entry in ranges:
         if entry.points is not None:
             raise ScenarioError(
-                f"sweep.{entry.key}: latin = {latin} says how many values; leave out the "
+                f"sweep.{entry.key}: latin = {latin} is the number of values; leave out the "
                 f"{entry.points} at the end"
             )
     random = np.random.default_rng([seed, _LATIN_STREAM])
@@ -145,7 +145,7 @@ def _drawn(
 
 
 def every(axis: Axis, most: int) -> Iterator[Any]:
-    """Yield at most so many values of an axis, evenly, the first and the last among them."""
+    """Yield at most ``most`` evenly spaced values of an axis, including the first and last."""
     count = len(axis.values)
     places = range(count) if count <= most else np.linspace(0, count - 1, most).astype(int)
     for place in places:

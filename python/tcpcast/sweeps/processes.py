@@ -1,4 +1,4 @@
-"""Who does the work: this process, several of this machine, or any executor."""
+"""Run batches in this process, in several local processes, or in any executor."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 Batch = tuple[int, tuple[Variant, ...]]
 AHEAD = 3
-"""So many batches a worker are handed out, so that none waits for its next."""
+"""Number of outstanding batches per worker, so that workers never wait."""
 
 _SOME = 64
-"""So many are handed to an executor that does not say how many workers it has."""
+"""Number of outstanding batches if the number of an executor's workers is unknown."""
 
 _ENDED = (
-    "a worker process ended before its batch did: it was killed, or there was no memory; "
-    "a script that sweeps needs `if __name__ == '__main__':` around what it runs"
+    "a worker process ended during its batch: it was killed or out of memory; "
+    "a script that sweeps needs `if __name__ == '__main__':` around its calls"
 )
 
 _stop: Event | None = None
 
 
 def answered(asked: Asked, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
-    """Answer batches in this process, one after the other."""
+    """Run batches sequentially in this process."""
     for number, variants in batches:
         yield number, answer_batch(asked, variants)
 
@@ -46,12 +46,12 @@ def answered(asked: Asked, batches: Iterable[Batch]) -> Iterator[tuple[int, Part
 def answered_by(
     executor: Executor, asked: Asked, batches: Iterable[Batch], ahead: int = _SOME
 ) -> Iterator[tuple[int, Part]]:
-    """Have an executor answer batches, and yield them as they come.
+    """Run batches in an executor, and yield their parts as they finish.
 
     Raises
     ------
     MachineError
-        A worker ended, or could not do its work.
+        A worker ended or failed.
     """
     waiting = iter(batches)
     pending: dict[Future[Part], int] = {}
@@ -76,7 +76,7 @@ def _task(executor: Executor) -> Callable[[Asked, tuple[Variant, ...]], Part]:
 
 
 def _submitted(executor: Executor, asked: Asked, variants: tuple[Variant, ...]) -> Future[Part]:
-    """Hand out a batch; the first ones start threads and processes."""
+    """Submit a batch; the first calls start threads and processes."""
     try:
         return executor.submit(_task(executor), asked, variants)
     except BrokenProcessPool:
@@ -105,7 +105,7 @@ def _result(future: Future[Part]) -> Part:
 
 @contextmanager
 def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
-    """Yield an executor of processes on this machine, which end with this one however it ends."""
+    """Yield an executor of local processes, which end when this process ends for any reason."""
     context = forkserver.context(preload)
     with forkserver.safe_path():  # processes start when the first batches are submitted
         others = multiprocessing.active_children()
@@ -124,7 +124,7 @@ def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
 
 
 def _end(executor: Executor, others: Sequence[BaseProcess]) -> None:
-    """End an executor, or its processes themselves if its thread did not start."""
+    """End an executor, or its processes directly if its thread did not start."""
     try:
         executor.shutdown(wait=True, cancel_futures=True)
     except RuntimeError:
@@ -135,7 +135,7 @@ def _end(executor: Executor, others: Sequence[BaseProcess]) -> None:
 
 @contextmanager
 def dask_workers(address: str) -> Iterator[Executor]:
-    """Yield an executor of the workers behind a Dask scheduler.
+    """Yield an executor for the workers of a Dask scheduler.
 
     Raises
     ------
@@ -159,18 +159,18 @@ def dask_workers(address: str) -> Iterator[Executor]:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _begin(stop: Event) -> None:
-    """Make a process a worker: it ends when its parent does, or is told to stop."""
-    global _stop  # noqa: PLW0603 - an event cannot come with a task
+    """Initialise a worker process, which ends with its parent or at the stop event."""
+    global _stop  # noqa: PLW0603 - an event cannot be passed with a task
     _stop = stop
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # Ctrl-C is the parent's, who says when to stop
+        signal.signal(number, signal.SIG_IGN)  # the parent handles Ctrl-C and sets the stop event
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

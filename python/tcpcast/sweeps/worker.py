@@ -1,7 +1,7 @@
-"""What a worker does: answer the cells of one batch, and make a Parquet file of them in memory.
+"""Worker of a sweep: run the cells of one batch, and return a Parquet file as bytes.
 
-A worker may be another process or another machine: all that it needs comes with the batch, and
-all that it found goes back as bytes. What it found depends on the question alone.
+A worker may be another process or another machine, so the batch contains all inputs. The results
+depend only on these inputs.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 NOBODY = ""
-"""The engine of a row that says why no engine answers."""
+"""Engine name of a row with the reason why no engine answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What all cells of a sweep have in common: the question but for what varies.
+    """Common parameters of all cells of a sweep.
 
-    ``tables`` are the scenario's as typed and ``folder`` where its files are; ``engines`` None asks
-    every engine that applies and is quick. ``kinds`` has the kind of quantity of each key that
-    varies, or its type of column; ``digest`` tells the sweep from any other, ``version`` is
-    tcpcast's. ``marks`` go into every part; with None no part becomes a file.
-    ``classes`` has their names if there are several; each has columns then.
+    ``tables`` are the scenario's tables as typed, with relative file names in ``folder``.
+    ``engines`` = None selects all applicable engines that run by default. ``kinds`` has the kind of
+    the column of each varied key. ``digest`` identifies the sweep, and ``version`` is the version
+    of tcpcast. ``marks`` are the metadata of the part files; None for parts in memory.
+    ``classes`` has the names of the classes if there are several; each then has its own columns.
     """
 
     tables: Mapping[str, Any]
@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One cell in one replication: its number, what it changes, and from which seed."""
+    """One replication of a cell: its number, changes and seed."""
 
     cell: int
     replication: int
@@ -61,10 +61,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The outcome of a batch: its rows, how they fared, and how long each took.
+    """The result of a batch: its rows, their statuses, and their computing times.
 
-    ``data`` is a Parquet file, or Arrow's stream where no part becomes a file; ``wall`` has a cell,
-    a replication, an engine and seconds for each row.
+    ``data`` is a Parquet file, or an Arrow stream for results in memory. ``wall`` has the cell,
+    replication, engine and seconds of each row.
     """
 
     data: bytes
@@ -76,28 +76,28 @@ class Part:
 def answer_batch(
     asked: Asked, variants: tuple[Variant, ...], stopped: Callable[[], bool] | None = None
 ) -> Part:
-    """Answer every variant of a batch by every engine.
+    """Run all variants of a batch with all engines.
 
     Parameters
     ----------
     asked
-        What all have in common.
+        Common parameters.
     variants
         The batch.
     stopped
-        Asked now and then whether to give up.
+        Function that returns True to stop; it is called regularly.
 
     Returns
     -------
     Part
-        A failure is a row with its reason.
+        The rows; a failure is a row with a reason.
 
     Raises
     ------
     MachineError
         The worker has another version of tcpcast.
     KeyboardInterrupt
-        ``stopped`` said so.
+        ``stopped`` returned True.
     """
     _check_version(asked.version)
     rows: list[Row] = []
@@ -118,7 +118,7 @@ def _check_version(asked: str) -> None:
     own = _version()
     if own != asked:
         raise MachineError(
-            f"the worker on {platform.node()} has tcpcast {own}, and the sweep was begun with "
+            f"the worker on {platform.node()} has tcpcast {own}, but the sweep was started with "
             f"{asked}; install the same version everywhere"
         )
 
@@ -139,7 +139,7 @@ def _watch(stopped: Callable[[], bool]) -> Callable[[float], None]:
 
 
 def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer]:
-    """Return the answers to a variant, one an engine; one that failed says why."""
+    """Return the answers to a variant, one per engine; failures have a reason."""
     began = time.perf_counter()
     names = asked.engines
     try:
@@ -170,7 +170,7 @@ def _scenario(asked: Asked, variant: Variant) -> Scenario:
 
 
 class _Bases(dict[str, Scenario]):
-    """The scenario of the sweep that a worker is busy with: one at a time."""
+    """Cache of the scenario of a worker's current sweep."""
 
     def of(self, sweep: str, asked: Asked) -> Scenario:
         if sweep not in self:
@@ -184,7 +184,7 @@ _base = _Bases().of
 
 
 def _simulators(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out formulas, to which every replication is the same."""
+    """Return the names without formulas, whose replications are all equal."""
     from tcpcast.engines import REGISTRY  # noqa: PLC0415 - replaced in tests
     from tcpcast.engines.registry import Formula  # noqa: PLC0415
 
@@ -201,6 +201,6 @@ def _alone(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Ans
 
 
 def _failed(engine: str, error: Exception, wall_s: float) -> Answer:
-    """Return an answer that says why there is none."""
+    """Return a failed answer with the reason."""
     said = str(error) if isinstance(error, TcpcastError) else f"{type(error).__name__}: {error}"
     return Answer(engine, status=Status.FAILED, reason=said, wall_s=wall_s)
