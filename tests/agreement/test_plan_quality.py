@@ -413,7 +413,7 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
 
 def test_max_wall_before_anything_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
-    with pytest.raises(NotApplicable, match="all simulations of a plan together"):
+    with pytest.raises(NotApplicable, match="the total time of all simulations of a plan"):
         plan_quality(loop({"run.max_wall": "0.5s"}), share=0.95, above_bps=2e5)
     assert clock.asked == [1]
 

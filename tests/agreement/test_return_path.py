@@ -206,7 +206,7 @@ def test_formulas_say_that_they_leave_the_return_path_out() -> None:
     ("changes", "told"),
     [
         ({"network.return": {}}, "network.return.rate: missing"),
-        ({"network.return.rate": "unlimited"}, "acks wait where there is a rate"),
+        ({"network.return.rate": "unlimited"}, "acks queue only behind a rate"),
         (
             {"network.return": {"rate": "1mbit", "buffer": "30B"}},
             '"30B" is less than one ack; write at least "40B"',
@@ -215,16 +215,16 @@ def test_formulas_say_that_they_leave_the_return_path_out() -> None:
         ({"network.return": {"rate": "1mbit", "queue": "fq"}}, "fq is not for acks"),
         (
             {"network.ack_loss": {"model": "rest-of-round", "rate": "1%"}},
-            "correlated loss within a round is of data packets",
+            "correlated loss within a round is only for data packets",
         ),
         ({"network.ack_loss": "100%"}, "loses every packet"),
         (
             {"network.ack_loss": "1%", "tcp.stack": "max-plus-reno"},
-            "max-plus-reno counts on every ack",
+            "max-plus-reno needs every ack",
         ),
         (
             {"network.return.rate": "1mbit", "tcp.stack": "max-plus-reno"},
-            "network.return: max-plus-reno counts on every ack",
+            "network.return: max-plus-reno needs every ack",
         ),
         ({"cross": [{"hop": "return", "model": "poisson", "mean": "1mbit"}]}, "there is no hop"),
     ],

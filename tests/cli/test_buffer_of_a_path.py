@@ -96,7 +96,10 @@ def test_buffers_may_be_a_range(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rtt", "20ms", "--loss", "1%", "--buffer", "64MB"], "has no queue; write --rate"),
+        (
+            ["--rtt", "20ms", "--loss", "1%", "--buffer", "64MB"],
+            "has no queue; write, for example, --rate",
+        ),
         ([*PATH[1:], "--buffer", "64"], '--buffer: "64" has no unit'),
         ([*PATH[1:], "--buffer", "64KB..1bdp"], "--buffer: its ends have different units"),
         ([*PATH[1:], "--buffer", "0pkt"], "--buffer: "),

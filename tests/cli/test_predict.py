@@ -489,7 +489,7 @@ def test_without_loss_a_transfer_needs_no_limit(capsys: Capture) -> None:
         (["--loss", "1%", "--flows", "1.."], ["--flows", "has no end"]),
         (["--loss", "1%", "--size", "1KB.."], ["--size", "has no end"]),
         (["--loss", "1%", "--rate", "1mbit..unlimited"], ["--rate", "without an end"]),
-        (["--loss", "1%", "--points", "5"], ["--points", "nothing is a range"]),
+        (["--loss", "1%", "--points", "5"], ["--points", "no option is a range"]),
         (["--loss", "1%..2%", "--points", "1"], ["--points", "from 2 to 1000"]),
         (["--loss", "1%..2%", "--points", "1001"], ["--points", "from 2 to 1000"]),
         (

@@ -101,7 +101,7 @@ def test_what_cannot_vary_is_refused(plain: str, vary: str, said: str, capsys: C
 
 def test_nothing_varies(plain: str, capsys: Capture) -> None:
     assert main(["sweep", plain]) == 2
-    assert "nothing varies" in capsys.readouterr().err
+    assert "no key varies" in capsys.readouterr().err
 
 
 def test_a_folder_gets_the_rows_and_the_same_command_says_so_again(
@@ -113,7 +113,7 @@ def test_a_folder_gets_the_rows_and_the_same_command_says_so_again(
     assert main(["sweep", file, "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == {"answered": 3}
     assert main(["sweep", file, "--seed", "2", "--out", str(tmp_path / "out")]) == 2
-    assert "holds another sweep: another scenario: run.seed is 2, there 1" in (
+    assert "contains another sweep: another scenario: run.seed is 2, there 1" in (
         capsys.readouterr().err
     )
 

@@ -293,7 +293,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[{model='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and one time"),
         ("cross=[{model='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all are 0"),
         ("cross=[{model='trace',times=[0,1],bytes=[9]}]", "cross.0.bytes: 1 sizes for 2 times"),
-        ("cross=[{model='trace',times=[1,0],bytes=[9,9]}]", "cross.0.times: are not in ascending order"),
+        (
+            "cross=[{model='trace',times=[1,0],bytes=[9,9]}]",
+            "cross.0.times: are not in ascending order",
+        ),
         (
             "cross=[{model='trace',times=['x'],bytes=[9]}]",
             'cross.0.times.0: "x" is no time; write a',
@@ -444,11 +447,17 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'tcp.stack: "bbr2": BBR version 2 is not simulated; write "linux-bbr" for version 1',
         ),
         ("tcp.stack=BBRv3", 'tcp.stack: "BBRv3" is not a stack; write "bbr3"'),
-        ("tcp.stack=bbr", 'tcp.stack: "bbr" is not a stack; write "linux-bbr" (formula: engine bbr-bound)'),
+        (
+            "tcp.stack=bbr",
+            'tcp.stack: "bbr" is not a stack; write "linux-bbr" (formula: engine bbr-bound)',
+        ),
         ("tcp.sack=false", "tcp.sack: the stack determines SACK; write stack = "),
         ("tcp.rack=false", "tcp.rack: the stack determines RACK; write stack = "),
         ("tcp.pacing=true", "tcp.pacing: the stack determines pacing; write stack"),
-        ("tcp.congestion_control=bbr", "tcp.congestion_control: the stack determines it; write, for example, stack"),
+        (
+            "tcp.congestion_control=bbr",
+            "tcp.congestion_control: the stack determines it; write, for example, stack",
+        ),
         (
             "tcp={stack='bbr3', ecn=true}",
             "tcp.ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)",
@@ -502,7 +511,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.buffer=1e11pkt", "network.bottleneck.buffer: "),
         ("tcp.receiver_window=1e10", "tcp.receiver_window: "),
         ("network.bottleneck.loss=100%", "network.bottleneck.loss: "),
-        ("network.bottleneck.loss=1", 'network.bottleneck.loss: 1 loses every packet; write, for example, "1%"'),
+        (
+            "network.bottleneck.loss=1",
+            'network.bottleneck.loss: 1 loses every packet; write, for example, "1%"',
+        ),
         ("network.bottleneck.loss=5", 'network.bottleneck.loss: 5 is above 1; write "5%"'),
         ("network.bottleneck.loss={to_bad='1%'}", "network.bottleneck.loss.model: missing"),
         ("network.bottleneck.loss={model='x'}", 'network.bottleneck.loss.model: "x" is not a loss'),
@@ -578,7 +590,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.correlation=-1.5",
             "traffic.correlation: -1.5 is not a correlation; write -1 to 1, such as -0.3",
         ),
-        ("traffic.correlation=true", "traffic.correlation: true is not a correlation; write -1 to 1"),
+        (
+            "traffic.correlation=true",
+            "traffic.correlation: true is not a correlation; write -1 to 1",
+        ),
         ("probes.goodput_shares=95", "probes.goodput_shares: 95 is not a list; write "),
         ("probes.goodput_shares=[]", "probes.goodput_shares: "),
         (
@@ -600,7 +615,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'probes.goodput_least: no file has more than 10000000000pkt; write "10pkt"',
         ),
         # Changes that lead nowhere.
-        ("network.rtt.x=3", 'network.rtt.x: network.rtt is "50ms" and not a table; set network.rtt instead'),
+        (
+            "network.rtt.x=3",
+            'network.rtt.x: network.rtt is "50ms" and not a table; set network.rtt instead',
+        ),
         ("class.far.rtt=3s", "class.far.rtt: the scenario has no classes"),
     ],
 )

@@ -244,9 +244,7 @@ def test_a_rate_that_outlasts_the_run_is_told() -> None:
 
 def test_transfers_that_are_each_alone_meet_nobody() -> None:
     alone = {"traffic": {"kind": "transfers", "size": ["3pkt"], "count": 10}, "run": {}}
-    with pytest.raises(
-        ScenarioError, match=r"cross\.0: isolated transfers have no cross traffic"
-    ):
+    with pytest.raises(ScenarioError, match=r"cross\.0: isolated transfers have no cross traffic"):
         scenario(NOISE, **alone)
 
 
@@ -288,7 +286,10 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
         ),
         (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: is so short that a source"),
         (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: is so short that a source"),
-        (SOURCES | {"on": "1ns", "off": "10s"}, r"cross\.0\.on: is so short that most ON times round"),
+        (
+            SOURCES | {"on": "1ns", "off": "10s"},
+            r"cross\.0\.on: is so short that most ON times round",
+        ),
         (SOURCES | {"mean": "1e-300%"}, "less than one packet in 30 years"),
         ({"model": "poisson", "mean": "2000gbit"}, "write less"),
         (NOISE | {"mean": "-1%"}, r'mean: "-1%" is not a share of the hop\'s rate; write "80%"'),

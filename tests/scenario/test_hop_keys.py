@@ -176,9 +176,7 @@ def test_one_line_for_one_fault(hops: list[dict[str, Any]], line: str) -> None:
 
 def test_hops_or_a_bottleneck() -> None:
     both = fault_of(LOOP, bottleneck={"rate": "10mbit"})
-    assert both == (
-        "network.bottleneck: there are [[network.hop]] tables; write it as one of them"
-    )
+    assert both == ("network.bottleneck: there are [[network.hop]] tables; write it as one of them")
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():
         line = fault_of(bottleneck={"rate": "10mbit", key: value})
         assert line == f"network.bottleneck.{key}: belongs to [[network.hop]] tables; " + (

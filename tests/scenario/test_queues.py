@@ -240,7 +240,9 @@ def test_fair_queueing_that_cannot_be(bottleneck: dict[str, Any], told: str) -> 
 
 
 def test_a_link_of_one_flow_has_no_turns_to_take() -> None:
-    with pytest.raises(tcpcast.ScenarioError, match=r"egress\.queue: fair queueing needs several flows"):
+    with pytest.raises(
+        tcpcast.ScenarioError, match=r"egress\.queue: fair queueing needs several flows"
+    ):
         scenario({}, egress={"queue": "fq"})
 
 

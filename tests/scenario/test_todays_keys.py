@@ -108,11 +108,20 @@ def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
         ({"tcp.rules.window_unit": "bytes"}, "tcp.rules.window_unit: linux-cubic has a fixed rule"),
         ({"tcp.initial_ssthresh": 8}, "tcp.initial_ssthresh: linux-cubic has a fixed rule"),
         ({"tcp.rules.slow_start_at_ssthresh": True}, "tcp.rules.slow_start_at_ssthresh: linux-"),
-        ({"tcp.rules.timer_restart": "send"}, "tcp.rules.timer_restart: linux-cubic has a fixed rule"),
-        ({"tcp.rules.backoff_until": "ack"}, "tcp.rules.backoff_until: linux-cubic has a fixed rule"),
+        (
+            {"tcp.rules.timer_restart": "send"},
+            "tcp.rules.timer_restart: linux-cubic has a fixed rule",
+        ),
+        (
+            {"tcp.rules.backoff_until": "ack"},
+            "tcp.rules.backoff_until: linux-cubic has a fixed rule",
+        ),
         ({"tcp.rules.last_packets_threshold": 1}, "tcp.rules.last_packets_threshold: linux-cubic"),
         ({"tcp.rules.recovery": "reno"}, "tcp.rules.recovery: linux-cubic has a fixed rule"),
-        ({"tcp.ack_timeout": "1s"}, "tcp.ack_timeout: linux-cubic adapts the delay of acks to the arrivals"),
+        (
+            {"tcp.ack_timeout": "1s"},
+            "tcp.ack_timeout: linux-cubic adapts the delay of acks to the arrivals",
+        ),
         (
             {"tcp.rules.limited_transmit_on": "second"},
             "tcp.rules.limited_transmit_on: linux-cubic has a fixed rule: limited transmit",

@@ -134,8 +134,14 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
             "traffic.count: is for isolated transfers; with arrivals write run.trans",
         ),
-        ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers have no number of sources; write"),
-        ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers have no number of flows; write count"),
+        (
+            {"size": "1pkt", "sources": 3},
+            "traffic.sources: transfers have no number of sources; write",
+        ),
+        (
+            {"size": "1pkt", "flows": 3},
+            "traffic.flows: transfers have no number of flows; write count",
+        ),
         ({"size": "1pkt", "off": {}}, 'traffic.off: belongs to kind = "on-off"'),
         (
             {"size": "2MB pareto 1.3", "count": 3},

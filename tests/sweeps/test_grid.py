@@ -63,8 +63,11 @@ def test_a_range_of_ten_thousand_has_ten_thousand_different_values() -> None:
         ({"a.b": "10ms..5ms"}, "runs backwards; write 5ms..10ms"),
         ({"a.b": "0..5"}, 'write "0..10 lin 11" for equal steps'),
         ({"a.b": "1ms..5mbit"}, "ends that are not of one kind"),
-        ({"a.b": "1ms..5ms latin 8"}, '"latin" is no spacing; write log or lin, as in "1ms..5ms'),
-        ({"a.b": "1ms..2ms log 1"}, "write from 2 to"),
+        (
+            {"a.b": "1ms..5ms latin 8"},
+            '"latin" is not a spacing; write log or lin, as in "1ms..5ms',
+        ),
+        ({"a.b": "1ms..2ms log 1"}, "write 2 to"),
         ({"a.b": "1.."}, "has no end"),
         ({"a.b": []}, "a list of 0 values"),
         ({"a.b": [1, 1]}, "1 is listed twice"),
@@ -131,10 +134,10 @@ def test_columns_are_numbers_where_all_values_are_quantities_of_one_kind() -> No
         ({"rtt": ["1ms", "2ms"]}, 'write "network.rtt"'),
         ({"network.rtt": [5, 6]}, 'sweep.network.rtt: 5 has no unit; write "5ms"'),
         ({"tcp.stack": ["linux-renoo"]}, 'did you mean "linux-reno"?'),
-        ({"network.rtt": 5}, "5 is no range or list"),
-        ({"sweep.latin": [2, 3]}, "does not vary itself"),
+        ({"network.rtt": 5}, "5 is not a range or list"),
+        ({"sweep.latin": [2, 3]}, "cannot vary [sweep]"),
         (["network.rtt"], "is not a table"),
-        ({}, "nothing varies"),
+        ({}, "no key varies"),
     ],
 )
 def test_keys_and_values_that_no_scenario_has_are_refused_before_any_run(
@@ -160,7 +163,7 @@ def test_who_works_is_said_once(path: Scenario) -> None:
     vary = {"network.rtt": ["10ms", "20ms"]}
     with pytest.raises(TcpcastError, match="give one of them"):
         tcpcast.sweep(path, vary, processes=1, dask="tcp://127.0.0.1:1")
-    with pytest.raises(TcpcastError, match="no number of processes"):
+    with pytest.raises(TcpcastError, match="not a number of processes"):
         tcpcast.sweep(path, vary, processes=0)
 
 

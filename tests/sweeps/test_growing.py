@@ -156,7 +156,7 @@ def test_more_rows_than_fit_do_not_grow(
 ) -> None:
     tcpcast.sweep(path, FEW, out=tmp_path / "out", **HOW)
     monkeypatch.setattr(earlier, "MOST_ROWS", 11)
-    with pytest.raises(TcpcastError, match="12 rows, and a sweep of more than 11 does not grow"):
+    with pytest.raises(TcpcastError, match="12 rows, and a sweep of more than 11 cannot grow"):
         tcpcast.sweep(path, MORE, out=tmp_path / "out", **HOW)
 
 

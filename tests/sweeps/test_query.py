@@ -59,7 +59,7 @@ def test_a_query_reaches_nothing_else_and_says_why(folder: Path, sql: str) -> No
 
 
 def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TcpcastError, match="holds no sweep"):
+    with pytest.raises(TcpcastError, match="contains no sweep"):
         query(tmp_path, "SELECT 1")
 
 

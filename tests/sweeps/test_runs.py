@@ -227,7 +227,7 @@ def test_a_folder_with_other_files_or_a_running_sweep_is_refused(
     path: Scenario, tmp_path: Path
 ) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(TcpcastError, match=r"letter\.txt is there"):
+    with pytest.raises(TcpcastError, match=r"contains no sweep \(but letter\.txt\)"):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path)
     plan = prepare(path, VARY, engines="pftk")
     with (
@@ -253,7 +253,7 @@ def test_a_full_disk_keeps_what_is_whole(
         patch.setattr(output, "_give_name", full)
         with pytest.raises(MachineError) as caught:
             tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
-    assert "No space left on device; 2 of 6 parts are whole" in str(caught.value)
+    assert "No space left on device; 2 of 6 parts are complete" in str(caught.value)
     assert not list(out.glob(".tcpcast-*"))
     tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
     assert contents(out) == contents(whole)

@@ -315,7 +315,7 @@ def _span_errors(user_class: UserClass) -> list[Any]:
         message = 'is for traffic.kind = "bulk"; leave it out'
         return [error_at(message, key) for key in given]
     if "start" in given and isinstance(traffic, Bulk) and traffic.start is not None:
-        return [error_at("traffic.start says when its flows start; write one of the two", "start")]
+        return [error_at("traffic.start also sets the start times; write one of the two", "start")]
     if "stop" in given and user_class.stop is not None:
         start = user_class.start or 0.0
         if user_class.stop <= start:

@@ -336,7 +336,8 @@ class TraceCross(Cross):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
             raise validation_error([error_at(f"{counts}; write one for each", "bytes")])
         if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
-            raise validation_error([error_at("are not in ascending order; write them in order", "times")])
+            message = "are not in ascending order; write them in order"
+            raise validation_error([error_at(message, "times")])
         if not sum(self.sizes) > 0:
             raise validation_error([error_at("all are 0; write at least one above 0", "bytes")])
         if self.period is None and not self.times[-1] > self.times[0]:
