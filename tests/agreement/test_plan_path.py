@@ -16,7 +16,7 @@ from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
 from tcpcast.plan import Plan, plan_max_loss, plan_streams, verification
-from tcpcast.plan.path import MOST_PACKETS, rate_text
+from tcpcast.plan.path import MAX_PACKETS, rate_text
 from tcpcast.scenario import Scenario, load
 
 if TYPE_CHECKING:
@@ -456,7 +456,7 @@ def test_what_is_too_large_is_not_simulated(simulated: Callable[..., list[Scenar
         assert plan.simulated is None
         assert any("not checked by simulation" in w for w in map(str, plan.warnings))
     assert asked == []
-    assert MOST_PACKETS == 5e8
+    assert MAX_PACKETS == 5e8
 
 
 def test_interrupted_streams_keep_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ import pytest
 import tcpcast
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
-from tcpcast.scenario.queue import QUEUE_WORDS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
+from tcpcast.scenario.queue import QUEUE_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ def test_timestamps_lengthen_acks(stack: str, ack_bytes: int) -> None:
     assert carried == pytest.approx(ack_bytes * answer["goodput_pps"], rel=0.01)
 
 
-@pytest.mark.parametrize("stack", ["rfc-newreno", *TODAYS_PRESETS])
+@pytest.mark.parametrize("stack", ["rfc-newreno", *MODERN_PRESETS])
 def test_acks_lost_at_random_hardly_slow_a_long_flow(stack: str) -> None:
     changes = {"network.ack_loss": "10%", "tcp.stack": stack, "tcp.receiver_window": 60}
     answer = answered(changes)
@@ -118,7 +118,7 @@ def test_every_transfer_ends_whatever_acks_are_lost(stack: str, handshake: str) 
         assert answer["total_time_s"] > answer["delivery_time_s"] + 0.2
 
 
-@pytest.mark.parametrize("queue", [name for name in QUEUE_WORDS if name not in ("red", "fq")])
+@pytest.mark.parametrize("queue", [name for name in QUEUE_NAMES if name not in ("red", "fq")])
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
 def test_disciplines_of_the_return_link(queue: str, stack: str) -> None:
     narrow = {"rate": "100kbit", "buffer": "100pkt", "queue": queue}

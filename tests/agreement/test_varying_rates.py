@@ -10,7 +10,7 @@ import tcpcast
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario import rate as rates
-from tcpcast.scenario.queue import QUEUE_WORDS
+from tcpcast.scenario.queue import QUEUE_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_policer_drops_and_has_no_queue(stack: str) -> None:
     assert found["rtt_mean_s"].value < 0.045
 
 
-@pytest.mark.parametrize("queue", QUEUE_WORDS)
+@pytest.mark.parametrize("queue", QUEUE_NAMES)
 def test_every_queue_stands_before_a_shaper(queue: str) -> None:
     found = ask(scenario({"rate": BUCKET, "buffer": "50pkt", "queue": queue})).metrics
     assert found["utilisation"].value > 0.8

@@ -186,7 +186,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.stack=reno",
-            'tcp.stack: "reno" is not a stack; write "linux-reno", or "rfc-reno", which has no SACK',
+            'tcp.stack: "reno" is not a stack; write "linux-reno", or "rfc-reno", which has no '
+            "SACK",
         ),
         (
             "class={name='a'}",
@@ -198,12 +199,14 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size=2MB pareto 1.3",
-            'traffic.size: "2MB pareto 1.3" is not a distribution; write { distribution = "pareto", mean = "2MB", '
+            'traffic.size: "2MB pareto 1.3" is not a distribution; write { distribution = '
+            '"pareto", mean = "2MB", '
             "alpha = 1.3 }",
         ),
         (
             "traffic.off=exponential 2s",
-            'traffic.off: "exponential 2s" is not a distribution; write { distribution = "exponential", mean = "2s"',
+            'traffic.off: "exponential 2s" is not a distribution; write { distribution = '
+            '"exponential", mean = "2s"',
         ),
         (
             "traffic.size=100kB",
@@ -211,11 +214,13 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size=12",
-            'traffic.size: 12 is not a distribution; write { distribution = "constant", value = 12 }',
+            'traffic.size: 12 is not a distribution; write { distribution = "constant", value '
+            "= 12 }",
         ),
         (
             "traffic.off=1s",
-            'traffic.off: "1s" is not a distribution; write { distribution = "constant", value = "1s"',
+            'traffic.off: "1s" is not a distribution; write { distribution = "constant", value '
+            '= "1s"',
         ),
         (
             "traffic.off=100kB",
@@ -223,7 +228,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size=2MB at random",
-            'traffic.size: "2MB at random" is not a distribution; write { distribution = "exponential", mean = "12pk',
+            'traffic.size: "2MB at random" is not a distribution; write { distribution = '
+            '"exponential", mean = "12pk',
         ),
         ("traffic.size={distribution='empirical'}", "traffic.size.file: missing"),
         ("traffic.size={distribution='empirical',values=[]}", "traffic.size.values: has 0 entries"),
@@ -440,7 +446,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         (
             "tcp.stack=cubic",
-            'tcp.stack: "cubic" is not a stack; write "linux-cubic" (formula: engine cubic-response)',
+            'tcp.stack: "cubic" is not a stack; write "linux-cubic" (formula: engine '
+            "cubic-response)",
         ),
         (
             "tcp.stack=bbr2",

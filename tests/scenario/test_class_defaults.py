@@ -57,7 +57,8 @@ def test_classes_with_a_size_each_need_none_at_the_top_level() -> None:
     found = [group.traffic for group in populations(SIZES + near + far)]
     assert [t.size.mean_value() for t in found if isinstance(t, OnOff)] == [9, 8]
     assert refused(SIZES + near + one_class("far", "sources=4")) == [
-        'class.far.traffic.size: missing; write size = { distribution = "exponential", mean = "12pkt", '
+        'class.far.traffic.size: missing; write size = { distribution = "exponential", mean = '
+        '"12pkt", '
         'minimum = "3pkt" }'
     ]
     (only,) = refused(SIZES + one_class("near", "sources=3") + one_class("far", "sources=4"))

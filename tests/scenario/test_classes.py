@@ -247,7 +247,7 @@ def test_too_many_classes_are_told_before_any_is_read(monkeypatch: pytest.Monkey
     def read(*_: object) -> None:
         raise AssertionError("a class was read")
 
-    monkeypatch.setattr("tcpcast.scenario.classes._laid", read)
+    monkeypatch.setattr("tcpcast.scenario.classes._merge_class", read)
     (only,) = refused("".join(f'[[class]]\nname = "c{n}"\n' for n in range(1001)))
     assert only == "class: has 1001 entries; write at most 1000"
 

@@ -11,7 +11,7 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.engines.fixed_point.configuration import asked
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,7 +160,7 @@ def test_an_error_says_where_it_is(change: dict[str, Any], message: str) -> None
 def test_the_native_module_knows_the_stacks_of_today() -> None:
     wrong: Any = configuration(scenario("bytes"), 1.0)
     wrong["tcp"]["modern"]["stack"] = "linux"
-    assert expected(refused(wrong)) == TODAYS_PRESETS.keys()
+    assert expected(refused(wrong)) == MODERN_PRESETS.keys()
 
 
 def test_lists_that_are_drawn_from_are_not_empty() -> None:

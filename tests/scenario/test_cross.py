@@ -282,7 +282,7 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
         ),
         (
             NOISE | {"mean": "1kbit", "sd": "1bit", "bin": "0.1ms"},
-            r"cross\.0\.bin: is so short that one packet takes 120,000; write 2.4ms",
+            r"cross\.0\.bin: so short that one packet takes 120,000; write 2.4ms",
         ),
         (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: is so short that a source"),
         (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: is so short that a source"),

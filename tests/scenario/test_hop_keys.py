@@ -137,7 +137,8 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, ACCESS | {"queue": "red"}],
-            'network.hop.access.queue: a hop with shared = false serves one source; write "droptail"',
+            "network.hop.access.queue: a hop with shared = false serves one source; write "
+            '"droptail"',
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}, "rate": "1gbit"}],

@@ -12,7 +12,7 @@ from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Codel, FairQueue, FqCodel, HeadDrop, Pie, Red, RedParameters, Scenario
 from tcpcast.scenario.aqm import AQM_TABLES
-from tcpcast.scenario.queue import QUEUE_WORDS
+from tcpcast.scenario.queue import QUEUE_NAMES
 
 
 def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
@@ -335,7 +335,7 @@ def test_red_marks_where_a_stack_uses_ecn() -> None:
     assert told("red", True)["managed"]["discipline"]["red"]["ecn"] is True
 
 
-@pytest.mark.parametrize("queue", [name for name in QUEUE_WORDS if name in AQM_TABLES])
+@pytest.mark.parametrize("queue", [name for name in QUEUE_NAMES if name in AQM_TABLES])
 def test_what_does_not_go_with_active_queue_management(queue: str) -> None:
     tables = scenario({"queue": queue}).resolved()
     tables["traffic"] = {

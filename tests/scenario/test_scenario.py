@@ -253,7 +253,8 @@ def test_one_time_for_the_start_of_flows_is_answered_with_what_to_write() -> Non
     with pytest.raises(ScenarioError) as caught:
         bulk({"traffic.start": "1s"})
     assert str(caught.value) == (
-        'traffic.start: "1s" is one time; write { distribution = "constant", value = "1s" } for all flows, '
+        'traffic.start: "1s" is one time; write { distribution = "constant", value = "1s" } '
+        "for all flows, "
         "or a list with a time for each"
     )
 

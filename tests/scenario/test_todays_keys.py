@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, Transfers
-from tcpcast.scenario.modern_tcp import CONTROLS, RATE_BASED, TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import CONTROLS, MODERN_PRESETS, RATE_BASED
 
 BASE: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt"}},
@@ -24,11 +24,11 @@ def changed(changes: dict[str, Any]) -> Scenario:
 
 
 def test_every_stack_says_what_its_congestion_control_is() -> None:
-    assert CONTROLS.keys() == TODAYS_PRESETS.keys()
+    assert CONTROLS.keys() == MODERN_PRESETS.keys()
     assert set(CONTROLS.values()) >= RATE_BASED
 
 
-@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+@pytest.mark.parametrize("stack", MODERN_PRESETS)
 def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     scenario = changed({"tcp.stack": stack})
     tcp = scenario.tcp
@@ -45,7 +45,7 @@ def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     assert tcp.packets_per_growth == (1 if linux else 2)
 
 
-@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+@pytest.mark.parametrize("stack", MODERN_PRESETS)
 def test_what_is_resolved_has_the_keys_of_the_stack_and_reads_back(stack: str) -> None:
     scenario = changed({"tcp.stack": stack, "tcp.min_rto": "300ms"})
     resolved = scenario.resolved()
@@ -87,7 +87,7 @@ def test_a_key_of_classic_tcp_without_a_stack_says_which_stack_has_it() -> None:
         changed({"tcp": {"initial_ssthresh": 8}})
 
 
-@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+@pytest.mark.parametrize("stack", MODERN_PRESETS)
 def test_linux_stacks_open_connections_with_a_handshake(stack: str) -> None:
     tcp = changed({"tcp.stack": stack}).tcp
     assert tcp.handshake == ("none" if stack == "rfc-sack" else "tcp")

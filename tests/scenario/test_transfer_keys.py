@@ -145,7 +145,8 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
         ({"size": "1pkt", "off": {}}, 'traffic.off: belongs to kind = "on-off"'),
         (
             {"size": "2MB pareto 1.3", "count": 3},
-            'traffic.size: "2MB pareto 1.3" is not a size; write { distribution = "pareto", mean = "2MB"',
+            'traffic.size: "2MB pareto 1.3" is not a size; write { distribution = "pareto", '
+            'mean = "2MB"',
         ),
         (
             {"size": "1pkt", "arrivals": {"distribution": "poisson", "rate": 20}},
@@ -157,7 +158,8 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
         ),
         (
             {"size": "1pkt", "arrivals": {"distribution": "poison", "rate": "20/s"}},
-            'traffic.arrivals.distribution: "poison" is not a distribution of arrivals (did you mean "poisson"?)',
+            'traffic.arrivals.distribution: "poison" is not a distribution of arrivals (did '
+            'you mean "poisson"?)',
         ),
         (
             {"size": "1pkt", "arrivals": {"rate": "20/s"}},

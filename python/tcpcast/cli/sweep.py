@@ -131,9 +131,9 @@ class _Shown:
         if (self.html, self.markdown) == (None, None):
             return
 
-        from tcpcast.sweeps.definition import swept  # noqa: PLC0415
+        from tcpcast.sweeps.definition import finished_sweep  # noqa: PLC0415
 
-        found = swept(plan.definition, results)
+        found = finished_sweep(plan.definition, results)
         from tcpcast.report.sweep_values import sweep_document  # noqa: PLC0415
 
         document = functools.partial(sweep_document, found, again, levels=self.levels)

@@ -20,20 +20,20 @@ from tcpcast.scenario import Scenario
 from tcpcast.scenario.link import Buffer, read_buffer
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.network import HEADER_BYTES
-from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.scenario.traffic import MAX_SOURCES
 from tcpcast.units import format_duration, parse_duration, parse_packets, parse_rate, parse_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-MOST_MSS = 65_495
-MOST_INITIAL_WINDOW = 10**6
+MAX_MSS = 65_495
+MAX_INITIAL_WINDOW = 10**6
 CURVE_POINTS = 61
 CURVE_REACH = 30.0
 """Factor by which a curve extends below and above the given loss."""
 
-MOST_LOSS_DRAWN = 0.5
+MAX_DRAWN_LOSS = 0.5
 LOSSES_OF_PATHS = (1e-6, 0.1)
 PACKET_BYTES = 1500
 """Default length of a packet."""
@@ -180,7 +180,7 @@ def curve_points(options: PathOptions, losses: Sequence[float]) -> list[dict[str
     if high == 0:
         low, high = LOSSES_OF_PATHS
     elif low == high:
-        low, high = low / CURVE_REACH, min(high * CURVE_REACH, MOST_LOSS_DRAWN)
+        low, high = low / CURVE_REACH, min(high * CURVE_REACH, MAX_DRAWN_LOSS)
     quantity = quantities(options)["loss"]
     ends = "..".join(quantity.write(end) for end in (low, max(high, 1.01 * low)))
     fixed = {name: text for name, text in _given(options).items() if name != "loss"}
@@ -322,7 +322,7 @@ def _read_loss(text: str) -> float:
 
 
 def _read_flows(text: str) -> float:
-    return float(_whole("4", text, MOST_SOURCES))
+    return float(_whole("4", text, MAX_SOURCES))
 
 
 def _read_bytes(text: str) -> float:
@@ -361,7 +361,7 @@ def _window(text: str | None) -> int | str | None:
 
 def _initial_window(text: str | None) -> int | None:
     try:
-        return None if text is None else _whole("10", text, MOST_INITIAL_WINDOW)
+        return None if text is None else _whole("10", text, MAX_INITIAL_WINDOW)
     except UnitError as error:
         raise UnitError(f"--iw: {error}") from None
 
@@ -370,9 +370,9 @@ def _mss_bytes(text: str) -> int:
     """Read ``--mss``: bytes, with or without a unit."""
     try:
         size = units.parse_bytes(f"{text.strip()}B" if text.strip().isdecimal() else text)
-        if not 1 <= size <= MOST_MSS:
+        if not 1 <= size <= MAX_MSS:
             shown = units.show(text)
-            raise UnitError(f'{shown} is not a payload of a packet; write "1B" to "{MOST_MSS}B"')
+            raise UnitError(f'{shown} is not a payload of a packet; write "1B" to "{MAX_MSS}B"')
     except UnitError as error:
         raise UnitError(f"--mss: {error}") from None
     return size

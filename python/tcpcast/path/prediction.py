@@ -19,15 +19,15 @@ from tcpcast.path.options import (
     transfer_scenario,
 )
 from tcpcast.path.run_size import (
+    MAX_SIMULATED_PKTS,
     MAX_WALL,
-    MOST_SIMULATED,
     affords_comparison,
     simulated_s,
     transfers,
 )
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import SIMULATION, Prediction, leading
-from tcpcast.scenario.traffic import MOST_SIZE_PKTS
+from tcpcast.scenario.traffic import MAX_SIZE_PKTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,14 +57,14 @@ def predict_point(
     how = how or RunOptions()
     simulated = ["packet"] if packet else []
     size = transfer_pkts(options, point)
-    is_one = size is not None and size <= MOST_SIZE_PKTS
+    is_one = size is not None and size <= MAX_SIZE_PKTS
     if is_one and nothing_limits(options, point):
         steady = Answers([], transfer_scenario(options, point))
     else:
         bulk = bulk_scenario(options, point)
         steady = _answers(bulk, path_formulas("bulk") + simulated, how)
     transfer = None
-    too_long = packet and size is not None and size > MOST_SIMULATED
+    too_long = packet and size is not None and size > MAX_SIMULATED_PKTS
     if is_one:
         if too_long or any(answer.interrupted for answer in steady):
             simulated = []

@@ -23,24 +23,24 @@ determine the measured rate."""
 HEAVY_LOSS, RARELY_SENT = 0.1, 100.0
 """Loss above which flows are mostly in RTO, and factor by which runs of few flows are longer."""
 
-MOST_PACKETS = 2e7
-LEAST_SHARE = 0.2
+MAX_PACKETS = 2e7
+MIN_SHARE = 0.2
 """Minimum share of the duration to which runs of modern TCP with many packets are shortened."""
 
-MOST_TRANSFERRED = 1e8
-TRANSFERS, FEWEST_TRANSFERS = 1000, 20
+MAX_TRANSFERRED_PKTS = 1e8
+TRANSFERS, MIN_TRANSFERS = 1000, 20
 """Default and minimum number of transfers of a simulation: the number is reduced for large
 transfers, but an interval requires the minimum."""
 
-MOST_SIMULATED = 2e7
+MAX_SIMULATED_PKTS = 2e7
 """Maximum number of packets of a simulated transfer: simulating larger ones takes minutes, and
 their rate is the long-term rate."""
 
-MOST_COMPARED = 6e7
+MAX_COMPARED_PKTS = 6e7
 """Maximum number of packets of simulations that are repeated with other buffers, about 15 s."""
 
 MAX_WALL = "30s"
-MAX_WALL_OF_TODAY = "120s"
+MAX_WALL_MODERN = "120s"
 """Time limit of runs with modern TCP, which is reached only on a busy machine."""
 
 
@@ -103,7 +103,7 @@ def simulated_s(path: PathToSimulate) -> float:
     if path.loss_ratio > HEAVY_LOSS:
         seconds = min(seconds * max(1.0, RARELY_SENT / path.flows), longest)
     pps = path.pps
-    affordable = MOST_PACKETS / pps if 0 < pps < math.inf else math.inf
+    affordable = MAX_PACKETS / pps if 0 < pps < math.inf else math.inf
     if path.loss_limited_pps < path.link_pps:
         enough = LOSSES / (path.loss_limited_pps * path.loss_ratio)
     else:
@@ -111,21 +111,21 @@ def simulated_s(path: PathToSimulate) -> float:
     seconds = min(max(seconds, math.ceil(min(enough, affordable))), longest)
     if not is_modern(path.stack):
         return seconds
-    return max(LEAST_SHARE * seconds, min(seconds, affordable))
+    return max(MIN_SHARE * seconds, min(seconds, affordable))
 
 
 def max_wall(path: PathToSimulate) -> str:
     """Return the time limit of a simulation in the format of scenarios."""
     bounded = is_modern(path.stack) and 0 < path.pps < math.inf
-    return MAX_WALL_OF_TODAY if bounded else MAX_WALL
+    return MAX_WALL_MODERN if bounded else MAX_WALL
 
 
 def affords_comparison(packets: float) -> bool:
     """Return True if a simulation of this many packets is also run with two other buffers."""
-    return packets <= MOST_COMPARED
+    return packets <= MAX_COMPARED_PKTS
 
 
 def transfers(packets: float) -> int:
     """Return the number of transfers in a simulation, given the packets per transfer."""
-    affordable = int(MOST_TRANSFERRED / max(packets, 1.0))
-    return max(FEWEST_TRANSFERS, min(TRANSFERS, affordable))
+    affordable = int(MAX_TRANSFERRED_PKTS / max(packets, 1.0))
+    return max(MIN_TRANSFERS, min(TRANSFERS, affordable))

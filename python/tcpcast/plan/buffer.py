@@ -20,7 +20,7 @@ from tcpcast.plan.curve import add_curve
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import Found, Goal, points, solve
 from tcpcast.plan.verification import VERIFY_TRANSFERS, Simulations, verify_by_simulation
-from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ BDP_RTT_S = 0.3
 RULE_LOAD = 1.1
 """Open-loop load above which a warning is given; the paper applies the rule at 1."""
 
-MOST_PRODUCTS = 64
+MAX_PRODUCTS = 64
 """Maximum buffer of the search, in bandwidth-delay products or packets per sender."""
 
 ROUNDING = 1e-9
@@ -102,7 +102,7 @@ class _Link:
     @property
     def most_pkts(self) -> int:
         """Maximum buffer of a search without a model."""
-        return MOST_PRODUCTS * max(self.start_pkts, self.senders)
+        return MAX_PRODUCTS * max(self.start_pkts, self.senders)
 
 
 def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
@@ -336,7 +336,7 @@ def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
 
 def _grid_buffers(inputs: EngsetInputs, loss: float) -> tuple[float, float]:
     """Return the buffer by eq. 13 and as B = Q ln(U/L), or NaN for no or too many sources."""
-    if not 1 <= inputs.sources <= MOST_SOURCES:
+    if not 1 <= inputs.sources <= MAX_SOURCES:
         return math.nan, math.nan
     result = inputs.solve()
     plain = buffer_for_loss_plain(

@@ -19,7 +19,7 @@ from tcpcast.plan.population import quality
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.verification import STEP, VERIFY_TRANSFERS, Simulations, verify_by_simulation
-from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,12 +105,12 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         model.answer(plan, asked, scenario, value)
     if verify or model.nearby:
         runs = Simulations(scenario, asked, options, transfers)
-        goal = Goal(target=rate_bps, least=len(growth.counts), most=MOST_SOURCES)
+        goal = Goal(target=rate_bps, least=len(growth.counts), most=MAX_SOURCES)
         _check(plan, runs, goal, growth.total, (goal.least, "the fewest sources get"))
         if plan.simulated is not None:
             plan.recommendation = growth.text(plan.simulated)
     rates = model.curve(lambda result: result.rate_bps)
-    add_curve(plan, "sources", RATE, rates, is_whole=True, most=MOST_SOURCES)
+    add_curve(plan, "sources", RATE, rates, is_whole=True, most=MAX_SOURCES)
     return plan
 
 
@@ -425,11 +425,11 @@ def _largest(reaches: Callable[[int], bool]) -> int:
     """
     low, high = 1, 2
     while reaches(high):
-        if high == MOST_SOURCES:
+        if high == MAX_SOURCES:
             raise DomainError(
-                f"even {MOST_SOURCES:,} sources reach the mean rate; give a higher rate"
+                f"even {MAX_SOURCES:,} sources reach the mean rate; give a higher rate"
             )
-        low, high = high, min(2 * high, MOST_SOURCES)
+        low, high = high, min(2 * high, MAX_SOURCES)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if reaches(middle) else (low, middle)

@@ -58,7 +58,7 @@ LARGEST = 1 - 1e-9
 ROUNDING = 1e-9
 """Relative distance from the capacity of windows or link that leaves no room for loss."""
 
-LEAST = 1e-12
+MIN_LOSS = 1e-12
 """Minimum loss of the search by simulation."""
 
 AROUND = 30
@@ -411,7 +411,7 @@ def _verify(
     if check is None:
         return
     runs = Simulations(plan.scenario.with_changes(check[0]), asked, options)
-    goal = Goal(target=goodput_bps, whole=False, least=LEAST, most=1.0, power=STEEP)
+    goal = Goal(target=goodput_bps, whole=False, least=MIN_LOSS, most=1.0, power=STEEP)
     verify_by_simulation(plan, runs, lambda: solve(runs, goal, plan.value))
     plan.notes.append(check[1])
     if plan.leads_by_simulation and plan.simulated is not None:

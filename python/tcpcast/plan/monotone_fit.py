@@ -32,13 +32,13 @@ ANOTHER_ANSWER = 2.0
 STEPS = 25
 """Iterations of the regression, which is accurate after about five."""
 
-AWAY = np.geomspace(1e-7, 20.0, 3000)
+DISTANCES = np.geomspace(1e-7, 20.0, 3000)
 """Candidate distances of the interval's ends from the centre, as logarithms."""
 
 LARGEST = 20.0
 """Maximum logarithm of a fit or a value, relative to target or centre."""
 
-FEWEST, FEWEST_CURVED = 4, 7
+MIN_POINTS, MIN_CURVED = 4, 7
 """Minimum number of points for a line and for a parabola."""
 
 
@@ -146,17 +146,17 @@ def crossing(points: Sequence[Point], target: float) -> Crossing | None:
         of a logarithm is below the logarithm of the mean.) A significantly curved fit is a
         parabola of the logarithms, because a line would treat the curvature as noise and miss the
         target. The interval is Fieller's: all values at which the band of the fit contains the
-        target. None for fewer than :data:`FEWEST` points, or if the fit does not fall or crosses
-        the target too far away.
+        target. None for fewer than :data:`MIN_POINTS` points, or if the fit does not fall or
+        crosses the target too far away.
     """
-    if len(points) < FEWEST:
+    if len(points) < MIN_POINTS:
         return None
     x = np.log([point.value for point in points])
     y = np.array([point.metric / target for point in points])
     if not np.ptp(x) > 0:
         return None
     fits = [_fitted(points, x, y, 1)]
-    if len(points) >= FEWEST_CURVED and len(np.unique(x)) >= FEWEST:
+    if len(points) >= MIN_CURVED and len(np.unique(x)) >= MIN_POINTS:
         bent = _fitted(points, x, y, 2)
         if abs(bent[0].terms[2]) > bent[0].quantile * math.sqrt(bent[0].covariance[2, 2]):
             fits.insert(0, bent)
@@ -169,7 +169,7 @@ def _crossing(curve: Curve, excess: float) -> Crossing:
     root = curve.root()
     wider = math.sqrt(ANOTHER_ANSWER) * curve.quantile
     slope, error = curve.slope(root)
-    low, high = (_end(curve, root + sign * AWAY, wider) for sign in (-1, 1))
+    low, high = (_end(curve, root + sign * DISTANCES, wider) for sign in (-1, 1))
     low, value, high = (math.exp(curve.centre + end) for end in (low, root, high))
     return Crossing(value, low, high, (wider * error / slope) ** 2, curve, excess)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcpcast.plan.result import Plan
     from tcpcast.scenario import Scenario
 
-MOST_PACKETS = 5e8
+MAX_PACKETS = 5e8
 """Maximum number of simulated packets of a check, about one minute."""
 
 LOSSES = 400
@@ -204,11 +204,11 @@ def many_waiting(path: PlannedPath, share: float) -> str:
 
 def small_enough(plan: Plan, packets: float, instead: str) -> bool:
     """Return True if a check is short enough to simulate; otherwise add a warning to the plan."""
-    if packets <= MOST_PACKETS:
+    if packets <= MAX_PACKETS:
         return True
     plan.warnings.append(
         f"not checked by simulation: it would take {packets / 1e6:,.0f} million packets, more than "
-        f"the maximum of {MOST_PACKETS / 1e6:,.0f} million; {instead}"
+        f"the maximum of {MAX_PACKETS / 1e6:,.0f} million; {instead}"
     )
     return False
 

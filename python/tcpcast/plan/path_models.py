@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LEAST = 1e-12
+MIN_LOSS = 1e-12
 """Loss that means none, if a link is too slow for the rate."""
 
 
@@ -137,7 +137,7 @@ CUBIC = PathModel(
 BBR = PathModel(
     "BBR, its bound",
     "bbr-bound",
-    lambda path, rate: np.where(rate <= path.link_pps, TOLERATED_LOSS_RATIO, LEAST),
+    lambda path, rate: np.where(rate <= path.link_pps, TOLERATED_LOSS_RATIO, MIN_LOSS),
     lambda path, flows, p: np.where(
         np.less_equal(p, TOLERATED_LOSS_RATIO),
         flows * min(path.link_pps, path.window_pkts / path.rtt_s),

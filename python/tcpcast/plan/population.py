@@ -18,7 +18,7 @@ from tcpcast.plan.path import percent, rate_text
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import Found, Goal, solve_between
 from tcpcast.plan.verification import Simulations
-from tcpcast.scenario.traffic import MOST_SOURCES, OnOff
+from tcpcast.scenario.traffic import MAX_SOURCES, OnOff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,13 +36,13 @@ ENGINES = ("packet", "fixed-point", "mean-field")
 EXACT_SOURCES = 30_000
 """Maximum threshold (in sources) at which the default engine simulates every source."""
 
-MOST_EXACT = 300_000
+MAX_EXACT = 300_000
 """Largest population that is simulated source by source; each source takes 1 kB or more."""
 
 SHARES = (0.95, 0.9, 0.8, 0.5)
 """Additional shares of files whose goodput the curve shows."""
 
-FEWEST_FILES = 2000
+MIN_FILES = 2000
 """Approximate minimum number of files per run; runs with few sources become longer."""
 
 SEARCHED, VERIFIED = 4, 16
@@ -98,7 +98,7 @@ class Quality:
     @property
     def most(self) -> int:
         """Largest population for the engine."""
-        return MOST_EXACT if self.engine == "packet" else MOST_SOURCES
+        return MAX_EXACT if self.engine == "packet" else MAX_SOURCES
 
     @property
     def least(self) -> int:
@@ -169,7 +169,7 @@ class Quality:
         return found
 
     def _least_s(self, sources: float, replications: int) -> int:
-        cycles = FEWEST_FILES * self.link["mean_off_s"] / sources
+        cycles = MIN_FILES * self.link["mean_off_s"] / sources
         return math.ceil((self.scenario.run.warmup_s or 0.0) + 1.2 * cycles / replications)
 
     def packets(self, sources: int) -> float:

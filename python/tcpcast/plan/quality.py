@@ -10,9 +10,9 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.answer import Metric
-from tcpcast.plan.path import MOST_PACKETS, percent, rate_text, small_enough
+from tcpcast.plan.path import MAX_PACKETS, percent, rate_text, small_enough
 from tcpcast.plan.population import (
-    MOST_EXACT,
+    MAX_EXACT,
     SEARCHED,
     VERIFIED,
     Quality,
@@ -32,7 +32,7 @@ from tcpcast.plan.verification import (
     undecided,
     verify_by_simulation,
 )
-from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -99,7 +99,7 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
     verify
         Also search the population with the packet engine, starting from the answer, and simulate
         the result, each in :data:`VERIFIED` replications. The number is reduced, down to
-        :data:`SEARCHED`, if three populations would exceed :data:`MOST_PACKETS` packets. If that
+        :data:`SEARCHED`, if three populations would exceed :data:`MAX_PACKETS` packets. If that
         is not enough, the check is omitted with a warning.
     options
         Threads and progress of the simulations.
@@ -127,7 +127,7 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         The engine does not compute the goodput of files.
     DomainError
         The share or rate is outside its domain, a single source misses the target, or the largest
-        population of the engine (:data:`MOST_EXACT`, or ten million) still meets it.
+        population of the engine (:data:`MAX_EXACT`, or ten million) still meets it.
     KeyboardInterrupt
         Interrupted before there was any result. Later, the plan contains the known results, and
         is ``interrupted``.
@@ -166,7 +166,7 @@ def _fill_curve(
     for times in curve:
         sources = max(1, round(times * value))
         if not any(abs(n - sources) < APART * sources for n in runs.answers):
-            attempt(about, min(sources, MOST_SOURCES))
+            attempt(about, min(sources, MAX_SOURCES))
 
 
 def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
@@ -278,9 +278,9 @@ def _verify(plan: Plan, asked: Quality, options: RunOptions) -> None:
 
 def _affordable(plan: Plan, asked: Quality, tried: Sequence[int]) -> int | None:
     """Return the affordable replications per population, or None with a warning."""
-    if max(tried) > MOST_EXACT:
+    if max(tried) > MAX_EXACT:
         plan.warnings.append(
-            f"not checked by simulation: at most {MOST_EXACT:,} sources are simulated one by one; "
+            f"not checked by simulation: at most {MAX_EXACT:,} sources are simulated one by one; "
             "check a slower link with a smaller buffer, which fewer sources fill"
         )
         return None
@@ -289,4 +289,4 @@ def _affordable(plan: Plan, asked: Quality, tried: Sequence[int]) -> int | None:
     instead = "write a shorter run.duration, or check a slower link with a smaller buffer"
     if not small_enough(plan, fewest * packets, instead):
         return None
-    return max(fewest, min(VERIFIED, math.floor(MOST_PACKETS / packets)))
+    return max(fewest, min(VERIFIED, math.floor(MAX_PACKETS / packets)))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.monotone_fit import FEWEST, Crossing, Point, crossing, stated_error
+from tcpcast.plan.monotone_fit import MIN_POINTS, Crossing, Point, crossing, stated_error
 
 if TYPE_CHECKING:
     from tcpcast.plan.verification import Simulations
@@ -351,10 +351,10 @@ class _Window:
     def nearest(self, runs: Simulations, goal: Goal) -> list[Point]:
         """Return the runs in the window, or the nearest ones if these are too few for a line."""
         near = self.inside(runs, goal)
-        if len(near) >= FEWEST:
+        if len(near) >= MIN_POINTS:
             return near
         known = points(runs, goal)
-        return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:FEWEST]
+        return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:MIN_POINTS]
 
     def crossing(self, runs: Simulations, goal: Goal) -> Crossing | None:
         """Return the crossing of a fit to these runs and the target."""

@@ -31,7 +31,7 @@ from tcpcast.plan.question import Question
 from tcpcast.plan.search import Found
 from tcpcast.plan.trust import untrusted_reason
 from tcpcast.plan.verification import Simulations, verify_by_simulation
-from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -130,7 +130,7 @@ def plan_streams(
         metric="goodput_bps",
     )
     # Beyond the maximum number of flows of a scenario, the window does not matter.
-    there = None if value > MOST_SOURCES else scenario.with_changes(asked.changes(value))
+    there = None if value > MAX_SOURCES else scenario.with_changes(asked.changes(value))
     plan = replace(
         asked.plan(),
         value=value,
@@ -362,7 +362,7 @@ def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
     if not sent.value > 0:
         return None
     value, low, high = (
-        None if rate is None else min(_whole(fewest * path.link_pps / rate), MOST_SOURCES)
+        None if rate is None else min(_whole(fewest * path.link_pps / rate), MAX_SOURCES)
         for rate in (sent.value, *_of_other_seeds(sent))
     )
     assert value is not None

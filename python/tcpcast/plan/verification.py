@@ -31,7 +31,7 @@ VERIFY_TRANSFERS = 50_000
 STEP = 0.05
 """Relative distance from the answer at which the model's results are shown."""
 
-MOST_TIMES = 100
+MAX_TIMES = 100
 """Maximum factor in the advice to simulate longer."""
 
 EXCESS = 1.5
@@ -250,7 +250,7 @@ def undecided(runs: Simulations, found: Found) -> str:
     ends = [asked.write(v if found.whole else float(f"{v:.3g}")) for v in (found.low, found.high)]
     beyond = " or beyond" if found.is_open else ""
     wide = (found.high - found.low) / (UNDECIDED * max(found.value, 1e-300))
-    times = min(max(2, math.ceil(wide**2)), MOST_TIMES)
+    times = min(max(2, math.ceil(wide**2)), MAX_TIMES)
     return (
         f"the standard error of the runs leaves {asked.key} between {ends[0]} and "
         f"{ends[1]}{beyond}; {_longer(runs, times)}"

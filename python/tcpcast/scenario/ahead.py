@@ -9,14 +9,14 @@ from tcpcast.metrics import METRICS
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.needed import ends_by_itself
 from tcpcast.scenario.network import HEADER_BYTES
-from tcpcast.scenario.table import Reading, as_table
+from tcpcast.scenario.table import Context, as_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 
-def reading_of(source: Mapping[str, Any], folder: Path | None) -> Reading:
+def make_context(source: Mapping[str, Any], folder: Path | None) -> Context:
     """Return the validation context of a scenario."""
     timestamps = has_timestamps(as_table(source.get("tcp")))
     try:
@@ -29,7 +29,7 @@ def reading_of(source: Mapping[str, Any], folder: Path | None) -> Reading:
     metric = metrics.get(str(kind_of_traffic(source)), metrics["on-off"])
     # A wrong packet size is reported at its key; sizes in bytes then use an arbitrary payload.
     payload = payload if payload > 0 else 1460
-    return Reading(
+    return Context(
         payload, folder, metric, ends_by_itself(source), keys_of_classes(source), timestamps
     )
 

@@ -7,9 +7,9 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, counted
 from tcpcast.scenario.table import Table, choice, error_at, validation_error
 
-MOST_QUANTUM = 10**9
-MOST_FLOWS = 1 << 20
-_MOST_GAIN = 1e6
+MAX_QUANTUM = 10**9
+MAX_FLOWS = 1 << 20
+_MAX_GAIN = 1e6
 _RULES = ("rfc", "linux")
 
 MARKS = "ECN-capable packets are marked instead of dropped: those of stacks with tcp.ecn = true"
@@ -56,7 +56,7 @@ class FqCodel(Codel):
     quantum: Bytes = Field(
         default=1514, examples=["300B"], description="bytes that a flow may send in a turn"
     )
-    flows: Annotated[int, *counted(1, MOST_FLOWS)] = Field(
+    flows: Annotated[int, *counted(1, MAX_FLOWS)] = Field(
         default=1024,
         examples=[4096],
         description="queues that flows are hashed to; each source is a flow",
@@ -64,14 +64,14 @@ class FqCodel(Codel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not 0 < self.quantum <= MOST_QUANTUM:
+        if not 0 < self.quantum <= MAX_QUANTUM:
             raise validation_error([error_at('out of range; write "1514B"', "quantum")])
         return self
 
 
 def _gain(value: object) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= float(str(value)) <= _MOST_GAIN:
+    if not number or not 0 <= float(str(value)) <= _MAX_GAIN:
         raise ValueError(f"{value!r} is not a gain; write a number such as 0.125")
     return float(str(value))
 

@@ -18,17 +18,17 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.link import Link, PathLink
-from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps, inherited
+from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps, inherited_keys
 from tcpcast.scenario.names import Name
 from tcpcast.scenario.network import HEADER_BYTES, NO_RTT, Network
 from tcpcast.scenario.quantities import Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.table import (
-    Reading,
+    Context,
     Table,
     as_table,
     error_at,
     has_only_missing_keys,
-    reading,
+    read_context,
     validation_error,
 )
 from tcpcast.scenario.tcp import Tcp
@@ -37,7 +37,7 @@ from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Tran
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
 """Key of the number of senders by kind of traffic."""
 
-MOST_CLASSES = 1000
+MAX_CLASSES = 1000
 
 TRAFFIC: TypeAdapter[Any] = TypeAdapter(Traffic, config=ConfigDict(defer_build=True))
 _TCP: TypeAdapter[Any] = TypeAdapter(Tcp)
@@ -93,7 +93,7 @@ def _read_with_own_payload(
     value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
 ) -> Any:
     """Read a class; its sizes in bytes are divided by the payload of its own packets and TCP."""
-    context, tcp = reading(info), as_table(value).get("tcp")
+    context, tcp = read_context(info), as_table(value).get("tcp")
     timestamps = context.timestamps if tcp is None else has_timestamps(as_table(tcp))
     payload = context.payload_bytes
     if payload is None:
@@ -163,7 +163,7 @@ class Population:
         return network.links(self.ingress, self.egress)
 
 
-def lay_classes(data: Mapping[str, Any], context: Reading) -> dict[str, Any]:
+def merge_classes(data: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Merge each class with the top level, before validation.
 
     Parameters
@@ -182,20 +182,20 @@ def lay_classes(data: Mapping[str, Any], context: Reading) -> dict[str, Any]:
     Raises
     ------
     ValidationError
-        More than :data:`MOST_CLASSES` classes; no class is then read.
+        More than :data:`MAX_CLASSES` classes; no class is then read.
     """
     laid = dict(data)
     entries = laid.get("class")
-    if isinstance(entries, list) and len(entries) > MOST_CLASSES:
-        message = f"has {len(entries)} entries; write at most {MOST_CLASSES}"
+    if isinstance(entries, list) and len(entries) > MAX_CLASSES:
+        message = f"has {len(entries)} entries; write at most {MAX_CLASSES}"
         raise validation_error([error_at(message, "class")])
     if isinstance(entries, list):
-        laid["class"] = [_laid(entry, laid) if _is_table(entry) else entry for entry in entries]
+        laid["class"] = [_merge_class(e, laid) if _is_table(e) else e for e in entries]
         laid |= _substitutes(laid, context)
     return laid
 
 
-def _substitutes(laid: Mapping[str, Any], context: Reading) -> dict[str, Any]:
+def _substitutes(laid: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Return tables of classes that replace incomplete tables of the top level."""
     found: dict[str, Any] = {}
     classes = [entry for entry in laid["class"] if _is_table(entry)]
@@ -217,12 +217,12 @@ def _substitutes(laid: Mapping[str, Any], context: Reading) -> dict[str, Any]:
 
 
 def _first_valid(
-    kind: TypeAdapter[Any], tables: Sequence[object], context: Reading
+    kind: TypeAdapter[Any], tables: Sequence[object], context: Context
 ) -> object | None:
     return next((table for table in tables if _problem(kind, table, context) is None), None)
 
 
-def _problem(kind: TypeAdapter[Any], table: object, context: Reading) -> ValidationError | None:
+def _problem(kind: TypeAdapter[Any], table: object, context: Context) -> ValidationError | None:
     try:
         kind.validate_python(table, context=context)
     except ValidationError as error:
@@ -237,7 +237,7 @@ def overlay(base: Any, top: Any) -> Any:
     return {**base, **{key: overlay(base.get(key), value) for key, value in top.items()}}
 
 
-def _laid(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_class(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, Any]:
     typed = scenario.get("network")
     network = typed if _is_table(typed) else {}
     laid = dict(entry)
@@ -254,7 +254,7 @@ def _laid(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, An
         # Only typed keys are inherited; the preset of the class's stack fills in the others.
         above, own = scenario.get("tcp", {}), entry["tcp"]
         if _is_table(above) and _is_table(own) and "stack" in own:
-            above = inherited(above, own["stack"])
+            above = inherited_keys(above, own["stack"])
         laid["tcp"] = overlay(above, own)
     return _with_count(laid, entry)
 

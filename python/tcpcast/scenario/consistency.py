@@ -11,7 +11,7 @@ from tcpcast.scenario.classes import COUNT_KEYS, class_errors
 from tcpcast.scenario.cross_checks import cross_errors
 from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.table import error_at, nested
-from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Transfers
+from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, OnOff, Transfers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario
 
 
-def errors_of_classes(scenario: Scenario) -> list[InitErrorDetails]:
+def all_class_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Return the errors of each class, and names that are used twice."""
     found = []
     seen: set[str] = set()
@@ -36,7 +36,7 @@ def errors_of_classes(scenario: Scenario) -> list[InitErrorDetails]:
     return found
 
 
-def errors_together(scenario: Scenario) -> list[InitErrorDetails]:
+def cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Return contradictions between tables that are valid on their own."""
     found = []
     traffic = scenario.traffic
@@ -45,10 +45,8 @@ def errors_together(scenario: Scenario) -> list[InitErrorDetails]:
         found.append(error_at(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
         return found
     groups = scenario.populations
-    if scenario.senders > MOST_SOURCES:
-        message = (
-            f"{scenario.senders} senders in all classes; write at most {MOST_SOURCES} in total"
-        )
+    if scenario.senders > MAX_SOURCES:
+        message = f"{scenario.senders} senders in all classes; write at most {MAX_SOURCES} in total"
         found.append(error_at(message, "class"))
     if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
         message = 'bulk flows never complete; write duration = "300s" instead'

@@ -20,20 +20,20 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.names import Name
 from tcpcast.scenario.quantities import Duration, PositiveDuration, counted
-from tcpcast.scenario.recording import MOST_ROWS, read_recording
+from tcpcast.scenario.recording import MAX_ROWS, read_recording
 from tcpcast.scenario.table import (
     Table,
     choice,
+    empty_list,
     error_at,
     missing_kind,
-    no_entries,
-    reading,
+    read_context,
     validation_error,
 )
 
 MODELS = ("poisson", "fgn", "pareto", "trace")
-MOST_CROSS_SOURCES = 100_000
-MOST_SHARE = 100.0
+MAX_CROSS_SOURCES = 100_000
+MAX_SHARE = 100.0
 """Maximum mean rate of a stream as a multiple of the hop's rate."""
 
 _USUAL_BIN_S = 0.01
@@ -76,7 +76,7 @@ def _read_amount(value: object) -> Amount:
             raise UnitError(f'{error}, or "80%" of the hop\'s rate') from None
     if not amount.value > 0:
         raise UnitError(f'{units.show(value)} must be above 0; write "80%" or "8mbit"')
-    if math.isinf(amount.value) or (amount.is_share and amount.value > MOST_SHARE):
+    if math.isinf(amount.value) or (amount.is_share and amount.value > MAX_SHARE):
         raise UnitError(f'{units.show(value)} is too much; write "80%" or "8mbit"')
     return amount
 
@@ -162,7 +162,7 @@ class Cross(Table):
         return self
 
 
-class _OfMean(Cross):
+class _MeanRateCross(Cross):
     """A stream with a given mean rate."""
 
     mean: AmountOfRate = Field(examples=["80%"], description="rate, or share of the hop's")
@@ -190,7 +190,7 @@ def _keys_of_other_models(model: str) -> dict[str, str]:
     }
 
 
-class PoissonCross(_OfMean):
+class PoissonCross(_MeanRateCross):
     """A Poisson process: packets arrive independently of one another."""
 
     elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("poisson")
@@ -198,7 +198,7 @@ class PoissonCross(_OfMean):
     model: Literal["poisson"]
 
 
-class FgnCross(_OfMean):
+class FgnCross(_MeanRateCross):
     """Fractional Gaussian noise: a rate per bin, with negative rates cut to 0.
 
     The noise is exact, by circulant embedding (Davies and Harte 1987). ``mean`` and ``sd`` apply
@@ -230,7 +230,7 @@ class FgnCross(_OfMean):
         return below, 1 - below + density / deviations
 
 
-class ParetoCross(_OfMean):
+class ParetoCross(_MeanRateCross):
     """On/off sources with a constant rate while on, and Pareto ON and OFF times.
 
     The mean rate of a source is ``mean`` / ``sources``; while on, it sends at ``(on + off) / on``
@@ -241,7 +241,7 @@ class ParetoCross(_OfMean):
     elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("pareto")
 
     model: Literal["pareto"]
-    sources: Annotated[int, *counted(1, MOST_CROSS_SOURCES)] = Field(
+    sources: Annotated[int, *counted(1, MAX_CROSS_SOURCES)] = Field(
         examples=[50], description="number of on/off sources in the stream"
     )
     on: PositiveDuration = Field(examples=["100ms"], description="mean time on")
@@ -293,10 +293,10 @@ class TraceCross(Cross):
     model: Literal["trace"]
     file: str | None = Field(default=None, exclude=True, examples=["cross.csv"])
     times: list[Seconds] = Field(
-        default_factory=no_entries, min_length=1, max_length=MOST_ROWS, examples=[[0, 0.1]]
+        default_factory=empty_list, min_length=1, max_length=MAX_ROWS, examples=[[0, 0.1]]
     )
     sizes: list[CrossBytes] = Field(
-        default_factory=no_entries, alias="bytes", max_length=MOST_ROWS, examples=[[3000, 1500]]
+        default_factory=empty_list, alias="bytes", max_length=MAX_ROWS, examples=[[3000, 1500]]
     )
     period: PositiveDuration | None = Field(
         default=None,
@@ -322,8 +322,9 @@ class TraceCross(Cross):
                 raise validation_error(
                     [error_at("both file and times are given; write one", "file")]
                 )
+            folder = read_context(info).folder
             try:
-                data["times"], data["bytes"] = read_recording(data["file"], reading(info).folder)
+                data["times"], data["bytes"] = read_recording(data["file"], folder)
             except UnitError as error:
                 raise validation_error([error_at(str(error), "file", value=data["file"])]) from None
         elif "times" not in data:

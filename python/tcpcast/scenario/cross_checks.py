@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.scenario.cross import MOST_SHARE, FgnCross, ParetoCross, TraceCross
+from tcpcast.scenario.cross import MAX_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.return_path import RETURN, ReturnLink
 from tcpcast.scenario.table import error_at, suggestion
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 BOTTLENECK = "bottleneck"
 """Name of the shared hop in a network without ``[[network.hop]]`` tables."""
 
-LONGEST_GAP_S = 1e9
+MAX_GAP_S = 1e9
 """Maximum mean time between packets of a stream."""
 
-MOST_IN_BIN = 30_000
+MAX_BIN_PKTS = 30_000
 """Maximum number of packets per bin at a hop with ``shared = false``."""
 
-MOST_BINS_EMPTY = 1e4
+MAX_BINS_PER_PKT = 1e4
 """Maximum number of noise bins per packet."""
 
-MOST_KEPT = 1.05
+MAX_MEAN_RATIO = 1.05
 """Resulting mean over given mean from which a warning reports the cut negative rates."""
 
-MOST_DRAWN = 1e5
+MAX_DRAWS_PER_PKT = 1e5
 """Maximum number of ON and OFF times, or of entries of a recording, per packet."""
 
-SHORTEST_ON_S = 0.5e-9
+MIN_ON_S = 0.5e-9
 """Minimum ON time: shorter times round to 0 ns, so that a source never sends a packet."""
 
-MOST_DRAWN_FIRST = 1e8
+MAX_FIRST_DRAWS = 1e8
 """Maximum number of ON and OFF times of all sources until each has sent its first packet."""
 
 
@@ -66,7 +66,7 @@ def places(network: Network) -> list[Place]:
     return found
 
 
-def place_of(network: Network, stream: Cross) -> Place | None:
+def find_place(network: Network, stream: Cross) -> Place | None:
     """Return the hop of a stream (default: the bottleneck), or None if there is no such hop."""
     known = places(network)
     if stream.hop is None:
@@ -97,7 +97,7 @@ def _errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
             "isolated transfers have no cross traffic; write traffic.arrivals = { distribution = "
             '"poisson", rate = "20/s" }',
         )
-    place = place_of(scenario.network, stream)
+    place = find_place(scenario.network, stream)
     if place is None:
         names = [known.name for known in places(scenario.network)]
         near = suggestion(stream.hop, names)
@@ -122,23 +122,24 @@ def _work_errors(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tup
     """Find streams that would make a run extremely slow."""
     bps = _offered_bps(stream, place.link.rate, packet_bytes)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
-    if share > MOST_SHARE:
+    if share > MAX_SHARE:
         yield "", f'has {units.digits(share, 3)} times the rate of "{place.name}"; write less'
-    elif pps * LONGEST_GAP_S < 1:
+    elif pps * MAX_GAP_S < 1:
         yield "", "has less than one packet in 30 years; write more, or leave it out"
-    elif not place.shared and not stream.is_noise and pps * stream.bin_s > MOST_IN_BIN:
-        most = units.format_duration(float(f"{MOST_IN_BIN / pps:.2g}"))
+    elif not place.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
+        most = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
         yield "bin", f"has {pps * stream.bin_s:,.0f} packets; write less, about {most}"
     elif isinstance(stream, FgnCross):
         bins = 1 / (pps * stream.bin_s)
-        if place.shared and bins > MOST_BINS_EMPTY:
-            least = units.format_duration(float(f"{2 * stream.bin_s * bins / MOST_BINS_EMPTY:.2g}"))
-            yield "bin", f"is so short that one packet takes {units.digits(bins, 3)}; write {least}"
+        if place.shared and bins > MAX_BINS_PER_PKT:
+            bin_s = float(f"{2 * stream.bin_s * bins / MAX_BINS_PER_PKT:.2g}")
+            longer = units.format_duration(bin_s)
+            yield "bin", f"so short that one packet takes {units.digits(bins, 3)}; write {longer}"
     elif isinstance(stream, ParetoCross):
         yield from _periods_errors(stream, pps)
     elif isinstance(stream, TraceCross):
         entries = len(stream.times) * packet_bytes / math.fsum(stream.sizes)
-        if entries > MOST_DRAWN:
+        if entries > MAX_DRAWS_PER_PKT:
             yield "bytes", f"one packet takes {units.digits(entries, 3)} entries; write more bytes"
 
 
@@ -147,13 +148,13 @@ def _periods_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]
     # Most Pareto times are close to the minimum, which is this factor below the mean.
     least_share = (stream.alpha - 1) / stream.alpha
     cycles = stream.sources / pps / (stream.on + stream.off) / least_share
-    if cycles > min(MOST_DRAWN, MOST_DRAWN_FIRST / stream.sources):
+    if cycles > min(MAX_DRAWS_PER_PKT, MAX_FIRST_DRAWS / stream.sources):
         yield (
             "on",
             "is so short that a source turns on and off many times between two of its packets; "
             "write longer times, fewer sources, or a larger mean",
         )
-    elif stream.on * least_share < SHORTEST_ON_S:
+    elif stream.on * least_share < MIN_ON_S:
         yield "on", "is so short that most ON times round to 0 ns; write a longer time"
 
 
@@ -200,7 +201,7 @@ def _room(network: Network, place: Place) -> float:
 def _at(scenario: Scenario, place: Place) -> list[int]:
     """Return the indices of the streams at a hop."""
     network = scenario.network
-    return [at for at, stream in enumerate(scenario.cross) if place_of(network, stream) == place]
+    return [at for at, stream in enumerate(scenario.cross) if find_place(network, stream) == place]
 
 
 def load_at(scenario: Scenario, place: Place) -> float:
@@ -232,11 +233,11 @@ def cross_warnings(scenario: Scenario) -> list[str]:
 def _cut(scenario: Scenario, at: int) -> Iterator[str]:
     """Warn about noise with many negative rates, because cutting them raises the mean."""
     stream = scenario.cross[at]
-    place = place_of(scenario.network, stream)
+    place = find_place(scenario.network, stream)
     if not isinstance(stream, FgnCross) or place is None:
         return
     below, kept = stream.cut(place.link.rate)
-    if kept > MOST_KEPT:
+    if kept > MAX_MEAN_RATIO:
         yield (
             f"cross.{stream.name or at} has {units.digits(kept, 3)} times the specified mean: "
             f"{100 * below:.3g} % of its rates are below 0 and cut; write a smaller sd"

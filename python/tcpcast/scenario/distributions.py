@@ -34,7 +34,7 @@ _EXAMPLES: dict[str, tuple[Any, Any]] = {
 }
 
 
-def meant(typed: object) -> dict[str, Any] | None:
+def guess_table(typed: object) -> dict[str, Any] | None:
     """Return the table that a text such as ``2MB pareto 1.5`` probably means, or None."""
     words = typed.split() if isinstance(typed, str) else []
     means = [word for word in words if word[0].isdigit() and word[-1].isalpha()]
@@ -48,7 +48,7 @@ def meant(typed: object) -> dict[str, Any] | None:
     return found | {"alpha": exponents[0] if exponents else 1.5}
 
 
-def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
+def constant_table(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
     """Return the table of a constant distribution, or None if ``read`` rejects the value."""
     try:
         read(typed)
@@ -57,9 +57,9 @@ def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | N
     return {"distribution": "constant", "value": typed}
 
 
-def not_one_time(value: object) -> object:
+def reject_single_time(value: object) -> object:
     """Reject a single time: start times are a distribution or a list."""
-    told = always(value, units.parse_duration)
+    told = constant_table(value, units.parse_duration)
     if told is not None:
         raise ValueError(
             f"{units.show(value)} is one time; write {write_value(told)} for all flows, or a list "

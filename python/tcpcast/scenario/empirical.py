@@ -12,9 +12,9 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.distributions import Distribution, Quantity
-from tcpcast.scenario.table import error_at, missing_at, no_entries, reading, validation_error
+from tcpcast.scenario.table import empty_list, error_at, missing_at, read_context, validation_error
 
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 _WEIGHT_NAMES = ("weight", "probability")
 _NEEDS = 'write file = "sizes.csv" (a column value, and optionally weight)'
 
@@ -42,8 +42,8 @@ class Empirical(Distribution[Quantity]):
 
     distribution: Literal["empirical"]
     file: str | None = Field(default=None, exclude=True)
-    values: list[Quantity] = Field(default_factory=no_entries, min_length=1, max_length=MOST_VALUES)
-    weights: list[Weight] = Field(default_factory=no_entries, max_length=MOST_VALUES)
+    values: list[Quantity] = Field(default_factory=empty_list, min_length=1, max_length=MAX_VALUES)
+    weights: list[Weight] = Field(default_factory=empty_list, max_length=MAX_VALUES)
 
     @model_validator(mode="before")
     @classmethod
@@ -57,7 +57,7 @@ class Empirical(Distribution[Quantity]):
                     [error_at("both file and values are given; write one", "file")]
                 )
             try:
-                values, data["weights"] = read_empirical(data["file"], reading(info).folder)
+                values, data["weights"] = read_empirical(data["file"], read_context(info).folder)
             except UnitError as error:
                 raise validation_error([error_at(str(error), "file", value=data["file"])]) from None
             write = units.format_packets if cls.is_of_sizes() else units.format_duration
@@ -152,8 +152,8 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[
         numbers = [_cell(cell, name, number) for cell in cells]
         values.append(numbers[0])
         weights.append(numbers[1] if columns == 2 else 1.0)
-        if len(values) > MOST_VALUES:
-            raise UnitError(f"{name} has more than {MOST_VALUES} values; write a histogram")
+        if len(values) > MAX_VALUES:
+            raise UnitError(f"{name} has more than {MAX_VALUES} values; write a histogram")
     if not values:
         raise UnitError(f"{name} holds no values; write a column of numbers under value")
     return values, weights

@@ -16,14 +16,14 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.loss import Bernoulli, Loss, LossPlace, LossRule, RestOfRound, ratio_too
+from tcpcast.scenario.loss import Bernoulli, Loss, LossPlace, LossRule, RestOfRound, allow_ratio
 from tcpcast.scenario.quantities import Duration
-from tcpcast.scenario.queue import Queue, queue_words
+from tcpcast.scenario.queue import Queue, add_names
 from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, mean_bps
 from tcpcast.scenario.table import Table, error_at, validation_error
 
-MOST_BUFFER_PKTS = 10**9
-LONGEST_BUFFER_S = 3600.0
+MAX_BUFFER_PKTS = 10**9
+MAX_BUFFER_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def read_buffer(value: object) -> Buffer:
     _check_room(value, packets)
     if packets != int(packets):
         raise UnitError(f'{units.show(value)} is not whole packets; write "{int(packets) or 1}pkt"')
-    if packets > MOST_BUFFER_PKTS:
+    if packets > MAX_BUFFER_PKTS:
         raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
     return Buffer("packets", packets)
 
@@ -122,7 +122,7 @@ def read_buffer(value: object) -> Buffer:
 def _read_time(value: str) -> Buffer:
     seconds = units.parse_duration(value)
     _check_room(value, seconds)
-    if seconds > LONGEST_BUFFER_S:
+    if seconds > MAX_BUFFER_S:
         raise UnitError(f'{units.show(value)} is too long; write "50ms", or "unlimited"')
     return Buffer("seconds", seconds)
 
@@ -176,13 +176,13 @@ class Link(Table):
         examples=["150pkt"],
         description="buffer limit, the packet in transmission included",
     )
-    queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=queue_words)
+    queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=add_names)
     loss_rule: LossRule = Field(
         default=Bernoulli.model_construct(model="bernoulli", rate=0.0),
         alias="loss",
         examples=["1%"],
         description="random loss of data packets, at the place that loss_at names",
-        json_schema_extra=ratio_too,
+        json_schema_extra=allow_ratio,
     )
     loss_at: LossPlace = Field(
         default="before",

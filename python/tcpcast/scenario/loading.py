@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent.parent / "scenarios"
 """The folder of the packaged scenarios."""
 
-_MOST_BYTES = 16 * 2**20
-_MOST_KEYS = 100_000
+_MAX_BYTES = 16 * 2**20
+_MAX_KEYS = 100_000
 _DOTTED = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}", re.ASCII)
 """A dotted key with too many parts: tomllib's time and memory grow with their square."""
 _QUOTED_DOT = re.compile(r"""["'][ \t]*+\.""")
-_MOST_QUOTED = 100
+_MAX_QUOTED = 100
 """Maximum number of dots after quotes per line, a similar limit for quoted keys."""
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _TWICE = re.compile(r"overwrite|twice|mutate")
@@ -81,7 +81,7 @@ def packaged_text(name: str) -> str:
         There is no packaged scenario with this name.
     """
     if name not in packaged_names():
-        raise ScenarioError(f"{name}: no packaged scenario{_names_there_are(name)}")
+        raise ScenarioError(f"{name}: no packaged scenario{_advice(name)}")
     return read_text(PACKAGED / f"{name}.toml")
 
 
@@ -97,7 +97,7 @@ def find(source: str | PathLike[str]) -> Path:
         path = Path(source)
     except TypeError:
         raise ScenarioError(
-            f"{source!r}: neither a file nor a packaged scenario{_names_there_are('')}"
+            f"{source!r}: neither a file nor a packaged scenario{_advice('')}"
         ) from None
     try:
         if path.is_file():
@@ -112,7 +112,7 @@ def find(source: str | PathLike[str]) -> Path:
     if is_folder:
         what = "a folder, not a scenario file" if name else "no name"
     shown = str(source) or units.show(name)
-    raise ScenarioError(f"{shown}: {what}, nor a packaged scenario{_names_there_are(path.stem)}")
+    raise ScenarioError(f"{shown}: {what}, nor a packaged scenario{_advice(path.stem)}")
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(_syntax(text, where, str(error))) from None
+        raise ScenarioError(_syntax_error(text, where, str(error))) from None
     except RecursionError:
         raise ScenarioError(f"{where}: nested too deeply; write fewer levels") from None
     except ValueError as error:
@@ -145,16 +145,16 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
 
 def _check_size(text: str, where: str) -> None:
     """Reject documents that would take minutes and gigabytes to parse."""
-    if text.count("=") > _MOST_KEYS:
+    if text.count("=") > _MAX_KEYS:
         raise ScenarioError(
-            f"{where}: more than {_MOST_KEYS:,} keys; write fewer, or write values to a CSV file"
+            f"{where}: more than {_MAX_KEYS:,} keys; write fewer, or write values to a CSV file"
         )
     quoted = max((len(_QUOTED_DOT.findall(line)) for line in text.split("\n")), default=0)
-    if quoted > _MOST_QUOTED or _DOTTED.search(text):
+    if quoted > _MAX_QUOTED or _DOTTED.search(text):
         raise ScenarioError(f"{where}: a dotted key has too many parts; write fewer levels")
 
 
-def _syntax(text: str, where: str, message: str) -> str:
+def _syntax_error(text: str, where: str, message: str) -> str:
     lines = text.splitlines() or [""]
     place = _PLACE.search(message)
     number = int(place[1]) if place and place[1] else len(lines)
@@ -179,7 +179,7 @@ def read_text(path: Path) -> str:
         The file cannot be read, is not a text, or is larger than 16 MiB.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if path.stat().st_size > _MAX_BYTES:
             raise ScenarioError(f"{path}: larger than 16 MiB; write values to a CSV file")
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -188,7 +188,7 @@ def read_text(path: Path) -> str:
         raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the file") from None
 
 
-def _names_there_are(name: str) -> str:
+def _advice(name: str) -> str:
     names = packaged_names()
     near = nearest(name, names)
     meant = f' (did you mean "{near}"?)' if near else ""

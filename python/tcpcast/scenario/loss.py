@@ -118,7 +118,7 @@ def _read_loss(value: object) -> object:
         raise validation_error([error_at(str(error), "model")]) from None
 
 
-def ratio_too(schema: dict[str, Any]) -> None:
+def allow_ratio(schema: dict[str, Any]) -> None:
     """Add a plain ratio, for independent losses, to the JSON Schema."""
     tables = schema.pop("oneOf", None) or schema.pop("anyOf")
     schema["anyOf"] = [RATIO_SCHEMA, *tables]

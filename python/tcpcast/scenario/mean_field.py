@@ -7,15 +7,15 @@ from pydantic import Field
 from tcpcast.scenario.quantities import counted
 from tcpcast.scenario.table import Table
 
-FEWEST_FLOWS = 100
-MOST_FLOWS = 1_000_000
+MIN_FLOWS = 100
+MAX_FLOWS = 1_000_000
 FLOWS = 5000
 
 
 class MeanField(Table):
     """Number of sources that engine ``mean-field`` simulates; each represents many sources."""
 
-    flows: Annotated[int, *counted(FEWEST_FLOWS, MOST_FLOWS)] = Field(
+    flows: Annotated[int, *counted(MIN_FLOWS, MAX_FLOWS)] = Field(
         default=FLOWS,
         examples=[10_000],
         description="simulated sources of the scaled population; more are slower and have smaller "

@@ -20,19 +20,19 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario.ahead import kind_of_traffic, reading_of
+from tcpcast.scenario.ahead import kind_of_traffic, make_context
 from tcpcast.scenario.changes import apply_changes, checked
 from tcpcast.scenario.classes import (
-    MOST_CLASSES,
+    MAX_CLASSES,
     ClassEntry,
     Population,
-    lay_classes,
+    merge_classes,
     population,
     sole_population,
 )
 from tcpcast.scenario.consistency import (
-    errors_of_classes,
-    errors_together,
+    all_class_errors,
+    cross_table_errors,
     idle_red_warnings,
     phase_warnings,
     population_warnings,
@@ -42,18 +42,18 @@ from tcpcast.scenario.cross_checks import cross_warnings
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.names import Title
-from tcpcast.scenario.needed import ASKED, ends_by_itself, needed_of_all
+from tcpcast.scenario.needed import MEASURED_TABLES, add_required_tables, ends_by_itself
 from tcpcast.scenario.network import Network
-from tcpcast.scenario.reuse import is_captured, plain, reread
+from tcpcast.scenario.reuse import is_captured, plain_copy, reuse_tables
 from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
+    Context,
     EntryNames,
-    Reading,
     Table,
     error_at,
     input_errors,
-    reading,
+    read_context,
     validation_error,
 )
 from tcpcast.scenario.tcp import Tcp
@@ -68,12 +68,12 @@ _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Placeholders for the tables that a capture scenario lacks; no engine reads them."""
 
 
-class _Given(NamedTuple):
+class _Input(NamedTuple):
     """Input of a scenario: tables as typed, folder of relative file names, validation context."""
 
     source: dict[str, Any]
     folder: Path | None
-    reading: Reading
+    context: Context
 
 
 class Scenario(Table):
@@ -98,7 +98,7 @@ class Scenario(Table):
     42.0
     """
 
-    model_config = ConfigDict(json_schema_extra=needed_of_all)
+    model_config = ConfigDict(json_schema_extra=add_required_tables)
 
     name: Title = Field(default="scenario", examples=["web-10mbit"])
     network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
@@ -109,7 +109,7 @@ class Scenario(Table):
     mean_field: MeanField | None = Field(default=None, examples=[{"flows": 10000}])
     fixed_point: FixedPoint | None = Field(default=None, examples=[{"scheme": 2}])
     classes: list[ClassEntry] = Field(
-        default=[], alias="class", max_length=MOST_CLASSES, examples=[[{"name": "far"}]]
+        default=[], alias="class", max_length=MAX_CLASSES, examples=[[{"name": "far"}]]
     )
 
     cross: list[CrossTraffic] = Field(
@@ -124,7 +124,7 @@ class Scenario(Table):
     )
     """Varied keys of ``tcpcast sweep``; ``run`` ignores this table."""
 
-    _given: _Given = PrivateAttr()
+    _input: _Input = PrivateAttr()
 
     def __init__(self, /, **tables: Any) -> None:
         self._read(tables, None)
@@ -154,8 +154,8 @@ class Scenario(Table):
 
     def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
         try:
-            source = plain(tables)
-            context = reading_of(source, folder)
+            source = plain_copy(tables)
+            context = make_context(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             of_classes = "traffic" not in source and kind_of_traffic(source) is not None
@@ -163,34 +163,34 @@ class Scenario(Table):
             raise ScenarioError(*found) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
-        self._given = _Given(source, folder, context)
+        self._input = _Input(source, folder, context)
 
     def _changed(self, tables: Mapping[str, Any]) -> Self:
         """Return a scenario with these tables; unchanged tables are not validated again."""
         found = self._reread(tables)
         if found is None:
             found = self.__class__.__new__(self.__class__)
-            found._read(tables, self._given.folder)
+            found._read(tables, self._input.folder)
         return found
 
     def _reread(self, tables: Mapping[str, Any]) -> Self | None:
         """Return a scenario that reuses unchanged tables; None if all must be validated."""
-        own = self._given
+        own = self._input
         try:
-            source = plain(tables, own.source)
-            context = reading_of(source, own.folder)
-            if context != own.reading:
+            source = plain_copy(tables, own.source)
+            context = make_context(source, own.folder)
+            if context != own.context:
                 return None
-            values = reread(self, own.source, source, context)
+            values = reuse_tables(self, own.source, source, context)
         except (ValidationError, RecursionError):
             return None  # only a full validation reports errors with their complete keys
         if values is None:
             return None
         found = self.__class__.__new__(self.__class__)
         state = {"__dict__": values, "__pydantic_fields_set__": self.model_fields_set}
-        private = {"_given": _Given(source, own.folder, context)}
+        private = {"_input": _Input(source, own.folder, context)}
         found.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
-        return None if errors_together(found) else found
+        return None if cross_table_errors(found) else found
 
     @model_validator(mode="before")
     @classmethod
@@ -199,8 +199,8 @@ class Scenario(Table):
             return data
         if not is_captured(data):
             data = {"run": {}, **data} if ends_by_itself(data) else data
-            return lay_classes(data, reading(info))
-        unused = [name for name in ASKED if name in data]
+            return merge_classes(data, read_context(info))
+        unused = [name for name in MEASURED_TABLES if name in data]
         if unused:
             message = f"a capture has its own values; leave out {', '.join(unused)}"
             raise validation_error([error_at(message, "traffic", "kind")])
@@ -208,7 +208,7 @@ class Scenario(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = errors_of_classes(self) or errors_together(self)
+        found = all_class_errors(self) or cross_table_errors(self)
         if found:
             raise validation_error(found)
         return self
@@ -320,7 +320,7 @@ class Scenario(Table):
             A key is unknown, or a value contradicts other values.
         """
         changes = self._of_measured_hop(checked(changes))
-        return self._changed(apply_changes(self._given.source, changes))
+        return self._changed(apply_changes(self._input.source, changes))
 
     def swept(self, table: Mapping[str, Any]) -> Self:
         """Return a copy of the scenario with keys of its table ``[sweep]`` added or replaced.
@@ -330,7 +330,7 @@ class Scenario(Table):
         ScenarioError
             The resulting table ``[sweep]`` has errors.
         """
-        source = self._given.source
+        source = self._input.source
         own = source.get("sweep")
         if not isinstance(table, Mapping):
             raise ScenarioError(
@@ -346,7 +346,7 @@ class Scenario(Table):
         Passed to ``from_dict``, the two give the same scenario in another process or on another
         machine.
         """
-        source, folder, _ = self._given
+        source, folder, _ = self._input
         return source, None if folder is None else str(folder.resolve())
 
     def resolve_path(self, name: str) -> Path:
@@ -354,7 +354,7 @@ class Scenario(Table):
 
         Packaged scenarios, and scenarios that were not read from a file, use the current folder.
         """
-        return (self._given.folder or Path()) / name
+        return (self._input.folder or Path()) / name
 
     def _of_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Apply changes of the bottleneck to the measured hop if the network has hops.
@@ -378,7 +378,7 @@ class Scenario(Table):
         """
         tables = self.model_dump(by_alias=True, exclude_none=True)
         if self.captured is not None:
-            return {name: table for name, table in tables.items() if name not in ASKED}
+            return {name: table for name, table in tables.items() if name not in MEASURED_TABLES}
         for name in ("class", "cross"):
             if not tables[name]:
                 del tables[name]

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
     from pydantic_core import InitErrorDetails
 
-_NOT_ITS_OWN: dict[str, Any] = {"initial_ssthresh": "unlimited"}
+_CLASSIC_ONLY: dict[str, Any] = {"initial_ssthresh": "unlimited"}
 """Keys that only classic stacks have, with placeholder values."""
 
 _LINUX: dict[str, Any] = {
-    **_NOT_ITS_OWN,
+    **_CLASSIC_ONLY,
     "initial_window": 10,
     "receiver_window": "unlimited",
     "delayed_acks": True,
@@ -33,13 +33,13 @@ _LINUX: dict[str, Any] = {
     "host_noise": "0.1ms",
 }
 
-_OWN = {"timestamps", "handshake", "ecn"}
+_MODERN_ONLY = {"timestamps", "handshake", "ecn"}
 """Keys that only modern stacks have."""
 
-_NOT_BOTH = {*_NOT_ITS_OWN, "ack_timeout", "idle_restart", "limited_transmit", "rules"}
+_CLASSIC_VALUES = {*_CLASSIC_ONLY, "ack_timeout", "idle_restart", "limited_transmit", "rules"}
 """Keys with values that only classic stacks support."""
 
-TODAYS_PRESETS: dict[str, dict[str, Any]] = {
+MODERN_PRESETS: dict[str, dict[str, Any]] = {
     # Linux 6 with its defaults, and with other congestion controls.
     "linux-cubic": _LINUX,
     "linux-reno": _LINUX,
@@ -82,7 +82,7 @@ RATE_BASED = {"bbr", "bbr3"}
 DEFAULT_STACK = "linux-cubic"
 """Default preset: the stack of most current servers and phones."""
 
-OF_CLASSIC = 'leave it out, or write stack = "rfc-newreno"'
+USE_CLASSIC = 'leave it out, or write stack = "rfc-newreno"'
 """Advice in messages about a key that only classic stacks have."""
 
 TIMESTAMP_BYTES = 12
@@ -91,7 +91,7 @@ TIMESTAMP_BYTES = 12
 
 def is_modern(stack: object) -> bool:
     """Return True for a modern stack."""
-    return isinstance(stack, str) and stack in TODAYS_PRESETS
+    return isinstance(stack, str) and stack in MODERN_PRESETS
 
 
 def control_of(stack: str) -> str:
@@ -102,11 +102,11 @@ def control_of(stack: str) -> str:
 def has_timestamps(tcp: Mapping[str, Any]) -> bool:
     """Return True if packets have timestamps, given the TCP table as typed."""
     stack = tcp.get("stack", DEFAULT_STACK)
-    preset = TODAYS_PRESETS.get(stack, {}) if isinstance(stack, str) else {}
+    preset = MODERN_PRESETS.get(stack, {}) if isinstance(stack, str) else {}
     return bool(preset) and tcp.get("timestamps", preset["timestamps"]) is True
 
 
-def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
+def inherited_keys(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
     """Return the keys that a class with its own stack inherits from the top level's table.
 
     Classic and modern stacks inherit only common keys from each other; stacks of the same kind
@@ -114,25 +114,25 @@ def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
     """
     if is_modern(stack) == is_modern(tcp.get("stack", DEFAULT_STACK)):
         return dict(tcp)
-    own = _NOT_BOTH if is_modern(stack) else _OWN
+    own = _CLASSIC_VALUES if is_modern(stack) else _MODERN_ONLY
     return {key: value for key, value in tcp.items() if key not in own}
 
 
-def shown_keys(tables: dict[str, Any]) -> dict[str, Any]:
+def applicable_keys(tables: dict[str, Any]) -> dict[str, Any]:
     """Return the keys without those that only classic stacks have."""
-    own = {*_NOT_ITS_OWN, "rules"}
+    own = {*_CLASSIC_ONLY, "rules"}
     return {key: value for key, value in tables.items() if key not in own}
 
 
-def todays_errors(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+def modern_errors(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     """Find keys that a modern stack does not support; ``values`` has the preset's format."""
-    preset = TODAYS_PRESETS[stack]
+    preset = MODERN_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
         rule = "slow start ends at a loss or by its own rules"
-        message = f"{stack} has a fixed rule: {rule}; {OF_CLASSIC}"
+        message = f"{stack} has a fixed rule: {rule}; {USE_CLASSIC}"
         yield error_at(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
-        message = f"{stack} adapts the delay of acks to the arrivals, from 40 ms; {OF_CLASSIC}"
+        message = f"{stack} adapts the delay of acks to the arrivals, from 40 ms; {USE_CLASSIC}"
         yield error_at(message, "ack_timeout")
     if values["idle_restart"] not in ("rto", "never"):
         message = f'{stack} halves its window for each idle RTO; write "rto" or "never"'

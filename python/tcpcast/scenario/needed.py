@@ -7,15 +7,15 @@ from typing import Any
 
 from tcpcast.scenario.traffic import CAPTURE
 
-ASKED = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
+MEASURED_TABLES = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
 """Tables that a scenario of a capture must not have: the capture determines their values."""
 
 
-def needed_of_all(schema: dict[str, Any]) -> None:
+def add_required_tables(schema: dict[str, Any]) -> None:
     """Add the required tables to the JSON Schema: a capture requires only ``traffic``."""
     kind = {"required": ["kind"], "properties": {"kind": {"const": CAPTURE}}}
     schema["if"] = {"properties": {"traffic": kind}, "required": ["traffic"]}
-    schema["then"] = {"properties": dict.fromkeys(ASKED, False)}
+    schema["then"] = {"properties": dict.fromkeys(MEASURED_TABLES, False)}
     own = {"required": ["traffic"], "properties": {"traffic": {"required": ["kind"]}}}
     each = {"required": ["class"], "properties": {"class": {"minItems": 1, "items": own}}}
     apart = {"traffic", "run"}

@@ -12,17 +12,17 @@ from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.hops import Hop, hop_errors, measured_hop
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
-from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, ratio_too
+from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, allow_ratio
 from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN, ReturnLink
-from tcpcast.scenario.table import Table, error_at, reading, validation_error
+from tcpcast.scenario.table import Table, error_at, read_context, validation_error
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
 
-MOST_HOPS = 32
+MAX_HOPS = 32
 
 NO_RTT = 'missing; write rtt = "50ms", or a delay for each link'
 
@@ -74,7 +74,7 @@ class Network(Table):
     hops: list[Hop] = Field(
         default=[],
         alias="hop",
-        max_length=MOST_HOPS,
+        max_length=MAX_HOPS,
         examples=[[{"name": "backbone", "rate": "80mbit"}]],
         description="hops in series, in the order of the forward path, in place of bottleneck",
     )
@@ -92,7 +92,7 @@ class Network(Table):
         alias="ack_loss",
         examples=["1%"],
         description="random loss of acks on the return path, before the queue",
-        json_schema_extra=ratio_too,
+        json_schema_extra=allow_ratio,
     )
 
     @property
@@ -222,7 +222,7 @@ class Network(Table):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        of_classes = reading(info).class_keys
+        of_classes = read_context(info).class_keys
         found = self._timing_errors(of_classes)
         for at, link in self._placed_links():
             own = {f"{at[0]}.rate", f"{at[0]}.buffer"}

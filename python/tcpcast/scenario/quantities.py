@@ -17,9 +17,9 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.sizes import SizeInBytes, is_in_bytes, write_size
-from tcpcast.scenario.table import reading
+from tcpcast.scenario.table import read_context
 
-MOST_WINDOW = 10**9
+MAX_WINDOW = 10**9
 
 _SIGNLESS = rf"^\s*\+?{units.NUMBER}\s*"
 
@@ -64,7 +64,7 @@ def _format_limit(seconds: float) -> str:
 
 
 def _size(value: object, info: ValidationInfo) -> float:
-    packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    packets = units.parse_packets(value, payload_bytes=read_context(info).payload_bytes)
     return SizeInBytes(packets, units.parse_bytes(value)) if is_in_bytes(value) else packets
 
 
@@ -89,13 +89,13 @@ def read_window(value: object, info: ValidationInfo) -> float:
     """Read a window: whole packets, bytes of payload (rounded down), or ``"unlimited"``."""
     if value == "unlimited":
         return math.inf
-    packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    packets = units.parse_packets(value, payload_bytes=read_context(info).payload_bytes)
     in_bytes = isinstance(value, str) and value.strip().endswith("B")
     if packets != int(packets) and not in_bytes:
         raise UnitError(f"{units.show(value)} is not whole packets; write {max(1, int(packets))}")
     if packets < 1:
         raise UnitError(f"{units.show(value)} is less than one packet; write at least 1")
-    if packets > MOST_WINDOW:
+    if packets > MAX_WINDOW:
         raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
     return int(packets)
 

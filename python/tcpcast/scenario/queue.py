@@ -29,9 +29,9 @@ from tcpcast.scenario.table import Table, choice, error_at, validation_error
 AUTOMATIC = "automatic"
 _NAMES = ("droptail", "red", "fq", *AQM_TABLES)
 
-_MOST_THRESHOLD = 1e9
-_LEAST_THRESHOLD_PKTS = 5.0
-_SHORTEST_RTT_S = 0.1
+_MAX_THRESHOLD = 1e9
+_MIN_THRESHOLD_PKTS = 5.0
+_MIN_RTT_S = 0.1
 
 
 def _read_threshold(value: object) -> float | str:
@@ -40,7 +40,7 @@ def _read_threshold(value: object) -> float | str:
     if not isinstance(value, str) or not value.strip().endswith("pkt"):
         raise UnitError(f'{units.show(value)} is not a threshold; write "15pkt", or "automatic"')
     packets = units.parse_packets(value)
-    if not 0 < packets <= _MOST_THRESHOLD:
+    if not 0 < packets <= _MAX_THRESHOLD:
         raise UnitError(f'{units.show(value)} is out of range; write "15pkt", or "automatic"')
     return packets
 
@@ -170,11 +170,11 @@ class Red(Table):
         """
         low, high, weight = self.min_threshold, self.max_threshold, self.weight
         if isinstance(low, str):
-            low = max(_LEAST_THRESHOLD_PKTS, self.target_delay * packets_per_second / 2)
+            low = max(_MIN_THRESHOLD_PKTS, self.target_delay * packets_per_second / 2)
         if isinstance(high, str):
             high = 3 * low
         if isinstance(weight, str):
-            round_trip_s = max(_SHORTEST_RTT_S, 3 * (delay_s + 1 / packets_per_second))
+            round_trip_s = max(_MIN_RTT_S, 3 * (delay_s + 1 / packets_per_second))
             weight = -math.expm1(-1 / (10 * round_trip_s * packets_per_second))
         return RedParameters(
             min_threshold_pkts=low,
@@ -186,7 +186,7 @@ class Red(Table):
         )
 
 
-_MOST_QUANTUM = 10**9
+_MAX_QUANTUM = 10**9
 _SCHEDULERS = ("round-robin", "drr")
 _BUFFERS = ("shared", "individual")
 _DROPS = ("longest", "longest-head", "arriving")
@@ -257,8 +257,8 @@ class FairQueue(Table):
         if self.quantum is not None and self.scheduler != "drr":
             message = 'belongs to scheduler = "drr"; write that, or leave it out'
             found.append(error_at(message, "quantum"))
-        if self.quantum is not None and self.quantum > _MOST_QUANTUM:
-            message = f'out of range; write at most "{units.format_bytes(_MOST_QUANTUM)}"'
+        if self.quantum is not None and self.quantum > _MAX_QUANTUM:
+            message = f'out of range; write at most "{units.format_bytes(_MAX_QUANTUM)}"'
             found.append(error_at(message, "quantum"))
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
@@ -285,7 +285,7 @@ def _needs_keys(name: str) -> bool:
     return any(field.is_required() for key, field in fields.items() if key != "kind")
 
 
-QUEUE_WORDS = tuple(name for name in _NAMES if not _needs_keys(name))
+QUEUE_NAMES = tuple(name for name in _NAMES if not _needs_keys(name))
 """Disciplines that can be given as a word, because all keys of their tables have defaults."""
 
 
@@ -306,7 +306,7 @@ def _kind_of_queue(value: object) -> str:
     return value.kind if isinstance(value, Red | FairQueue | ManagedQueue) else "droptail"
 
 
-def queue_words(schema: dict[str, Any]) -> None:
+def add_names(schema: dict[str, Any]) -> None:
     """Add the words, and drop-tail as a table, to the JSON Schema."""
     tables = [part for part in schema.pop("oneOf") if "$ref" in part]
     droptail = {
@@ -315,7 +315,7 @@ def queue_words(schema: dict[str, Any]) -> None:
         "required": ["kind"],
         "additionalProperties": False,
     }
-    schema["anyOf"] = [{"enum": list(QUEUE_WORDS)}, droptail, *tables]
+    schema["anyOf"] = [{"enum": list(QUEUE_NAMES)}, droptail, *tables]
 
 
 Queue = Annotated[

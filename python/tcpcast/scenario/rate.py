@@ -25,14 +25,14 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.quantities import Bytes, Rate
-from tcpcast.scenario.table import Table, error_at, reading, unknown_word, validation_error
+from tcpcast.scenario.table import Table, error_at, read_context, unknown_word, validation_error
 
 OPPORTUNITY_BYTES = 1500
 """IP bytes that can leave per line of a trace."""
 
-MOST_OPPORTUNITIES = 2_000_000
-_MOST_MS = 2**32 - 1
-_MOST_BURST = 10**12
+MAX_OPPORTUNITIES = 2_000_000
+_MAX_MS = 2**32 - 1
+_MAX_BURST = 10**12
 _NEEDS = 'write trace = "cellular.trace" (a time in ms on each line, one packet of 1500 B each)'
 _KEYS = ("bucket", "trace")
 _WRITTEN = "entry"
@@ -71,7 +71,7 @@ class TokenBucket(_Varying):
     def _check(self) -> Self:
         if not 1 <= self.bucket < math.inf:
             raise validation_error([error_at('a bucket needs a rate; write "10mbit"', "bucket")])
-        if not 1 <= self.burst <= _MOST_BURST:
+        if not 1 <= self.burst <= _MAX_BURST:
             raise validation_error([error_at('out of range; write "15KB"', "burst")])
         return self
 
@@ -116,7 +116,7 @@ def parse_opportunities(text: str) -> Opportunities:
         A word is not a time in milliseconds, times are not in order, or there are none or too
         many.
     """
-    return _gathered(text.split(), _WRITTEN)
+    return _count_opportunities(text.split(), _WRITTEN)
 
 
 def read_opportunities(name: object, folder: Path | None) -> Opportunities:
@@ -141,10 +141,10 @@ def read_opportunities(name: object, folder: Path | None) -> Opportunities:
 
 
 def _read_rows(rows: Iterable[list[str]], name: str) -> Opportunities:
-    return _gathered((",".join(row).strip() for row in rows), f"{name}, line")
+    return _count_opportunities((",".join(row).strip() for row in rows), f"{name}, line")
 
 
-def _gathered(words: Iterable[str], where: str) -> Opportunities:
+def _count_opportunities(words: Iterable[str], where: str) -> Opportunities:
     counts: dict[int, int] = {}
     last = total = 0
     for number, word in enumerate(words, start=1):
@@ -158,8 +158,8 @@ def _gathered(words: Iterable[str], where: str) -> Opportunities:
             raise UnitError(f"{where} {number}: {ms} ms is before {last} ms; sort the times")
         counts[ms] = counts.get(ms, 0) + count
         last, total = ms, total + count
-        if total > MOST_OPPORTUNITIES:
-            most = f"{MOST_OPPORTUNITIES:,}"
+        if total > MAX_OPPORTUNITIES:
+            most = f"{MAX_OPPORTUNITIES:,}"
             raise UnitError(f"{where} {number}: more than {most} opportunities; write fewer")
     if not last:
         raise UnitError(
@@ -172,7 +172,7 @@ def _gathered(words: Iterable[str], where: str) -> Opportunities:
 def _opportunity(word: str, *, written: bool) -> tuple[int, int]:
     """Read a time and its number of packets; only ``written`` texts may have a number."""
     found = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
-    if found is None or int(found[1]) > _MOST_MS or (found[2] and not written):
+    if found is None or int(found[1]) > _MAX_MS or (found[2] and not written):
         raise UnitError(f"{units.show(word)} is not a whole number of milliseconds; write 12")
     return int(found[1]), int(found[2][1:]) if found[2] else 1
 
@@ -224,7 +224,7 @@ class OpportunityRate(_Varying):
                 [error_at("both trace and opportunities are given; write one", "trace")]
             )
         try:
-            found = read_opportunities(data["trace"], reading(info).folder)
+            found = read_opportunities(data["trace"], read_context(info).folder)
         except UnitError as error:
             raise validation_error([error_at(str(error), "trace", value=data["trace"])]) from None
         return {**data, "opportunities": found}

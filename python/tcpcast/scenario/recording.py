@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-MOST_ROWS = 100_000
+MAX_ROWS = 100_000
 _COLUMNS = ["time_s", "bytes"]
 _NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
 
@@ -56,8 +56,8 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[
         time, size = (_cell(cell, name, number) for cell in cells)
         times.append(time)
         sizes.append(size)
-        if len(times) > MOST_ROWS:
-            raise UnitError(f"{name} has more than {MOST_ROWS} rows; write the bytes of each 10 ms")
+        if len(times) > MAX_ROWS:
+            raise UnitError(f"{name} has more than {MAX_ROWS} rows; write the bytes of each 10 ms")
     if not times:
         raise UnitError(f"{name} holds no rows; write time_s,bytes and numbers under it")
     return times, sizes

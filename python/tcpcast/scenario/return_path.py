@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.link import UNLIMITED, BufferSize
 from tcpcast.scenario.quantities import Rate
-from tcpcast.scenario.queue import FairQueue, Queue, Red, queue_words
+from tcpcast.scenario.queue import FairQueue, Queue, Red, add_names
 from tcpcast.scenario.table import Table, error_at, validation_error
 
 RETURN = "return"
@@ -24,7 +24,7 @@ class ReturnLink(Table):
         examples=["50pkt"],
         description="buffer limit in acks, the one in transmission included",
     )
-    queue: Queue = Field(default="droptail", examples=["codel"], json_schema_extra=queue_words)
+    queue: Queue = Field(default="droptail", examples=["codel"], json_schema_extra=add_names)
 
     @property
     def rate_bps(self) -> float:

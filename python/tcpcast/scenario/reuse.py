@@ -17,16 +17,16 @@ from tcpcast.scenario.traffic import CAPTURE
 if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario
     from tcpcast.scenario.network import Network
-    from tcpcast.scenario.table import Reading
+    from tcpcast.scenario.table import Context
 
-_APART = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_point")
-"""Tables that can be validated separately with the values in :class:`Reading`."""
+_SEPARATE = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_point")
+"""Tables that can be validated separately with the values in :class:`Context`."""
 
 LINKS = {"ingress": "ingress", "bottleneck": "bottleneck_link", "egress": "egress"}
 """Separately validated tables in ``network``, with the attributes of the Python class."""
 
 
-def plain(tables: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
+def plain_copy(tables: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
     """Return a deep copy as dicts and lists.
 
     Keys with the value None, which TOML does not have, are omitted. Tables that are identical to
@@ -46,7 +46,7 @@ def _plain_value(value: Any, before: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True, exclude_none=True)
     if isinstance(value, Mapping):
-        return plain(value, before)
+        return plain_copy(value, before)
     if isinstance(value, list | tuple):
         return [_plain_value(entry, None) for entry in value]
     return value
@@ -58,8 +58,8 @@ def is_captured(tables: Mapping[str, Any]) -> bool:
     return isinstance(traffic, Mapping) and traffic.get("kind") == CAPTURE
 
 
-def reread(
-    before: Scenario, own: Mapping[str, Any], source: Mapping[str, Any], context: Reading
+def reuse_tables(
+    before: Scenario, own: Mapping[str, Any], source: Mapping[str, Any], context: Context
 ) -> dict[str, Any] | None:
     """Return the tables of a changed scenario; only changed tables are validated.
 
@@ -83,7 +83,7 @@ def reread(
         A table has errors; their locations are relative to that table.
     """
     changed = [name for name in {**own, **source} if source.get(name) is not own.get(name)]
-    if is_captured(own) or before.classes or not set(changed) <= set(_APART):
+    if is_captured(own) or before.classes or not set(changed) <= set(_SEPARATE):
         return None  # classes and cross traffic depend on other tables
     tables = {name: getattr(before, name) for name in type(before).model_fields}
     for name in changed:
@@ -93,7 +93,7 @@ def reread(
     return tables
 
 
-def _read(was: Any, name: str, own: Any, typed: Any, context: Reading) -> Any:
+def _read(was: Any, name: str, own: Any, typed: Any, context: Context) -> Any:
     if name == "traffic":
         return TRAFFIC.validate_python(typed, context=context)
     if name == "network" and isinstance(own, dict) and isinstance(typed, dict):

@@ -29,15 +29,22 @@ from tcpcast.scenario.quantities import (
     TimeLimit,
     counted,
 )
-from tcpcast.scenario.table import Table, choice, error_at, reading, unknown_word, validation_error
+from tcpcast.scenario.table import (
+    Table,
+    choice,
+    error_at,
+    read_context,
+    unknown_word,
+    validation_error,
+)
 
 PRECISION_METRICS = tuple(name for name, row in METRICS.items() if row.has_precision)
 """Metrics with a confidence interval, for which a precision can be requested."""
 
 MAX_TRANSFERS = 10**12
-MOST_LEAST = 10**9
-MOST_SEED = 2**63 - 1
-LEAST_PRECISION = 2.0**-52
+MAX_GOODPUT_PKTS = 10**9
+MAX_SEED = 2**63 - 1
+MIN_PRECISION = 2.0**-52
 """Minimum relative width of an interval: the distance of adjacent floating-point numbers."""
 _LINKS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 
@@ -60,7 +67,7 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        return {reading(info).precision_metric: _read_relative_width(value)}
+        return {read_context(info).precision_metric: _read_relative_width(value)}
     if not value:
         raise ValueError('names no metric; write "1%", or { loss_ratio = "5%" }')
     found = [
@@ -75,14 +82,14 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
 
 def _read_relative_width(value: object) -> float:
     ratio = units.parse_ratio(value)
-    if ratio < LEAST_PRECISION:
+    if ratio < MIN_PRECISION:
         raise ValueError(
             f'{units.show(value)} can never be reached: values have 16 digits; write "1%"'
         )
     return ratio
 
 
-def _at_most_one_length(schema: dict[str, Any]) -> None:
+def _exclude_both_lengths(schema: dict[str, Any]) -> None:
     schema["not"] = {"required": ["transfers", "duration"]}
 
 
@@ -112,7 +119,7 @@ Precision = Annotated[
 ]
 
 
-def _rising(times: list[float]) -> list[float]:
+def _check_order(times: list[float]) -> list[float]:
     if any(later <= time for time, later in itertools.pairwise(times)):
         raise ValueError('are not in ascending order; write ["100ms", "200ms"], each time once')
     return times
@@ -121,7 +128,7 @@ def _rising(times: list[float]) -> list[float]:
 ReportTimes = Annotated[
     list[PositiveDuration],
     Field(min_length=1, max_length=1000),
-    AfterValidator(_rising),
+    AfterValidator(_check_order),
 ]
 
 
@@ -133,7 +140,7 @@ class Run(Table):
     because their number is given and they have no warm-up.
     """
 
-    model_config = ConfigDict(json_schema_extra=_at_most_one_length)
+    model_config = ConfigDict(json_schema_extra=_exclude_both_lengths)
 
     elsewhere: ClassVar[Mapping[str, str]] = {"connections": "unknown key; write run.transfers"}
 
@@ -153,7 +160,7 @@ class Run(Table):
     replications: Annotated[int, *counted(1, 100_000)] = Field(
         default=1, examples=[4], description="independent runs; 1: intervals by batch means"
     )
-    seed: Annotated[int, *counted(0, MOST_SEED)] = Field(default=1, examples=[1])
+    seed: Annotated[int, *counted(0, MAX_SEED)] = Field(default=1, examples=[1])
     precision: Precision = Field(
         default=None,
         examples=["1%"],
@@ -192,13 +199,13 @@ class Run(Table):
     @model_validator(mode="before")
     @classmethod
     def _fill_warmup(cls, data: Any, info: ValidationInfo) -> Any:
-        if isinstance(data, Mapping) and reading(info).ends_by_itself:
+        if isinstance(data, Mapping) and read_context(info).ends_by_itself:
             return {"warmup": "0s", **data}
         return data
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        if reading(info).ends_by_itself:
+        if read_context(info).ends_by_itself:
             return self._check_of_transfers()
         if self.transfers is None and self.duration is None:
             message = 'missing; write duration = "300s", or transfers = 200000'
@@ -296,7 +303,7 @@ class Probes(Table):
         if twice is not None:
             message = f"{units.format_ratio(twice)} is listed twice; write each share once"
             raise validation_error([error_at(message, "goodput_shares")])
-        if self.goodput_least > MOST_LEAST:
+        if self.goodput_least > MAX_GOODPUT_PKTS:
             written = units.format_packets(self.goodput_least)
             message = f'no file has more than {written}; write "10pkt"'
             raise validation_error([error_at(message, "goodput_least")])

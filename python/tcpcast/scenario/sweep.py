@@ -12,8 +12,8 @@ from tcpcast.scenario.quantities import counted
 from tcpcast.scenario.table import Table, choice, error_at, validation_error
 from tcpcast.units import show
 
-MOST_REPLICATIONS = 100_000
-MOST_DRAWN = 1_000_000
+MAX_REPLICATIONS = 100_000
+MAX_DRAWN = 1_000_000
 _EXAMPLE = '"network.rtt" = "10ms..200ms log 8"'
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _FEEDS = ("scenario", "measured")
@@ -60,7 +60,7 @@ class Sweep(Table):
         examples=[["pftk", "packet"]],
         description="engines; left out: every engine that applies and is quick",
     )
-    replications: Annotated[int, *counted(1, MOST_REPLICATIONS)] = Field(
+    replications: Annotated[int, *counted(1, MAX_REPLICATIONS)] = Field(
         default=1,
         examples=[5],
         description="how often each cell is simulated, with seeds `run.seed`, `run.seed` + 1, ...",
@@ -77,7 +77,7 @@ class Sweep(Table):
         examples=[["network.rtt", "network.bottleneck.rate"]],
         description="keys that go through their lists side by side",
     )
-    latin: Annotated[int, *counted(2, MOST_DRAWN)] | None = Field(
+    latin: Annotated[int, *counted(2, MAX_DRAWN)] | None = Field(
         default=None,
         examples=[50],
         description="so many points drawn from all ranges together (a Latin hypercube), in place "

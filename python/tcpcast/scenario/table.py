@@ -29,8 +29,8 @@ from tcpcast.units import show
 
 _ERROR = "scenario_error"
 _MISSING = "scenario_missing_key"
-_MOST_LINES = 20
-_LONGEST = 200
+_MAX_LINES = 20
+_MAX_LENGTH = 200
 
 TableT = TypeVar("TableT", bound="Table")
 
@@ -41,7 +41,7 @@ _NO_TABLES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Context:
     """Validation context: values of other tables that a table needs.
 
     ``payload_bytes`` converts sizes in bytes to packets (None: unknown). ``folder`` is the base of
@@ -59,9 +59,9 @@ class Reading:
     timestamps: bool = False
 
 
-def reading(info: ValidationInfo) -> Reading:
+def read_context(info: ValidationInfo) -> Context:
     """Return the context of a validation, or an empty one for a table built on its own."""
-    return info.context if isinstance(info.context, Reading) else Reading()
+    return info.context if isinstance(info.context, Context) else Context()
 
 
 class Table(BaseModel):
@@ -82,7 +82,7 @@ class Table(BaseModel):
         try:
             return handler(data)
         except ValidationError as error:
-            raise validation_error([_plain_words(cls, e) for e in error.errors()]) from None
+            raise validation_error([_reword(cls, e) for e in error.errors()]) from None
 
     @classmethod
     def key_names(cls) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def as_table(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def no_entries() -> list[Any]:
+def empty_list() -> list[Any]:
     """Return an empty list; pydantic inspects the signature, which it cannot do for ``list``."""
     return []
 
@@ -203,8 +203,8 @@ def input_errors(
         for location, message in found
         if (_inherited_from(location), message) not in found
     ]
-    if len(listed) > _MOST_LINES:
-        listed[_MOST_LINES:] = [InputError("", f"and {len(listed) - _MOST_LINES} more")]
+    if len(listed) > _MAX_LINES:
+        listed[_MAX_LINES:] = [InputError("", f"and {len(listed) - _MAX_LINES} more")]
     return listed
 
 
@@ -277,7 +277,7 @@ def _keys_below(annotation: Any) -> set[str]:
     return {key for part in typing.get_args(annotation) for key in _keys_below(part)}
 
 
-def _plain_words(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
+def _reword(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     location, kind, value = error["loc"], error["type"], error["input"]
     if kind in (_ERROR, _MISSING):
         return error_at(error["msg"], *location, value=value, kind=kind)
@@ -295,7 +295,7 @@ def _plain_words(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
             bound = f"at most {error['ctx']['max_length']}"
         return error_at(f"has {size} entries; write {bound}", *location)
     written = f"; write {example}" if example else ""
-    message = f"{show(value)} is not {_wanted(error)}{written}"
+    message = f"{show(value)} is not {_expected(error)}{written}"
     if kind == "list_type" and isinstance(value, Mapping) and _has_entries(table, location):
         message = "is one table; write one table per entry, with double brackets as in [[class]]"
     return error_at(message, *location, value=value)
@@ -318,12 +318,12 @@ def _table_example(table: type[Table]) -> str:
     return f"{{ {key} = {value} }}"
 
 
-def _wanted(error: ErrorDetails) -> str:
+def _expected(error: ErrorDetails) -> str:
     kind = error["type"]
     if kind == "literal_error":
         return str(error["ctx"]["expected"])
     if kind == "string_pattern_mismatch":
-        return names.WORDS[error["ctx"]["pattern"]]
+        return names.PATTERN_TEXTS[error["ctx"]["pattern"]]
     if kind == "string_too_long":
         return f"short enough (at most {error['ctx']['max_length']} characters)"
     wanted = {
@@ -358,9 +358,9 @@ def _dotted(location: tuple[int | str, ...], names: EntryNames) -> str:
         index = parts[depth] if tuple(parts[:depth]) == above and len(parts) > depth else None
         if isinstance(index, int) and index < len(listed) and listed[index]:
             parts[depth] = str(listed[index])
-    return ".".join(_shown_key(part) for part in parts) or "scenario"
+    return ".".join(_format_key(part) for part in parts) or "scenario"
 
 
-def _shown_key(key: int | str) -> str:
+def _format_key(key: int | str) -> str:
     text = str(key)
     return text if re.fullmatch(r"[\w-]{1,64}", text) else show(text)

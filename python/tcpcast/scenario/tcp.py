@@ -23,12 +23,12 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
+    MODERN_PRESETS,
     TIMESTAMP_BYTES,
-    TODAYS_PRESETS,
+    applicable_keys,
     control_of,
     is_modern,
-    shown_keys,
-    todays_errors,
+    modern_errors,
 )
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
@@ -44,12 +44,12 @@ from tcpcast.scenario.quantities import (
 )
 from tcpcast.scenario.table import Table, choice, error_at, validation_error
 from tcpcast.scenario.tcp_rules import (
+    MAX_DUPLICATES,
     MAX_PLUS,
-    MOST_DUPLICATES,
     TcpRules,
+    applicable_rules,
     rule_errors,
     rules_of,
-    shown_rules,
 )
 
 _RFC: dict[str, Any] = {
@@ -112,7 +112,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """Default values of the classic presets."""
 
-STACKS = {**PRESETS, **TODAYS_PRESETS}
+STACKS = {**PRESETS, **MODERN_PRESETS}
 """Default values of all presets."""
 
 _NOT_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
@@ -177,7 +177,7 @@ IdleRestart = Annotated[
 def _optional_keys(schema: dict[str, Any]) -> None:
     """Make all keys optional in the JSON Schema, because the preset fills in omitted keys."""
     schema.pop("required", None)
-    for name, value in shown_keys(STACKS[DEFAULT_STACK]).items():
+    for name, value in applicable_keys(STACKS[DEFAULT_STACK]).items():
         schema["properties"][name]["default"] = value
 
 
@@ -192,7 +192,7 @@ def _stack(value: object) -> str:
         raise UnitError(f'{units.show(value)} is not a stack; write "bbr3"')
     for name, engine in _FORMULAS.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
-            known = next(each for each in TODAYS_PRESETS if name in each)
+            known = next(each for each in MODERN_PRESETS if name in each)
             raise UnitError(
                 f'{units.show(value)} is not a stack; write "{known}" (formula: engine {engine})'
             )
@@ -245,7 +245,7 @@ class Tcp(Table):
     rto_granularity: Duration = Field(
         examples=["0s"], description="clock granularity G of RFC 6298"
     )
-    duplicate_threshold: Annotated[int, *counted(1, MOST_DUPLICATES)] = Field(
+    duplicate_threshold: Annotated[int, *counted(1, MAX_DUPLICATES)] = Field(
         examples=[3], description="duplicate acks that are a loss"
     )
     limited_transmit: StrictBool = Field(
@@ -309,9 +309,9 @@ class Tcp(Table):
     def _leave_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         tables: dict[str, Any] = handler(self)
         if self.is_modern:
-            return shown_keys(tables)
+            return applicable_keys(tables)
         own = STACKS[self.stack].get("rules", {})
-        return {**tables, "rules": shown_rules(self.stack, tables["rules"], own)}
+        return {**tables, "rules": applicable_rules(self.stack, tables["rules"], own)}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -324,7 +324,7 @@ class Tcp(Table):
                 found.append(error_at(message, key))
         found += [*self._rules_errors(), *self._max_plus_errors()]
         if self.is_modern:
-            found += todays_errors(self.stack, self._typed())
+            found += modern_errors(self.stack, self._typed())
         else:
             found += self._classic_errors()
         if found:

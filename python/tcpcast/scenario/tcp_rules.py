@@ -7,12 +7,12 @@ from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, WithJso
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
-from tcpcast.scenario.modern_tcp import OF_CLASSIC
+from tcpcast.scenario.modern_tcp import USE_CLASSIC
 from tcpcast.scenario.table import Table, choice, error_at
 
 MAX_PLUS = "max-plus-reno"
 
-MOST_DUPLICATES = 10**6
+MAX_DUPLICATES = 10**6
 
 RECOVERIES = ("reno", "newreno", "newreno-patient")
 
@@ -21,7 +21,7 @@ def _read_last_packets(value: object) -> int | str:
     if value == "duplicate-threshold":
         return "duplicate-threshold"
     try:
-        return units.parse_count(value, least=1, most=MOST_DUPLICATES)
+        return units.parse_count(value, least=1, most=MAX_DUPLICATES)
     except ValueError as error:
         raise ValueError(f'{error}, or "duplicate-threshold"') from None
 
@@ -32,7 +32,7 @@ LastPacketsThreshold = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": MOST_DUPLICATES},
+                {"type": "integer", "minimum": 1, "maximum": MAX_DUPLICATES},
                 {"const": "duplicate-threshold"},
             ]
         }
@@ -141,7 +141,7 @@ class TcpRules(Table):
 _DEFAULTS = TcpRules.model_construct()
 _CLASSIC = [key for key in TcpRules.model_fields if key != "max_plus"]
 
-_TODAYS_INSTEAD = {
+_MODERN_RULES = {
     "recovery": "losses are found by SACK or RACK",
     "slow_start_at_ssthresh": "slow start continues below ssthresh",
     "window_unit": "windows are counted in packets",
@@ -158,13 +158,13 @@ def rules_of(stack: str, preset: dict[str, Any]) -> dict[str, Any]:
     return {**own, **preset.get("rules", {})}
 
 
-def shown_rules(stack: str, rules: dict[str, Any], of_preset: dict[str, Any]) -> dict[str, Any]:
+def applicable_rules(stack: str, rules: dict[str, Any], preset: dict[str, Any]) -> dict[str, Any]:
     """Return the rules that apply to a classic stack.
 
     The preset's own recovery is omitted, so that a class with another stack does not inherit it.
     """
     known = {"max_plus"} if stack == MAX_PLUS else set(_CLASSIC)
-    if rules.get("recovery") == of_preset.get("recovery", _DEFAULTS.recovery):
+    if rules.get("recovery") == preset.get("recovery", _DEFAULTS.recovery):
         known -= {"recovery"}
     return {key: value for key, value in rules.items() if key in known}
 
@@ -176,8 +176,8 @@ def rule_errors(stack: str, rules: TcpRules, *, is_modern: bool) -> Iterator[Ini
         yield error_at(message, "rules", "max_plus")
     for key in rules.departures():
         if is_modern:
-            instead = _TODAYS_INSTEAD[key]
-            message = f"{stack} has a fixed rule: {instead}; {OF_CLASSIC}"
+            instead = _MODERN_RULES[key]
+            message = f"{stack} has a fixed rule: {instead}; {USE_CLASSIC}"
             yield error_at(message, "rules", key)
         elif stack == MAX_PLUS:
             message = f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave it out"

@@ -28,10 +28,10 @@ from tcpcast.scenario.distributions import (
     Pareto,
     TwoExponentials,
     Uniform,
-    always,
-    meant,
-    not_one_time,
+    constant_table,
+    guess_table,
     read_any_size,
+    reject_single_time,
 )
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
@@ -42,16 +42,16 @@ from tcpcast.scenario.table import (
     error_at,
     missing_at,
     missing_kind,
-    reading,
+    read_context,
     unknown_word,
     validation_error,
 )
 from tcpcast.scenario.toml import write_value
 
-MOST_SOURCES = 10_000_000
-MOST_TRANSFERS = 10**9
-MOST_SIZE_PKTS = 10**9
-MOST_CONNECTIONS = 10**12
+MAX_SOURCES = 10_000_000
+MAX_ISOLATED_TRANSFERS = 10**9
+MAX_SIZE_PKTS = 10**9
+MAX_CONNECTION_NUMBER = 10**12
 
 DISTRIBUTIONS = (
     "exponential",
@@ -67,10 +67,10 @@ KINDS = ("on-off", "bulk", "transfers", "capture")
 CAPTURE = "capture"
 """Kind of measured traffic; its scenario has no network, TCP and run."""
 
-Count = Annotated[int, *counted(1, MOST_SOURCES)]
+Count = Annotated[int, *counted(1, MAX_SOURCES)]
 
 
-def _distribution_named(
+def _check_distribution(
     example: Mapping[str, str], read: Callable[[object], float]
 ) -> Callable[[object], object]:
     """Return a validator with messages about a missing or unknown distribution."""
@@ -79,7 +79,7 @@ def _distribution_named(
         if isinstance(value, Distribution):
             return value
         if not isinstance(value, Mapping):
-            written = write_value(meant(value) or always(value, read) or example)
+            written = write_value(guess_table(value) or constant_table(value, read) or example)
             raise ValueError(f"{units.show(value)} is not a distribution; write {written}")
         distribution = value.get("distribution")
         if distribution is None:
@@ -112,7 +112,7 @@ SizeDistribution = Annotated[
     | Uniform[Size]
     | Empirical[Size],
     Field(discriminator="distribution"),
-    BeforeValidator(_distribution_named(_SIZE_EXAMPLE, read_any_size)),
+    BeforeValidator(_check_distribution(_SIZE_EXAMPLE, read_any_size)),
 ]
 TimeDistribution = Annotated[
     Exponential[Duration]
@@ -124,7 +124,7 @@ TimeDistribution = Annotated[
     | Uniform[Duration]
     | Empirical[Duration],
     Field(discriminator="distribution"),
-    BeforeValidator(_distribution_named(_TIME_EXAMPLE, units.parse_duration)),
+    BeforeValidator(_check_distribution(_TIME_EXAMPLE, units.parse_duration)),
 ]
 
 
@@ -231,7 +231,7 @@ def _kind_of_start(value: object) -> str:
 Start = Annotated[
     Annotated[TimeDistribution, Tag("a-distribution")]
     | Annotated[list[Duration], Tag("a-list")]
-    | Annotated[Literal["within-rtt"], BeforeValidator(not_one_time), Tag("a-rule")],
+    | Annotated[Literal["within-rtt"], BeforeValidator(reject_single_time), Tag("a-rule")],
     Discriminator(_kind_of_start),
 ]
 
@@ -272,10 +272,10 @@ class Bulk(Table):
 
 def _read_size(value: object, info: ValidationInfo) -> int:
     """Read the size of a transfer: whole packets, or bytes, whose last packet may not be full."""
-    distribution = meant(value)
+    distribution = guess_table(value)
     if distribution is not None:
         raise UnitError(f"{units.show(value)} is not a size; write {write_value(distribution)}")
-    packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    packets = units.parse_packets(value, payload_bytes=read_context(info).payload_bytes)
     in_bytes = is_in_bytes(value)
     if not in_bytes and packets != int(packets):
         raise UnitError(
@@ -283,8 +283,8 @@ def _read_size(value: object, info: ValidationInfo) -> int:
         )
     if packets == 0:
         raise UnitError(f'{units.show(value)} is not a transfer; write at least "1pkt"')
-    if packets > MOST_SIZE_PKTS:
-        most = f"more than {MOST_SIZE_PKTS:,} packets"
+    if packets > MAX_SIZE_PKTS:
+        most = f"more than {MAX_SIZE_PKTS:,} packets"
         raise UnitError(f'{units.show(value)} is {most}; write less, or kind = "bulk"')
     whole = math.ceil(packets)
     return FileInBytes(whole, units.parse_bytes(value)) if in_bytes else whole
@@ -411,8 +411,8 @@ class Transfers(Table):
         if not self.alone and self.count is not None:
             message = "is for isolated transfers; with arrivals write run.transfers"
             found.append(error_at(message, "count"))
-        if self.total > MOST_TRANSFERS:
-            message = f"{self.total} transfers in total; write at most {MOST_TRANSFERS}"
+        if self.total > MAX_ISOLATED_TRANSFERS:
+            message = f"{self.total} transfers in total; write at most {MAX_ISOLATED_TRANSFERS}"
             found.append(error_at(message, "count"))
         if self.mean_size_pkts < 1:
             mean = units.format_packets(self.mean_size_pkts)
@@ -429,7 +429,7 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
     needs = 'write file = "slow.pcap"'
     if not isinstance(value, str) or not value or "\0" in value:
         raise UnitError(f"{units.show(value)} is not a file name; {needs}")
-    path = (reading(info).folder or Path()) / value
+    path = (read_context(info).folder or Path()) / value
     try:
         found = path.is_file()
     except OSError as error:
@@ -446,18 +446,18 @@ def _read_connection(value: object) -> int | str:
         return value.strip()
     try:
         number = int(value) if isinstance(value, str) else value
-        return units.parse_count(number, least=0, most=MOST_CONNECTIONS)
+        return units.parse_count(number, least=0, most=MAX_CONNECTION_NUMBER)
     except ValueError as error:
         raise UnitError(f'{error}, or an end such as "10.0.0.1:5001", or "all"') from None
 
 
-Chosen = Annotated[
+ConnectionChoice = Annotated[
     int | str,
     PlainValidator(_read_connection),
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "integer", "minimum": 0, "maximum": MOST_CONNECTIONS},
+                {"type": "integer", "minimum": 0, "maximum": MAX_CONNECTION_NUMBER},
                 {"type": "string", "pattern": r"\S"},
             ]
         }
@@ -483,7 +483,7 @@ class Captured(Table):
     file: Annotated[str, BeforeValidator(_read_capture_name)] = Field(
         examples=["slow.pcap"], description="pcap or pcapng, relative to the scenario's folder"
     )
-    connection: Chosen | None = Field(
+    connection: ConnectionChoice | None = Field(
         default=None,
         examples=[3],
         description='a number as in `tcpcast trace --csv`, an end such as "10.0.0.1:5001", two as '
@@ -501,7 +501,7 @@ class Captured(Table):
         return 0
 
 
-def _kind_named(value: object) -> object:
+def _check_kind(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
@@ -516,5 +516,5 @@ def _kind_named(value: object) -> object:
 Traffic = Annotated[
     OnOff | Bulk | Transfers | Captured,
     Field(discriminator="kind"),
-    BeforeValidator(_kind_named),
+    BeforeValidator(_check_kind),
 ]

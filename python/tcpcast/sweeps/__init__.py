@@ -24,10 +24,10 @@ from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
 from tcpcast.sweeps.earlier import Earlier
 from tcpcast.sweeps.folder import HASH, Folder
-from tcpcast.sweeps.grid import every, make_grid
+from tcpcast.sweeps.grid import evenly_spaced, make_grid
 from tcpcast.sweeps.results import Results, count_statuses
 from tcpcast.sweeps.table import kind_of_column, modules, unit_of_column
-from tcpcast.sweeps.worker import Asked, Variant
+from tcpcast.sweeps.worker import SweepSpec, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class Plan:
     """A prepared sweep: its cells, their common parameters, and the division into batches."""
 
     grid: Grid
-    asked: Asked
+    asked: SweepSpec
     definition: Mapping[str, Any]
     replications: int
     seed: int
@@ -208,7 +208,7 @@ def prepare(
     digest = marks["tcpcast.sweep"]
     classes = tuple(group.name for group in base.populations)
     classes = classes if len(classes) > 1 else ()
-    common = Asked(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
+    common = SweepSpec(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
     return Plan(grid, common, definition, table.replications, seed, batch)
 
 
@@ -221,7 +221,7 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
     for axis in grid.axes:
         if axis.key == "sweep" or axis.key.startswith("sweep."):
             raise ScenarioError(f"sweep.{axis.key}: a sweep cannot vary [sweep]; leave it out")
-        for value in every(axis, TRIED):
+        for value in evenly_spaced(axis, TRIED):
             # Messages that are not the same in all runs depend on other keys.
             always: dict[InputError, None] | None = None
             for beside in ends:

@@ -16,7 +16,7 @@ from tcpcast.ranges import DEFAULT_POINTS, Quantity, ends, is_range, values
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 EXAMPLE = '"10ms..200ms log 8"'
 
 _SPACING = re.compile(r"\.\.\s*[0-9]\S*\s+([a-z]+)\s*$")
@@ -148,9 +148,9 @@ def read_range(key: str, text: str) -> Range:
     ends_text = text.rstrip()[: how.start()] if how else text
     spacing = (how[1] or how[2] or "log") if how else "log"
     points = int(how[3]) if how and how[3] else None
-    if points is not None and not 2 <= points <= MOST_VALUES:
+    if points is not None and not 2 <= points <= MAX_VALUES:
         raise ScenarioError(
-            f"sweep.{key}: {points} is not a number of values; write 2 to {MOST_VALUES}, as in "
+            f"sweep.{key}: {points} is not a number of values; write 2 to {MAX_VALUES}, as in "
             f"{units.show(ends_text + f' {spacing} 8')}"
         )
     typed = [part.strip() for part in ends_text.split("..")]
@@ -215,12 +215,10 @@ def read_list(key: str, listed: Sequence[Any]) -> Axis:
     Raises
     ------
     ScenarioError
-        There is no value, a value is listed twice, or there are more than :data:`MOST_VALUES`.
+        There is no value, a value is listed twice, or there are more than :data:`MAX_VALUES`.
     """
-    if not 1 <= len(listed) <= MOST_VALUES:
-        raise ScenarioError(
-            f"sweep.{key}: a list of {len(listed)} values; write 1 to {MOST_VALUES}"
-        )
+    if not 1 <= len(listed) <= MAX_VALUES:
+        raise ScenarioError(f"sweep.{key}: a list of {len(listed)} values; write 1 to {MAX_VALUES}")
     seen: set[str] = set()
     for value in listed:
         shown = as_text(value)

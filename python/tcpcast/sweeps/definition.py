@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-MOST_KEYS = 2
+MAX_KEYS = 2
 """Maximum number of varied keys in a figure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class FinishedSweep:
     """Definition and results of a sweep.
 
     ``groups`` has the varied keys; keys in one group vary together. ``engines`` is None if all
@@ -47,7 +47,7 @@ class Swept:
     @property
     def is_grid(self) -> bool:
         """Whether one or two keys vary in all combinations."""
-        return len(self.groups) <= MOST_KEYS and all(len(group) == 1 for group in self.groups)
+        return len(self.groups) <= MAX_KEYS and all(len(group) == 1 for group in self.groups)
 
     @property
     def holds(self) -> dict[str, tuple[str, str]]:
@@ -66,10 +66,10 @@ class Swept:
         return found | ({"feed": self.feed} if self.feed != "scenario" else {})
 
 
-def swept(definition: Mapping[str, Any], results: Results) -> Swept:
+def finished_sweep(definition: Mapping[str, Any], results: Results) -> FinishedSweep:
     """Return a sweep from the definition of :func:`tcpcast.sweeps.prepare` and its results."""
     engines = definition["engines"]
-    return Swept(
+    return FinishedSweep(
         Scenario.from_dict(definition["scenario"]),
         tuple(
             tuple(Axis(key, tuple(values)) for key, values in group.items())
@@ -84,7 +84,7 @@ def swept(definition: Mapping[str, Any], results: Results) -> Swept:
     )
 
 
-def read_sweep(path: Path) -> Swept:
+def read_sweep(path: Path) -> FinishedSweep:
     """Return the sweep of a folder.
 
     Raises
@@ -100,7 +100,7 @@ def read_sweep(path: Path) -> Swept:
     parts = Folder(path).parts()
     results = Results(list(parts), count_statuses(list(parts)), folder=path)
     try:
-        found = swept(definition, results)
+        found = finished_sweep(definition, results)
         cells = math.prod(len(group[0].values) for group in found.groups)
         batches = math.ceil(cells * found.replications / definition["batch"])
     except (KeyError, TypeError, AttributeError, IndexError, ScenarioError) as error:

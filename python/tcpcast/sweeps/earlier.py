@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tcpcast.sweeps.worker import Asked, Variant
+    from tcpcast.sweeps.worker import SweepSpec, Variant
 
     Axes = Sequence[Mapping[str, Sequence[Any]]]
     """Groups of keys that vary together, each key with its values, as in a definition."""
 
-MOST_ROWS = 100_000
+MAX_ROWS = 100_000
 """Maximum number of rows of a sweep that can grow, because all rows are in memory."""
 
-KEPT = ("cell", *AFTER_KEYS)
+STORED_COLUMNS = ("cell", *AFTER_KEYS)
 """Stored columns of a row; the columns of the keys follow from its cell."""
 
 
@@ -93,7 +93,7 @@ def _tuples(group: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> Iterator
     return zip(*texts, strict=True)
 
 
-def put_aside(
+def store_rows(
     parts: Sequence[Path],
     before: Path | None,
     moved: Moves,
@@ -116,14 +116,14 @@ def put_aside(
     Raises
     ------
     TcpcastError
-        There are more than :data:`MOST_ROWS` rows.
+        There are more than :data:`MAX_ROWS` rows.
     """
     arrow, parquet = modules("pyarrow", "pyarrow.parquet")
     files = [*parts, *([] if before is None else [before])]
     count = sum(parquet.read_metadata(file).num_rows for file in files)
-    if count > MOST_ROWS:
+    if count > MAX_ROWS:
         raise TcpcastError(
-            f"{path.parent} has {count:,} rows, and a sweep of more than {MOST_ROWS:,} cannot "
+            f"{path.parent} has {count:,} rows, and a sweep of more than {MAX_ROWS:,} cannot "
             "grow; sweep the new values into another --out"
         )
     rows = arrow.concat_tables(map(_kept, files)).combine_chunks()
@@ -146,7 +146,7 @@ def _kept(part: Any) -> Any:
     (parquet,) = modules("pyarrow.parquet")
     with parquet.ParquetFile(part) as file:
         names = file.schema_arrow.names
-        kept = [name for name in names if name in KEPT or is_metric_column(name)]
+        kept = [name for name in names if name in STORED_COLUMNS or is_metric_column(name)]
         return file.read(columns=kept, use_threads=False)
 
 
@@ -182,7 +182,7 @@ class Earlier:
     Parameters
     ----------
     path
-        File written by :func:`put_aside`; None for no rows.
+        File written by :func:`store_rows`; None for no rows.
     replications
         Number of replications per cell.
     """
@@ -205,7 +205,7 @@ class Earlier:
         at = int(np.searchsorted(self._units, unit))
         return at < self._units.size and int(self._units[at]) == unit
 
-    def joined(self, asked: Asked, variants: Sequence[Variant], fresh: Part | None) -> Part:
+    def joined(self, asked: SweepSpec, variants: Sequence[Variant], fresh: Part | None) -> Part:
         """Return the part of a batch from existing and new rows.
 
         Parameters

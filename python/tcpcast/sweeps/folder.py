@@ -19,7 +19,7 @@ from tcpcast import output, units
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.output import PARQUET
 from tcpcast.scenario.changes import leaves
-from tcpcast.sweeps.earlier import moved_notes, moves, put_aside
+from tcpcast.sweeps.earlier import moved_notes, moves, store_rows
 from tcpcast.sweeps.table import intact_marks
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Folder:
             own = aside if before == old else None
             if parts or own is not None:
                 with output.aside(aside, kind=PARQUET) as temporary:
-                    put_aside(parts, own, moved, temporary, {_SWEEP: new})
+                    store_rows(parts, own, moved, temporary, {_SWEEP: new})
             self._move_notes(definition, moved)
         self._define(definition, force=True)
         for part in self.parts():

@@ -17,7 +17,7 @@ from tcpcast.units import show
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-MOST_CELLS = 10_000_000
+MAX_CELLS = 10_000_000
 _LATIN_STREAM = 0x1A71
 
 
@@ -66,7 +66,7 @@ def make_grid(table: Sweep, seed: int) -> Grid:
     ------
     ScenarioError
         A range or list is wrong, keys of ``zip`` have different numbers of values, or there are
-        more than :data:`MOST_CELLS` cells; the message has the key and the correction.
+        more than :data:`MAX_CELLS` cells; the message has the key and the correction.
     """
     for key in table.vary:
         near = nearest(key, Sweep.model_fields) if "." not in key else None
@@ -76,8 +76,8 @@ def make_grid(table: Sweep, seed: int) -> Grid:
         key: read_range(key, value) if isinstance(value, str) else read_list(key, value)
         for key, value in table.vary.items()
     }
-    groups = _zipped(table.zip, read)
-    drawn = _drawn(table.latin, read, groups, seed)
+    groups = _zip_groups(table.zip, read)
+    drawn = _draw_latin(table.latin, read, groups, seed)
     found: list[tuple[Axis, ...]] = []
     for key, entry in read.items():
         together = groups.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
@@ -85,15 +85,15 @@ def make_grid(table: Sweep, seed: int) -> Grid:
         if axes not in found:
             found.append(axes)
     grid = Grid(tuple(found))
-    if len(grid) > MOST_CELLS:
+    if len(grid) > MAX_CELLS:
         raise ScenarioError(
             f"sweep: {len(grid):,} cells; write fewer values, or latin = 1000, for at most "
-            f"{MOST_CELLS:,}"
+            f"{MAX_CELLS:,}"
         )
     return grid
 
 
-def _zipped(
+def _zip_groups(
     groups: Sequence[Sequence[str]], read: Mapping[str, Axis | Range]
 ) -> dict[str, tuple[Axis, ...]]:
     """Return the groups of ``zip`` by key."""
@@ -120,7 +120,7 @@ def _zipped(
     return found
 
 
-def _drawn(
+def _draw_latin(
     latin: int | None,
     read: Mapping[str, Axis | Range],
     zipped: Mapping[str, object],
@@ -144,7 +144,7 @@ def _drawn(
     return tuple(entry.at(column) for entry, column in zip(ranges, shares.tolist(), strict=True))
 
 
-def every(axis: Axis, most: int) -> Iterator[Any]:
+def evenly_spaced(axis: Axis, most: int) -> Iterator[Any]:
     """Yield at most ``most`` evenly spaced values of an axis, including the first and last."""
     count = len(axis.values)
     places = range(count) if count <= most else np.linspace(0, count - 1, most).astype(int)

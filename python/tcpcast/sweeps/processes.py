@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tcpcast import forkserver
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sweeps.table import modules
-from tcpcast.sweeps.worker import Asked, Part, Variant, answer_batch
+from tcpcast.sweeps.worker import Part, SweepSpec, Variant, answer_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,14 +37,14 @@ _ENDED = (
 _stop: Event | None = None
 
 
-def answered(asked: Asked, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
+def answered(asked: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
     """Run batches sequentially in this process."""
     for number, variants in batches:
         yield number, answer_batch(asked, variants)
 
 
 def answered_by(
-    executor: Executor, asked: Asked, batches: Iterable[Batch], ahead: int = _SOME
+    executor: Executor, asked: SweepSpec, batches: Iterable[Batch], ahead: int = _SOME
 ) -> Iterator[tuple[int, Part]]:
     """Run batches in an executor, and yield their parts as they finish.
 
@@ -71,11 +71,11 @@ def answered_by(
             future.cancel()
 
 
-def _task(executor: Executor) -> Callable[[Asked, tuple[Variant, ...]], Part]:
+def _task(executor: Executor) -> Callable[[SweepSpec, tuple[Variant, ...]], Part]:
     return _in_worker if isinstance(executor, ProcessPoolExecutor) else answer_batch
 
 
-def _submitted(executor: Executor, asked: Asked, variants: tuple[Variant, ...]) -> Future[Part]:
+def _submitted(executor: Executor, asked: SweepSpec, variants: tuple[Variant, ...]) -> Future[Part]:
     """Submit a batch; the first calls start threads and processes."""
     try:
         return executor.submit(_task(executor), asked, variants)
@@ -181,6 +181,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _in_worker(asked: Asked, variants: tuple[Variant, ...]) -> Part:
+def _in_worker(asked: SweepSpec, variants: tuple[Variant, ...]) -> Part:
     assert _stop is not None
     return answer_batch(asked, variants, _stop.is_set)

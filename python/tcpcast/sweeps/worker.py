@@ -23,12 +23,12 @@ from tcpcast.sweeps.table import Row, as_file, as_stream, record_batch, row_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-NOBODY = ""
+NO_ENGINE = ""
 """Engine name of a row with the reason why no engine answered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SweepSpec:
     """Common parameters of all cells of a sweep.
 
     ``tables`` are the scenario's tables as typed, with relative file names in ``folder``.
@@ -74,7 +74,7 @@ class Part:
 
 
 def answer_batch(
-    asked: Asked, variants: tuple[Variant, ...], stopped: Callable[[], bool] | None = None
+    asked: SweepSpec, variants: tuple[Variant, ...], stopped: Callable[[], bool] | None = None
 ) -> Part:
     """Run all variants of a batch with all engines.
 
@@ -138,7 +138,7 @@ def _watch(stopped: Callable[[], bool]) -> Callable[[float], None]:
     return look
 
 
-def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer]:
+def _answers(asked: SweepSpec, variant: Variant, options: RunOptions) -> list[Answer]:
     """Return the answers to a variant, one per engine; failures have a reason."""
     began = time.perf_counter()
     names = asked.engines
@@ -146,7 +146,7 @@ def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer
         scenario = _scenario(asked, variant)
     except TcpcastError as error:
         wall_s = time.perf_counter() - began
-        return [_failed(name, error, wall_s) for name in names or (NOBODY,)]
+        return [_failed(name, error, wall_s) for name in names or (NO_ENGINE,)]
     if variant.replication > 0 and names is not None and asked.feed == "scenario":
         names = _simulators(names)
     try:
@@ -154,14 +154,14 @@ def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer
     except Exception as error:
         wall_s = time.perf_counter() - began
         if names is None:
-            return [_failed(NOBODY, error, wall_s)]
-        found = [_alone(name, scenario, options, asked.feed) for name in names]
+            return [_failed(NO_ENGINE, error, wall_s)]
+        found = [_run_engine(name, scenario, options, asked.feed) for name in names]
     if any(each.interrupted for each in found):
         raise KeyboardInterrupt
-    return found or [Answer(NOBODY, status=Status.NOT_APPLICABLE, reason="no engine applies")]
+    return found or [Answer(NO_ENGINE, status=Status.NOT_APPLICABLE, reason="no engine applies")]
 
 
-def _scenario(asked: Asked, variant: Variant) -> Scenario:
+def _scenario(asked: SweepSpec, variant: Variant) -> Scenario:
     base = _base(asked.digest, asked)
     changes = dict(variant.values)
     if variant.replication > 0:
@@ -172,7 +172,7 @@ def _scenario(asked: Asked, variant: Variant) -> Scenario:
 class _Bases(dict[str, Scenario]):
     """Cache of the scenario of a worker's current sweep."""
 
-    def of(self, sweep: str, asked: Asked) -> Scenario:
+    def of(self, sweep: str, asked: SweepSpec) -> Scenario:
         if sweep not in self:
             self.clear()
             folder = None if asked.folder is None else Path(asked.folder)
@@ -191,7 +191,7 @@ def _simulators(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if not isinstance(REGISTRY[name], Formula))
 
 
-def _alone(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Answer:
+def _run_engine(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Answer:
     began = time.perf_counter()
     try:
         (found,) = answer(scenario, [name], options, feed=feed)[:1]

@@ -10,7 +10,7 @@ import numpy as np
 from tcpcast.answer import Note
 from tcpcast.engines.packet.scale import WHOLE, Scale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
-from tcpcast.scenario.cross_checks import place_of, recorded
+from tcpcast.scenario.cross_checks import find_place, recorded
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[Config]:
 
 
 def _place(scenario: Scenario, stream: Cross) -> Place:
-    place = place_of(scenario.network, stream)
+    place = find_place(scenario.network, stream)
     if place is None:
         raise TypeError(f"the scenario has a stream at no hop: {stream.hop}")
     return place
