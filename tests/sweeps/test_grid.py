@@ -190,7 +190,7 @@ def test_a_changed_scenario_is_the_one_that_is_read_from_the_changed_tables(
     changed = path.with_changes(changes)
     back = changed.with_changes({"network.bottleneck.loss": "2%"})
     for scenario in (changed, back):
-        anew = Scenario.from_dict(scenario.typed()[0])
+        anew = Scenario.from_dict(scenario.source_tables()[0])
         assert scenario == anew
         assert scenario.digest() == anew.digest() == whole_digest(anew)
         assert scenario.populations == anew.populations
@@ -218,7 +218,7 @@ def whole_digest(scenario: Scenario) -> str:
 def test_a_change_that_is_wrong_is_told_as_the_scenario_read_anew_tells_it(
     path: Scenario, changes: dict[str, Any]
 ) -> None:
-    tables = apply_changes(path.typed()[0], changes)
+    tables = apply_changes(path.source_tables()[0], changes)
     with pytest.raises(ScenarioError) as anew:
         Scenario.from_dict(tables)
     with pytest.raises(ScenarioError) as changed:

@@ -42,11 +42,11 @@ def kind_of_traffic(data: Mapping[str, Any]) -> object:
 
 def keys_of_classes(data: Mapping[str, Any]) -> frozenset[str]:
     """Return the keys that at least one class sets, such as ``rtt`` and ``egress.rate``."""
-    found: set[str] = set()
+    keys: set[str] = set()
     for entry in _classes(data):
-        found |= entry.keys()
-        found |= {f"{name}.{key}" for name, value in entry.items() for key in as_table(value)}
-    return frozenset(found)
+        keys |= entry.keys()
+        keys |= {f"{name}.{key}" for name, value in entry.items() for key in as_table(value)}
+    return frozenset(keys)
 
 
 def _classes(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:

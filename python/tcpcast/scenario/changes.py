@@ -156,9 +156,9 @@ def _put(table: Any, key: str, value: Any, dotted: str) -> None:
 def _index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -> int:
     """Return the index of an entry of a list, given by name or index."""
     names = [str(e["name"]) for e in entries if isinstance(e, dict) and "name" in e]
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         if isinstance(entry, dict) and entry.get("name") == part:
-            return place
+            return index
     if part.isdecimal() and part.isascii() and int(part[:9]) < len(entries):
         return int(part)
     listed = ", ".join(names) or f"0 to {len(entries) - 1}"

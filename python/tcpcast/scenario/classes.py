@@ -152,7 +152,7 @@ class Population:
         return self.start_s > 0.0 or math.isfinite(self.stop_s)
 
     @property
-    def opens_each(self) -> bool:
+    def opens_connections(self) -> bool:
         """Whether each transfer opens a connection with a handshake."""
         opens = self.tcp.handshake not in (None, "none")
         persistent = getattr(self.traffic, "connection", "new") == "persistent"
@@ -197,23 +197,23 @@ def merge_classes(data: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 def _substitutes(laid: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Return tables of classes that replace incomplete tables of the top level."""
-    found: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     classes = [entry for entry in laid["class"] if _is_table(entry)]
     problem = _problem(TRAFFIC, laid.get("traffic", {}), context)
     if problem is not None and has_only_missing_keys(problem):
-        own = [entry["traffic"] for entry in classes if "kind" in as_table(entry["traffic"])]
-        valid = _first_valid(TRAFFIC, own, context)
+        candidates = [entry["traffic"] for entry in classes if "kind" in as_table(entry["traffic"])]
+        valid = _first_valid(TRAFFIC, candidates, context)
         if valid is not None:
-            found["traffic"] = valid
-        elif own and "traffic" not in laid:
-            found["traffic"] = own[0]  # its errors are reported at the class
+            tables["traffic"] = valid
+        elif candidates and "traffic" not in laid:
+            tables["traffic"] = candidates[0]  # its errors are reported at the class
     tcp = laid.get("tcp")
     if _is_table(tcp) and "stack" not in tcp and _problem(_TCP, tcp, context) is not None:
-        own = [entry["tcp"] for entry in classes if "stack" in as_table(entry.get("tcp"))]
-        valid = _first_valid(_TCP, own, context) if len(own) == len(classes) else None
+        candidates = [entry["tcp"] for entry in classes if "stack" in as_table(entry.get("tcp"))]
+        valid = _first_valid(_TCP, candidates, context) if len(candidates) == len(classes) else None
         if valid is not None:
-            found["tcp"] = valid
-    return found
+            tables["tcp"] = valid
+    return tables
 
 
 def _first_valid(
@@ -278,32 +278,32 @@ def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 def class_errors(user_class: UserClass, network: Network) -> list[Any]:
     """Return contradictions between the valid tables of one class."""
-    found = _count_errors(user_class) + _span_errors(user_class)
+    errors = _count_errors(user_class) + _span_errors(user_class)
     links = user_class.ingress, user_class.egress
     packet = packet_of(user_class, network)
     if packet > network.packet:
-        most = units.format_bytes(network.packet)
-        message = f'"{packet}B" is more than network.packet; write at most "{most}" here'
-        found.append(error_at(message, "packet"))
+        largest = units.format_bytes(network.packet)
+        message = f'"{packet}B" is more than network.packet; write at most "{largest}" here'
+        errors.append(error_at(message, "packet"))
     own_delays = any(link.delay is not None for link in links)
     if user_class.rtt is None and not own_delays and not network.is_timed:
-        found.append(error_at(NO_RTT, "rtt"))
+        errors.append(error_at(NO_RTT, "rtt"))
     if user_class.rtt is not None:
         problem = network.rtt_problem(user_class.rtt, *links, packet, delays_count=own_delays)
         if problem:
-            found.append(error_at(problem, "rtt"))
-    problem = None if found else network.return_problem(user_class.rtt, *links, packet)
+            errors.append(error_at(problem, "rtt"))
+    problem = None if errors else network.return_problem(user_class.rtt, *links, packet)
     if problem:
-        found.append(error_at(f"network.return_delay: {problem}", "rtt"))
+        errors.append(error_at(f"network.return_delay: {problem}", "rtt"))
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
         if problem is None and link.buffer.unit == "bdp" and not network.is_timed:
             problem = f'"{link.buffer}" needs network.rtt; write that, or a buffer such as "150pkt"'
         if problem:
-            found.append(error_at(problem, name, "buffer"))
+            errors.append(error_at(problem, name, "buffer"))
         for own_key, text in network.own_link_problems(link):
-            found.append(error_at(text, name, own_key))
-    return found
+            errors.append(error_at(text, name, own_key))
+    return errors
 
 
 def _span_errors(user_class: UserClass) -> list[Any]:
@@ -325,7 +325,7 @@ def _span_errors(user_class: UserClass) -> list[Any]:
 
 
 def _count_errors(user_class: UserClass) -> list[Any]:
-    found = []
+    errors = []
     traffic = user_class.traffic
     if isinstance(traffic, Captured):
         message = "a capture has no classes; write it at the top level, without classes"
@@ -334,22 +334,22 @@ def _count_errors(user_class: UserClass) -> list[Any]:
     for name in COUNT_KEYS.values():
         given = getattr(user_class, name) is not None
         if name != key and given:
-            found.append(
+            errors.append(
                 error_at(f"{name} do not go with {traffic.kind} traffic; write {key}", name)
             )
         elif name == key and not given:
-            found.append(error_at(f"missing; write {key} = 100", name))
+            errors.append(error_at(f"missing; write {key} = 100", name))
     if isinstance(traffic, Transfers):
-        if traffic.alone:
+        if traffic.isolated:
             message = (
                 "isolated transfers cannot share the path with a class; write arrivals = { "
                 'distribution = "poisson", rate = "20/s" }, kind = "on-off" for files in sequence, '
                 "or a scenario for each class"
             )
-            found.append(error_at(message, "traffic", "arrivals"))
+            errors.append(error_at(message, "traffic", "arrivals"))
     elif traffic.declared is not None:
-        found.append(error_at("given here and in the class's traffic; write it once", key))
-    return found
+        errors.append(error_at("given here and in the class's traffic; write it once", key))
+    return errors
 
 
 def packet_of(user_class: UserClass, network: Network) -> int:
@@ -361,7 +361,7 @@ def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
     """Return the population of a class; ``tcp`` applies if the class has no TCP table."""
     traffic = user_class.traffic
     if isinstance(traffic, Transfers):
-        count = traffic.at_once
+        count = traffic.sender_count
     else:
         count = getattr(user_class, COUNT_KEYS[traffic.kind]) or 0
         traffic = traffic.model_copy(update={"declared": count})
@@ -392,7 +392,7 @@ def sole_population(
     rtt_s, there, back = network.timing(network.rtt, *links, packet)
     return Population(
         name="all",
-        count=traffic.at_once if isinstance(traffic, Transfers) else traffic.count,
+        count=traffic.sender_count if isinstance(traffic, Transfers) else traffic.count,
         traffic=traffic,
         rtt_s=rtt_s,
         ingress=network.ingress,

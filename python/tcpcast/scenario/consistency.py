@@ -25,71 +25,71 @@ if TYPE_CHECKING:
 
 def all_class_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Return the errors of each class, and names that are used twice."""
-    found = []
+    errors = []
     seen: set[str] = set()
     for index, entry in enumerate(scenario.classes):
         below = class_errors(entry, scenario.network)
         if entry.name in seen:
             below.append(error_at(f'"{entry.name}" is another class; write a new name', "name"))
         seen.add(entry.name)
-        found += [nested(f, "class", index) for f in below]
-    return found
+        errors += [nested(f, "class", index) for f in below]
+    return errors
 
 
 def cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Return contradictions between tables that are valid on their own."""
-    found = []
+    errors = []
     traffic = scenario.traffic
     if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
         key = COUNT_KEYS[traffic.kind]
-        found.append(error_at(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
-        return found
+        errors.append(error_at(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
+        return errors
     groups = scenario.populations
     if scenario.senders > MAX_SOURCES:
         message = f"{scenario.senders} senders in all classes; write at most {MAX_SOURCES} in total"
-        found.append(error_at(message, "class"))
+        errors.append(error_at(message, "class"))
     if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
         message = 'bulk flows never complete; write duration = "300s" instead'
-        found.append(error_at(message, "run", "transfers"))
-    for place, group in enumerate(groups):
-        above: tuple[str | int, ...] = ("class", place) if scenario.classes else ()
-        found += [error_at(text, *above, *where) for where, text in _population_errors(group)]
-    found += [*cross_errors(scenario), *_spans_errors(scenario)]
+        errors.append(error_at(message, "run", "transfers"))
+    for index, group in enumerate(groups):
+        above: tuple[str | int, ...] = ("class", index) if scenario.classes else ()
+        errors += [error_at(text, *above, *where) for where, text in _population_errors(group)]
+    errors += [*cross_errors(scenario), *_spans_errors(scenario)]
     if _nothing_limits(scenario):
         message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
         network = scenario.network
         limiting = ("hop", network.measured_at) if network.hops else ("bottleneck",)
-        found.append(error_at(message, "network", *limiting, "rate"))
-    for place, flow in enumerate(scenario.probes.flows):
+        errors.append(error_at(message, "network", *limiting, "rate"))
+    for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
-            most = scenario.senders - 1
-            message = f"there is no flow {flow}; write from 0 to {most}"
-            if most < 0:
+            last = scenario.senders - 1
+            message = f"there is no flow {flow}; write from 0 to {last}"
+            if last < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
-            found.append(error_at(message, "probes", "flows", place))
-    found += _report_errors(scenario)
-    found += _stacks_errors(groups)
-    found += _managed_queues_errors(scenario)
-    found += _return_errors(scenario)
-    found += _headers_errors(scenario)
+            errors.append(error_at(message, "probes", "flows", index))
+    errors += _report_errors(scenario)
+    errors += _stacks_errors(groups)
+    errors += _managed_queues_errors(scenario)
+    errors += _return_errors(scenario)
+    errors += _headers_errors(scenario)
     instant = next((group.tcp for group in groups if group.tcp.has_loss_feedback), None)
     if scenario.probes.pcap and instant is not None:
         message = (
             f"{instant.stack} acknowledges every single packet and retransmits nothing, so a "
             'capture would show no TCP; leave it out, or write stack = "rfc-newreno"'
         )
-        found.append(error_at(message, "probes", "pcap"))
-    return found
+        errors.append(error_at(message, "probes", "pcap"))
+    return errors
 
 
 def _spans_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find classes that start after the end of the run."""
     end = scenario.run.duration_s or math.inf
-    for place, group in enumerate(scenario.classes):
+    for index, group in enumerate(scenario.classes):
         if group.start is not None and group.start >= end:
             longer = units.format_duration(math.ceil(group.start) + 60)
             message = f'is after the end of the run; write less, or run.duration = "{longer}"'
-            yield error_at(message, "class", place, "start")
+            yield error_at(message, "class", index, "start")
 
 
 def _report_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
@@ -114,10 +114,10 @@ def _report_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
 
 def _stacks_errors(groups: list[Population]) -> list[InitErrorDetails]:
     """Find classes whose kind of sender cannot share a run with that of the first class."""
-    first, found = groups[0].tcp, []
+    first, errors = groups[0].tcp, []
     # With modern TCP in the run, each source has a receiver of its own kind.
     alike = any(group.tcp.is_modern for group in groups)
-    for place, group in enumerate(groups):
+    for index, group in enumerate(groups):
         units = group.tcp.rules.window_unit, first.rules.window_unit
         for key, (own, other), differs in (
             (
@@ -132,26 +132,26 @@ def _stacks_errors(groups: list[Population]) -> list[InitErrorDetails]:
                     f'"{own}" does not go with class {groups[0].name}, which has "{other}"; '
                     "write one for all classes, or a scenario for each"
                 )
-                found.append(error_at(message, "class", place, "tcp", *key))
-    return found
+                errors.append(error_at(message, "class", index, "tcp", *key))
+    return errors
 
 
 def _managed_queues_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find queues that control senders by drops if senders replace each drop immediately."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
-    network, found = scenario.network, []
+    network, errors = scenario.network, []
     links: list[tuple[tuple[str | int, ...], Link]] = [(("bottleneck",), network.bottleneck_link)]
     if network.hops:
-        links = [(("hop", at), hop) for at, hop in enumerate(network.hops)]
-    for at, link in links:
+        links = [(("hop", index), hop) for index, hop in enumerate(network.hops)]
+    for key, link in links:
         if instant is not None and isinstance(link.queue, ManagedQueue):
             message = (
                 f"{link.queue.kind} controls senders by its drops, and {instant} replaces each "
                 'dropped packet immediately; write "droptail" or "fq" here, or tcp.stack = '
                 '"rfc-newreno"'
             )
-            found.append(error_at(message, "network", *at, "queue"))
-    return found
+            errors.append(error_at(message, "network", *key, "queue"))
+    return errors
 
 
 def _return_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
@@ -170,17 +170,17 @@ def _return_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
 
 def _headers_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find packets without room for payload after the headers, including TCP timestamps."""
-    found: dict[tuple[str | int, ...], InitErrorDetails] = {}
-    for place, group in sorted(
+    errors: dict[tuple[str | int, ...], InitErrorDetails] = {}
+    for index, group in sorted(
         enumerate(scenario.populations), key=lambda each: each[1].tcp.header_bytes
     ):
         packet, headers = group.packet_bytes, group.tcp.header_bytes
         if packet <= headers:
-            is_own = scenario.classes and scenario.classes[place].packet is not None
-            at = ("class", place, "packet") if is_own else ("network", "packet")
+            is_own = scenario.classes and scenario.classes[index].packet is not None
+            key = ("class", index, "packet") if is_own else ("network", "packet")
             text = f"{packet} B have no room for {headers} B of headers; write more"
-            found[at] = error_at(text, *at)
-    return list(found.values())
+            errors[key] = error_at(text, *key)
+    return list(errors.values())
 
 
 def _population_errors(group: Population) -> list[tuple[tuple[str, ...], str]]:
@@ -243,14 +243,14 @@ def phase_warnings(scenario: Scenario) -> list[str]:
 def population_warnings(scenario: Scenario, group: Population) -> list[str]:
     """Return warnings about one class."""
     tcp, network = group.tcp, scenario.network
-    found = []
+    texts = []
     if isinstance(group.traffic, OnOff) and not group.traffic.size.has_variance():
-        found.append(
+        texts.append(
             "traffic.size has no finite variance: means converge slowly, and intervals are too "
             "narrow"
         )
     if isinstance(group.traffic, OnOff) and not group.traffic.off.has_variance():
-        found.append(
+        texts.append(
             "traffic.off has no finite variance: means converge slowly, and intervals are too "
             "narrow"
         )
@@ -261,21 +261,21 @@ def population_warnings(scenario: Scenario, group: Population) -> list[str]:
         and network.bottleneck.queue == "droptail"
         and all(link.loss is None and math.isinf(network.buffer_pkts(link)) for link in links)
     ):
-        found.append(
+        texts.append(
             "bulk flows with an unlimited window into unlimited buffers: "
             "the queue grows as long as the run lasts"
         )
     if tcp.host_noise > LARGE_NOISE * group.rtt_s:
-        found.append(
+        texts.append(
             f"hosts are late by {units.format_duration(tcp.host_noise)} on average "
             f"(tcp.host_noise), the round-trip time is {units.format_duration(group.rtt_s)}: the "
             'answer depends on the hosts; write the lateness of yours, or "0s"'
         )
     if tcp.initial_rto < group.rtt_s:
-        found.append(
+        texts.append(
             "tcp.initial_rto is below the round-trip time of "
             f"{units.digits(group.rtt_s * 1e3)} ms: every connection starts with a spurious timeout"
         )
     if tcp.initial_window > tcp.receiver_window:
-        found.append("tcp.initial_window is above tcp.receiver_window, which is then the limit")
-    return found
+        texts.append("tcp.initial_window is above tcp.receiver_window, which is then the limit")
+    return texts

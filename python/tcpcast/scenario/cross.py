@@ -258,10 +258,14 @@ class ParetoCross(_MeanRateCross):
         return self
 
 
-def _number_of(what: str, most: float) -> BeforeValidator:
+def _number_of(what: str, maximum: float) -> BeforeValidator:
     def read(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise UnitError(f"{units.show(value)} is no {what}; write a number, 0 to {most:g}")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not 0 <= value <= maximum
+        ):
+            raise UnitError(f"{units.show(value)} is no {what}; write a number, 0 to {maximum:g}")
         return float(value)
 
     return BeforeValidator(read)

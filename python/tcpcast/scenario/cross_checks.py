@@ -59,11 +59,11 @@ class Place:
 
 def places(network: Network) -> list[Place]:
     """Return the possible hops of streams: those of the forward path, then the return link."""
-    found = [Place(at, hop.name, hop, hop.shared) for at, hop in enumerate(network.hops)]
-    found = found or [Place(0, BOTTLENECK, network.bottleneck, shared=True)]
+    hops = [Place(index, hop.name, hop, hop.shared) for index, hop in enumerate(network.hops)]
+    hops = hops or [Place(0, BOTTLENECK, network.bottleneck, shared=True)]
     if network.return_link is not None:
-        found.append(Place(len(found), RETURN, network.return_link, shared=True))
-    return found
+        hops.append(Place(len(hops), RETURN, network.return_link, shared=True))
+    return hops
 
 
 def find_place(network: Network, stream: Cross) -> Place | None:
@@ -78,16 +78,16 @@ def cross_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Return contradictions between valid streams and the rest of the scenario."""
     if not scenario.cross:
         return []
-    found = []
+    errors = []
     names: set[str] = set()
-    for at, stream in enumerate(scenario.cross):
+    for index, stream in enumerate(scenario.cross):
         for key, message in _errors(scenario, stream):
-            found.append(error_at(message, "cross", at, *([key] if key else [])))
+            errors.append(error_at(message, "cross", index, *([key] if key else [])))
         if stream.name in names:
             message = f'"{stream.name}" is another stream; write a new name'
-            found.append(error_at(message, "cross", at, "name"))
+            errors.append(error_at(message, "cross", index, "name"))
         names |= {stream.name} if stream.name else set()
-    return found or [*_own_errors(scenario), *_room_errors(scenario)]
+    return errors or [*_own_errors(scenario), *_room_errors(scenario)]
 
 
 def _errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
@@ -127,8 +127,8 @@ def _work_errors(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tup
     elif pps * MAX_GAP_S < 1:
         yield "", "has less than one packet in 30 years; write more, or leave it out"
     elif not place.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
-        most = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
-        yield "bin", f"has {pps * stream.bin_s:,.0f} packets; write less, about {most}"
+        shorter = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
+        yield "bin", f"has {pps * stream.bin_s:,.0f} packets; write less, about {shorter}"
     elif isinstance(stream, FgnCross):
         bins = 1 / (pps * stream.bin_s)
         if place.shared and bins > MAX_BINS_PER_PKT:
@@ -160,20 +160,20 @@ def _periods_errors(stream: ParetoCross, pps: float) -> Iterator[tuple[str, str]
 
 def _own_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find errors at hops with ``shared = false``."""
-    found = []
+    errors = []
     for place in places(scenario.network):
         streams = _at(scenario, place)
         if place.shared or not streams:
             continue
         first = scenario.cross[streams[0]].bin_s
-        for at in streams:
-            if scenario.cross[at].bin_s != first:
+        for index in streams:
+            if scenario.cross[index].bin_s != first:
                 message = (
                     f'another stream at "{place.name}" has bins of {units.format_duration(first)}; '
                     "write the same"
                 )
-                found.append(error_at(message, "cross", at, "bin"))
-    return found
+                errors.append(error_at(message, "cross", index, "bin"))
+    return errors
 
 
 def _room_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
@@ -201,13 +201,15 @@ def _room(network: Network, place: Place) -> float:
 def _at(scenario: Scenario, place: Place) -> list[int]:
     """Return the indices of the streams at a hop."""
     network = scenario.network
-    return [at for at, stream in enumerate(scenario.cross) if find_place(network, stream) == place]
+    return [
+        index for index, stream in enumerate(scenario.cross) if find_place(network, stream) == place
+    ]
 
 
 def load_at(scenario: Scenario, place: Place) -> float:
     """Return the total offered load of the streams at a hop as a share of its rate."""
     rate, packet = place.link.rate, scenario.network.packet_bytes
-    streams = (scenario.cross[at] for at in _at(scenario, place))
+    streams = (scenario.cross[index] for index in _at(scenario, place))
     return math.fsum(_offered_bps(stream, rate, packet) for stream in streams) / rate
 
 
@@ -219,27 +221,27 @@ def _offered_bps(stream: Cross, hop_bps: float, packet_bytes: int) -> float:
 
 def cross_warnings(scenario: Scenario) -> list[str]:
     """Return warnings about the cross traffic."""
-    found = []
+    texts = []
     for place in places(scenario.network) if scenario.cross else []:
         load = load_at(scenario, place)
         if load >= 1:
             name = f"hop {place.name}" if isinstance(place.link, Hop) else "the bottleneck"
             name = "the return link" if isinstance(place.link, ReturnLink) else name
             offered = units.digits(100 * load, 3)
-            found.append(f"cross traffic alone is {offered} % of the rate of {name}")
-    return found + [text for at in range(len(scenario.cross)) for text in _cut(scenario, at)]
+            texts.append(f"cross traffic alone is {offered} % of the rate of {name}")
+    return texts + [text for index in range(len(scenario.cross)) for text in _cut(scenario, index)]
 
 
-def _cut(scenario: Scenario, at: int) -> Iterator[str]:
+def _cut(scenario: Scenario, index: int) -> Iterator[str]:
     """Warn about noise with many negative rates, because cutting them raises the mean."""
-    stream = scenario.cross[at]
+    stream = scenario.cross[index]
     place = find_place(scenario.network, stream)
     if not isinstance(stream, FgnCross) or place is None:
         return
     below, kept = stream.cut(place.link.rate)
     if kept > MAX_MEAN_RATIO:
         yield (
-            f"cross.{stream.name or at} has {units.digits(kept, 3)} times the specified mean: "
+            f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified mean: "
             f"{100 * below:.3g} % of its rates are below 0 and cut; write a smaller sd"
         )
 
@@ -247,7 +249,7 @@ def _cut(scenario: Scenario, at: int) -> Iterator[str]:
 def recorded(scenario: Scenario) -> list[tuple[str, TraceCross]]:
     """Return the names and streams of recordings."""
     return [
-        (stream.name or str(at), stream)
-        for at, stream in enumerate(scenario.cross)
+        (stream.name or str(index), stream)
+        for index, stream in enumerate(scenario.cross)
         if isinstance(stream, TraceCross)
     ]

@@ -41,11 +41,11 @@ def guess_table(typed: object) -> dict[str, Any] | None:
     distributions = [word for word in words if word in {"exponential", "pareto"}]
     if len(means) != 1 or len(distributions) != 1:
         return None
-    found = {"distribution": distributions[0], "mean": means[0]}
+    table = {"distribution": distributions[0], "mean": means[0]}
     if distributions == ["exponential"]:
-        return found
+        return table
     exponents = [float(word) for word in words if word.replace(".", "", 1).isdecimal()]
-    return found | {"alpha": exponents[0] if exponents else 1.5}
+    return table | {"alpha": exponents[0] if exponents else 1.5}
 
 
 def constant_table(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
@@ -59,10 +59,10 @@ def constant_table(typed: object, read: Callable[[object], float]) -> dict[str, 
 
 def reject_single_time(value: object) -> object:
     """Reject a single time: start times are a distribution or a list."""
-    told = constant_table(value, units.parse_duration)
-    if told is not None:
+    table = constant_table(value, units.parse_duration)
+    if table is not None:
         raise ValueError(
-            f"{units.show(value)} is one time; write {write_value(told)} for all flows, or a list "
+            f"{units.show(value)} is one time; write {write_value(table)} for all flows, or a list "
             "with a time for each"
         )
     return value

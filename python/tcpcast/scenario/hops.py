@@ -48,50 +48,50 @@ def hop_errors(hops: Sequence[Hop]) -> list[Any]:
     """Return contradictions between valid hops."""
     if not hops:
         return []
-    found = []
+    errors = []
     if not any(hop.shared for hop in hops):
         message = "the sources share no hop; leave shared = false out of one, or write [[class]]"
-        found.append(error_at(message, "hop"))
+        errors.append(error_at(message, "hop"))
     names = Counter(hop.name for hop in hops)
-    marked = [at for at, hop in enumerate(hops) if hop.measured]
-    for at, hop in enumerate(hops):
+    marked = [index for index, hop in enumerate(hops) if hop.measured]
+    for index, hop in enumerate(hops):
         if names[hop.name] > 1:
             message = f'"{hop.name}" is another hop as well; write a new name'
-            found.append(error_at(message, "hop", at, "name"))
-        if hop.measured and marked[0] != at:
+            errors.append(error_at(message, "hop", index, "name"))
+        if hop.measured and marked[0] != index:
             message = "another hop is measured; write it once"
-            found.append(error_at(message, "hop", at, "measured"))
+            errors.append(error_at(message, "hop", index, "measured"))
         if not hop.shared:
-            found += [error_at(text, "hop", at, key) for key, text in _own_errors(hop)]
-    first = next((at for at, hop in enumerate(hops) if hop.shared), None)
-    for at, hop in enumerate(hops):
-        if isinstance(hop.loss_rule, RestOfRound) and not (at == first == measured_hop(hops)):
+            errors += [error_at(text, "hop", index, key) for key, text in _own_errors(hop)]
+    first = next((index for index, hop in enumerate(hops) if hop.shared), None)
+    for index, hop in enumerate(hops):
+        if isinstance(hop.loss_rule, RestOfRound) and not (index == first == measured_hop(hops)):
             message = (
                 "correlated loss within a round needs the measured hop, with no shared one "
                 'before it; write "1%" here'
             )
-            found.append(error_at(message, "hop", at, "loss"))
-    return found
+            errors.append(error_at(message, "hop", index, "loss"))
+    return errors
 
 
 def _own_errors(hop: Hop) -> list[tuple[str, str]]:
-    found = []
+    errors = []
     if hop.queue != "droptail":
         message = (
             'a hop with shared = false serves one source; write "droptail" here, or leave shared = '
             "false out"
         )
-        found.append(("queue", message))
+        errors.append(("queue", message))
     if hop.varying is not None:
         message = (
             f'a {hop.varying.kind} is for a shared hop; write "10mbit" here, or leave shared = '
             "false out"
         )
-        found.append(("rate", message))
+        errors.append(("rate", message))
     if hop.measured:
         message = (
             "the measured hop must be shared; write measured = true at another hop, or leave "
             "shared = false out"
         )
-        found.append(("measured", message))
-    return found
+        errors.append(("measured", message))
+    return errors

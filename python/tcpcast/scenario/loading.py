@@ -156,9 +156,9 @@ def _check_size(text: str, where: str) -> None:
 
 def _syntax_error(text: str, where: str, message: str) -> str:
     lines = text.splitlines() or [""]
-    place = _PLACE.search(message)
-    number = int(place[1]) if place and place[1] else len(lines)
-    column = int(place[2]) if place and place[2] else len(lines[-1]) + 1
+    position = _PLACE.search(message)
+    number = int(position[1]) if position and position[1] else len(lines)
+    column = int(position[2]) if position and position[2] else len(lines[-1]) + 1
     what = _PLACE.sub("", message)
     line = lines[number - 1] if number <= len(lines) else ""
     unquoted = _UNQUOTED.search(line)

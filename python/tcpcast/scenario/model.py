@@ -159,19 +159,19 @@ class Scenario(Table):
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             of_classes = "traffic" not in source and kind_of_traffic(source) is not None
-            found = input_errors(error, _entry_names(source), of_classes=of_classes)
-            raise ScenarioError(*found) from None
+            errors = input_errors(error, _entry_names(source), of_classes=of_classes)
+            raise ScenarioError(*errors) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
         self._input = _Input(source, folder, context)
 
     def _changed(self, tables: Mapping[str, Any]) -> Self:
         """Return a scenario with these tables; unchanged tables are not validated again."""
-        found = self._reread(tables)
-        if found is None:
-            found = self.__class__.__new__(self.__class__)
-            found._read(tables, self._input.folder)
-        return found
+        scenario = self._reread(tables)
+        if scenario is None:
+            scenario = self.__class__.__new__(self.__class__)
+            scenario._read(tables, self._input.folder)
+        return scenario
 
     def _reread(self, tables: Mapping[str, Any]) -> Self | None:
         """Return a scenario that reuses unchanged tables; None if all must be validated."""
@@ -186,11 +186,11 @@ class Scenario(Table):
             return None  # only a full validation reports errors with their complete keys
         if values is None:
             return None
-        found = self.__class__.__new__(self.__class__)
+        scenario = self.__class__.__new__(self.__class__)
         state = {"__dict__": values, "__pydantic_fields_set__": self.model_fields_set}
         private = {"_input": _Input(source, own.folder, context)}
-        found.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
-        return None if cross_table_errors(found) else found
+        scenario.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
+        return None if cross_table_errors(scenario) else scenario
 
     @model_validator(mode="before")
     @classmethod
@@ -208,9 +208,9 @@ class Scenario(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = all_class_errors(self) or cross_table_errors(self)
-        if found:
-            raise validation_error(found)
+        errors = all_class_errors(self) or cross_table_errors(self)
+        if errors:
+            raise validation_error(errors)
         return self
 
     # Cached: it is used for each metric of each class, and resolves all classes each time.
@@ -257,7 +257,7 @@ class Scenario(Table):
     @property
     def isolated_transfers(self) -> Transfers | None:
         """The traffic if it consists of isolated transfers on an idle path, otherwise None."""
-        if isinstance(self.traffic, Transfers) and self.traffic.alone and not self.classes:
+        if isinstance(self.traffic, Transfers) and self.traffic.isolated and not self.classes:
             return self.traffic
         return None
 
@@ -322,7 +322,7 @@ class Scenario(Table):
         changes = self._of_measured_hop(checked(changes))
         return self._changed(apply_changes(self._input.source, changes))
 
-    def swept(self, table: Mapping[str, Any]) -> Self:
+    def with_sweep(self, table: Mapping[str, Any]) -> Self:
         """Return a copy of the scenario with keys of its table ``[sweep]`` added or replaced.
 
         Raises
@@ -340,7 +340,7 @@ class Scenario(Table):
         merged = {**(own if isinstance(own, dict) else {}), **checked(table)}
         return self._changed({**source, "sweep": merged})
 
-    def typed(self) -> tuple[dict[str, Any], str | None]:
+    def source_tables(self) -> tuple[dict[str, Any], str | None]:
         """Return the tables as typed, and the absolute path of the folder of relative file names.
 
         Passed to ``from_dict``, the two give the same scenario in another process or on another
@@ -415,20 +415,20 @@ class Scenario(Table):
 
     @functools.cached_property
     def _warnings(self) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        texts: dict[str, None] = {}
         load = self.arriving_load
         if load is not None and load >= 1:
-            found[
+            texts[
                 f"the offered load of arriving transfers is {units.digits(100 * load, 3)} % of "
                 "the bottleneck's rate: more arrive than complete, and every result grows with "
                 "the length of the run"
             ] = None
         for warnings in (idle_red_warnings, cross_warnings, phase_warnings):
-            found |= dict.fromkeys(warnings(self))
+            texts |= dict.fromkeys(warnings(self))
         for group in self.populations:
             for text in population_warnings(self, group):
-                found[text] = None
-        return tuple(found)
+                texts[text] = None
+        return tuple(texts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.resolved() == other.resolved()

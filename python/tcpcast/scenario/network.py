@@ -146,8 +146,8 @@ class Network(Table):
         """The forward path of sources that use the network's ingress and egress links."""
         measured = self.measured_at
         between = [
-            PathLink(f"hop.{hop.name}", hop, hop.shared, at == measured)
-            for at, hop in enumerate(self.hops)
+            PathLink(f"hop.{hop.name}", hop, hop.shared, index == measured)
+            for index, hop in enumerate(self.hops)
         ]
         if not between:
             between = [PathLink("bottleneck", self.bottleneck_link, shared=True, measured=True)]
@@ -223,95 +223,97 @@ class Network(Table):
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
         of_classes = read_context(info).class_keys
-        found = self._timing_errors(of_classes)
-        for at, link in self._placed_links():
-            own = {f"{at[0]}.rate", f"{at[0]}.buffer"}
+        errors = self._timing_errors(of_classes)
+        for above, link in self._placed_links():
+            own = {f"{above[0]}.rate", f"{above[0]}.buffer"}
             problem = None if own & of_classes else self.buffer_problem(link)
             if problem:
-                found.append(error_at(problem, *at, "buffer"))
+                errors.append(error_at(problem, *above, "buffer"))
             if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
                 message = f'is less than one packet; write at least "{self.packet}B"'
-                found.append(error_at(message, *at, "rate", "burst"))
+                errors.append(error_at(message, *above, "rate", "burst"))
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
-                found.append(error_at(problem, name, key))
-        found += self._hops_errors() + self._return_errors()
-        for at, link in [] if found else self._shared_links():
-            found += [*self._red_errors(link, *at), *self._fair_queue_errors(link, *at)]
+                errors.append(error_at(problem, name, key))
+        errors += self._hops_errors() + self._return_errors()
+        for above, link in [] if errors else self._shared_links():
+            errors += [*self._red_errors(link, *above), *self._fair_queue_errors(link, *above)]
             if isinstance(link.queue, ManagedQueue) and math.isinf(link.rate):
                 message = f'{link.queue.kind} needs a link with a rate; write rate = "10mbit"'
-                found.append(error_at(message, *at, "queue"))
-        if found:
-            raise validation_error(found)
+                errors.append(error_at(message, *above, "queue"))
+        if errors:
+            raise validation_error(errors)
         return self
 
     def _timing_errors(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
         """Find errors of delays and round-trip times, except for keys that classes set."""
-        found = []
+        errors = []
         if not self.is_timed:
             key = self._key_of_rtt()
             if key is not None:
                 message = f'missing, and {key} depends on it; write rtt = "50ms"'
-                found.append(error_at(message, "rtt"))
+                errors.append(error_at(message, "rtt"))
             elif not of_classes & _TIMES:
-                found.append(error_at(NO_RTT, "rtt"))
+                errors.append(error_at(NO_RTT, "rtt"))
         elif self.rtt is not None and not of_classes & (_TIMES | _RATES):
             links = self.ingress, self.egress
             problem = self.rtt_problem(self.rtt, *links, self.packet, delays_count=self.has_delays)
             if problem:
-                found.append(error_at(problem, "rtt"))
+                errors.append(error_at(problem, "rtt"))
         problem = (
-            None if found else self.return_problem(self.rtt, self.ingress, self.egress, self.packet)
+            None
+            if errors
+            else self.return_problem(self.rtt, self.ingress, self.egress, self.packet)
         )
         if problem:
-            found.append(error_at(problem, "return_delay"))
-        return found
+            errors.append(error_at(problem, "return_delay"))
+        return errors
 
     def _key_of_rtt(self) -> str | None:
         """Return a key whose meaning depends on ``rtt``, or None."""
-        for at, link in self._placed_links():
+        for key, link in self._placed_links():
             if link.buffer.unit == "bdp":
-                return ".".join(map(str, (*at, "buffer")))
+                return ".".join(map(str, (*key, "buffer")))
             if isinstance(link.queue, Red):
-                return ".".join(map(str, (*at, "queue")))
+                return ".".join(map(str, (*key, "queue")))
         if self.return_link is not None and self.return_link.buffer.unit == "bdp":
             return f"{RETURN}.buffer"
         return None if self.return_delay is None else "return_delay"
 
     def _hops_errors(self) -> list[InitErrorDetails]:
-        found = hop_errors(self.hops)
+        errors = hop_errors(self.hops)
         if self.hops and "bottleneck_link" in self.model_fields_set:
             message = "there are [[network.hop]] tables; write it as one of them"
-            found.append(error_at(message, "bottleneck"))
-        return found
+            errors.append(error_at(message, "bottleneck"))
+        return errors
 
     def _return_errors(self) -> list[InitErrorDetails]:
-        found, link = [], self.return_link
+        errors, link = [], self.return_link
         if link is not None and link.buffer.unit == "bytes" and link.buffer.amount < self.ack:
             message = f'"{link.buffer}" is less than one ack; write at least "{self.ack}B"'
-            found.append(error_at(message, RETURN, "buffer"))
+            errors.append(error_at(message, RETURN, "buffer"))
         if isinstance(self.ack_loss_rule, RestOfRound):
             message = 'correlated loss within a round is only for data packets; write "1%" here'
-            found.append(error_at(message, "ack_loss"))
+            errors.append(error_at(message, "ack_loss"))
         if any(hop.name == RETURN for hop in self.hops) and self.has_return:
             message = '"return" is the name of the return link; write another name'
-            at = [hop.name for hop in self.hops].index(RETURN)
-            found.append(error_at(message, "hop", at, "name"))
-        return found
+            index = [hop.name for hop in self.hops].index(RETURN)
+            errors.append(error_at(message, "hop", index, "name"))
+        return errors
 
     def _placed_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
         """Return all links with their keys."""
-        found: list[tuple[tuple[str | int, ...], Link]] = [(("ingress",), self.ingress)]
-        found += [(("hop", at), hop) for at, hop in enumerate(self.hops)]
+        links: list[tuple[tuple[str | int, ...], Link]] = [(("ingress",), self.ingress)]
+        links += [(("hop", index), hop) for index, hop in enumerate(self.hops)]
         if not self.hops:
-            found.append((("bottleneck",), self.bottleneck_link))
-        return [*found, (("egress",), self.egress)]
+            links.append((("bottleneck",), self.bottleneck_link))
+        return [*links, (("egress",), self.egress)]
 
     def _shared_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
         """Return the links shared by different sources, with their keys."""
         return [
-            (at, link)
-            for at, link in self._placed_links()[1:-1]
+            (key, link)
+            for key, link in self._placed_links()[1:-1]
             if not isinstance(link, Hop) or link.shared
         ]
 
@@ -333,55 +335,55 @@ class Network(Table):
 
     def _red_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
         """Find errors of a link's RED in an otherwise valid network."""
-        at = (*above, "queue")
+        key = (*above, "queue")
         if isinstance(link.queue, Red) and math.isinf(link.rate):
             message = 'RED needs a link with a rate; write rate = "10mbit"'
-            return [error_at(message, *at)]
+            return [error_at(message, *key)]
         red = self.red_parameters(link)
         if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
             return []
         low = units.format_packets(red.min_threshold_pkts)
         high = units.format_packets(red.max_threshold_pkts)
         message = f"{high} is not above min_threshold, {low}; write more, or leave it out"
-        return [error_at(message, *at, "max_threshold")]
+        return [error_at(message, *key, "max_threshold")]
 
     def _fair_queue_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
         queue = link.queue
         if not isinstance(queue, FairQueue):
             return []
-        at = (*above, "queue")
+        key = (*above, "queue")
         if math.isinf(link.rate):
             message = 'fair queueing needs a link with a rate; write rate = "10mbit"'
-            return [error_at(message, *at)]
+            return [error_at(message, *key)]
         if queue.quantum is not None and queue.quantum < self.packet:
             message = (
                 f'"{queue.quantum}B" is less than one packet, so some turns would send nothing; '
                 f'write at least "{self.packet}B"'
             )
-            return [error_at(message, *at, "quantum")]
+            return [error_at(message, *key, "quantum")]
         return []
 
     def own_link_problems(self, link: Link) -> list[tuple[str, str]]:
         """Return the keys of an ingress or egress link that only the bottleneck can have."""
-        found = []
+        problems = []
         if isinstance(link.queue, Red):
             message = 'RED is for the bottleneck, where flows share a queue; write "droptail" here'
-            found.append(("queue", message))
+            problems.append(("queue", message))
         if isinstance(link.queue, FairQueue):
             message = 'fair queueing needs several flows; write "droptail" here'
-            found.append(("queue", message))
+            problems.append(("queue", message))
         if isinstance(link.queue, ManagedQueue):
             message = f'{link.queue.kind} is for the bottleneck or a shared hop; write "droptail"'
-            found.append(("queue", f"{message} here"))
+            problems.append(("queue", f"{message} here"))
         if link.varying is not None:
             message = (
                 f'a {link.varying.kind} is for the bottleneck or a shared hop; write "10mbit" here'
             )
-            found.append(("rate", message))
+            problems.append(("rate", message))
         if isinstance(link.loss_rule, RestOfRound):
             message = 'correlated loss within a round is for the bottleneck only; write "1%" here'
-            found.append(("loss", message))
-        return found
+            problems.append(("loss", message))
+        return problems
 
     def timing(
         self, rtt_s: float | None, ingress: Link, egress: Link, packet_bytes: int
@@ -396,13 +398,13 @@ class Network(Table):
         if rtt_s is None:
             # Summed rather than subtracted, to avoid rounding errors in typed delays.
             there = self.delays_s(ingress, egress)
-            whole = self.path_rtt_s(ingress, egress, packet_bytes)
-            return whole, there, self._back_s(ingress, egress)
+            rtt_s = self.path_rtt_s(ingress, egress, packet_bytes)
+            return rtt_s, there, self._back_s(ingress, egress)
         propagation = rtt_s - self.transmission_s(ingress, egress, packet_bytes)
         share = 0.5
         if self.return_delay is not None:
-            whole = self.rtt_s - self.transmission_s(self.ingress, self.egress, self.packet)
-            share = self.return_delay / whole if whole > 0 else math.inf
+            total = self.rtt_s - self.transmission_s(self.ingress, self.egress, self.packet)
+            share = self.return_delay / total if total > 0 else math.inf
         back = propagation * share
         return rtt_s, propagation - back, back
 
@@ -421,14 +423,14 @@ class Network(Table):
         given = units.format_duration(self.return_delay)
         _, there, back = self.timing(rtt_s, ingress, egress, packet_bytes)
         if there < 0:
-            most = units.format_duration(math.floor((there + back) * 1e7) / 1e7)
-            return f"{given} is more than the total propagation delay; write at most {most}"
+            largest = units.format_duration(math.floor((there + back) * 1e7) / 1e7)
+            return f"{given} is more than the total propagation delay; write at most {largest}"
         # Acks traverse the ingress and egress links and the other hops in reverse.
-        least = self.delays_s(ingress, egress) - (self.bottleneck.delay or 0.0)
-        if back < least - 1e-12:
+        smallest = self.delays_s(ingress, egress) - (self.bottleneck.delay or 0.0)
+        if back < smallest - 1e-12:
             return (
                 f"{given} is less than the delays of the links on the return path, "
-                f"{_rounded_up(least)}; write at least that, or shorter delays there"
+                f"{_rounded_up(smallest)}; write at least that, or shorter delays there"
             )
         return None
 
@@ -448,13 +450,13 @@ class Network(Table):
 
         With ``delays_count``, the links' delays must give the same time.
         """
-        least = self.transmission_s(ingress, egress, packet_bytes)
-        if rtt_s < least:
+        smallest = self.transmission_s(ingress, egress, packet_bytes)
+        if rtt_s < smallest:
             over = "all links" if self.hops else "the three links"
             return (
                 f"{units.format_duration(rtt_s)} is less than the transmission times of one packet "
-                f"and its ack over {over}, {_rounded_up(least)}; write at least that, or raise the "
-                "rates"
+                f"and its ack over {over}, {_rounded_up(smallest)}; write at least that, or raise "
+                "the rates"
             )
         if delays_count:
             follows = self.path_rtt_s(ingress, egress, packet_bytes)

@@ -30,10 +30,10 @@ def _text(pattern: str, example: str, *words: str) -> dict[str, Any]:
     return {"anyOf": [text, {"enum": list(words)}]} if words else text
 
 
-def _or_number(text: dict[str, Any], most: float | None = None) -> dict[str, Any]:
+def _or_number(text: dict[str, Any], maximum: float | None = None) -> dict[str, Any]:
     number: dict[str, Any] = {"type": "number", "minimum": 0}
-    if most is not None:
-        number["maximum"] = most
+    if maximum is not None:
+        number["maximum"] = maximum
     return {"anyOf": [text, number]}
 
 
@@ -105,10 +105,10 @@ def write_window(packets: float) -> int | str:
     return "unlimited" if math.isinf(packets) else int(packets)
 
 
-def counted(least: int, most: int) -> tuple[BeforeValidator, WithJsonSchema]:
+def counted(minimum: int, maximum: int) -> tuple[BeforeValidator, WithJsonSchema]:
     """Return the parts of an annotation for a whole number from ``least`` to ``most``."""
-    schema = {"type": "integer", "minimum": least, "maximum": most}
-    read = BeforeValidator(lambda value: units.parse_count(value, least=least, most=most))
+    schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
+    read = BeforeValidator(lambda value: units.parse_count(value, least=minimum, most=maximum))
     return read, WithJsonSchema(schema)
 
 

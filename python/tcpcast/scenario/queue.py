@@ -253,27 +253,27 @@ class FairQueue(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         if self.quantum is not None and self.scheduler != "drr":
             message = 'belongs to scheduler = "drr"; write that, or leave it out'
-            found.append(error_at(message, "quantum"))
+            errors.append(error_at(message, "quantum"))
         if self.quantum is not None and self.quantum > _MAX_QUANTUM:
             message = f'out of range; write at most "{units.format_bytes(_MAX_QUANTUM)}"'
-            found.append(error_at(message, "quantum"))
+            errors.append(error_at(message, "quantum"))
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
                 "is for a shared buffer: with per-flow buffers the arriving packet is dropped; "
                 'write buffers = "shared", or leave it out'
             )
-            found.append(error_at(message, "drop"))
+            errors.append(error_at(message, "drop"))
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
                 "selects one of several longest queues, and this drop policy uses none; write "
                 'drop = "longest" or "longest-head" as well, or leave it out'
             )
-            found.append(error_at(message, "ties"))
-        if found:
-            raise validation_error(found)
+            errors.append(error_at(message, "ties"))
+        if errors:
+            raise validation_error(errors)
         return self
 
 

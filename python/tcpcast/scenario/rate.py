@@ -159,8 +159,8 @@ def _count_opportunities(words: Iterable[str], where: str) -> Opportunities:
         counts[ms] = counts.get(ms, 0) + count
         last, total = ms, total + count
         if total > MAX_OPPORTUNITIES:
-            most = f"{MAX_OPPORTUNITIES:,}"
-            raise UnitError(f"{where} {number}: more than {most} opportunities; write fewer")
+            limit = f"{MAX_OPPORTUNITIES:,}"
+            raise UnitError(f"{where} {number}: more than {limit} opportunities; write fewer")
     if not last:
         raise UnitError(
             f"{where.removesuffix(', line')} has no time above 0 ms; write the times at which "
@@ -171,10 +171,10 @@ def _count_opportunities(words: Iterable[str], where: str) -> Opportunities:
 
 def _opportunity(word: str, *, written: bool) -> tuple[int, int]:
     """Read a time and its number of packets; only ``written`` texts may have a number."""
-    found = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
-    if found is None or int(found[1]) > _MAX_MS or (found[2] and not written):
+    match = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
+    if match is None or int(match[1]) > _MAX_MS or (match[2] and not written):
         raise UnitError(f"{units.show(word)} is not a whole number of milliseconds; write 12")
-    return int(found[1]), int(found[2][1:]) if found[2] else 1
+    return int(match[1]), int(match[2][1:]) if match[2] else 1
 
 
 def _opportunities(value: object) -> Opportunities:
@@ -224,10 +224,10 @@ class OpportunityRate(_Varying):
                 [error_at("both trace and opportunities are given; write one", "trace")]
             )
         try:
-            found = read_opportunities(data["trace"], read_context(info).folder)
+            opportunities = read_opportunities(data["trace"], read_context(info).folder)
         except UnitError as error:
             raise validation_error([error_at(str(error), "trace", value=data["trace"])]) from None
-        return {**data, "opportunities": found}
+        return {**data, "opportunities": opportunities}
 
     @property
     def mean_bps(self) -> float:

@@ -42,14 +42,14 @@ class ReturnLink(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         if math.isinf(self.rate):
             message = 'acks queue only behind a rate; write rate = "1mbit", or leave return out'
-            found.append(error_at(message, "rate"))
+            errors.append(error_at(message, "rate"))
         if isinstance(self.queue, Red | FairQueue):
             *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))
             kinds = f"{', '.join(first)} or {last}"
-            found.append(error_at(f"{self.queue.kind} is not for acks; write {kinds}", "queue"))
-        if found:
-            raise validation_error(found)
+            errors.append(error_at(f"{self.queue.kind} is not for acks; write {kinds}", "queue"))
+        if errors:
+            raise validation_error(errors)
         return self

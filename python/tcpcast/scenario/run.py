@@ -70,13 +70,13 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
         return {read_context(info).precision_metric: _read_relative_width(value)}
     if not value:
         raise ValueError('names no metric; write "1%", or { loss_ratio = "5%" }')
-    found = [
+    errors = [
         error_at(unknown_word("metric", name, PRECISION_METRICS), str(name))
         for name in value
         if name not in PRECISION_METRICS
     ]
-    if found:
-        raise validation_error(found)
+    if errors:
+        raise validation_error(errors)
     return dict(value)
 
 
@@ -223,16 +223,16 @@ class Run(Table):
 
     def _check_of_transfers(self) -> Self:
         ends = "isolated transfers have a fixed number"
-        found = [
+        errors = [
             error_at(f"{ends}; leave it out (traffic.count is the number), or write arrivals", name)
             for name in ("transfers", "duration")
             if getattr(self, name) is not None
         ]
         if self.warmup_s != 0:
             message = "isolated transfers have no warm-up; leave it out"
-            found.append(error_at(message, "warmup"))
-        if found:
-            raise validation_error(found)
+            errors.append(error_at(message, "warmup"))
+        if errors:
+            raise validation_error(errors)
         return self
 
 

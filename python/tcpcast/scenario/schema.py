@@ -35,13 +35,13 @@ def scenario_schema() -> dict[str, Any]:
 
 def _complete_by_classes(schema: dict[str, Any], partial: dict[str, Any]) -> None:
     """Require complete traffic at the top level only in scenarios without classes."""
-    whole = schema["properties"]["traffic"]
+    traffic = schema["properties"]["traffic"]
     text = "traffic of all senders, or the keys that classes share"
-    own = {"description": text, "examples": whole["examples"]}
+    own = {"description": text, "examples": traffic["examples"]}
     schema["properties"]["traffic"] = partial | own
     schema["anyOf"] = [
         {"required": ["class"], "properties": {"class": {"minItems": 1}}},
-        {"properties": {"traffic": whole}},
+        {"properties": {"traffic": traffic}},
     ]
 
 

@@ -36,7 +36,7 @@ class FileInBytes(int):
         """Return the number of packets with this payload that the file needs."""
         return -(-self.data_bytes // payload_bytes)
 
-    def lacking_bytes(self, payload_bytes: int) -> int:
+    def padding_bytes(self, payload_bytes: int) -> int:
         """Return the difference between a full packet and the last packet in bytes."""
         return self.packets(payload_bytes) * payload_bytes - self.data_bytes
 

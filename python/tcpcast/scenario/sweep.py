@@ -97,15 +97,15 @@ class Sweep(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = [
+        errors = [
             error_at(f"{show(value)} is not a range or list; write {_example(key)}", key)
             for key, value in self.vary.items()
             if not isinstance(value, str | list)
         ]
         if not self.vary:
-            found = [error_at(f"no key varies; write, for example, {_EXAMPLE}")]
-        if found:
-            raise validation_error(found)
+            errors = [error_at(f"no key varies; write, for example, {_EXAMPLE}")]
+        if errors:
+            raise validation_error(errors)
         return self
 
 

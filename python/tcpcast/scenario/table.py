@@ -186,7 +186,7 @@ def input_errors(
         Dotted keys with messages. An error that a class inherited from the top level is listed
         once. If there are too many, the last entry has no key and states the number of others.
     """
-    found: dict[tuple[tuple[int | str, ...], str], None] = {}
+    messages: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = union_members()
     for e in error.errors():
         # ``run.transfers`` is a key; elsewhere the word is a kind of traffic.
@@ -195,13 +195,13 @@ def input_errors(
             for above, part in zip(("", *e["loc"]), e["loc"], strict=False)
             if part not in members or above == "run"
         ]
-        found[tuple(keys), e["msg"]] = None
+        messages[tuple(keys), e["msg"]] = None
     if of_classes:
-        found = {key: None for key in found if key[0][:1] != ("traffic",)}
+        messages = {key: None for key in messages if key[0][:1] != ("traffic",)}
     listed = [
         InputError(_dotted(location, names or {}), message)
-        for location, message in found
-        if (_inherited_from(location), message) not in found
+        for location, message in messages
+        if (_inherited_from(location), message) not in messages
     ]
     if len(listed) > _MAX_LINES:
         listed[_MAX_LINES:] = [InputError("", f"and {len(listed) - _MAX_LINES} more")]
@@ -250,10 +250,10 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     """Return the known word most similar to the typed word, or None."""
     names = {name.lower(): name for name in known}
     typed = str(word).lower()
-    found = difflib.get_close_matches(typed, names, n=1, cutoff=0.6)
-    if not found:
-        found = [n for n in names if len(typed) > 2 and (n.startswith(typed) or typed in n)][:1]
-    return names[found[0]] if found else None
+    matches = difflib.get_close_matches(typed, names, n=1, cutoff=0.6)
+    if not matches:
+        matches = [n for n in names if len(typed) > 2 and (n.startswith(typed) or typed in n)][:1]
+    return names[matches[0]] if matches else None
 
 
 def unknown_key(table: type[Table], key: object) -> str:
@@ -326,7 +326,7 @@ def _expected(error: ErrorDetails) -> str:
         return names.PATTERN_TEXTS[error["ctx"]["pattern"]]
     if kind == "string_too_long":
         return f"short enough (at most {error['ctx']['max_length']} characters)"
-    wanted = {
+    texts = {
         "model_type": "a table",
         "model_attributes_type": "a table",
         "dict_type": "a table",
@@ -335,7 +335,7 @@ def _expected(error: ErrorDetails) -> str:
         "string_too_short": "long enough",
         "bool_type": "true or false",
     }
-    return wanted.get(kind, f"right ({error['msg']})")
+    return texts.get(kind, f"right ({error['msg']})")
 
 
 def _inherited_from(location: tuple[int | str, ...]) -> tuple[int | str, ...] | None:

@@ -315,20 +315,20 @@ class Tcp(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         for key in ("min_rto", "initial_rto"):
             if getattr(self, key) > self.max_rto:
                 largest = units.format_duration(self.max_rto)
                 given = units.format_duration(getattr(self, key))
                 message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
-                found.append(error_at(message, key))
-        found += [*self._rules_errors(), *self._max_plus_errors()]
+                errors.append(error_at(message, key))
+        errors += [*self._rules_errors(), *self._max_plus_errors()]
         if self.is_modern:
-            found += modern_errors(self.stack, self._typed())
+            errors += modern_errors(self.stack, self._typed())
         else:
-            found += self._classic_errors()
-        if found:
-            raise validation_error(found)
+            errors += self._classic_errors()
+        if errors:
+            raise validation_error(errors)
         return self
 
     def _classic_errors(self) -> Iterator[InitErrorDetails]:

@@ -204,21 +204,21 @@ class OnOff(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         if self.off.mean_value() <= 0:
             message = 'the mean OFF time is 0; write mean = "1s", or kind = "bulk"'
-            found.append(error_at(message, "off"))
+            errors.append(error_at(message, "off"))
         if self.size.mean_value() < 1:
             mean = units.format_packets(self.size.mean_value())
-            found.append(
+            errors.append(
                 error_at(f"the mean size, {mean}, is below one packet; write more", "size")
             )
         for name, distribution in (("off", self.off), ("size", self.size)):
             if self.correlation and distribution.is_constant():
                 message = f"{name} is constant, so it has no correlation; leave it out"
-                found.append(error_at(message, "correlation"))
-        if found:
-            raise validation_error(found)
+                errors.append(error_at(message, "correlation"))
+        if errors:
+            raise validation_error(errors)
         return self
 
 
@@ -284,10 +284,10 @@ def _read_size(value: object, info: ValidationInfo) -> int:
     if packets == 0:
         raise UnitError(f'{units.show(value)} is not a transfer; write at least "1pkt"')
     if packets > MAX_SIZE_PKTS:
-        most = f"more than {MAX_SIZE_PKTS:,} packets"
-        raise UnitError(f'{units.show(value)} is {most}; write less, or kind = "bulk"')
-    whole = math.ceil(packets)
-    return FileInBytes(whole, units.parse_bytes(value)) if in_bytes else whole
+        limit = f"more than {MAX_SIZE_PKTS:,} packets"
+        raise UnitError(f'{units.show(value)} is {limit}; write less, or kind = "bulk"')
+    count = math.ceil(packets)
+    return FileInBytes(count, units.parse_bytes(value)) if in_bytes else count
 
 
 TransferSize = Annotated[
@@ -374,14 +374,14 @@ class Transfers(Table):
         return sum(sizes) / len(sizes)
 
     @property
-    def alone(self) -> bool:
+    def isolated(self) -> bool:
         """Whether the transfers are isolated: one at a time on an idle path."""
         return self.arrivals is None
 
     @property
-    def at_once(self) -> int:
+    def sender_count(self) -> int:
         """Number of senders: 1 for isolated transfers, 0 for arrivals."""
-        return int(self.alone)
+        return int(self.isolated)
 
     @property
     def total(self) -> int:
@@ -397,30 +397,30 @@ class Transfers(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         sizes = self.sizes
-        if sizes is None and self.alone:
+        if sizes is None and self.isolated:
             message = (
                 'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
             )
-            found.append(missing_at(message, "size"))
+            errors.append(missing_at(message, "size"))
         if sizes is not None and len(set(sizes)) < len(sizes):
             twice = next(size for size in sizes if sizes.count(size) > 1)
             written = units.format_packets(twice)
-            found.append(error_at(f"{written} is listed twice; write each size once", "size"))
-        if not self.alone and self.count is not None:
+            errors.append(error_at(f"{written} is listed twice; write each size once", "size"))
+        if not self.isolated and self.count is not None:
             message = "is for isolated transfers; with arrivals write run.transfers"
-            found.append(error_at(message, "count"))
+            errors.append(error_at(message, "count"))
         if self.total > MAX_ISOLATED_TRANSFERS:
             message = f"{self.total} transfers in total; write at most {MAX_ISOLATED_TRANSFERS}"
-            found.append(error_at(message, "count"))
+            errors.append(error_at(message, "count"))
         if self.mean_size_pkts < 1:
             mean = units.format_packets(self.mean_size_pkts)
-            found.append(
+            errors.append(
                 error_at(f"the mean size, {mean}, is below one packet; write more", "size")
             )
-        if found:
-            raise validation_error(found)
+        if errors:
+            raise validation_error(errors)
         return self
 
 
@@ -431,10 +431,10 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
         raise UnitError(f"{units.show(value)} is not a file name; {needs}")
     path = (read_context(info).folder or Path()) / value
     try:
-        found = path.is_file()
+        is_file = path.is_file()
     except OSError as error:
         raise UnitError(f"{path} cannot be read ({error}); {needs}") from None
-    if not found:
+    if not is_file:
         raise UnitError(f"there is no file {path}; {needs}")
     return str(path)
 

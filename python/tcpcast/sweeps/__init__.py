@@ -173,7 +173,7 @@ def prepare(
     named = engines if engines is None or isinstance(engines, str) else list(engines)
     given: dict[str, Any] = {"engines": named, "replications": replications, "feed": feed}
     own = {name: value for name, value in given.items() if value is not None}
-    asked = asked.swept({} if vary is None else vary).swept(own)
+    asked = asked.with_sweep({} if vary is None else vary).with_sweep(own)
     table = asked.sweep
     assert table is not None
     names = tuple(table.engines) or None
@@ -184,7 +184,7 @@ def prepare(
     _check_keys(base, grid)
     units = len(grid) * table.replications
     batch = _batch_size(units, names, table.feed)
-    tables, folder = base.typed()
+    tables, folder = base.source_tables()
     kinds = {axis.key: kind_of_column(axis) for axis in grid.axes}
     version = _version()
     definition: dict[str, Any] = {

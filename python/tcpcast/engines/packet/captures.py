@@ -57,7 +57,7 @@ def capture_file(scenario: Scenario, name: str) -> Path:
         A scenario file names a path outside its folder.
     """
     file = scenario.resolve_path(name)
-    _, folder = scenario.typed()
+    _, folder = scenario.source_tables()
     if folder is not None and not file.parent.resolve().is_relative_to(folder):
         raise ScenarioError(
             f"probes.pcap: {name} is outside the scenario's folder {folder}; write a name such as "
@@ -77,7 +77,7 @@ def check_capture(scenario: Scenario, file: Path, *, force: bool) -> None:
     TcpcastError, MachineError
         As for :func:`tcpcast.output.check_file`.
     """
-    _, folder = scenario.typed()
+    _, folder = scenario.source_tables()
     if force and folder is not None and not output.is_of_kind(file, _CAPTURE):
         raise TcpcastError(
             f"{file} is already here and is no capture: --force replaces only captures where a "

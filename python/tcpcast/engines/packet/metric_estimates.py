@@ -310,7 +310,7 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
 def _contributes(group: Population, name: str) -> bool:
     """Return True if a metric is also about the sources of a class."""
     if name == "total_time_s":
-        return group.opens_each
+        return group.opens_connections
     if name == "idle_restart_ratio":
         return _goes_on(group)
     kinds = METRICS[name].file_kinds
