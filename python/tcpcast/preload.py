@@ -26,7 +26,7 @@ _ANY = {
 with suppress(MachineError, MemoryError):  # the sweep itself reports both
     # Much is built at its first use.
     plan = prepare(Scenario.from_dict(_ANY), {"network.rtt": ["20ms"]}, engines="packet")
-    answer_batch(plan.asked, plan.variants(0))
+    answer_batch(plan.spec, plan.variants(0))
 
 gc.freeze()  # who looks for garbage need not copy what all share
 gc.enable()

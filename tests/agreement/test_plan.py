@@ -185,7 +185,7 @@ def test_impossible_targets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         plan_buffer(web(), loss=1.5)
     with pytest.raises(DomainError, match="which no buffer changes"):
         plan_buffer(web(network__bottleneck__loss="1%"))
-    monkeypatch.setattr(capacity, "MOST_SOURCES", 100_000)
+    monkeypatch.setattr(capacity, "MAX_SOURCES", 100_000)
     with pytest.raises(DomainError, match="100,000 sources"):
         plan_users(web(network__bottleneck__rate="1000gbit"), rate_bps=1)
 

@@ -447,7 +447,7 @@ def test_a_check_of_too_many_sources_is_not_begun(
     by_distribution: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_distribution(DISTRIBUTIONS["hyperbola"])
-    monkeypatch.setattr("tcpcast.plan.quality.MOST_EXACT", 160)
+    monkeypatch.setattr("tcpcast.plan.quality.MAX_EXACT", 160)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert plan.simulated is None
     assert "not checked by simulation: at most 160 sources are simulated one by one" in str(

@@ -151,7 +151,7 @@ def test_a_trace_file_is_read_beside_the_scenario(tmp_path: Path) -> None:
 def test_a_malformed_trace_says_which_line(
     tmp_path: Path, text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rates, "MOST_OPPORTUNITIES", 1000)
+    monkeypatch.setattr(rates, "MAX_OPPORTUNITIES", 1000)
     (tmp_path / "cell.trace").write_text(text, encoding="utf-8")
     tables = scenario({"rate": "1mbit", "buffer": "9pkt"}).resolved()
     tables["network"]["bottleneck"]["rate"] = {"trace": "cell.trace"}

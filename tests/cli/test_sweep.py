@@ -190,8 +190,8 @@ def test_another_sweep_is_told_by_the_first_key_that_differs(
     assert main([*asked, *rtts]) == 0
     losses = ["--vary", "network.bottleneck.loss=1%,2%"]
     for changed, said in (
-        ([*rtts, *losses], ": network.bottleneck.loss varies here alone"),
-        (losses, ": network.bottleneck.loss varies here alone"),
+        ([*rtts, *losses], ": network.bottleneck.loss varies only here"),
+        (losses, ": network.bottleneck.loss varies only here"),
         (["--vary", "network.rtt=50ms,95ms,99ms"], '3 values, "50ms" to "99ms", there 2 values'),
         ([*rtts, "--set", "traffic.flows=2"], ": traffic.flows is 2, there 1; write another"),
         ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, there "unlimited"'),

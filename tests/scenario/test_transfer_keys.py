@@ -85,7 +85,11 @@ def test_the_packaged_one_says_all_by_itself() -> None:
 def test_a_count_that_is_not_told_is_1000_unless_transfers_arrive() -> None:
     assert read(size="3pkt").count == 1000
     open_traffic = read(size="3pkt", arrivals=ARRIVALS)
-    assert (open_traffic.count, open_traffic.sender_count, open_traffic.isolated) == (None, 0, False)
+    assert (open_traffic.count, open_traffic.sender_count, open_traffic.isolated) == (
+        None,
+        0,
+        False,
+    )
     assert open_traffic.arrivals is not None
     assert open_traffic.arrivals.rate == 20.0
 

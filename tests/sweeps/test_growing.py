@@ -155,7 +155,7 @@ def test_more_rows_than_fit_do_not_grow(
     path: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tcpcast.sweep(path, FEW, out=tmp_path / "out", **HOW)
-    monkeypatch.setattr(earlier, "MOST_ROWS", 11)
+    monkeypatch.setattr(earlier, "MAX_ROWS", 11)
     with pytest.raises(TcpcastError, match="12 rows, and a sweep of more than 11 cannot grow"):
         tcpcast.sweep(path, MORE, out=tmp_path / "out", **HOW)
 

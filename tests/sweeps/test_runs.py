@@ -231,7 +231,7 @@ def test_a_folder_with_other_files_or_a_running_sweep_is_refused(
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path)
     plan = prepare(path, VARY, engines="pftk")
     with (
-        Folder(tmp_path / "out").held(plan.definition, plan.batches),
+        Folder(tmp_path / "out").locked(plan.definition, plan.batches),
         pytest.raises(TcpcastError, match="another sweep is running"),
     ):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "out")

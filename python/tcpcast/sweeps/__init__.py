@@ -54,7 +54,7 @@ class Plan:
     """A prepared sweep: its cells, their common parameters, and the division into batches."""
 
     grid: Grid
-    asked: SweepSpec
+    spec: SweepSpec
     definition: Mapping[str, Any]
     replications: int
     seed: int
@@ -142,8 +142,8 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
 
     Examples
     --------
-    >>> found = sweep("lossy-path", {"network.rtt": "10ms..160ms log 5"}, engines="pftk")
-    >>> found.to_arrow()["network.rtt"].to_pylist()
+    >>> results = sweep("lossy-path", {"network.rtt": "10ms..160ms log 5"}, engines="pftk")
+    >>> results.to_arrow()["network.rtt"].to_pylist()
     [0.01, 0.02, 0.04, 0.08, 0.16]
     """
     _check_workers(processes, dask, executor)
@@ -154,9 +154,9 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
     with ExitStack() as stack:
         folder = None if out is None else Folder(Path(out))
         if folder is None:
-            plan = replace(plan, asked=replace(plan.asked, marks=None))
+            plan = replace(plan, spec=replace(plan.spec, marks=None))
         else:
-            stack.enter_context(folder.held(plan.definition, plan.batches))
+            stack.enter_context(folder.locked(plan.definition, plan.batches))
         return _run(plan, folder, stack, (processes, dask, executor), progress or _nothing)
 
 
@@ -169,16 +169,16 @@ def prepare(
     feed: str | None = None,
 ) -> Plan:
     """Return a prepared sweep; see :func:`sweep` for the arguments and errors."""
-    asked = scenario if isinstance(scenario, Scenario) else load(scenario)
+    source = scenario if isinstance(scenario, Scenario) else load(scenario)
     named = engines if engines is None or isinstance(engines, str) else list(engines)
     given: dict[str, Any] = {"engines": named, "replications": replications, "feed": feed}
     own = {name: value for name, value in given.items() if value is not None}
-    asked = asked.with_sweep({} if vary is None else vary).with_sweep(own)
-    table = asked.sweep
+    source = source.with_sweep({} if vary is None else vary).with_sweep(own)
+    table = source.sweep
     assert table is not None
     names = tuple(table.engines) or None
     check_names(names or ())
-    base = asked.with_changes({"sweep": None, **(_RECORDED if asked.captured is None else {})})
+    base = source.with_changes({"sweep": None, **(_RECORDED if source.captured is None else {})})
     seed = base.run.seed
     grid = make_grid(table, seed)
     _check_keys(base, grid)
@@ -208,8 +208,8 @@ def prepare(
     digest = marks["tcpcast.sweep"]
     classes = tuple(group.name for group in base.populations)
     classes = classes if len(classes) > 1 else ()
-    common = SweepSpec(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
-    return Plan(grid, common, definition, table.replications, seed, batch)
+    spec = SweepSpec(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
+    return Plan(grid, spec, definition, table.replications, seed, batch)
 
 
 def _check_keys(base: Scenario, grid: Grid) -> None:
@@ -224,8 +224,8 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
         for value in evenly_spaced(axis, TRIED):
             # Messages that are not the same in all runs depend on other keys.
             always: dict[InputError, None] | None = None
-            for beside in ends:
-                errors = _errors_of_key(base, axis.key, {**beside, axis.key: value})
+            for others in ends:
+                errors = _errors_of_key(base, axis.key, {**others, axis.key: value})
                 always = dict.fromkeys(
                     errors if always is None else (each for each in always if each in errors)
                 )
@@ -240,13 +240,13 @@ def _errors_of_key(base: Scenario, key: str, changes: Mapping[str, Any]) -> list
     try:
         base.with_changes(changes)
     except ScenarioError as error:
-        return [error for error in error.errors if _is_about(error.key, key)]
+        return [each for each in error.errors if _is_about(each.key, key)]
     return []
 
 
-def _is_about(place: str, key: str) -> bool:
-    here = place.replace('"', "")
-    return here == key or here.startswith(f"{key}.") or key.startswith(f"{here}.")
+def _is_about(location: str, key: str) -> bool:
+    path = location.replace('"', "")
+    return path == key or path.startswith(f"{key}.") or key.startswith(f"{path}.")
 
 
 def _batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
@@ -276,23 +276,23 @@ def _run(
     progress: Callable[[float], None],
 ) -> Results:
     """Run all batches that do not exist yet."""
-    there = [
+    existing = [
         number
         for number in range(plan.batches)
-        if folder is not None and folder.is_whole(number, plan.digest)
+        if folder is not None and folder.is_complete(number, plan.digest)
     ]
-    todo = sorted(set(range(plan.batches)) - set(there))
+    todo = sorted(set(range(plan.batches)) - set(existing))
     known = Earlier(None if folder is None else folder.earlier(plan.digest), plan.replications)
-    done, found, interrupted = len(there), dict[int, bytes](), False
-    told: dict[bytes | Path, dict[str, int]] = {}
+    done, data, interrupted = len(existing), dict[int, bytes](), False
+    statuses: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
     try:
         for number, part in _answers(plan, todo, known, stack, who):
             if folder is None:
-                found[number] = part.data
+                data[number] = part.data
             else:
                 folder.write(number, part)
-            told[part.data if folder is None else folder.part(number)] = part.statuses
+            statuses[part.data if folder is None else folder.part(number)] = part.statuses
             done += 1
             progress(done / plan.batches)
     except KeyboardInterrupt:
@@ -301,16 +301,16 @@ def _run(
         raise MachineError(f"{error}{_kept(folder, done, plan.batches)}") from error
     if folder is not None and done == plan.batches:
         folder.finish()
-    parts: list[bytes | Path] = [found[number] for number in sorted(found)]
+    parts: list[bytes | Path] = [data[number] for number in sorted(data)]
     if folder is not None:
         parts = [*folder.parts()]
     return Results(
         parts,
-        count_statuses(parts, told),
+        count_statuses(parts, statuses),
         plan.batches,
         interrupted,
         folder=None if folder is None else folder.path,
-        keys={key: unit_of_column(kind) for key, kind in plan.asked.kinds.items()},
+        keys={key: unit_of_column(kind) for key, kind in plan.spec.kinds.items()},
     )
 
 
@@ -335,13 +335,13 @@ def _answers(
         return
     new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
     for number in [number for number in todo if not new[number]]:
-        yield number, known.joined(plan.asked, plan.variants(number), None)
+        yield number, known.joined(plan.spec, plan.variants(number), None)
     left = [number for number in todo if new[number]]
     batches = ((number, tuple(new[number])) for number in left)
     for number, part in _worked(plan, left, batches, stack, who):
-        whole = plan.variants(number)
-        same = len(new[number]) == len(whole)
-        yield number, part if same else known.joined(plan.asked, whole, part)
+        variants = plan.variants(number)
+        same = len(new[number]) == len(variants)
+        yield number, part if same else known.joined(plan.spec, variants, part)
 
 
 def _worked(
@@ -358,15 +358,15 @@ def _worked(
     if address is not None:
         executor = stack.enter_context(workers.dask_workers(address))
     if executor is not None:
-        yield from workers.answered_by(executor, plan.asked, batches)
+        yield from workers.answered_by(executor, plan.spec, batches)
         return
     count = min(workers.cores() if count is None else count, len(todo))
     if count == 1:
-        yield from workers.answered(plan.asked, batches)
+        yield from workers.answered(plan.spec, batches)
         return
-    preload = [REGISTRY[name].module for name in plan.asked.engines or ()]
-    with workers.local_processes(count, preload) as own:
-        yield from workers.answered_by(own, plan.asked, batches, workers.AHEAD * count)
+    preload = [REGISTRY[name].module for name in plan.spec.engines or ()]
+    with workers.local_processes(count, preload) as local:
+        yield from workers.answered_by(local, plan.spec, batches, workers.AHEAD * count)
 
 
 def _version() -> str:

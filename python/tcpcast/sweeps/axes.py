@@ -21,7 +21,7 @@ EXAMPLE = '"10ms..200ms log 8"'
 
 _SPACING = re.compile(r"\.\.\s*[0-9]\S*\s+([a-z]+)\s*$")
 """An unknown word after the ends of a range, where ``log`` or ``lin`` is expected."""
-_HOW = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,9})$")
+_SPACING_AND_COUNT = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,9})$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class Range:
     def spread(self) -> Axis:
         """Return the values of the range; both ends are as typed."""
         count = DEFAULT_POINTS if self.points is None else self.points
-        found = values(self.quantity, self.text, count, linear=self.linear, exact=True)
-        return Axis(self.key, tuple(map(self._typed, found)))
+        numbers = values(self.quantity, self.text, count, linear=self.linear, exact=True)
+        return Axis(self.key, tuple(map(self._typed, numbers)))
 
     def at(self, shares: Sequence[float]) -> Axis:
         """Return the values at relative positions between the ends, each in [0, 1)."""
@@ -112,13 +112,13 @@ class Range:
             # Each whole number has a part of the range; linear parts have equal lengths.
             low, high = (low, high + 1) if self.linear else (low - 0.5, high + 0.5)
         if self.linear:
-            found = (low + (high - low) * share for share in shares)
+            numbers = (low + (high - low) * share for share in shares)
         else:
-            found = (low * (high / low) ** share for share in shares)
+            numbers = (low * (high / low) ** share for share in shares)
         if self.quantity.whole:
-            exact = (float(math.floor(v)) if self.linear else float(round(v)) for v in found)
+            exact = (float(math.floor(v)) if self.linear else float(round(v)) for v in numbers)
         else:
-            exact = (float(f"{value:.6g}") for value in found)
+            exact = (float(f"{value:.6g}") for value in numbers)
         return Axis(self.key, tuple(self._typed(self.quantity.write(value)) for value in exact))
 
     def _typed(self, text: str) -> Any:
@@ -144,7 +144,7 @@ def read_range(key: str, text: str) -> Range:
             f"sweep.{key}: {units.show(text)} is {what}; write a range such as {EXAMPLE}, or a "
             f"list: [{listed}]"
         )
-    how = _HOW.search(text.rstrip())
+    how = _SPACING_AND_COUNT.search(text.rstrip())
     ends_text = text.rstrip()[: how.start()] if how else text
     spacing = (how[1] or how[2] or "log") if how else "log"
     points = int(how[3]) if how and how[3] else None
@@ -179,7 +179,7 @@ def read_range(key: str, text: str) -> Range:
     return Range(key, ends_text, quantity, spacing == "lin", points, name == "number")
 
 
-def _check_ends(typed: Sequence[str], place: str) -> None:
+def _check_ends(typed: Sequence[str], prefix: str) -> None:
     """Check the ends of a range that have different kinds.
 
     Raises
@@ -197,7 +197,7 @@ def _check_ends(typed: Sequence[str], place: str) -> None:
             try:
                 kind.read(end)
             except ValueError as error:
-                raise ScenarioError(f"{place}: {error}") from None
+                raise ScenarioError(f"{prefix}: {error}") from None
 
 
 def _with_lin(message: str) -> str:

@@ -58,12 +58,12 @@ class FinishedSweep:
     @property
     def table(self) -> dict[str, Any]:
         """Table ``[sweep]`` of the sweep."""
-        found: dict[str, Any] = {axis.key: list(axis.values) for axis in self.axes}
-        beside = [[axis.key for axis in group] for group in self.groups if len(group) > 1]
-        found |= {"zip": beside} if beside else {}
-        found |= {"engines": list(self.engines)} if self.engines is not None else {}
-        found |= {"replications": self.replications} if self.replications > 1 else {}
-        return found | ({"feed": self.feed} if self.feed != "scenario" else {})
+        entries: dict[str, Any] = {axis.key: list(axis.values) for axis in self.axes}
+        zipped = [[axis.key for axis in group] for group in self.groups if len(group) > 1]
+        entries |= {"zip": zipped} if zipped else {}
+        entries |= {"engines": list(self.engines)} if self.engines is not None else {}
+        entries |= {"replications": self.replications} if self.replications > 1 else {}
+        return entries | ({"feed": self.feed} if self.feed != "scenario" else {})
 
 
 def finished_sweep(definition: Mapping[str, Any], results: Results) -> FinishedSweep:
@@ -100,14 +100,14 @@ def read_sweep(path: Path) -> FinishedSweep:
     parts = Folder(path).parts()
     results = Results(list(parts), count_statuses(list(parts)), folder=path)
     try:
-        found = finished_sweep(definition, results)
-        cells = math.prod(len(group[0].values) for group in found.groups)
-        batches = math.ceil(cells * found.replications / definition["batch"])
+        finished = finished_sweep(definition, results)
+        cells = math.prod(len(group[0].values) for group in finished.groups)
+        batches = math.ceil(cells * finished.replications / definition["batch"])
     except (KeyError, TypeError, AttributeError, IndexError, ScenarioError) as error:
         raise TcpcastError(
             f"{path}: its _sweep.json cannot be read ({error}); write the folder of "
             "`tcpcast sweep --out` of this version"
         ) from None
     results.batches, results.interrupted = batches, len(parts) < batches
-    results.keys = {key: unit for key, (_, unit) in found.holds.items()}
-    return found
+    results.keys = {key: unit for key, (_, unit) in finished.holds.items()}
+    return finished

@@ -164,16 +164,16 @@ def moved_notes(lines: Sequence[str], moved: Moves, replications: int, batch: in
     """
     for line in lines:
         try:
-            told = json.loads(line)
+            record = json.loads(line)
         except ValueError:
             continue
         parts: dict[int, list[list[Any]]] = {}
-        for cell, again, *rest in told["wall_s"]:
+        for cell, replication, *rest in record["wall_s"]:
             now = int(moved(cell))
-            part = (now * replications + again) // batch
-            parts.setdefault(part, []).append([now, again, *rest])
+            part = (now * replications + replication) // batch
+            parts.setdefault(part, []).append([now, replication, *rest])
         for part, rows in sorted(parts.items()):
-            yield json.dumps({**told, "part": part, "wall_s": rows})
+            yield json.dumps({**record, "part": part, "wall_s": rows})
 
 
 class Earlier:
@@ -205,12 +205,12 @@ class Earlier:
         at = int(np.searchsorted(self._units, unit))
         return at < self._units.size and int(self._units[at]) == unit
 
-    def joined(self, asked: SweepSpec, variants: Sequence[Variant], fresh: Part | None) -> Part:
+    def joined(self, spec: SweepSpec, variants: Sequence[Variant], fresh: Part | None) -> Part:
         """Return the part of a batch from existing and new rows.
 
         Parameters
         ----------
-        asked
+        spec
             Common parameters of all cells.
         variants
             The complete batch.
@@ -220,17 +220,17 @@ class Earlier:
         (arrow,) = modules("pyarrow")
         first, last = (self._unit(variants[at]) for at in (0, -1))
         low, high = np.searchsorted(self._units, [first, last + 1]).tolist()
-        found = [self._rows.slice(low, high - low)]
+        tables = [self._rows.slice(low, high - low)]
         if fresh is not None:
-            found.append(_kept(arrow.BufferReader(fresh.data)))
-        rows = arrow.concat_tables(found)
+            tables.append(_kept(arrow.BufferReader(fresh.data)))
+        rows = arrow.concat_tables(tables)
         order = np.argsort(self._units_of(rows), kind="stable")
         rows = rows.take(arrow.array(order)).combine_chunks()
         values = {variant.cell: variant.values for variant in variants}
-        batch = batch_of_rows(rows, values, asked.kinds, asked.classes)
+        batch = batch_of_rows(rows, values, spec.kinds, spec.classes)
         statuses = dict(Counter(rows["status"].to_pylist()))
         host, wall = ("", []) if fresh is None else (fresh.host, fresh.wall)
-        return Part(as_file(batch, asked.marks or {}), statuses, host, wall)
+        return Part(as_file(batch, spec.marks or {}), statuses, host, wall)
 
     def _unit(self, variant: Variant) -> int:
         return variant.cell * self._replications + variant.replication

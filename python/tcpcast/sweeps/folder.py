@@ -35,7 +35,7 @@ HASH = "sweep"
 _SWEEP = "tcpcast.sweep"
 """Key of the digest in the metadata of a Parquet file."""
 
-_TOLD = {
+_DIFFERENCES = {
     "version": "another version of tcpcast ({there}; here it is {here})",
     "scenario": "another scenario",
     "tables": "another scenario",
@@ -58,7 +58,7 @@ class Folder:
         return self.path / f"part-{number:06d}.parquet"
 
     @contextmanager
-    def held(self, definition: Mapping[str, Any], batches: int) -> Iterator[None]:
+    def locked(self, definition: Mapping[str, Any], batches: int) -> Iterator[None]:
         """Lock the folder for one sweep; temporary files of an interrupted run are removed.
 
         Parameters
@@ -117,13 +117,13 @@ class Folder:
         return None
 
     def _grown(self, there: Mapping[str, Any], definition: Mapping[str, Any]) -> Moves:
-        differs = next((key for key in _TOLD if there.get(key) != definition[key]), "axes")
+        differs = next((key for key in _DIFFERENCES if there.get(key) != definition[key]), "axes")
         moved = moves(there.get("axes", ()), definition["axes"]) if differs == "axes" else None
         if moved is not None:
             return moved
-        told = _TOLD[differs].format(there=there.get(differs), here=definition[differs])
-        told += _first_difference(differs, there, definition)
-        raise TcpcastError(f"{self.path} contains another sweep: {told}; write another --out")
+        message = _DIFFERENCES[differs].format(there=there.get(differs), here=definition[differs])
+        message += _first_difference(differs, there, definition)
+        raise TcpcastError(f"{self.path} contains another sweep: {message}; write another --out")
 
     def _take_over(
         self, there: Mapping[str, Any], definition: Mapping[str, Any], moved: Moves
@@ -136,10 +136,10 @@ class Folder:
         aside, before = self.path / EARLIER, _sweep_of(self.path / EARLIER)
         if before != new:
             parts = [part for part in self.parts() if _sweep_of(part) == old]
-            own = aside if before == old else None
-            if parts or own is not None:
+            earlier_rows = aside if before == old else None
+            if parts or earlier_rows is not None:
                 with output.aside(aside, kind=PARQUET) as temporary:
-                    store_rows(parts, own, moved, temporary, {_SWEEP: new})
+                    store_rows(parts, earlier_rows, moved, temporary, {_SWEEP: new})
             self._move_notes(definition, moved)
         self._define(definition, force=True)
         for part in self.parts():
@@ -149,8 +149,8 @@ class Folder:
         path = self.path / WALL
         if path.is_file():
             lines = path.read_text(encoding="utf-8").splitlines()
-            told = moved_notes(lines, moved, definition["replications"], definition["batch"])
-            output.write_text(path, "".join(f"{line}\n" for line in told), force=True)
+            notes = moved_notes(lines, moved, definition["replications"], definition["batch"])
+            output.write_text(path, "".join(f"{line}\n" for line in notes), force=True)
 
     def earlier(self, digest: str) -> Path | None:
         """Return the file with the rows of the smaller sweep, or None."""
@@ -161,7 +161,7 @@ class Folder:
         """Remove files that are not needed when all parts exist."""
         (self.path / EARLIER).unlink(missing_ok=True)
 
-    def is_whole(self, number: int, digest: str) -> bool:
+    def is_complete(self, number: int, digest: str) -> bool:
         """Return True if a part exists, belongs to this sweep and is undamaged."""
         path = self.part(number)
         if not path.is_file():
@@ -245,10 +245,10 @@ def _shown(value: Any) -> str:
 def read_definition(folder: Path) -> dict[str, Any] | None:
     """Return the contents of ``_sweep.json`` in a folder, or None if it cannot be read."""
     try:
-        found = json.loads((folder / DEFINITION).read_text(encoding="utf-8"))
+        definition = json.loads((folder / DEFINITION).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and HASH in found else None
+    return definition if isinstance(definition, dict) and HASH in definition else None
 
 
 def _lock(file: TextIO, folder: Path) -> None:

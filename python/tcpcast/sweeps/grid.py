@@ -41,13 +41,13 @@ class Grid:
 
     def cell(self, number: int) -> dict[str, Any]:
         """Return the values of a cell by key."""
-        places = []
+        indices = []
         for group in reversed(self.groups):
-            number, place = divmod(number, len(group[0].values))
-            places.append(place)
+            number, index = divmod(number, len(group[0].values))
+            indices.append(index)
         return {
-            axis.key: axis.values[place]
-            for group, place in zip(self.groups, reversed(places), strict=True)
+            axis.key: axis.values[index]
+            for group, index in zip(self.groups, reversed(indices), strict=True)
             for axis in group
         }
 
@@ -76,15 +76,15 @@ def make_grid(table: Sweep, seed: int) -> Grid:
         key: read_range(key, value) if isinstance(value, str) else read_list(key, value)
         for key, value in table.vary.items()
     }
-    groups = _zip_groups(table.zip, read)
-    drawn = _draw_latin(table.latin, read, groups, seed)
-    found: list[tuple[Axis, ...]] = []
+    zipped = _zip_groups(table.zip, read)
+    drawn = _draw_latin(table.latin, read, zipped, seed)
+    groups: list[tuple[Axis, ...]] = []
     for key, entry in read.items():
-        together = groups.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
+        together = zipped.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
         axes = together or (entry.spread() if isinstance(entry, Range) else entry,)
-        if axes not in found:
-            found.append(axes)
-    grid = Grid(tuple(found))
+        if axes not in groups:
+            groups.append(axes)
+    grid = Grid(tuple(groups))
     if len(grid) > MAX_CELLS:
         raise ScenarioError(
             f"sweep: {len(grid):,} cells; write fewer values, or latin = 1000, for at most "
@@ -97,7 +97,7 @@ def _zip_groups(
     groups: Sequence[Sequence[str]], read: Mapping[str, Axis | Range]
 ) -> dict[str, tuple[Axis, ...]]:
     """Return the groups of ``zip`` by key."""
-    found: dict[str, tuple[Axis, ...]] = {}
+    zipped: dict[str, tuple[Axis, ...]] = {}
     for group in groups:
         axes = []
         for key in group:
@@ -106,7 +106,7 @@ def _zip_groups(
                     f"sweep.zip: {show(key)} does not vary{suggestion(key, read)}; write it into "
                     "[sweep] with its values"
                 )
-            if key in found or group.count(key) > 1:
+            if key in zipped or group.count(key) > 1:
                 raise ScenarioError(f"sweep.zip: {show(key)} is named twice; write it once")
             entry = read[key]
             axes.append(entry.spread() if isinstance(entry, Range) else entry)
@@ -114,10 +114,10 @@ def _zip_groups(
             raise ScenarioError("sweep.zip: a group of one key; write two keys or more")
         lengths = {axis.key: len(axis.values) for axis in axes}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            raise ScenarioError(f"sweep.zip: {told} values; write equally many for each")
-        found |= dict.fromkeys(group, tuple(axes))
-    return found
+            text = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            raise ScenarioError(f"sweep.zip: {text} values; write equally many for each")
+        zipped |= dict.fromkeys(group, tuple(axes))
+    return zipped
 
 
 def _draw_latin(
@@ -144,9 +144,9 @@ def _draw_latin(
     return tuple(entry.at(column) for entry, column in zip(ranges, shares.tolist(), strict=True))
 
 
-def evenly_spaced(axis: Axis, most: int) -> Iterator[Any]:
+def evenly_spaced(axis: Axis, maximum: int) -> Iterator[Any]:
     """Yield at most ``most`` evenly spaced values of an axis, including the first and last."""
     count = len(axis.values)
-    places = range(count) if count <= most else np.linspace(0, count - 1, most).astype(int)
-    for place in places:
-        yield axis.values[int(place)]
+    indices = range(count) if count <= maximum else np.linspace(0, count - 1, maximum).astype(int)
+    for index in indices:
+        yield axis.values[int(index)]

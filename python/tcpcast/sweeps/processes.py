@@ -26,7 +26,7 @@ Batch = tuple[int, tuple[Variant, ...]]
 AHEAD = 3
 """Number of outstanding batches per worker, so that workers never wait."""
 
-_SOME = 64
+_UNKNOWN_WORKERS_AHEAD = 64
 """Number of outstanding batches if the number of an executor's workers is unknown."""
 
 _ENDED = (
@@ -37,14 +37,17 @@ _ENDED = (
 _stop: Event | None = None
 
 
-def answered(asked: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
+def answered(spec: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
     """Run batches sequentially in this process."""
     for number, variants in batches:
-        yield number, answer_batch(asked, variants)
+        yield number, answer_batch(spec, variants)
 
 
 def answered_by(
-    executor: Executor, asked: SweepSpec, batches: Iterable[Batch], ahead: int = _SOME
+    executor: Executor,
+    spec: SweepSpec,
+    batches: Iterable[Batch],
+    ahead: int = _UNKNOWN_WORKERS_AHEAD,
 ) -> Iterator[tuple[int, Part]]:
     """Run batches in an executor, and yield their parts as they finish.
 
@@ -58,7 +61,7 @@ def answered_by(
     try:
         while True:
             for number, variants in waiting:
-                pending[_submitted(executor, asked, variants)] = number
+                pending[_submitted(executor, spec, variants)] = number
                 if len(pending) >= ahead:
                     break
             if not pending:
@@ -75,10 +78,10 @@ def _task(executor: Executor) -> Callable[[SweepSpec, tuple[Variant, ...]], Part
     return _in_worker if isinstance(executor, ProcessPoolExecutor) else answer_batch
 
 
-def _submitted(executor: Executor, asked: SweepSpec, variants: tuple[Variant, ...]) -> Future[Part]:
+def _submitted(executor: Executor, spec: SweepSpec, variants: tuple[Variant, ...]) -> Future[Part]:
     """Submit a batch; the first calls start threads and processes."""
     try:
-        return executor.submit(_task(executor), asked, variants)
+        return executor.submit(_task(executor), spec, variants)
     except BrokenProcessPool:
         raise MachineError(_ENDED) from None
     except (RuntimeError, MemoryError, OSError, EOFError) as error:
@@ -181,6 +184,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _in_worker(asked: SweepSpec, variants: tuple[Variant, ...]) -> Part:
+def _in_worker(spec: SweepSpec, variants: tuple[Variant, ...]) -> Part:
     assert _stop is not None
-    return answer_batch(asked, variants, _stop.is_set)
+    return answer_batch(spec, variants, _stop.is_set)

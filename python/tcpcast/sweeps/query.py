@@ -63,8 +63,8 @@ def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = N
             connection.execute(setting)
 
         def run() -> Any:
-            found = connection.sql(sql)
-            return arrow.table({}) if found is None else found.to_arrow_table()
+            result = connection.sql(sql)
+            return arrow.table({}) if result is None else result.to_arrow_table()
 
         try:
             return _result(run, connection, max_wall_s)

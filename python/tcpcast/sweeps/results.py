@@ -47,10 +47,10 @@ class Results:
 
     def counts(self) -> str:
         """Return the number of rows by status as text."""
-        told = ", ".join(f"{count:,} {status}" for status, count in self.statuses.items())
-        return told or "no rows"
+        text = ", ".join(f"{count:,} {status}" for status, count in self.statuses.items())
+        return text or "no rows"
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return the summary of a sweep in a folder as JSON values."""
         return {
             "folder": str(self.folder),
@@ -87,13 +87,13 @@ class Results:
 
 
 def count_statuses(
-    parts: Sequence[bytes | Path], told: Mapping[bytes | Path, Mapping[str, int]] | None = None
+    parts: Sequence[bytes | Path], known: Mapping[bytes | Path, Mapping[str, int]] | None = None
 ) -> dict[str, int]:
     """Return the number of rows by status, in descending order; parts not in ``told`` are read."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for part in parts:
-        found.update((told or {}).get(part) or _read(part, ["status"])["status"].to_pylist())
-    return dict(found.most_common())
+        counts.update((known or {}).get(part) or _read(part, ["status"])["status"].to_pylist())
+    return dict(counts.most_common())
 
 
 def read_parts(parts: Sequence[bytes | Path]) -> Any:
@@ -111,10 +111,10 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
             tables.append(_read(part))
         except (OSError, arrow.ArrowException) as error:
             raise MachineError(f"{part!s:.200} is not part of a sweep: {error}") from error
-    whole = arrow.concat_tables(tables) if tables else arrow.table({})
-    names = filter(is_metric_column, whole.column_names)
-    empty = [name for name in names if whole[name].null_count == whole.num_rows]
-    return whole.drop_columns(empty).replace_schema_metadata(None)
+    table = arrow.concat_tables(tables) if tables else arrow.table({})
+    names = filter(is_metric_column, table.column_names)
+    empty = [name for name in names if table[name].null_count == table.num_rows]
+    return table.drop_columns(empty).replace_schema_metadata(None)
 
 
 def _read(part: bytes | Path, names: Sequence[str] | None = None) -> Any:

@@ -37,10 +37,12 @@ AFTER_KEYS = (
 
 METRICS = tuple(name for name in UNITS)
 NUMBERS = ("", "_low", "_high")
-DOUBT = "_interval_warning"
-METRIC_COLUMNS = tuple(f"{name}{suffix}" for name in METRICS for suffix in (*NUMBERS, DOUBT))
+WARNING_SUFFIX = "_interval_warning"
+METRIC_COLUMNS = tuple(
+    f"{name}{suffix}" for name in METRICS for suffix in (*NUMBERS, WARNING_SUFFIX)
+)
 """Value, interval limits and interval warning of each metric."""
-PARTS = tuple(f"{name}{suffix}" for name in HEADLINE for suffix in (*NUMBERS, DOUBT))
+PARTS = tuple(f"{name}{suffix}" for name in HEADLINE for suffix in (*NUMBERS, WARNING_SUFFIX))
 """Columns of metrics that also exist per class, as ``goodput_bps_low.NAME``."""
 
 _DIGEST, _NO_DIGEST = "tcpcast.digest", b"0" * 64
@@ -60,10 +62,10 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
     """
     import importlib  # noqa: PLC0415 - only needed here
 
-    found = []
+    imported = []
     for name in names:
         try:
-            found.append(importlib.import_module(name))
+            imported.append(importlib.import_module(name))
         except ModuleNotFoundError as missing:
             package = name.partition(".")[0]
             raise MachineError(
@@ -73,7 +75,7 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
             raise MachineError(
                 f"{what} cannot import {name}: {str(error) or type(error).__name__}"
             ) from error
-    return found
+    return imported
 
 
 class Row(NamedTuple):
@@ -104,19 +106,21 @@ def _severity(warning: Note) -> tuple[bool, tuple[int, int]]:
 
 def row_of(variant: Variant, answer: Answer) -> Row:
     """Return the row of an answer, without its steps and tables."""
-    found = answer.metrics
-    untrusted = [name for name, metric in found.items() if not metric.trusted]
-    doubted = any(name in found and found[name].interval_warning is not None for name in HEADLINE)
+    metrics = answer.metrics
+    untrusted = [name for name, metric in metrics.items() if not metric.trusted]
+    has_warnings = any(
+        name in metrics and metrics[name].interval_warning is not None for name in HEADLINE
+    )
     return Row(
         variant,
         answer.engine,
         answer.status.value if answer.status in STATUSES else PARTIAL,
         answer.not_applicable or answer.incomplete_reason,
-        not untrusted and not doubted if found else None,
+        not untrusted and not has_warnings if metrics else None,
         untrusted,
         answer.regime,
         [str(note) for note in sorted(answer.notes, key=_severity)],
-        found,
+        metrics,
         class_figures(answer) if "by_class" in answer.tables else {},
         answer.wall_s,
     )
@@ -144,12 +148,12 @@ def is_metric_column(name: str) -> bool:
 
 def class_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return the columns per class, by class and by column name without the class."""
-    found: dict[str, dict[str, str]] = {}
+    columns: dict[str, dict[str, str]] = {}
     for name in names:
         column_of, dot, group = name.partition(".")
         if dot and column_of in METRIC_COLUMNS:
-            found.setdefault(group, {})[column_of] = name
-    return found
+            columns.setdefault(group, {})[column_of] = name
+    return columns
 
 
 def record_batch(
@@ -239,14 +243,14 @@ def intact_marks(data: bytes) -> dict[str, str]:
     """Return the metadata of a file written by :func:`as_file`, or {} if it is damaged."""
     arrow, parquet = modules("pyarrow", "pyarrow.parquet")
     try:
-        found = parquet.read_metadata(arrow.BufferReader(data)).metadata or {}
-        marks = {key.decode(): value.decode() for key, value in found.items()}
+        metadata = parquet.read_metadata(arrow.BufferReader(data)).metadata or {}
+        marks = {key.decode(): value.decode() for key, value in metadata.items()}
     except (OSError, ValueError, arrow.ArrowException):
         return {}
     digest = marks.pop(_DIGEST, "")
     before, _, after = data.rpartition(digest.encode() or _NO_DIGEST)
-    whole = hashlib.sha256(before + _NO_DIGEST + after).hexdigest()
-    return marks if whole == digest else {}
+    computed = hashlib.sha256(before + _NO_DIGEST + after).hexdigest()
+    return marks if computed == digest else {}
 
 
 @functools.cache  # a sweep may have thousands of batches with one row
@@ -313,15 +317,15 @@ def _metrics(
     number, text, columns = arrow.float64(), arrow.string(), []
     nothing = [*[arrow.nulls(len(rows), number)] * len(NUMBERS), arrow.nulls(len(rows), text)]
     for name in metrics:
-        found = [row.get(name) for row in rows]
-        if not any(found):
+        cells = [row.get(name) for row in rows]
+        if not any(cells):
             columns += nothing
             continue
         for part in ("value", "low", "high"):
-            values = [_number(getattr(metric, part, None)) for metric in found]
+            values = [_number(getattr(metric, part, None)) for metric in cells]
             columns.append(column(arrow, values, number))
         columns.append(
-            column(arrow, [getattr(metric, "interval_warning", None) for metric in found], text)
+            column(arrow, [getattr(metric, "interval_warning", None) for metric in cells], text)
         )
     return columns
 

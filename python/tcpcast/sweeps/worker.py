@@ -74,13 +74,13 @@ class Part:
 
 
 def answer_batch(
-    asked: SweepSpec, variants: tuple[Variant, ...], stopped: Callable[[], bool] | None = None
+    spec: SweepSpec, variants: tuple[Variant, ...], stopped: Callable[[], bool] | None = None
 ) -> Part:
     """Run all variants of a batch with all engines.
 
     Parameters
     ----------
-    asked
+    spec
         Common parameters.
     variants
         The batch.
@@ -99,27 +99,27 @@ def answer_batch(
     KeyboardInterrupt
         ``stopped`` returned True.
     """
-    _check_version(asked.version)
+    _check_version(spec.version)
     rows: list[Row] = []
     watch = None if stopped is None else _watch(stopped)
-    options = RunOptions(threads=1, progress=watch, tables=bool(asked.classes), suggestions=False)
+    options = RunOptions(threads=1, progress=watch, tables=bool(spec.classes), suggestions=False)
     for variant in variants:
         if stopped is not None and stopped():
             raise KeyboardInterrupt
-        rows += [row_of(variant, found) for found in _answers(asked, variant, options)]
+        rows += [row_of(variant, answer) for answer in _answers(spec, variant, options)]
     statuses = dict(Counter(row.status for row in rows))
     wall = [(r.variant.cell, r.variant.replication, r.engine, r.wall_s) for r in rows]
-    batch = record_batch(rows, asked.kinds, asked.classes)
-    data = as_stream(batch) if asked.marks is None else as_file(batch, asked.marks)
+    batch = record_batch(rows, spec.kinds, spec.classes)
+    data = as_stream(batch) if spec.marks is None else as_file(batch, spec.marks)
     return Part(data, statuses, platform.node(), wall)
 
 
-def _check_version(asked: str) -> None:
-    own = _version()
-    if own != asked:
+def _check_version(expected: str) -> None:
+    version = _version()
+    if version != expected:
         raise MachineError(
-            f"the worker on {platform.node()} has tcpcast {own}, but the sweep was started with "
-            f"{asked}; install the same version everywhere"
+            f"the worker on {platform.node()} has tcpcast {version}, but the sweep was started "
+            f"with {expected}; install the same version everywhere"
         )
 
 
@@ -138,31 +138,31 @@ def _watch(stopped: Callable[[], bool]) -> Callable[[float], None]:
     return look
 
 
-def _answers(asked: SweepSpec, variant: Variant, options: RunOptions) -> list[Answer]:
+def _answers(spec: SweepSpec, variant: Variant, options: RunOptions) -> list[Answer]:
     """Return the answers to a variant, one per engine; failures have a reason."""
     began = time.perf_counter()
-    names = asked.engines
+    names = spec.engines
     try:
-        scenario = _scenario(asked, variant)
+        scenario = _scenario(spec, variant)
     except TcpcastError as error:
         wall_s = time.perf_counter() - began
         return [_failed(name, error, wall_s) for name in names or (NO_ENGINE,)]
-    if variant.replication > 0 and names is not None and asked.feed == "scenario":
+    if variant.replication > 0 and names is not None and spec.feed == "scenario":
         names = _simulators(names)
     try:
-        found = answer(scenario, names, options, feed=asked.feed)
+        answers = answer(scenario, names, options, feed=spec.feed)
     except Exception as error:
         wall_s = time.perf_counter() - began
         if names is None:
             return [_failed(NO_ENGINE, error, wall_s)]
-        found = [_run_engine(name, scenario, options, asked.feed) for name in names]
-    if any(each.interrupted for each in found):
+        answers = [_run_engine(name, scenario, options, spec.feed) for name in names]
+    if any(each.interrupted for each in answers):
         raise KeyboardInterrupt
-    return found or [Answer(NO_ENGINE, status=Status.NOT_APPLICABLE, reason="no engine applies")]
+    return answers or [Answer(NO_ENGINE, status=Status.NOT_APPLICABLE, reason="no engine applies")]
 
 
-def _scenario(asked: SweepSpec, variant: Variant) -> Scenario:
-    base = _base(asked.digest, asked)
+def _scenario(spec: SweepSpec, variant: Variant) -> Scenario:
+    base = _base(spec.digest, spec)
     changes = dict(variant.values)
     if variant.replication > 0:
         changes["run.seed"] = variant.seed
@@ -172,11 +172,11 @@ def _scenario(asked: SweepSpec, variant: Variant) -> Scenario:
 class _Bases(dict[str, Scenario]):
     """Cache of the scenario of a worker's current sweep."""
 
-    def of(self, sweep: str, asked: SweepSpec) -> Scenario:
+    def of(self, sweep: str, spec: SweepSpec) -> Scenario:
         if sweep not in self:
             self.clear()
-            folder = None if asked.folder is None else Path(asked.folder)
-            self[sweep] = Scenario.from_dict(asked.tables, folder=folder)
+            folder = None if spec.folder is None else Path(spec.folder)
+            self[sweep] = Scenario.from_dict(spec.tables, folder=folder)
         return self[sweep]
 
 
@@ -194,13 +194,13 @@ def _simulators(names: tuple[str, ...]) -> tuple[str, ...]:
 def _run_engine(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Answer:
     began = time.perf_counter()
     try:
-        (found,) = answer(scenario, [name], options, feed=feed)[:1]
+        (result,) = answer(scenario, [name], options, feed=feed)[:1]
     except Exception as error:
         return _failed(name, error, time.perf_counter() - began)
-    return found
+    return result
 
 
 def _failed(engine: str, error: Exception, wall_s: float) -> Answer:
     """Return a failed answer with the reason."""
-    said = str(error) if isinstance(error, TcpcastError) else f"{type(error).__name__}: {error}"
-    return Answer(engine, status=Status.FAILED, reason=said, wall_s=wall_s)
+    reason = str(error) if isinstance(error, TcpcastError) else f"{type(error).__name__}: {error}"
+    return Answer(engine, status=Status.FAILED, reason=reason, wall_s=wall_s)
